@@ -1,0 +1,261 @@
+//! Bursts: up to 64 frames with the memory they point to.
+
+use std::alloc::{self, Layout};
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use crate::frame::Frame;
+use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM, Verdict};
+
+/// What a port knows about a packet beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameMeta {
+    /// Nanoseconds since the epoch at which the packet was seen.
+    pub timestamp_ns: u64,
+    /// Length on the wire, which is more than what was captured when a capture truncates.
+    pub original_len: u32,
+    /// Interface of the capture that it belongs to.
+    pub interface: u32,
+}
+
+/// A packet cannot be added to a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The burst holds as many frames as it can.
+    #[error("burst is full")]
+    Full,
+    /// The packet is longer than [`MAX_PACKET`].
+    #[error("packet of {0} bytes is longer than {MAX_PACKET}")]
+    TooLong(usize),
+}
+
+/// A heap buffer of bytes that are zero at first.
+struct Buffer {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Buffer {
+    fn zeroed(len: usize) -> Self {
+        let layout =
+            Layout::from_size_align(len.max(1), 64).expect("a buffer is far smaller than isize::MAX");
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc::alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { alloc::handle_alloc_error(layout) };
+        Self { start, layout }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `zeroed` with this layout.
+        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+/// Distance between ordinary buffers. An odd number of cache lines, so that the headers of a burst's packets do
+/// not all fall into one set of the first-level cache.
+const STRIDE: usize = BUFFER_LEN + 64;
+const _: () = assert!((STRIDE / 64) % 2 == 1);
+
+/// Up to [`MAX_BURST`] packets, each in a frame with a buffer of its own.
+///
+/// Frames are handed out behind [`FrameRef`] and [`FrameMut`] only: a plain `&mut Frame` could be swapped with a
+/// frame of another burst and outlive its memory.
+pub struct Burst {
+    frames: Box<[Frame]>,
+    metas: Box<[FrameMeta]>,
+    len: usize,
+    /// Buffers of slots that had to hold a packet too long for an ordinary one.
+    large: Vec<Buffer>,
+    _memory: Buffer,
+}
+
+// SAFETY: the frames' pointers lead into buffers that the burst owns alone.
+unsafe impl Send for Burst {}
+// SAFETY: through a shared burst, frames and buffers can only be read.
+unsafe impl Sync for Burst {}
+
+impl Default for Burst {
+    fn default() -> Self {
+        Self::new(MAX_BURST)
+    }
+}
+
+impl Burst {
+    /// An empty burst for up to `capacity` packets.
+    ///
+    /// # Panics
+    /// If `capacity` is 0 or more than [`MAX_BURST`].
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        assert!((1..=MAX_BURST).contains(&capacity), "a burst holds 1 to {MAX_BURST} frames");
+        let memory = Buffer::zeroed(capacity * STRIDE);
+        let frames = (0..capacity)
+            .map(|i| {
+                // SAFETY: slot i has STRIDE >= BUFFER_LEN zeroed bytes of `memory`, which lives as long as the burst.
+                unsafe { Frame::new(memory.start.as_ptr().add(i * STRIDE), BUFFER_LEN as u32) }
+            })
+            .collect();
+        Self {
+            frames,
+            metas: vec![FrameMeta::default(); capacity].into(),
+            len: 0,
+            large: Vec::new(),
+            _memory: memory,
+        }
+    }
+
+    /// Packets in the burst.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no packet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether it can hold no more.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len == self.frames.len()
+    }
+
+    /// Forgets all packets.
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Adds a packet.
+    ///
+    /// # Errors
+    /// [`PushError`]; the burst is unchanged.
+    #[inline]
+    pub fn push(&mut self, packet: &[u8], meta: FrameMeta) -> Result<(), PushError> {
+        if self.is_full() {
+            return Err(PushError::Full);
+        }
+        if self.frames[self.len].fill(packet).is_err() {
+            self.enlarge(self.len, packet.len())?;
+            self.frames[self.len].fill(packet).map_err(|_| PushError::TooLong(packet.len()))?;
+        }
+        self.metas[self.len] = meta;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Gives a slot a buffer for the longest packet there can be; it keeps it for the burst's life.
+    #[cold]
+    fn enlarge(&mut self, slot: usize, packet_len: usize) -> Result<(), PushError> {
+        if packet_len > MAX_PACKET {
+            return Err(PushError::TooLong(packet_len));
+        }
+        let len = HEADROOM + MAX_PACKET + TAILROOM;
+        let buffer = Buffer::zeroed(len);
+        // SAFETY: the buffer has `len` zeroed bytes and is kept in `large` as long as the burst lives.
+        self.frames[slot] = unsafe { Frame::new(buffer.start.as_ptr(), len as u32) };
+        self.large.push(buffer);
+        Ok(())
+    }
+
+    /// The frame of a packet.
+    ///
+    /// # Panics
+    /// If `index` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn frame(&self, index: usize) -> FrameRef<'_> {
+        FrameRef { frame: &self.frames[..self.len][index], meta: &self.metas[index] }
+    }
+
+    /// The frame of a packet, to change.
+    ///
+    /// # Panics
+    /// If `index` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn frame_mut(&mut self, index: usize) -> FrameMut<'_> {
+        FrameMut { frame: &mut self.frames[..self.len][index] }
+    }
+
+    /// All frames, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = FrameRef<'_>> {
+        self.frames[..self.len].iter().zip(&self.metas).map(|(frame, meta)| FrameRef { frame, meta })
+    }
+
+    /// All frames, to change.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = FrameMut<'_>> {
+        self.frames[..self.len].iter_mut().map(|frame| FrameMut { frame })
+    }
+
+    /// The filled descriptors as they lie in memory, for engines.
+    ///
+    /// # Safety
+    /// Frames must not be moved out of their places or exchanged.
+    #[must_use]
+    pub unsafe fn descriptors_mut(&mut self) -> &mut [Frame] {
+        &mut self.frames[..self.len]
+    }
+}
+
+/// A frame of a burst, with what its port knows of it.
+#[derive(Clone, Copy)]
+pub struct FrameRef<'a> {
+    frame: &'a Frame,
+    meta: &'a FrameMeta,
+}
+
+impl FrameRef<'_> {
+    /// What the port knows of the packet.
+    #[must_use]
+    pub fn meta(&self) -> &FrameMeta {
+        self.meta
+    }
+}
+
+impl Deref for FrameRef<'_> {
+    type Target = Frame;
+    fn deref(&self) -> &Frame {
+        self.frame
+    }
+}
+
+/// A frame of a burst that can be changed, but not moved out of its place.
+pub struct FrameMut<'a> {
+    frame: &'a mut Frame,
+}
+
+impl FrameMut<'_> {
+    /// Says where the packet came in.
+    pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
+        self.frame.set_ingress(ifindex, queue);
+    }
+
+    /// The packet, to write to.
+    #[must_use]
+    pub fn packet_mut(&mut self) -> &mut [u8] {
+        self.frame.packet_mut()
+    }
+
+    /// Sets the verdict.
+    pub fn set_verdict(&mut self, verdict: Verdict) {
+        self.frame.set_code(verdict as u32);
+    }
+
+    /// The descriptor, for engines.
+    ///
+    /// # Safety
+    /// The frame must not be moved out of its place or exchanged with another.
+    #[must_use]
+    pub unsafe fn descriptor_mut(&mut self) -> &mut Frame {
+        self.frame
+    }
+}
+
+impl Deref for FrameMut<'_> {
+    type Target = Frame;
+    fn deref(&self) -> &Frame {
+        self.frame
+    }
+}

@@ -1,0 +1,359 @@
+//! The frame descriptor: one cache line that holds everything that belongs to one packet.
+
+use std::mem::offset_of;
+
+use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
+
+/// Descriptor of one packet: where its bytes are, where it came from, what was decided.
+///
+/// Nothing about a packet lives anywhere else, so that a whole burst can go through a program before any verdict
+/// is acted on. 64 bytes, aligned to 64; generated code uses the `OFFSET_` constants.
+///
+/// Invariant: `hard_start <= data_meta <= data <= data_end <= hard_start + buffer_len - TAILROOM`, and all
+/// `buffer_len` bytes at `hard_start` are initialized memory that is the frame's alone.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Frame {
+    data: *mut u8,
+    data_end: *mut u8,
+    data_meta: *mut u8,
+    hard_start: *mut u8,
+    buffer_len: u32,
+    verdict: u32,
+    ingress_ifindex: u32,
+    rx_queue: u16,
+    flags: u16,
+    redirect_via: u32,
+    redirect_key: u32,
+    redirect_flags: u32,
+    egress_ifindex: u32,
+}
+
+const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
+
+/// Bytes of the headroom were exposed to a program and may no longer be zero.
+const HEADROOM_USED: u16 = 1;
+
+/// `redirect_via` of a frame with no target.
+const VIA_NOTHING: u32 = 0;
+/// `redirect_via` of a frame that goes to an interface; other values are map ids.
+const VIA_INTERFACE: u32 = u32::MAX;
+
+/// Where a redirected packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RedirectTarget {
+    /// Out of an interface (`bpf_redirect`).
+    Interface {
+        /// Index of the interface.
+        ifindex: u32,
+    },
+    /// To an element of a device, CPU or socket map (`bpf_redirect_map`).
+    Map {
+        /// Id of the map, neither 0 nor `u32::MAX`.
+        map: u32,
+        /// Key of the element.
+        key: u32,
+    },
+}
+
+/// A redirect as a helper left it in the frame; it counts only if the verdict is [`Verdict::Redirect`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Redirect {
+    /// Where to.
+    pub target: RedirectTarget,
+    /// Flags the program gave.
+    pub flags: u32,
+}
+
+/// A packet cannot be moved or resized as asked; helpers return `-EINVAL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdjustError {
+    /// It would leave the buffer, or its metadata would leave the headroom.
+    #[error("no room in the frame's buffer")]
+    NoRoom,
+    /// It would leave fewer than 14 bytes of packet.
+    #[error("packet would be shorter than an Ethernet header")]
+    TooShort,
+    /// Metadata would be longer than 255 bytes or no multiple of four.
+    #[error("metadata length is not a multiple of 4 up to 252")]
+    BadMetadata,
+}
+
+impl Frame {
+    /// Offset of the pointer to the packet's first byte.
+    pub const OFFSET_DATA: usize = offset_of!(Self, data);
+    /// Offset of the pointer past the packet's last byte.
+    pub const OFFSET_DATA_END: usize = offset_of!(Self, data_end);
+    /// Offset of the pointer to the metadata's first byte.
+    pub const OFFSET_DATA_META: usize = offset_of!(Self, data_meta);
+    /// Offset of the 32-bit verdict.
+    pub const OFFSET_VERDICT: usize = offset_of!(Self, verdict);
+    /// Offset of the 32-bit index of the interface the packet came in on.
+    pub const OFFSET_INGRESS_IFINDEX: usize = offset_of!(Self, ingress_ifindex);
+    /// Offset of the 16-bit receive queue.
+    pub const OFFSET_RX_QUEUE: usize = offset_of!(Self, rx_queue);
+    /// Offset of the 32-bit index of the interface the packet goes out on.
+    pub const OFFSET_EGRESS_IFINDEX: usize = offset_of!(Self, egress_ifindex);
+
+    /// A frame over a buffer, with an empty packet after the headroom.
+    ///
+    /// # Safety
+    /// `hard_start` must point to `buffer_len` initialized bytes that nothing else uses while the frame lives.
+    ///
+    /// # Panics
+    /// If the buffer is smaller than headroom and tailroom.
+    #[must_use]
+    pub unsafe fn new(hard_start: *mut u8, buffer_len: u32) -> Self {
+        assert!(buffer_len as usize >= HEADROOM + TAILROOM, "buffer smaller than its reserved areas");
+        // SAFETY: the buffer is longer than HEADROOM.
+        let data = unsafe { hard_start.add(HEADROOM) };
+        Self {
+            data,
+            data_end: data,
+            data_meta: data,
+            hard_start,
+            buffer_len,
+            verdict: Verdict::Aborted as u32,
+            ingress_ifindex: 0,
+            rx_queue: 0,
+            flags: 0,
+            redirect_via: VIA_NOTHING,
+            redirect_key: 0,
+            redirect_flags: 0,
+            egress_ifindex: 0,
+        }
+    }
+
+    /// Most bytes a packet may have when the frame is filled.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        self.buffer_len as usize - HEADROOM - TAILROOM
+    }
+
+    /// Puts a packet into the frame and forgets everything about the one before.
+    ///
+    /// # Errors
+    /// [`AdjustError::NoRoom`] if it is longer than [`capacity`](Self::capacity); the frame is unchanged.
+    #[inline]
+    pub fn fill(&mut self, packet: &[u8]) -> Result<(), AdjustError> {
+        if packet.len() > self.capacity() {
+            return Err(AdjustError::NoRoom);
+        }
+        if self.flags & HEADROOM_USED != 0 {
+            // What one packet left in the headroom must not be seen by the next.
+            // SAFETY: the first HEADROOM bytes of the buffer are the frame's.
+            unsafe { self.hard_start.write_bytes(0, HEADROOM) };
+        }
+        // SAFETY: headroom plus a packet of at most `capacity` bytes ends inside the buffer, and `packet` cannot
+        // overlap a buffer that is the frame's alone.
+        unsafe {
+            self.data = self.hard_start.add(HEADROOM);
+            self.data.copy_from_nonoverlapping(packet.as_ptr(), packet.len());
+            self.data_end = self.data.add(packet.len());
+        }
+        self.data_meta = self.data;
+        self.verdict = Verdict::Aborted as u32;
+        self.ingress_ifindex = 0;
+        self.rx_queue = 0;
+        self.flags = 0;
+        self.redirect_via = VIA_NOTHING;
+        self.egress_ifindex = 0;
+        Ok(())
+    }
+
+    /// Length of the packet in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.data_end as usize - self.data as usize
+    }
+
+    /// Whether the packet has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The packet.
+    #[must_use]
+    pub fn packet(&self) -> &[u8] {
+        // SAFETY: data..data_end lies inside the frame's initialized buffer.
+        unsafe { std::slice::from_raw_parts(self.data, self.len()) }
+    }
+
+    /// The packet, to write to.
+    #[must_use]
+    pub fn packet_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `packet`, and the frame is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len()) }
+    }
+
+    /// The metadata that a program put before the packet.
+    #[must_use]
+    pub fn metadata(&self) -> &[u8] {
+        let len = self.data as usize - self.data_meta as usize;
+        // SAFETY: data_meta..data lies inside the frame's initialized buffer.
+        unsafe { std::slice::from_raw_parts(self.data_meta, len) }
+    }
+
+    /// Address of the packet's first byte.
+    #[must_use]
+    pub fn data(&self) -> *mut u8 {
+        self.data
+    }
+
+    /// Address past the packet's last byte.
+    #[must_use]
+    pub fn data_end(&self) -> *mut u8 {
+        self.data_end
+    }
+
+    /// Address of the metadata's first byte.
+    #[must_use]
+    pub fn data_meta(&self) -> *mut u8 {
+        self.data_meta
+    }
+
+    fn offset_of_data(&self) -> i64 {
+        self.data as i64 - self.hard_start as i64
+    }
+
+    fn metadata_len(&self) -> i64 {
+        self.data as i64 - self.data_meta as i64
+    }
+
+    /// Moves the packet's start by `delta` bytes, and the metadata with it (`bpf_xdp_adjust_head` in
+    /// `net/core/filter.c`).
+    ///
+    /// # Errors
+    /// [`AdjustError`]; the frame is unchanged.
+    pub fn adjust_head(&mut self, delta: i32) -> Result<(), AdjustError> {
+        let meta = self.metadata_len();
+        let start = self.offset_of_data() + i64::from(delta);
+        if start < FRAME_KEPT as i64 + meta {
+            return Err(AdjustError::NoRoom);
+        }
+        let end = self.data_end as i64 - self.hard_start as i64;
+        if start > end - MIN_PACKET as i64 {
+            return Err(AdjustError::TooShort);
+        }
+        let old_meta = self.data_meta;
+        // SAFETY: start - meta and start lie between hard_start and data_end, as just checked.
+        unsafe {
+            self.data = self.hard_start.offset(start as isize);
+            self.data_meta = self.data.offset(-(meta as isize));
+            if meta > 0 {
+                self.data_meta.copy_from(old_meta, meta as usize);
+            }
+        }
+        self.flags |= HEADROOM_USED;
+        Ok(())
+    }
+
+    /// Moves the metadata's start to `delta` bytes from where it is (`bpf_xdp_adjust_meta`).
+    ///
+    /// # Errors
+    /// [`AdjustError`]; the frame is unchanged.
+    pub fn adjust_meta(&mut self, delta: i32) -> Result<(), AdjustError> {
+        let start = self.data_meta as i64 - self.hard_start as i64 + i64::from(delta);
+        if start < FRAME_KEPT as i64 || start > self.offset_of_data() {
+            return Err(AdjustError::NoRoom);
+        }
+        let len = self.offset_of_data() - start;
+        // `xdp_metalen_invalid`: shared_info keeps the length in one byte, in units that let drivers compare words.
+        if len % 4 != 0 || len > 255 {
+            return Err(AdjustError::BadMetadata);
+        }
+        // SAFETY: start lies between hard_start and data.
+        self.data_meta = unsafe { self.hard_start.offset(start as isize) };
+        self.flags |= HEADROOM_USED;
+        Ok(())
+    }
+
+    /// Moves the packet's end by `delta` bytes; bytes that appear are zero (`bpf_xdp_adjust_tail`).
+    ///
+    /// # Errors
+    /// [`AdjustError`]; the frame is unchanged.
+    pub fn adjust_tail(&mut self, delta: i32) -> Result<(), AdjustError> {
+        let old_end = self.data_end as i64 - self.hard_start as i64;
+        let end = old_end + i64::from(delta);
+        if end > i64::from(self.buffer_len) - TAILROOM as i64 {
+            return Err(AdjustError::NoRoom);
+        }
+        if end < self.offset_of_data() + MIN_PACKET as i64 {
+            return Err(AdjustError::TooShort);
+        }
+        // SAFETY: both ends lie inside the buffer, before the tailroom.
+        unsafe {
+            if end > old_end {
+                self.data_end.write_bytes(0, (end - old_end) as usize);
+            }
+            self.data_end = self.hard_start.offset(end as isize);
+        }
+        Ok(())
+    }
+
+    /// What the program returned, unjudged.
+    #[must_use]
+    pub fn code(&self) -> u32 {
+        self.verdict
+    }
+
+    /// The program's verdict; values that are none count as aborted.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        Verdict::from_code(self.verdict).unwrap_or(Verdict::Aborted)
+    }
+
+    /// Stores what a program returned.
+    pub fn set_code(&mut self, code: u32) {
+        self.verdict = code;
+    }
+
+    /// The redirect target a helper stored last, if any.
+    #[must_use]
+    pub fn redirect(&self) -> Option<Redirect> {
+        let target = match self.redirect_via {
+            VIA_NOTHING => return None,
+            VIA_INTERFACE => RedirectTarget::Interface { ifindex: self.redirect_key },
+            map => RedirectTarget::Map { map, key: self.redirect_key },
+        };
+        Some(Redirect { target, flags: self.redirect_flags })
+    }
+
+    /// Stores or removes the redirect target.
+    pub fn set_redirect(&mut self, redirect: Option<Redirect>) {
+        let Some(Redirect { target, flags }) = redirect else {
+            self.redirect_via = VIA_NOTHING;
+            return;
+        };
+        (self.redirect_via, self.redirect_key) = match target {
+            RedirectTarget::Interface { ifindex } => (VIA_INTERFACE, ifindex),
+            RedirectTarget::Map { map, key } => (map, key),
+        };
+        self.redirect_flags = flags;
+    }
+
+    /// Index of the interface the packet came in on.
+    #[must_use]
+    pub fn ingress_ifindex(&self) -> u32 {
+        self.ingress_ifindex
+    }
+
+    /// Queue of that interface.
+    #[must_use]
+    pub fn rx_queue(&self) -> u16 {
+        self.rx_queue
+    }
+
+    /// Index of the interface the packet goes out on, for programs of device maps.
+    #[must_use]
+    pub fn egress_ifindex(&self) -> u32 {
+        self.egress_ifindex
+    }
+
+    /// Says where the packet came in.
+    pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
+        self.ingress_ifindex = ifindex;
+        self.rx_queue = queue;
+    }
+}

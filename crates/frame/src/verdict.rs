@@ -1,0 +1,49 @@
+//! Verdicts.
+
+use std::fmt;
+
+/// What becomes of a packet: `enum xdp_action`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Verdict {
+    /// The program failed; dropped.
+    Aborted = 0,
+    /// Dropped.
+    Drop = 1,
+    /// Goes on to the host.
+    Pass = 2,
+    /// Sent back out where it came from.
+    Tx = 3,
+    /// Sent to the frame's redirect target.
+    Redirect = 4,
+}
+
+impl Verdict {
+    /// All verdicts, in the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::Aborted, Self::Drop, Self::Pass, Self::Tx, Self::Redirect];
+
+    /// The verdict of a program's return value; `None` for values that `enum xdp_action` does not have, which the
+    /// kernel treats as aborted.
+    #[must_use]
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.get(code as usize).copied()
+    }
+
+    /// Lower-case name, as in `--json`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Aborted => "aborted",
+            Self::Drop => "drop",
+            Self::Pass => "pass",
+            Self::Tx => "tx",
+            Self::Redirect => "redirect",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

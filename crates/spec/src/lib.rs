@@ -1,0 +1,14 @@
+//! What programs, maps, contexts and helpers are, before anything runs: the vocabulary that `load` fills in and
+//! that the verifier, the maps and the engines read.
+//!
+//! Numbers come from the kernel's UAPI header `include/uapi/linux/bpf.h`.
+#![forbid(unsafe_code)]
+
+pub mod context;
+mod errno;
+mod map;
+mod program;
+
+pub use errno::Errno;
+pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
+pub use program::{FunctionInfo, LineInfo, Linkage, ProgramKind, ProgramSpec, XdpAttach};

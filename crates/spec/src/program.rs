@@ -1,0 +1,103 @@
+//! What a program is.
+
+use std::sync::Arc;
+
+use paceline_isa::RawInsn;
+
+/// Where in the kernel an XDP program attaches (`SEC("xdp")`, `SEC("xdp/devmap")`, `SEC("xdp/cpumap")`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum XdpAttach {
+    /// To an interface.
+    Interface,
+    /// To an entry of a device map, run on the way out.
+    DevMap,
+    /// To an entry of a CPU map, run on the other CPU.
+    CpuMap,
+}
+
+/// The type of a program: decides its context, its helpers and what its return value means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ProgramKind {
+    /// `BPF_PROG_TYPE_XDP`.
+    Xdp {
+        /// Where it attaches.
+        attach: XdpAttach,
+        /// Whether the program says it understands packets in several buffers (`xdp.frags`).
+        frags: bool,
+    },
+}
+
+/// Whether a subprogram may be called from other objects, and is so verified on its own by its BTF type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Linkage {
+    /// Inlined by the verifier at each call.
+    Static,
+    /// Verified once, on its own.
+    Global,
+}
+
+/// A function inside a program: the main program at slot 0, then its subprograms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// Slot of its first instruction.
+    pub start: usize,
+    /// Its name in the object.
+    pub name: String,
+    /// Its linkage.
+    pub linkage: Linkage,
+    /// BTF type id of the function, 0 when there is none.
+    pub btf_id: u32,
+}
+
+/// The source line from which the instructions from `slot` on were made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineInfo {
+    /// First slot that the line covers; it covers up to the next entry.
+    pub slot: usize,
+    /// File name as the compiler saw it.
+    pub file: Arc<str>,
+    /// Text of the line.
+    pub text: Arc<str>,
+    /// Line number from 1.
+    pub line: u32,
+    /// Column from 1, 0 when unknown.
+    pub column: u32,
+}
+
+/// A program as loaded: its instructions with everything resolved but maps, which it names by index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramSpec {
+    /// Name of its function.
+    pub name: String,
+    /// ELF section it came from; empty for programs that came from elsewhere.
+    pub section: String,
+    /// Its type.
+    pub kind: ProgramKind,
+    /// Slots of the main program and of the subprograms it reaches, in that order. Maps are
+    /// [`Imm64::MapIndex`](paceline_isa::Imm64::MapIndex) and
+    /// [`Imm64::MapValueIndex`](paceline_isa::Imm64::MapValueIndex), indices into the object's maps.
+    pub insns: Vec<RawInsn>,
+    /// The functions in `insns`, by rising `start`; the first starts at 0.
+    pub functions: Vec<FunctionInfo>,
+    /// Source lines by rising `slot`; empty without BTF.
+    pub lines: Vec<LineInfo>,
+    /// The object's license string.
+    pub license: String,
+}
+
+impl ProgramSpec {
+    /// The source line of a slot.
+    #[must_use]
+    pub fn line_of(&self, slot: usize) -> Option<&LineInfo> {
+        let next = self.lines.partition_point(|line| line.slot <= slot);
+        next.checked_sub(1).and_then(|i| self.lines.get(i))
+    }
+
+    /// The function that a slot belongs to.
+    #[must_use]
+    pub fn function_of(&self, slot: usize) -> Option<&FunctionInfo> {
+        let next = self.functions.partition_point(|function| function.start <= slot);
+        next.checked_sub(1).and_then(|i| self.functions.get(i))
+    }
+}
