@@ -6,6 +6,7 @@
 
 pub mod context;
 mod errno;
+pub mod helper;
 mod map;
 mod program;
 
