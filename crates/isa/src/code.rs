@@ -1,0 +1,66 @@
+//! A decoded program.
+
+use crate::{EncodeError, Insn, RawInsn, encode_all};
+
+/// A decoded program, indexed by slot, as jump offsets count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    slots: Vec<Option<Insn>>,
+}
+
+impl Code {
+    pub(crate) fn with_capacity(slots: usize) -> Self {
+        Self { slots: Vec::with_capacity(slots) }
+    }
+
+    /// Appends an instruction, with its second slot if it has one.
+    pub fn push(&mut self, insn: Insn) {
+        self.slots.push(Some(insn));
+        self.slots.extend((1..insn.slots()).map(|_| None));
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is no instruction at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The instruction that starts at a slot; `None` past the end and at the second slot of a 64-bit immediate load.
+    #[must_use]
+    pub fn get(&self, slot: usize) -> Option<&Insn> {
+        self.slots.get(slot)?.as_ref()
+    }
+
+    /// All slots; the second of a 64-bit immediate load is `None`.
+    #[must_use]
+    pub fn slots(&self) -> &[Option<Insn>] {
+        &self.slots
+    }
+
+    /// The instructions in order, each with its slot.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Insn)> {
+        self.slots.iter().enumerate().filter_map(|(slot, insn)| Some((slot, insn.as_ref()?)))
+    }
+
+    /// Encodes the program; the inverse of [`decode`](crate::decode).
+    ///
+    /// # Errors
+    /// An instruction was pushed that can be said but does not exist.
+    pub fn encode(&self) -> Result<Vec<RawInsn>, EncodeError> {
+        encode_all(self.slots.iter().flatten())
+    }
+}
+
+impl FromIterator<Insn> for Code {
+    fn from_iter<I: IntoIterator<Item = Insn>>(insns: I) -> Self {
+        let mut code = Self::default();
+        insns.into_iter().for_each(|insn| code.push(insn));
+        code
+    }
+}

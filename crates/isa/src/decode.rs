@@ -1,0 +1,210 @@
+//! From slots to instructions.
+//!
+//! What the kernel's verifier refuses as an unknown opcode or a reserved field in use is refused here. What it
+//! refuses for other reasons is not judged: jump targets, writes to `r10`, a constant division by zero or shift
+//! by too much, the address spaces of a cast.
+
+use crate::form::Operands;
+use crate::table::{Encoding, Field, rows_of};
+use crate::{Code, Insn, RawInsn, Reg};
+
+/// A field of a slot, in error messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldName {
+    /// The opcode byte.
+    Opcode,
+    /// The destination register field.
+    Dst,
+    /// The source register field.
+    Src,
+    /// The offset.
+    Offset,
+    /// The immediate.
+    Imm,
+}
+
+impl std::fmt::Display for FieldName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Opcode => "opcode",
+            Self::Dst => "dst",
+            Self::Src => "src",
+            Self::Offset => "offset",
+            Self::Imm => "imm",
+        })
+    }
+}
+
+/// Why slots are not instructions. `slot` counts from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// There is no such slot.
+    #[error("slot {slot}: past the end of the program, which has {len} slots")]
+    PastEnd {
+        /// The slot asked for.
+        slot: usize,
+        /// Slots in the program.
+        len: usize,
+    },
+    /// No instruction has this opcode.
+    #[error("slot {slot}: unknown opcode {opcode:#04x}")]
+    Opcode {
+        /// Where.
+        slot: usize,
+        /// The opcode.
+        opcode: u8,
+    },
+    /// The opcode exists, but not with this value in the field that selects the operation: the kind of an atomic
+    /// operation, the size of a sign extension or byte swap, the kind of a call or 64-bit immediate.
+    #[error("slot {slot}: {field} {value:#x} selects no instruction of opcode {opcode:#04x}")]
+    Selector {
+        /// Where.
+        slot: usize,
+        /// The opcode.
+        opcode: u8,
+        /// The field that selects.
+        field: FieldName,
+        /// Its value.
+        value: i32,
+    },
+    /// A field that must be zero is not.
+    #[error("slot {slot}: {field} is reserved in opcode {opcode:#04x} but holds {value:#x}")]
+    Reserved {
+        /// Where.
+        slot: usize,
+        /// The opcode.
+        opcode: u8,
+        /// The field.
+        field: FieldName,
+        /// Its value.
+        value: i32,
+    },
+    /// A register number above 10.
+    #[error("slot {slot}: {field} names register {number}, the last is 10")]
+    Register {
+        /// Where.
+        slot: usize,
+        /// The register field.
+        field: FieldName,
+        /// The number, 11 to 15.
+        number: u8,
+    },
+    /// The program ends in the middle of a two-slot instruction.
+    #[error("slot {slot}: the second slot of the 64-bit immediate load is missing")]
+    SecondMissing {
+        /// The first slot.
+        slot: usize,
+    },
+    /// The second slot of a two-slot instruction has something in a field that must be zero.
+    #[error(
+        "slot {slot}: {field} of the second slot of a 64-bit immediate load must be zero but holds {value:#x}"
+    )]
+    SecondReserved {
+        /// The second slot.
+        slot: usize,
+        /// The field.
+        field: FieldName,
+        /// Its value.
+        value: i32,
+    },
+}
+
+/// Decodes a whole program.
+///
+/// # Errors
+/// The first slot that is no instruction.
+pub fn decode(raw: &[RawInsn]) -> Result<Code, DecodeError> {
+    let mut code = Code::with_capacity(raw.len());
+    while code.len() < raw.len() {
+        code.push(decode_at(raw, code.len())?);
+    }
+    Ok(code)
+}
+
+/// Decodes the one instruction that starts at `slot`.
+///
+/// # Errors
+/// The slot does not exist or is no instruction. The second slot of a 64-bit immediate load is none: its
+/// opcode is 0.
+pub fn decode_at(raw: &[RawInsn], slot: usize) -> Result<Insn, DecodeError> {
+    let first = raw.get(slot).ok_or(DecodeError::PastEnd { slot, len: raw.len() })?;
+    let row = select(first, slot)?;
+    check_reserved(row, first, slot)?;
+    let mut operands = Operands {
+        dst: register(row.dst, first.dst, FieldName::Dst, slot)?,
+        src: register(row.src, first.src, FieldName::Src, slot)?,
+        offset: first.offset,
+        imm: first.imm,
+        next_imm: 0,
+    };
+    if let Some(field) = row.next_imm {
+        operands.next_imm = second_imm(raw, slot, field)?;
+    }
+    Ok(row.form.with(&operands))
+}
+
+/// The row of a slot's opcode whose selecting fields fit.
+fn select(raw: &RawInsn, slot: usize) -> Result<&'static Encoding, DecodeError> {
+    let rows = rows_of(raw.opcode);
+    if let Some(row) = rows.iter().find(|row| row.selects(raw)) {
+        return Ok(row);
+    }
+    let wrong =
+        rows.iter().flat_map(|row| row.fields(raw)).find(|(_, field, _)| matches!(field, Field::Is(_)));
+    Err(match wrong {
+        Some((field, _, value)) => DecodeError::Selector { slot, opcode: raw.opcode, field, value },
+        None => DecodeError::Opcode { slot, opcode: raw.opcode },
+    })
+}
+
+fn check_reserved(row: &Encoding, raw: &RawInsn, slot: usize) -> Result<(), DecodeError> {
+    match row.fields(raw).into_iter().find(|&(_, field, value)| field == Field::Zero && value != 0) {
+        Some((field, _, value)) => Err(DecodeError::Reserved { slot, opcode: raw.opcode, field, value }),
+        None => Ok(()),
+    }
+}
+
+/// The register of a field; `r0` if the field holds none.
+fn register(field: Field, number: u8, name: FieldName, slot: usize) -> Result<Reg, DecodeError> {
+    match field {
+        Field::Any => Reg::new(number).ok_or(DecodeError::Register { slot, field: name, number }),
+        Field::Zero | Field::Is(_) => Ok(Reg::R0),
+    }
+}
+
+/// The second slot's immediate, once its other fields are seen to be zero.
+fn second_imm(raw: &[RawInsn], slot: usize, field: Field) -> Result<i32, DecodeError> {
+    let second = raw.get(slot + 1).ok_or(DecodeError::SecondMissing { slot })?;
+    let unused_imm = if field == Field::Zero { second.imm } else { 0 };
+    let must_be_zero = [
+        (FieldName::Opcode, i32::from(second.opcode)),
+        (FieldName::Dst, i32::from(second.dst)),
+        (FieldName::Src, i32::from(second.src)),
+        (FieldName::Offset, i32::from(second.offset)),
+        (FieldName::Imm, unused_imm),
+    ];
+    match must_be_zero.into_iter().find(|&(_, value)| value != 0) {
+        Some((field, value)) => Err(DecodeError::SecondReserved { slot: slot + 1, field, value }),
+        None => Ok(second.imm),
+    }
+}
+
+impl Encoding {
+    /// The fields beside the opcode: name, what the row asks for, what the slot holds.
+    fn fields(&self, raw: &RawInsn) -> [(FieldName, Field, i32); 4] {
+        [
+            (FieldName::Dst, self.dst, i32::from(raw.dst)),
+            (FieldName::Src, self.src, i32::from(raw.src)),
+            (FieldName::Offset, self.offset, i32::from(raw.offset)),
+            (FieldName::Imm, self.imm, raw.imm),
+        ]
+    }
+
+    /// Whether the fields that select the operation have this row's values.
+    pub(crate) fn selects(&self, raw: &RawInsn) -> bool {
+        self.fields(raw).into_iter().all(|(_, field, value)| match field {
+            Field::Is(wanted) => value == wanted,
+            Field::Zero | Field::Any => true,
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! From instructions to slots.
+
+use crate::form::Operands;
+use crate::table::{Encoding, Field, row_of};
+use crate::{Insn, RawInsn};
+
+/// Why an instruction cannot be encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// [`Insn`] can say it, but BPF has no such instruction: a sign extension from or to too few bits, a byte swap
+    /// of one byte, a legacy packet load of eight.
+    #[error("BPF has no instruction for {0:?}")]
+    NoEncoding(Insn),
+}
+
+/// An encoded instruction: one slot, or two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    pub(crate) first: RawInsn,
+    pub(crate) second: Option<RawInsn>,
+}
+
+impl Slots {
+    /// The slots in order.
+    pub fn iter(&self) -> impl Iterator<Item = RawInsn> + use<> {
+        [Some(self.first), self.second].into_iter().flatten()
+    }
+}
+
+impl IntoIterator for Slots {
+    type Item = RawInsn;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<RawInsn>, 2>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        [Some(self.first), self.second].into_iter().flatten()
+    }
+}
+
+/// Encodes one instruction.
+///
+/// # Errors
+/// The instruction can be said but does not exist.
+pub fn encode(insn: &Insn) -> Result<Slots, EncodeError> {
+    let (form, operands) = insn.split();
+    let row = row_of(form).ok_or(EncodeError::NoEncoding(*insn))?;
+    Ok(row.slots(&operands))
+}
+
+/// Encodes a sequence of instructions.
+///
+/// # Errors
+/// The first instruction that can be said but does not exist.
+pub fn encode_all<'a>(insns: impl IntoIterator<Item = &'a Insn>) -> Result<Vec<RawInsn>, EncodeError> {
+    let mut raw = Vec::new();
+    for insn in insns {
+        raw.extend(encode(insn)?);
+    }
+    Ok(raw)
+}
+
+impl Encoding {
+    /// The slots of this row with these operands.
+    pub(crate) fn slots(&self, operands: &Operands) -> Slots {
+        let first = RawInsn {
+            opcode: self.opcode,
+            dst: self.dst.fill(operands.dst.number()),
+            src: self.src.fill(operands.src.number()),
+            offset: self.offset.fill(operands.offset),
+            imm: self.imm.fill(operands.imm),
+        };
+        let second =
+            self.next_imm.map(|field| RawInsn { imm: field.fill(operands.next_imm), ..RawInsn::default() });
+        Slots { first, second }
+    }
+}
+
+impl Field {
+    /// What the encoder puts in the field. A selector always fits: a test walks the table.
+    fn fill<T: Default + TryFrom<i32>>(self, operand: T) -> T {
+        match self {
+            Self::Zero => T::default(),
+            Self::Any => operand,
+            Self::Is(value) => T::try_from(value).unwrap_or_default(),
+        }
+    }
+}
