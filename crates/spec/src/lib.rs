@@ -12,4 +12,4 @@ mod program;
 
 pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
-pub use program::{FunctionInfo, LineInfo, Linkage, ProgramKind, ProgramSpec, XdpAttach};
+pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};

@@ -65,6 +65,32 @@ pub struct LineInfo {
     pub column: u32,
 }
 
+/// A kernel function (`__ksym`) that a program calls by name: the object knows no number for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KfuncRef {
+    /// Name, such as `bpf_xdp_metadata_rx_hash`.
+    pub name: String,
+    /// Whether the program can do without it (`__weak`).
+    pub weak: bool,
+    /// BTF type id of its `FUNC` in the object, 0 when unknown.
+    pub btf_id: u32,
+}
+
+/// An instruction that could not be relocated and was replaced by a call of a helper that does not exist, as libbpf
+/// does it: the program is good as long as control never gets there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poison {
+    /// Slot of the replaced instruction.
+    pub slot: usize,
+    /// Why, in words for the user.
+    pub reason: String,
+}
+
+impl Poison {
+    /// The helper number that the replaced instruction calls (`0xbad2310` in libbpf's `relo_core.c`).
+    pub const HELPER: i32 = 195_896_080;
+}
+
 /// A program as loaded: its instructions with everything resolved but maps, which it names by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
@@ -84,9 +110,40 @@ pub struct ProgramSpec {
     pub lines: Vec<LineInfo>,
     /// The object's license string.
     pub license: String,
+    /// Kernel functions it calls. A call with `src` 2 ([`Callee::Kfunc`](paceline_isa::Callee::Kfunc)) has the index
+    /// in this list where the kernel has the BTF id.
+    pub kfuncs: Vec<KfuncRef>,
+    /// Instructions that could not be relocated, by rising `slot`.
+    pub poisoned: Vec<Poison>,
+    /// Whether it is loaded without being asked for; false for sections that start with `?`.
+    pub autoload: bool,
 }
 
 impl ProgramSpec {
+    /// A program that came from elsewhere than an object: one function of that name, no source lines.
+    #[must_use]
+    pub fn new(name: &str, kind: ProgramKind, insns: Vec<RawInsn>) -> Self {
+        let main = FunctionInfo { start: 0, name: name.to_owned(), linkage: Linkage::Global, btf_id: 0 };
+        Self {
+            name: name.to_owned(),
+            section: String::new(),
+            kind,
+            insns,
+            functions: vec![main],
+            lines: Vec::new(),
+            license: String::new(),
+            kfuncs: Vec::new(),
+            poisoned: Vec::new(),
+            autoload: true,
+        }
+    }
+
+    /// Why the instruction of a slot was replaced, if it was.
+    #[must_use]
+    pub fn poison_at(&self, slot: usize) -> Option<&Poison> {
+        self.poisoned.binary_search_by_key(&slot, |p| p.slot).ok().and_then(|i| self.poisoned.get(i))
+    }
+
     /// The source line of a slot.
     #[must_use]
     pub fn line_of(&self, slot: usize) -> Option<&LineInfo> {
