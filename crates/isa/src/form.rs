@@ -142,7 +142,7 @@ impl Imm64Kind {
     fn with(self, imm: i32, next_imm: i32) -> Imm64 {
         let offset = next_imm.cast_unsigned();
         match self {
-            Self::Value => Imm64::Value(u64::from(offset) << 32 | u64::from(imm.cast_unsigned())),
+            Self::Value => Imm64::Value(Imm64::value(imm, next_imm)),
             Self::MapFd => Imm64::MapFd(imm),
             Self::MapValueFd => Imm64::MapValueFd { fd: imm, offset },
             Self::Variable => Imm64::Variable { btf_id: imm, btf_fd: next_imm },
@@ -154,6 +154,11 @@ impl Imm64Kind {
 }
 
 impl Imm64 {
+    /// The constant whose lower and upper halves are in the first and the second slot.
+    pub(crate) const fn value(imm: i32, next_imm: i32) -> u64 {
+        (next_imm.cast_unsigned() as u64) << 32 | imm.cast_unsigned() as u64
+    }
+
     fn split(self) -> (Imm64Kind, i32, i32) {
         match self {
             Self::Value(value) => (Imm64Kind::Value, value as i32, (value >> 32) as i32),

@@ -13,6 +13,7 @@ mod encode;
 mod form;
 mod insn;
 pub mod table;
+mod text;
 
 pub use code::Code;
 pub use decode::{DecodeError, FieldName, decode, decode_at};

@@ -230,7 +230,7 @@ pub static TABLE: &[Encoding] = &[
     wide(0x18, ANY, is(1), __, ANY, __,  "{rd} = map_fd[{imm}] ll",            LoadImm64(MapFd),         Base64, V1),
     wide(0x18, ANY, is(2), __, ANY, ANY, "{rd} = map_value_fd[{imm}] {at} ll", LoadImm64(MapValueFd),    Base64, V1),
     wide(0x18, ANY, is(3), __, ANY, ANY, "{rd} = btf_var[{imm}, {next}] ll",   LoadImm64(Variable),      Base64, V1),
-    wide(0x18, ANY, is(4), __, ANY, __,  "{rd} = subprog[{sub}] ll",           LoadImm64(Code),          Base64, V1),
+    wide(0x18, ANY, is(4), __, ANY, __,  "{rd} = subprog[{far}] ll",           LoadImm64(Code),          Base64, V1),
     wide(0x18, ANY, is(5), __, ANY, __,  "{rd} = map[{map}] ll",               LoadImm64(MapIndex),      Base64, V1),
     wide(0x18, ANY, is(6), __, ANY, ANY, "{rd} = map_value[{map}] {at} ll",    LoadImm64(MapValueIndex), Base64, V1),
 

@@ -1,0 +1,4 @@
+//! Instructions as text.
+
+mod print;
+mod template;
