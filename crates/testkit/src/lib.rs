@@ -1,0 +1,42 @@
+//! What Paceline is tested with: text cases, the kernel as oracle, random programs, and the conformance plugin.
+//!
+//! Nothing here is published. `tests/cases/README.md` has the format of the text cases.
+#![deny(unsafe_code)]
+
+pub mod kernel;
+
+use std::fmt;
+
+use paceline_spec::MapKind;
+
+/// Says that a test is skipped, on standard error.
+///
+/// # Panics
+/// If the environment has `PACELINE_REQUIRE_ALL=1`, so that a machine which should run everything does.
+#[allow(clippy::print_stderr, reason = "tests say so there")]
+pub fn skip(name: &str, reason: &dyn fmt::Display) {
+    eprintln!("SKIP {name}: {reason}");
+    let required = std::env::var("PACELINE_REQUIRE_ALL").is_ok_and(|value| value == "1");
+    assert!(!required, "{name} must run (PACELINE_REQUIRE_ALL=1) but cannot: {reason}");
+}
+
+/// Whether the elements of a map are bytes that can be compared between engines: not programs, not maps, not buffers.
+#[must_use]
+pub fn has_byte_contents(kind: MapKind) -> bool {
+    use MapKind as K;
+    matches!(
+        kind,
+        K::Array
+            | K::PerCpuArray
+            | K::Hash
+            | K::PerCpuHash
+            | K::LruHash
+            | K::LruPerCpuHash
+            | K::LpmTrie
+            | K::DevMap
+            | K::DevMapHash
+            | K::CpuMap
+            | K::Queue
+            | K::Stack
+    )
+}

@@ -1,0 +1,195 @@
+//! Kernel maps.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use paceline_spec::{Errno, MapKind, MapSpec};
+
+use super::KernelError;
+use super::cpu::possible_cpus;
+use super::sys::{self, MapCreate, Sizes};
+
+/// Elements of a map by key. Queues and stacks have their places as keys, 4 bytes big-endian, in the order of pops.
+pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A map in the kernel; it goes when this and the programs that use it are gone.
+#[derive(Debug)]
+pub struct Map {
+    fd: OwnedFd,
+    name: String,
+    kind: MapKind,
+    max_entries: u32,
+    value_size: usize,
+    sizes: Sizes,
+}
+
+impl Map {
+    /// Makes an empty map as `spec` says; `inner` is the template of a map of maps.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn create(spec: &MapSpec, inner: Option<&Self>) -> Result<Self, KernelError> {
+        let max_entries = match (spec.kind, spec.max_entries) {
+            (MapKind::PerfEventArray, 0) => u32::try_from(possible_cpus()).unwrap_or(1),
+            (_, entries) => entries,
+        };
+        let attr = MapCreate {
+            map_type: spec.kind.number(),
+            key_size: spec.key_size,
+            value_size: spec.value_size,
+            max_entries,
+            map_flags: spec.flags.0,
+            inner_map_fd: inner.map_or(0, Self::raw_fd),
+            map_name: object_name(&spec.name),
+            map_extra: spec.extra,
+            ..MapCreate::default()
+        };
+        let fd = sys::map_create(attr).map_err(|errno| KernelError::new("create map", errno))?;
+        let value_size = spec.value_size as usize;
+        let kernel_value = match spec.kind.is_per_cpu() {
+            true => value_size.next_multiple_of(8) * possible_cpus(),
+            false => value_size,
+        };
+        let sizes = Sizes { key: spec.key_size as usize, value: kernel_value };
+        Ok(Self { fd, name: spec.name.clone(), kind: spec.kind, max_entries, value_size, sizes })
+    }
+
+    /// The map's name in its spec.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The map's kind.
+    #[must_use]
+    pub fn kind(&self) -> MapKind {
+        self.kind
+    }
+
+    /// The map's descriptor.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn raw_fd(&self) -> u32 {
+        self.fd.as_raw_fd().cast_unsigned()
+    }
+
+    /// Sets an element. For per-CPU maps this is the value of `cpu`, and zero on all others. A value that is shorter
+    /// than the map's is followed by zeros.
+    ///
+    /// # Errors
+    /// The kernel's refusal; [`Errno::EINVAL`] for a key of another size or a value that is longer than the map's.
+    pub fn update(&self, key: &[u8], value: &[u8], cpu: usize) -> Result<(), KernelError> {
+        let error = |errno| KernelError::new("update map", errno);
+        if key.len() != self.sizes.key || value.len() > self.value_size {
+            return Err(error(Errno::EINVAL));
+        }
+        let mut full = vec![0; self.sizes.value];
+        let start = if self.kind.is_per_cpu() { cpu * self.value_size.next_multiple_of(8) } else { 0 };
+        let slot = full.get_mut(start..start + value.len()).ok_or(error(Errno::EINVAL))?;
+        slot.copy_from_slice(value);
+        sys::map_update(self.fd(), self.sizes, key, &full, 0).map_err(error)
+    }
+
+    /// The value under a key, for per-CPU maps that of `cpu`.
+    ///
+    /// # Errors
+    /// The kernel's refusal, [`Errno::ENOENT`] if there is no such element.
+    pub fn lookup(&self, key: &[u8], cpu: usize) -> Result<Vec<u8>, KernelError> {
+        let error = |errno| KernelError::new("look up in map", errno);
+        if key.len() != self.sizes.key {
+            return Err(error(Errno::EINVAL));
+        }
+        sys::map_lookup(self.fd(), self.sizes, key, false).map(|value| self.of_cpu(value, cpu)).map_err(error)
+    }
+
+    fn of_cpu(&self, mut value: Vec<u8>, cpu: usize) -> Vec<u8> {
+        if self.kind.is_per_cpu() {
+            value.drain(..(cpu * self.value_size.next_multiple_of(8)).min(value.len()));
+            value.truncate(self.value_size);
+        }
+        value
+    }
+
+    /// Removes an element.
+    ///
+    /// # Errors
+    /// The kernel's refusal, [`Errno::ENOENT`] if there is no such element.
+    pub fn delete(&self, key: &[u8]) -> Result<(), KernelError> {
+        let error = |errno| KernelError::new("delete from map", errno);
+        if key.len() != self.sizes.key {
+            return Err(error(Errno::EINVAL));
+        }
+        sys::map_delete(self.fd(), self.sizes, key).map_err(error)
+    }
+
+    /// Forbids user space to write.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn freeze(&self) -> Result<(), KernelError> {
+        sys::map_freeze(self.fd()).map_err(|errno| KernelError::new("freeze map", errno))
+    }
+
+    /// All elements, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are objects or buffers and
+    /// not bytes. Queues and stacks are emptied by it.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn contents(&self, cpu: usize) -> Result<Option<Contents>, KernelError> {
+        match self.kind {
+            MapKind::Array | MapKind::PerCpuArray => self.by_index(cpu).map(Some),
+            MapKind::Queue | MapKind::Stack => self.popped().map(Some),
+            kind if crate::has_byte_contents(kind) => self.by_key(cpu).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn by_index(&self, cpu: usize) -> Result<Contents, KernelError> {
+        let keys = (0..self.max_entries).map(|index| index.to_ne_bytes().to_vec());
+        keys.map(|key| self.lookup(&key, cpu).map(|value| (key, value))).collect()
+    }
+
+    fn by_key(&self, cpu: usize) -> Result<Contents, KernelError> {
+        let mut contents = Contents::new();
+        let mut key: Option<Vec<u8>> = None;
+        loop {
+            key = match sys::map_next_key(self.fd(), self.sizes, key.as_deref()) {
+                Ok(next) => Some(next),
+                Err(Errno::ENOENT) => return Ok(contents),
+                Err(errno) => return Err(KernelError::new("next key of map", errno)),
+            };
+            let found = key.clone().unwrap_or_default();
+            match self.lookup(&found, cpu) {
+                Ok(value) => drop(contents.insert(found, value)),
+                // Device maps walk over empty places.
+                Err(error) if error.errno == Errno::ENOENT => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn popped(&self) -> Result<Contents, KernelError> {
+        let mut contents = Contents::new();
+        for place in 0..self.max_entries {
+            match sys::map_lookup(self.fd(), self.sizes, &[], true) {
+                Ok(value) => drop(contents.insert(place.to_be_bytes().to_vec(), value)),
+                Err(Errno::ENOENT) => break,
+                Err(errno) => return Err(KernelError::new("pop from map", errno)),
+            }
+        }
+        Ok(contents)
+    }
+}
+
+/// A name as `bpf_obj_name_cpy` in `kernel/bpf/syscall.c` takes it: 15 letters, digits, dots and underscores.
+pub(super) fn object_name(name: &str) -> [u8; 16] {
+    let mut out = [0; 16];
+    let allowed = name.bytes().map(|b| if b.is_ascii_alphanumeric() || b == b'.' { b } else { b'_' });
+    for (place, byte) in out.iter_mut().take(15).zip(allowed) {
+        *place = byte;
+    }
+    out
+}

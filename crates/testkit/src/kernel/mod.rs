@@ -1,0 +1,87 @@
+//! The kernel as oracle: maps, programs and `BPF_PROG_TEST_RUN` through the raw `bpf(2)` call.
+//!
+//! No libbpf on purpose: what the oracle is given is exactly what our own loader made, so that a difference is a
+//! difference between engines and not between loaders.
+
+mod cpu;
+mod map;
+mod object;
+mod program;
+mod sys;
+
+use std::fmt;
+
+use paceline_spec::Errno;
+
+pub use cpu::{pin_to_current_cpu, possible_cpus, running_cpu};
+pub use map::{Contents, Map};
+pub use object::{KernelObject, LoadError, LoadOptions};
+pub use program::{
+    Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
+};
+
+/// A `bpf(2)` command failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {errno}{}", self.log_tail())]
+pub struct KernelError {
+    /// What was asked for, such as `load program`.
+    pub operation: &'static str,
+    /// The kernel's answer.
+    pub errno: Errno,
+    /// The verifier's or BTF checker's log; empty for other commands.
+    pub log: String,
+}
+
+impl KernelError {
+    fn new(operation: &'static str, errno: Errno) -> Self {
+        Self { operation, errno, log: String::new() }
+    }
+
+    /// The last line of the log that is no statistic: the verifier's reason.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        let told = |line: &&str| {
+            !line.is_empty() && !line.starts_with("processed ") && !line.starts_with("verification time")
+        };
+        self.log.lines().rev().map(str::trim).find(told).unwrap_or("")
+    }
+
+    fn log_tail(&self) -> impl fmt::Display {
+        let reason = self.reason();
+        if reason.is_empty() { String::new() } else { format!(": {reason}") }
+    }
+}
+
+/// Why the kernel cannot be asked on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the kernel does not run BPF programs for us: {0}")]
+pub struct Unavailable(KernelError);
+
+/// Whether XDP programs can be loaded here and run by test-run, found out by doing it once.
+///
+/// # Errors
+/// [`Unavailable`] with the call that failed: no privilege, no such system call, a sandbox.
+pub fn probe() -> Result<(), Unavailable> {
+    let attempt = || {
+        // r0 = 2; exit
+        let pass = [[0xb7, 0, 0, 0, 2, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+        let insns = pass.map(paceline_isa::RawInsn::from_le_bytes);
+        Program::load(&Request::xdp(&insns))?.test_run(&Packet::new(&[0; 64]))
+    };
+    attempt().map(drop).map_err(Unavailable)
+}
+
+/// Whether a test that needs the kernel may run; otherwise says `SKIP name: reason`.
+///
+/// # Panics
+/// If the kernel cannot be asked and the environment has `PACELINE_REQUIRE_ALL=1`.
+#[must_use]
+pub fn available_for(name: &str) -> bool {
+    match probe() {
+        Ok(()) => true,
+        Err(reason) => {
+            crate::skip(name, &reason);
+            false
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Kernel programs: loading them and running them on a packet.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use paceline_isa::RawInsn;
+use paceline_spec::{Errno, ProgramKind, XdpAttach};
+
+use super::map::object_name;
+use super::sys::{self, FuncInfo, ProgLoad};
+use super::{KernelError, Map};
+
+/// Fewest bytes a test run takes: an Ethernet header.
+pub const MIN_PACKET: usize = 14;
+
+/// Most bytes of packet and metadata that a test run puts into one buffer: a page without headroom and tailroom
+/// (`bpf_prog_test_run_xdp` in `net/bpf/test_run.c`, 64-byte cache lines). Longer ones become fragments.
+pub const MAX_PACKET: usize = 4096 - 256 - 320;
+
+const PROG_TYPE_XDP: u32 = 6;
+const ATTACH_XDP_DEVMAP: u32 = 33;
+const ATTACH_XDP_CPUMAP: u32 = 35;
+const ATTACH_XDP: u32 = 37;
+const F_XDP_HAS_FRAGS: u32 = 1 << 5;
+
+/// Whether a test run takes a packet of these lengths in bytes.
+#[must_use]
+pub const fn check_packet(packet: usize, meta: usize) -> bool {
+    packet >= MIN_PACKET && packet + meta <= MAX_PACKET
+}
+
+/// A program to load.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Its name; the kernel keeps 15 bytes.
+    pub name: &'a str,
+    /// Its type.
+    pub kind: ProgramKind,
+    /// Its slots; maps by index into `maps`.
+    pub insns: &'a [RawInsn],
+    /// Maps by index.
+    pub maps: &'a [Map],
+    /// License; helpers for GPL programs need a compatible one.
+    pub license: &'a str,
+    /// BTF, and for every function its first slot and type id: what makes subprograms global.
+    pub btf: Option<(BorrowedFd<'a>, Vec<(u32, u32)>)>,
+    /// The verifier's log level if loading fails: 1 for states at branches, 2 for every instruction.
+    pub log_level: u32,
+}
+
+impl<'a> Request<'a> {
+    /// An XDP program without maps under the GPL.
+    #[must_use]
+    pub fn xdp(insns: &'a [RawInsn]) -> Self {
+        Self {
+            name: "",
+            kind: ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
+            insns,
+            maps: &[],
+            license: "GPL",
+            btf: None,
+            log_level: 2,
+        }
+    }
+}
+
+/// A packet for a test run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packet<'a> {
+    /// The packet.
+    pub data: &'a [u8],
+    /// Metadata before it.
+    pub meta: &'a [u8],
+    /// Interface it comes in on; 0 for the loopback device of the test run.
+    pub ingress_ifindex: u32,
+    /// Queue of that interface.
+    pub rx_queue: u32,
+}
+
+impl<'a> Packet<'a> {
+    /// A packet without metadata, from nowhere in particular.
+    #[must_use]
+    pub fn new(data: &'a [u8]) -> Self {
+        Self { data, ..Self::default() }
+    }
+}
+
+/// What a test run left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestRun {
+    /// Low 32 bits of `r0`.
+    pub retval: u32,
+    /// The packet.
+    pub data: Vec<u8>,
+    /// The metadata before it.
+    pub meta: Vec<u8>,
+}
+
+/// Lengths of a loaded program in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Instructions after the verifier rewrote them.
+    pub translated: u32,
+    /// Native code; 0 without a JIT.
+    pub native: u32,
+}
+
+/// A program in the kernel.
+#[derive(Debug)]
+pub struct Program {
+    fd: OwnedFd,
+}
+
+impl Program {
+    /// Verifies and loads a program.
+    ///
+    /// # Errors
+    /// The kernel's refusal with the verifier's log.
+    pub fn load(request: &Request<'_>) -> Result<Self, KernelError> {
+        let insns: Vec<[u8; 8]> = request.insns.iter().map(|insn| host_order(*insn)).collect();
+        let fds: Vec<RawFd> = request.maps.iter().map(|map| map.raw_fd().cast_signed()).collect();
+        let license = CString::new(request.license).unwrap_or_default();
+        let (expected_attach_type, prog_flags) = attach(request.kind);
+        let (btf, functions) = match &request.btf {
+            Some((fd, functions)) => (Some(*fd), functions.as_slice()),
+            None => (None, &[][..]),
+        };
+        let func_info: Vec<FuncInfo> =
+            functions.iter().map(|&(insn_off, type_id)| FuncInfo { insn_off, type_id }).collect();
+        load(&ProgLoad {
+            prog_type: PROG_TYPE_XDP,
+            expected_attach_type,
+            prog_flags,
+            insns: &insns,
+            license: &license,
+            name: object_name(request.name),
+            fd_array: &fds,
+            btf,
+            func_info: &func_info,
+            log_level: request.log_level,
+        })
+    }
+
+    /// The program's descriptor.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn raw_fd(&self) -> u32 {
+        self.fd.as_raw_fd().cast_unsigned()
+    }
+
+    /// Runs the program once.
+    ///
+    /// # Errors
+    /// The kernel's refusal: [`Errno::EINVAL`] for packets that [`check_packet`] would not take, metadata that is no
+    /// multiple of 4 up to 252 bytes, or an interface without such a queue.
+    pub fn test_run(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
+        let joined;
+        let data = match packet.meta {
+            [] => packet.data,
+            meta => {
+                joined = [meta, packet.data].concat();
+                &joined
+            }
+        };
+        // `bpf_xdp_adjust_head` and `_tail` cannot make it longer than the buffer.
+        let mut data_out = vec![0; data.len().max(4096)];
+        let mut ctx_out = [0; 24];
+        let ctx = xdp_md(packet, data.len());
+        let error = |errno| KernelError::new("test run", errno);
+        let run = sys::prog_test_run(self.fd(), 1, data, &ctx, &mut data_out, &mut ctx_out).map_err(error)?;
+        data_out.truncate(run.data_len);
+        // What comes back starts at the metadata; `xdp_md.data` says how long that is.
+        let meta_len = u32::from_ne_bytes([ctx_out[0], ctx_out[1], ctx_out[2], ctx_out[3]]) as usize;
+        let data = data_out.split_off(meta_len.min(data_out.len()));
+        Ok(TestRun { retval: run.retval, data, meta: data_out })
+    }
+
+    /// Nanoseconds per run, as the kernel averages and rounds them over `repeat` runs on the same packet.
+    ///
+    /// # Errors
+    /// As [`test_run`](Self::test_run).
+    pub fn time(&self, data: &[u8], repeat: u32) -> Result<u32, KernelError> {
+        let mut data_out = vec![0; data.len().max(4096)];
+        sys::prog_test_run(self.fd(), repeat, data, &[], &mut data_out, &mut [])
+            .map(|run| run.duration)
+            .map_err(|errno| KernelError::new("test run", errno))
+    }
+
+    /// How long the program is in the kernel.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn lengths(&self) -> Result<Lengths, KernelError> {
+        let info = sys::prog_info(self.fd()).map_err(|errno| KernelError::new("program info", errno))?;
+        Ok(Lengths { translated: info.xlated_len, native: info.jited_len })
+    }
+}
+
+fn attach(kind: ProgramKind) -> (u32, u32) {
+    match kind {
+        ProgramKind::Xdp { attach, frags } => {
+            let attach = match attach {
+                XdpAttach::Interface => ATTACH_XDP,
+                XdpAttach::DevMap => ATTACH_XDP_DEVMAP,
+                XdpAttach::CpuMap => ATTACH_XDP_CPUMAP,
+            };
+            (attach, if frags { F_XDP_HAS_FRAGS } else { 0 })
+        }
+        _ => (0, 0),
+    }
+}
+
+fn host_order(insn: RawInsn) -> [u8; 8] {
+    if cfg!(target_endian = "little") { insn.to_le_bytes() } else { insn.to_be_bytes() }
+}
+
+/// Loads without a log, which is faster, and asks again with one if that fails.
+fn load(request: &ProgLoad<'_>) -> Result<Program, KernelError> {
+    if let Ok(fd) = sys::prog_load(request, &mut []) {
+        return Ok(Program { fd });
+    }
+    let mut log = vec![0; 1 << 20];
+    loop {
+        match sys::prog_load(request, &mut log) {
+            Ok(fd) => return Ok(Program { fd }),
+            Err(Errno::ENOSPC) if log.len() < 1 << 26 => log.resize(log.len() * 4, 0),
+            Err(errno) => {
+                let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+                return Err(KernelError { operation: "load program", errno, log: text.into_owned() });
+            }
+        }
+    }
+}
+
+/// `struct xdp_md` for a test run over `len` bytes of metadata and packet.
+fn xdp_md(packet: &Packet<'_>, len: usize) -> [u8; 24] {
+    let mut ctx = [0; 24];
+    let fields = [packet.meta.len() as u32, len as u32, 0, packet.ingress_ifindex, packet.rx_queue, 0];
+    for (place, field) in ctx.chunks_exact_mut(4).zip(fields) {
+        place.copy_from_slice(&field.to_ne_bytes());
+    }
+    ctx
+}
+
+/// Loads BTF and gives its descriptor.
+///
+/// # Errors
+/// The kernel's refusal with its log.
+pub fn load_btf(btf: &[u8]) -> Result<OwnedFd, KernelError> {
+    if let Ok(fd) = sys::btf_load(btf, &mut []) {
+        return Ok(fd);
+    }
+    let mut log = vec![0; 1 << 20];
+    sys::btf_load(btf, &mut log).map_err(|errno| {
+        let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+        KernelError { operation: "load BTF", errno, log: text.into_owned() }
+    })
+}

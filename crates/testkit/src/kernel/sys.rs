@@ -1,0 +1,413 @@
+//! The `bpf(2)` system call: one safe function per command, and the only unsafe code of this crate.
+//!
+//! Structures are those arms of `union bpf_attr` (`include/uapi/linux/bpf.h`) that are used, up to the last field that
+//! is used: the kernel takes what is missing as zero.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use paceline_spec::Errno;
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOKUP: libc::c_int = 1;
+const MAP_UPDATE: libc::c_int = 2;
+const MAP_DELETE: libc::c_int = 3;
+const MAP_GET_NEXT_KEY: libc::c_int = 4;
+const PROG_LOAD: libc::c_int = 5;
+const PROG_TEST_RUN: libc::c_int = 10;
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const BTF_LOAD: libc::c_int = 18;
+const MAP_LOOKUP_AND_DELETE: libc::c_int = 21;
+const MAP_FREEZE: libc::c_int = 22;
+
+/// An arm of `union bpf_attr`.
+///
+/// # Safety
+/// The type must be plain data without padding between its fields, laid out as the arm of its command, in which every
+/// address is 0 or that of memory which is valid for what the command does with it while the value lives.
+unsafe trait Attr: Sized {}
+
+/// Calls `bpf(2)`.
+fn bpf<A: Attr>(command: libc::c_int, attr: &mut A) -> Result<libc::c_long, Errno> {
+    // SAFETY: `attr` is exclusively ours for its whole size, and by the contract of `Attr` every address in it is
+    // valid for the command.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attr), size_of::<A>()) };
+    if result < 0 { Err(last_errno()) } else { Ok(result) }
+}
+
+fn last_errno() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    Errno(u16::try_from(code).unwrap_or(0))
+}
+
+fn descriptor(result: libc::c_long) -> OwnedFd {
+    let fd = RawFd::try_from(result).expect("the kernel returns descriptors that are int");
+    // SAFETY: the command that gave `result` succeeded and creates a descriptor that nobody else has seen.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+fn raw(fd: BorrowedFd<'_>) -> u32 {
+    fd.as_raw_fd().cast_unsigned()
+}
+
+fn len_u32(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
+}
+
+/// `BPF_MAP_CREATE`.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct MapCreate {
+    pub(super) map_type: u32,
+    pub(super) key_size: u32,
+    pub(super) value_size: u32,
+    pub(super) max_entries: u32,
+    pub(super) map_flags: u32,
+    pub(super) inner_map_fd: u32,
+    pub(super) numa_node: u32,
+    pub(super) map_name: [u8; 16],
+    pub(super) map_ifindex: u32,
+    pub(super) btf_fd: u32,
+    pub(super) btf_key_type_id: u32,
+    pub(super) btf_value_type_id: u32,
+    pub(super) btf_vmlinux_value_type_id: u32,
+    pub(super) map_extra: u64,
+}
+
+// SAFETY: 56 + 16 bytes of integers in order without a hole, and no addresses.
+unsafe impl Attr for MapCreate {}
+
+pub(super) fn map_create(mut attr: MapCreate) -> Result<OwnedFd, Errno> {
+    bpf(MAP_CREATE, &mut attr).map(descriptor)
+}
+
+/// `BPF_MAP_*_ELEM` and `BPF_MAP_FREEZE`.
+#[repr(C)]
+struct Element {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+// SAFETY: integers without a hole; each function below says why its addresses are good.
+unsafe impl Attr for Element {}
+
+fn element(map: BorrowedFd<'_>) -> Element {
+    Element { map_fd: raw(map), padding: 0, key: 0, value: 0, flags: 0 }
+}
+
+/// Sizes of keys and values as the kernel counts them in one map, so that buffers can be checked against them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) key: usize,
+    /// For per-CPU maps the value of every possible CPU, each rounded up to 8 bytes.
+    pub(super) value: usize,
+}
+
+/// The kernel reads `key_size` bytes at `key` and writes `value_size` bytes at the value it is given: both are held
+/// here to the sizes the map was made with.
+pub(super) fn map_lookup(
+    map: BorrowedFd<'_>,
+    sizes: Sizes,
+    key: &[u8],
+    take: bool,
+) -> Result<Vec<u8>, Errno> {
+    assert_eq!(key.len(), sizes.key, "key of the map's size");
+    let mut value = vec![0u8; sizes.value];
+    let mut attr = element(map);
+    attr.key = if key.is_empty() { 0 } else { key.as_ptr() as u64 };
+    attr.value = value.as_mut_ptr() as u64;
+    bpf(if take { MAP_LOOKUP_AND_DELETE } else { MAP_LOOKUP }, &mut attr)?;
+    Ok(value)
+}
+
+pub(super) fn map_update(
+    map: BorrowedFd<'_>,
+    sizes: Sizes,
+    key: &[u8],
+    value: &[u8],
+    flags: u64,
+) -> Result<(), Errno> {
+    assert_eq!((key.len(), value.len()), (sizes.key, sizes.value), "key and value of the map's sizes");
+    let mut attr = element(map);
+    attr.key = if key.is_empty() { 0 } else { key.as_ptr() as u64 };
+    attr.value = value.as_ptr() as u64;
+    attr.flags = flags;
+    bpf(MAP_UPDATE, &mut attr).map(drop)
+}
+
+pub(super) fn map_delete(map: BorrowedFd<'_>, sizes: Sizes, key: &[u8]) -> Result<(), Errno> {
+    assert_eq!(key.len(), sizes.key, "key of the map's size");
+    let mut attr = element(map);
+    attr.key = key.as_ptr() as u64;
+    bpf(MAP_DELETE, &mut attr).map(drop)
+}
+
+/// The key after `key`, or the first one; [`Errno::ENOENT`] after the last.
+pub(super) fn map_next_key(map: BorrowedFd<'_>, sizes: Sizes, key: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+    assert!(key.is_none_or(|key| key.len() == sizes.key), "key of the map's size");
+    let mut next = vec![0u8; sizes.key];
+    let mut attr = element(map);
+    attr.key = key.map_or(0, |key| key.as_ptr() as u64);
+    attr.value = next.as_mut_ptr() as u64;
+    bpf(MAP_GET_NEXT_KEY, &mut attr)?;
+    Ok(next)
+}
+
+pub(super) fn map_freeze(map: BorrowedFd<'_>) -> Result<(), Errno> {
+    // The kernel refuses anything behind the first field that is not zero: all of it is.
+    bpf(MAP_FREEZE, &mut element(map)).map(drop)
+}
+
+/// `BPF_BTF_LOAD`.
+#[repr(C)]
+struct BtfLoad {
+    btf: u64,
+    log_buf: u64,
+    btf_size: u32,
+    log_size: u32,
+    log_level: u32,
+    padding: u32,
+}
+
+// SAFETY: integers without a hole; `btf_load` gives addresses of slices with their lengths.
+unsafe impl Attr for BtfLoad {}
+
+pub(super) fn btf_load(btf: &[u8], log: &mut [u8]) -> Result<OwnedFd, Errno> {
+    let mut attr = BtfLoad {
+        btf: btf.as_ptr() as u64,
+        log_buf: address_or_zero(log),
+        btf_size: len_u32(btf),
+        log_size: len_u32(log),
+        log_level: u32::from(!log.is_empty()),
+        padding: 0,
+    };
+    bpf(BTF_LOAD, &mut attr).map(descriptor)
+}
+
+fn address_or_zero(buffer: &mut [u8]) -> u64 {
+    if buffer.is_empty() { 0 } else { buffer.as_mut_ptr() as u64 }
+}
+
+/// `struct bpf_func_info`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FuncInfo {
+    pub(super) insn_off: u32,
+    pub(super) type_id: u32,
+}
+
+/// What `BPF_PROG_LOAD` is asked to load.
+pub(super) struct ProgLoad<'a> {
+    pub(super) prog_type: u32,
+    pub(super) expected_attach_type: u32,
+    pub(super) prog_flags: u32,
+    /// Slots in host order.
+    pub(super) insns: &'a [[u8; 8]],
+    pub(super) license: &'a CStr,
+    pub(super) name: [u8; 16],
+    pub(super) fd_array: &'a [RawFd],
+    pub(super) btf: Option<BorrowedFd<'a>>,
+    pub(super) func_info: &'a [FuncInfo],
+    /// Level 1 prints states, 2 every instruction, 4 only statistics.
+    pub(super) log_level: u32,
+}
+
+/// `BPF_PROG_LOAD`.
+#[repr(C)]
+struct ProgLoadAttr {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buf: u64,
+    kern_version: u32,
+    prog_flags: u32,
+    prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
+    prog_btf_fd: u32,
+    func_info_rec_size: u32,
+    func_info: u64,
+    func_info_cnt: u32,
+    line_info_rec_size: u32,
+    line_info: u64,
+    line_info_cnt: u32,
+    attach_btf_id: u32,
+    attach_prog_fd: u32,
+    core_relo_cnt: u32,
+    fd_array: u64,
+}
+
+// SAFETY: integers without a hole; `prog_load` gives addresses of slices with their lengths. `fd_array` has no length:
+// the kernel reads it at the indices that the instructions name, and `prog_load` checks those.
+unsafe impl Attr for ProgLoadAttr {}
+
+const PSEUDO_MAP_IDX: u8 = 5;
+const PSEUDO_MAP_IDX_VALUE: u8 = 6;
+const LD_IMM64: u8 = 0x18;
+
+fn map_indices(insns: &[[u8; 8]]) -> impl Iterator<Item = i32> {
+    // Taking second halves and constants for map loads only makes the check stricter.
+    let source = |slot: &[u8; 8]| if cfg!(target_endian = "little") { slot[1] >> 4 } else { slot[1] & 0xf };
+    insns
+        .iter()
+        .filter(move |slot| {
+            slot[0] == LD_IMM64 && matches!(source(slot), PSEUDO_MAP_IDX | PSEUDO_MAP_IDX_VALUE)
+        })
+        .map(|slot| i32::from_ne_bytes([slot[4], slot[5], slot[6], slot[7]]))
+}
+
+pub(super) fn prog_load(load: &ProgLoad<'_>, log: &mut [u8]) -> Result<OwnedFd, Errno> {
+    let in_array = |index: i32| usize::try_from(index).is_ok_and(|index| index < load.fd_array.len());
+    if !map_indices(load.insns).all(in_array) {
+        return Err(Errno::EINVAL);
+    }
+    let mut attr = ProgLoadAttr {
+        prog_type: load.prog_type,
+        insn_cnt: u32::try_from(load.insns.len()).map_err(|_| Errno::E2BIG)?,
+        insns: load.insns.as_ptr() as u64,
+        license: load.license.as_ptr() as u64,
+        log_level: if log.is_empty() { 0 } else { load.log_level },
+        log_size: len_u32(log),
+        log_buf: address_or_zero(log),
+        kern_version: 0,
+        prog_flags: load.prog_flags,
+        prog_name: load.name,
+        prog_ifindex: 0,
+        expected_attach_type: load.expected_attach_type,
+        prog_btf_fd: load.btf.map_or(0, raw),
+        func_info_rec_size: if load.func_info.is_empty() { 0 } else { size_of::<FuncInfo>() as u32 },
+        func_info: if load.func_info.is_empty() { 0 } else { load.func_info.as_ptr() as u64 },
+        func_info_cnt: u32::try_from(load.func_info.len()).map_err(|_| Errno::E2BIG)?,
+        line_info_rec_size: 0,
+        line_info: 0,
+        line_info_cnt: 0,
+        attach_btf_id: 0,
+        attach_prog_fd: 0,
+        core_relo_cnt: 0,
+        fd_array: if load.fd_array.is_empty() { 0 } else { load.fd_array.as_ptr() as u64 },
+    };
+    bpf(PROG_LOAD, &mut attr).map(descriptor)
+}
+
+/// `BPF_PROG_TEST_RUN`.
+#[repr(C)]
+struct TestRunAttr {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch_size: u32,
+    padding: u32,
+}
+
+// SAFETY: integers without a hole; `prog_test_run` gives addresses of slices with their lengths.
+unsafe impl Attr for TestRunAttr {}
+
+/// What a test run said.
+pub(super) struct TestRunResult {
+    pub(super) retval: u32,
+    /// Nanoseconds per repetition, averaged and rounded down.
+    pub(super) duration: u32,
+    pub(super) data_len: usize,
+}
+
+/// Runs the program on `data`; what it left goes to the start of `data_out` and `ctx_out`.
+pub(super) fn prog_test_run(
+    program: BorrowedFd<'_>,
+    repeat: u32,
+    data: &[u8],
+    ctx: &[u8],
+    data_out: &mut [u8],
+    ctx_out: &mut [u8],
+) -> Result<TestRunResult, Errno> {
+    let mut attr = TestRunAttr {
+        prog_fd: raw(program),
+        retval: 0,
+        data_size_in: len_u32(data),
+        data_size_out: len_u32(data_out),
+        data_in: data.as_ptr() as u64,
+        data_out: address_or_zero(data_out),
+        repeat,
+        duration: 0,
+        ctx_size_in: len_u32(ctx),
+        ctx_size_out: len_u32(ctx_out),
+        ctx_in: if ctx.is_empty() { 0 } else { ctx.as_ptr() as u64 },
+        ctx_out: address_or_zero(ctx_out),
+        flags: 0,
+        cpu: 0,
+        batch_size: 0,
+        padding: 0,
+    };
+    bpf(PROG_TEST_RUN, &mut attr)?;
+    Ok(TestRunResult { retval: attr.retval, duration: attr.duration, data_len: attr.data_size_out as usize })
+}
+
+/// `BPF_OBJ_GET_INFO_BY_FD`.
+#[repr(C)]
+struct GetInfo {
+    fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+// SAFETY: integers without a hole; `prog_info` gives the address of a buffer with its length.
+unsafe impl Attr for GetInfo {}
+
+/// The first fields of `struct bpf_prog_info`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProgInfo {
+    pub(super) prog_type: u32,
+    pub(super) id: u32,
+    pub(super) tag: [u8; 8],
+    pub(super) jited_len: u32,
+    pub(super) xlated_len: u32,
+}
+
+pub(super) fn prog_info(program: BorrowedFd<'_>) -> Result<ProgInfo, Errno> {
+    let mut info = ProgInfo::default();
+    let mut attr = GetInfo {
+        fd: raw(program),
+        info_len: size_of::<ProgInfo>() as u32,
+        info: std::ptr::from_mut(&mut info) as u64,
+    };
+    bpf(OBJ_GET_INFO_BY_FD, &mut attr)?;
+    Ok(info)
+}
+
+/// The CPU that the calling thread runs on right now.
+pub(super) fn current_cpu() -> usize {
+    // SAFETY: takes no arguments and touches no memory.
+    let cpu = unsafe { libc::sched_getcpu() };
+    usize::try_from(cpu).unwrap_or(0)
+}
+
+/// Lets the calling thread run on one CPU only.
+pub(super) fn pin(cpu: usize) -> Result<(), Errno> {
+    // SAFETY: an all-zero set is a valid, empty set; CPU_SET checks the range of `cpu` itself.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        set
+    };
+    // SAFETY: `set` is a live set of the size given; 0 is the calling thread.
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    if result == 0 { Ok(()) } else { Err(last_errno()) }
+}
