@@ -10,6 +10,7 @@ mod code;
 mod decode;
 mod effects;
 mod encode;
+pub mod eval;
 mod form;
 mod insn;
 pub mod table;
