@@ -1,0 +1,4 @@
+//! Verifier.
+#![forbid(unsafe_code)]
+
+pub mod domain;
