@@ -129,6 +129,11 @@ impl Burst {
         self.len = 0;
     }
 
+    /// Forgets the packets from `len` on, if there are that many.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// Adds a packet.
     ///
     /// # Errors
