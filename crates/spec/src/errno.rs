@@ -34,6 +34,7 @@ errnos! {
     EINVAL = 22, "Invalid argument.";
     ENOSPC = 28, "No space left.";
     ERANGE = 34, "Out of range.";
+    EOVERFLOW = 75, "Value too large for its field.";
     ENOTSUPP = 524, "Operation not supported (kernel-internal number).";
     EOPNOTSUPP = 95, "Operation not supported.";
 }
