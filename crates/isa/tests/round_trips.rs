@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn the_assembler_reads_what_the_disassembler_writes(insns in proptest::collection::vec(insn(), 0..20)) {
+    fn the_assembler_reads_what_the_disassembler_writes(insns in proptest::collection::vec(insn(), 0..8)) {
         let code: Code = insns.into_iter().collect();
         let lines = disassemble(&code.encode().unwrap());
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::error::{AssembleError, Problem};
+use super::failure::Failure;
 use super::line::{InsnLine, Part, Statement, statements};
-use super::matching::{Failure, LabelUse, Match, Scope, match_line};
+use super::matching::{LabelUse, Match, Scope, match_line};
 use super::names::Names;
-use super::spellings::in_listing;
+use super::template::{LISTING_TEMPLATES, TEMPLATES, Template};
 use crate::form::Operands;
-use crate::table::{Encoding, Form, Imm64Kind, TABLE, row_of, rows_of};
+use crate::table::{Encoding, Form, Imm64Kind, row_of, rows_of};
 use crate::{Code, Insn, RawInsn};
 
 /// Assembles a program.
@@ -54,8 +55,8 @@ impl FromStr for Insn {
 
     fn from_str(text: &str) -> Result<Self, AssembleError> {
         let scope = Scope { names: &(), is_label: &|_| false };
-        let every = TABLE.iter().map(|row| (row, row.text));
-        let matched = match_line(text, every, &scope).map_err(|failure| Line::new(0, text).place(failure))?;
+        let matched = match_line(text, TEMPLATES.iter(), &scope)
+            .map_err(|failure| Line::new(0, text).place(failure))?;
         Ok(matched.row.form.with(&matched.operands))
     }
 }
@@ -168,14 +169,19 @@ impl<'a> Assembler<'a> {
         let scope = Scope { names: self.names, is_label: &is_label };
         let first = insn.bytes.as_deref().and_then(first_slot);
         let matched = match first.map(|slot| slot.opcode).or(insn.opcode) {
-            None => match_line(insn.part.text, TABLE.iter().map(|row| (row, row.text)), &scope),
+            None => match_line(insn.part.text, TEMPLATES.iter(), &scope),
             Some(opcode) => {
-                let fits = |row: &&'static Encoding| first.is_none_or(|slot| row.selects(&slot));
-                let mut rows = rows_of(opcode).iter().filter(fits).peekable();
-                if rows.peek().is_none() {
+                let fits =
+                    |row: &Encoding| row.opcode == opcode && first.is_none_or(|slot| row.selects(&slot));
+                if !rows_of(opcode).iter().any(fits) {
                     return Err(Failure { at: insn.part.at, problem: Problem::UnknownOpcode(opcode) });
                 }
-                match_line(insn.part.text, rows.flat_map(in_listing), &scope)
+                let templates = TEMPLATES.iter().chain(LISTING_TEMPLATES.iter());
+                match_line(
+                    insn.part.text,
+                    templates.filter(|template: &&Template| fits(template.row)),
+                    &scope,
+                )
             }
         };
         matched.map_err(|failure| Failure { at: insn.part.at + failure.at, ..failure }).map(|mut matched| {

@@ -10,7 +10,7 @@ pub(super) fn is_operator(c: char) -> bool {
     "+-*/%&|^<>=!".contains(c)
 }
 
-/// The rest of a line. Copies are cheap: trying a template takes one.
+/// The rest of a line, which begins with something that is not blank. Copies are cheap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     line: &'a str,
@@ -19,20 +19,20 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(line: &'a str) -> Self {
-        Self { line, rest: line }
+        Self { line, rest: line.trim_start() }
     }
 
-    /// Byte offset in the line of what comes next, blanks skipped.
+    /// Byte offset in the line of what comes next.
     pub(super) fn at(&self) -> usize {
-        self.line.len() - self.skipped().len()
+        self.line.len() - self.rest.len()
     }
 
     pub(super) fn is_at_end(&self) -> bool {
-        self.skipped().is_empty()
+        self.rest.is_empty()
     }
 
     pub(super) fn peek(&self) -> Option<char> {
-        self.skipped().chars().next()
+        self.rest.chars().next()
     }
 
     /// The next word or character, for error messages.
@@ -43,31 +43,28 @@ impl<'a> Cursor<'a> {
 
     /// Takes the next word.
     pub(super) fn word(&mut self) -> Option<&'a str> {
-        let rest = self.skipped();
-        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-        let (word, rest) = rest.split_at(end);
-        if word.is_empty() {
-            return None;
-        }
-        self.rest = rest;
-        Some(word)
+        let end = self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest.trim_start();
+        (!word.is_empty()).then_some(word)
     }
 
     /// Takes the next word if it is this one.
     pub(super) fn keyword(&mut self, keyword: &str) -> bool {
-        let mut after = *self;
-        let taken = after.word() == Some(keyword);
-        if taken {
-            *self = after;
+        match self.rest.strip_prefix(keyword) {
+            Some(rest) if !rest.starts_with(is_word) => {
+                self.rest = rest.trim_start();
+                true
+            }
+            _ => false,
         }
-        taken
     }
 
     /// Takes an operator or bracket if the rest begins with it.
     pub(super) fn symbol(&mut self, symbol: &str) -> bool {
-        let taken = self.skipped().strip_prefix(symbol);
-        self.rest = taken.unwrap_or(self.rest);
-        taken.is_some()
+        let rest = self.rest.strip_prefix(symbol);
+        self.rest = rest.map_or(self.rest, str::trim_start);
+        rest.is_some()
     }
 
     /// Takes an unsigned number: decimal, or hexadecimal after `0x`. One that is too great for any field is
@@ -81,9 +78,5 @@ impl<'a> Cursor<'a> {
         }
         *self = after;
         Some(i128::from_str_radix(digits, radix).unwrap_or(i128::MAX))
-    }
-
-    fn skipped(&self) -> &'a str {
-        self.rest.trim_start()
     }
 }

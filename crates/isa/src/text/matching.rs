@@ -1,11 +1,13 @@
 //! Matching a line against the text of the table's rows.
 //!
-//! Every row that could apply is tried; what the row that came furthest stumbled over is the error.
+//! Every row that could apply is tried, the first that is the whole line is taken. If none is, the error is
+//! what the rows that came furthest stumbled over.
 
-use super::cursor::{Cursor, is_operator, is_word};
+use super::cursor::Cursor;
 use super::error::{Problem, Wanted};
+use super::failure::{Failure, Furthest};
 use super::names::Names;
-use super::template::{NumberPlace, Piece, RegisterField, RegisterPlace, pieces};
+use super::template::{NumberPlace, RegisterField, RegisterPlace, Template, Token};
 use crate::Reg;
 use crate::form::{Operands, halves, join};
 use crate::table::Encoding;
@@ -37,61 +39,27 @@ pub(super) struct LabelUse {
     pub(super) addend: i64,
 }
 
-/// Why a row does not match: what is wrong, at which byte of the line.
-#[derive(Clone, Debug)]
-pub(super) struct Failure {
-    pub(super) at: usize,
-    pub(super) problem: Problem,
-}
-
-impl Failure {
-    pub(super) fn unexpected(cursor: &Cursor<'_>, wanted: &[Wanted]) -> Self {
-        let problem = Problem::Unexpected { wanted: wanted.to_vec(), found: cursor.found() };
-        Self { at: cursor.at(), problem }
-    }
-
-    /// The failure that says more: the further one, then the one that understood the word but refuses it.
-    fn or(mut self, other: Self) -> Self {
-        use Problem::Unexpected;
-        match (&mut self.problem, &other.problem) {
-            _ if other.at != self.at => {
-                if other.at > self.at {
-                    other
-                } else {
-                    self
-                }
-            }
-            (Unexpected { wanted, .. }, Unexpected { wanted: more, .. }) => {
-                let new: Vec<Wanted> = more.iter().filter(|w| !wanted.contains(w)).copied().collect();
-                wanted.extend(new);
-                self
-            }
-            (Unexpected { .. }, _) => other,
-            _ => self,
-        }
-    }
-}
-
-/// The first of these rows and texts that is the whole line.
-pub(super) fn match_line(
+/// The first of these templates that is the whole line.
+pub(super) fn match_line<'t>(
     line: &str,
-    candidates: impl Iterator<Item = (&'static Encoding, &'static str)>,
+    templates: impl Iterator<Item = &'t Template>,
     scope: &Scope<'_>,
 ) -> Result<Match, Failure> {
-    let mut best: Option<Failure> = None;
-    for (row, text) in candidates {
-        match Matcher::new(line, scope).whole(text) {
-            Ok((operands, label)) => return Ok(Match { row, operands, label }),
-            Err(failure) => best = Some(best.map_or(failure.clone(), |best| best.or(failure))),
+    let mut furthest = Furthest::default();
+    for template in templates {
+        if let Some((operands, label)) = Matcher::new(line, scope, &mut furthest).whole(template) {
+            return Ok(Match { row: template.row, operands, label });
         }
     }
-    Err(best.unwrap_or_else(|| Failure::unexpected(&Cursor::new(line), &[])))
+    Err(furthest.into_failure(line))
 }
 
-/// A line half matched with a template.
+/// A line half matched with a template. Its functions give `None` where the line goes on differently, and note
+/// what they missed.
 struct Matcher<'a> {
     cursor: Cursor<'a>,
     scope: &'a Scope<'a>,
+    furthest: &'a mut Furthest,
     dst: Option<Reg>,
     src: Option<Reg>,
     operands: Operands,
@@ -99,65 +67,58 @@ struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    fn new(line: &'a str, scope: &'a Scope<'a>) -> Self {
-        Self { cursor: Cursor::new(line), scope, dst: None, src: None, operands: Operands::NONE, label: None }
+    fn new(line: &'a str, scope: &'a Scope<'a>, furthest: &'a mut Furthest) -> Self {
+        let cursor = Cursor::new(line);
+        Self { cursor, scope, furthest, dst: None, src: None, operands: Operands::NONE, label: None }
     }
 
-    fn whole(mut self, text: &'static str) -> Result<(Operands, Option<LabelUse>), Failure> {
-        for piece in pieces(text) {
-            match piece {
-                Piece::Literal(literal) => self.literal(literal)?,
-                Piece::Register(place) => self.register(place)?,
-                Piece::Number(place) => self.number(place)?,
+    fn whole(mut self, template: &Template) -> Option<(Operands, Option<LabelUse>)> {
+        for &token in &template.tokens {
+            match token {
+                Token::Word(word) if self.cursor.keyword(word) => {}
+                Token::Symbol(symbol) if self.cursor.symbol(symbol) => {}
+                Token::Word(text) | Token::Symbol(text) => return self.miss(Wanted::Text(text)),
+                Token::Register(place) => self.register(place)?,
+                Token::Number(place) => self.number(place)?,
             }
         }
         if !self.cursor.is_at_end() {
-            return self.unexpected(&[Wanted::EndOfLine]);
+            return self.miss(Wanted::EndOfLine);
         }
         let dst = self.dst.unwrap_or(Reg::R0);
         let src = self.src.unwrap_or(Reg::R0);
-        Ok((Operands { dst, src, ..self.operands }, self.label))
+        Some((Operands { dst, src, ..self.operands }, self.label))
     }
 
-    fn unexpected<T>(&self, wanted: &[Wanted]) -> Result<T, Failure> {
-        Err(Failure::unexpected(&self.cursor, wanted))
+    fn miss<T>(&mut self, wanted: Wanted) -> Option<T> {
+        self.furthest.miss(self.cursor.at(), wanted);
+        None
     }
 
-    fn literal(&mut self, literal: &'static str) -> Result<(), Failure> {
-        for token in tokens(literal) {
-            let taken = if token.starts_with(is_word) {
-                self.cursor.keyword(token)
-            } else {
-                self.cursor.symbol(token)
-            };
-            if !taken {
-                return self.unexpected(&[Wanted::Text(token)]);
-            }
-        }
-        Ok(())
+    fn refuse<T>(&mut self, problem: Problem) -> Option<T> {
+        self.furthest.refuse(self.cursor.at(), problem);
+        None
     }
 
-    fn register(&mut self, place: RegisterPlace) -> Result<(), Failure> {
-        let before = self.cursor;
-        let slot = match place.field {
+    fn register(&mut self, place: RegisterPlace) -> Option<()> {
+        let mut after = self.cursor;
+        let named = after.word().and_then(|word| parse_register(word, place.prefixes));
+        let known = match place.field {
             RegisterField::Dst => &mut self.dst,
             RegisterField::Src => &mut self.src,
         };
-        let named = self.cursor.word().and_then(|word| parse_register(word, place.prefixes));
-        let wanted = match (named, *slot) {
-            (Some(reg), None) => {
-                *slot = Some(reg);
-                return Ok(());
+        match (named, *known) {
+            (Some(reg), earlier) if earlier.is_none_or(|earlier| earlier == reg) => {
+                *known = Some(reg);
+                self.cursor = after;
+                Some(())
             }
-            (Some(reg), Some(earlier)) if reg == earlier => return Ok(()),
-            (_, Some(earlier)) => Wanted::Same(earlier),
-            (None, None) => Wanted::Register(place.prefixes.chars().next().unwrap_or('r')),
-        };
-        self.cursor = before;
-        self.unexpected(&[wanted])
+            (_, Some(earlier)) => self.miss(Wanted::Same(earlier)),
+            (_, None) => self.miss(Wanted::Register(place.prefixes.chars().next().unwrap_or('r'))),
+        }
     }
 
-    fn number(&mut self, place: NumberPlace) -> Result<(), Failure> {
+    fn number(&mut self, place: NumberPlace) -> Option<()> {
         match place {
             NumberPlace::Imm => self.operands.imm = self.immediate()?,
             NumberPlace::Off => self.operands.offset = self.signed()?,
@@ -187,94 +148,98 @@ impl<'a> Matcher<'a> {
             NumberPlace::Map => self.map()?,
             NumberPlace::MapId => self.map_by_id()?,
             NumberPlace::At => {
-                let offset = self.in_range(Self::signed_integer, 0, u32::MAX.into())?;
-                self.operands.next_imm = offset as u32 as i32;
+                let offset: u32 = self.signed()?;
+                self.operands.next_imm = offset.cast_signed();
             }
             NumberPlace::Next => self.operands.next_imm = self.plain()?,
         }
-        Ok(())
+        Some(())
     }
 
     /// A jump's slots in the offset.
-    fn jump(&mut self) -> Result<(), Failure> {
+    fn jump(&mut self) -> Option<()> {
         if !self.label(false)? {
-            self.cursor.keyword("pc");
-            self.operands.offset = self.in_range_or(Self::integer, Wanted::Label)?;
+            self.operands.offset = self.distance()?;
         }
-        Ok(())
+        Some(())
     }
 
     /// A jump's slots in the immediate.
-    fn far_jump(&mut self) -> Result<(), Failure> {
+    fn far_jump(&mut self) -> Option<()> {
         if !self.label(true)? {
-            self.cursor.keyword("pc");
-            self.operands.imm = self.in_range_or(Self::integer, Wanted::Label)?;
+            self.operands.imm = self.distance()?;
         }
-        Ok(())
+        Some(())
+    }
+
+    /// `+3` or `pc+3`
+    fn distance<T: Bounded>(&mut self) -> Option<T> {
+        self.cursor.keyword("pc");
+        self.plain_or(Wanted::Label)
     }
 
     /// A subprogram: a label, or its distance.
-    fn subprogram(&mut self) -> Result<(), Failure> {
+    fn subprogram(&mut self) -> Option<()> {
         match self.peek_name() {
             Some(name) if !(self.scope.is_label)(name) => {
-                self.unknown(Problem::UnknownCallee(name.to_owned()))
+                self.refuse(Problem::UnknownCallee(name.to_owned()))
             }
             _ => self.far_jump(),
         }
     }
 
     /// A helper: a number without a plus, or a name that is no label.
-    fn helper(&mut self) -> Result<(), Failure> {
+    fn helper(&mut self) -> Option<()> {
         let Some(name) = self.peek_name() else {
             if self.cursor.peek() == Some('+') {
-                return self.unexpected(&[Wanted::Number, Wanted::Callee]);
+                return self.miss(Wanted::Callee);
             }
-            self.operands.imm = self.in_range_or(Self::integer, Wanted::Callee)?;
-            return Ok(());
+            self.operands.imm = self.plain_or(Wanted::Callee)?;
+            return Some(());
         };
         match self.scope.names.helper(name) {
             Some(number) if !(self.scope.is_label)(name) => {
                 self.cursor.word();
                 self.operands.imm = number;
-                Ok(())
+                Some(())
             }
-            _ => self.unknown(Problem::UnknownCallee(name.to_owned())),
+            _ => self.refuse(Problem::UnknownCallee(name.to_owned())),
         }
     }
 
-    fn map(&mut self) -> Result<(), Failure> {
+    fn map(&mut self) -> Option<()> {
         let Some(name) = self.peek_name() else {
-            self.operands.imm = self.in_range_or(Self::integer, Wanted::Map)?;
-            return Ok(());
+            self.operands.imm = self.plain_or(Wanted::Map)?;
+            return Some(());
         };
         let Some(index) = self.scope.names.map(name) else {
-            return self.unknown(Problem::UnknownMap(name.to_owned()));
+            return self.refuse(Problem::UnknownMap(name.to_owned()));
         };
         self.cursor.word();
         self.operands.imm = index;
-        Ok(())
+        Some(())
     }
 
-    fn map_by_id(&mut self) -> Result<(), Failure> {
+    fn map_by_id(&mut self) -> Option<()> {
         let before = self.cursor;
-        let id = self.in_range(Self::integer, 0, u32::MAX.into())? as u32;
+        let id: u32 = self.plain()?;
         let Some(index) = self.scope.names.map_by_id(id) else {
             self.cursor = before;
-            return self.unknown(Problem::UnknownMapId(id));
+            return self.refuse(Problem::UnknownMapId(id));
         };
         self.operands.imm = index;
-        Ok(())
+        Some(())
     }
 
-    /// Takes a label if a name comes next; `pc` is none.
-    fn label(&mut self, far: bool) -> Result<bool, Failure> {
-        let Some(name) = self.peek_name() else { return Ok(false) };
+    /// Takes a label if a name comes next.
+    fn label(&mut self, far: bool) -> Option<bool> {
+        let Some(name) = self.peek_name() else { return Some(false) };
         if !(self.scope.is_label)(name) {
-            return self.unknown(Problem::UnknownLabel(name.to_owned()));
+            return self.refuse(Problem::UnknownLabel(name.to_owned()));
         }
         self.label = Some(LabelUse { name: name.to_owned(), at: self.cursor.at(), far, addend: 0 });
         self.cursor.word();
-        Ok(true)
+        Some(true)
     }
 
     /// The next word, if it is a name: no number, and not the `pc` of `pc+3`.
@@ -285,56 +250,39 @@ impl<'a> Matcher<'a> {
         (!is_pc).then_some(name)
     }
 
-    fn unknown<T>(&self, problem: Problem) -> Result<T, Failure> {
-        Err(Failure { at: self.cursor.at(), problem })
-    }
-
     /// An immediate: 32 bits, written as a signed or as an unsigned number.
-    fn immediate(&mut self) -> Result<i32, Failure> {
-        Ok(self.in_range(Self::integer, i32::MIN.into(), u32::MAX.into())? as i32)
+    fn immediate(&mut self) -> Option<i32> {
+        Some(self.in_range(Self::integer, i32::MIN.into(), u32::MAX.into())? as i32)
     }
 
     /// A number of the field's type.
-    fn plain<T: Bounded>(&mut self) -> Result<T, Failure> {
+    fn plain<T: Bounded>(&mut self) -> Option<T> {
         self.in_range(Self::integer, T::LOW, T::HIGH).map(T::from_wide)
     }
 
+    /// A number of the field's type, where something else could stand as well.
+    fn plain_or<T: Bounded>(&mut self, also: Wanted) -> Option<T> {
+        self.furthest.miss(self.cursor.at(), also);
+        self.plain()
+    }
+
     /// A number of the field's type with its sign, as `+ 12`.
-    fn signed<T: Bounded>(&mut self) -> Result<T, Failure> {
+    fn signed<T: Bounded>(&mut self) -> Option<T> {
         self.in_range(Self::signed_integer, T::LOW, T::HIGH).map(T::from_wide)
     }
 
-    /// [`Matcher::in_range`] where something else could stand as well.
-    fn in_range_or<T: Bounded>(
-        &mut self,
-        read: impl Fn(&mut Self) -> Result<i128, Failure>,
-        also: Wanted,
-    ) -> Result<T, Failure> {
-        let number = self.in_range(read, T::LOW, T::HIGH).map(T::from_wide);
-        number.map_err(|mut failure| {
-            if let Problem::Unexpected { wanted, .. } = &mut failure.problem {
-                wanted.push(also);
-            }
-            failure
-        })
-    }
-
-    fn in_range(
-        &mut self,
-        read: impl Fn(&mut Self) -> Result<i128, Failure>,
-        low: i128,
-        high: i128,
-    ) -> Result<i128, Failure> {
-        let at = self.cursor.at();
+    fn in_range(&mut self, read: impl Fn(&mut Self) -> Option<i128>, low: i128, high: i128) -> Option<i128> {
+        let before = self.cursor;
         let value = read(self)?;
         if (low..=high).contains(&value) {
-            return Ok(value);
+            return Some(value);
         }
-        Err(Failure { at, problem: Problem::Range { value, low, high } })
+        self.cursor = before;
+        self.refuse(Problem::Range { value, low, high })
     }
 
     /// A number with or without a sign.
-    fn integer(&mut self) -> Result<i128, Failure> {
+    fn integer(&mut self) -> Option<i128> {
         match self.cursor.peek() {
             Some('+' | '-') => self.signed_integer(),
             _ => self.digits(),
@@ -342,25 +290,25 @@ impl<'a> Matcher<'a> {
     }
 
     /// A number with a sign.
-    fn signed_integer(&mut self) -> Result<i128, Failure> {
+    fn signed_integer(&mut self) -> Option<i128> {
         if self.cursor.symbol("+") {
             self.digits()
         } else if self.cursor.symbol("-") {
             self.digits().map(|value| -value)
         } else {
-            self.unexpected(&[Wanted::SignedNumber])
+            self.miss(Wanted::SignedNumber)
         }
     }
 
-    fn digits(&mut self) -> Result<i128, Failure> {
+    fn digits(&mut self) -> Option<i128> {
         match self.cursor.number() {
-            Some(number) => Ok(number),
-            None => self.unexpected(&[Wanted::Number]),
+            Some(number) => Some(number),
+            None => self.miss(Wanted::Number),
         }
     }
 }
 
-/// The fields a number can go in.
+/// The types of fields that numbers go in.
 trait Bounded {
     const LOW: i128;
     const HIGH: i128;
@@ -379,27 +327,11 @@ macro_rules! bounded {
         }
     )*};
 }
-bounded!(i16 u16 i32);
+bounded!(i16 u16 i32 u32);
 
 /// `r0` to `r10` and, with the prefix `w`, `w0` to `w10`.
 fn parse_register(word: &str, prefixes: &str) -> Option<Reg> {
     let number = word.strip_prefix(|c| prefixes.contains(c))?;
-    Reg::ALL.into_iter().find(|reg| reg.number().to_string() == number)
-}
-
-/// A literal's words, operators and brackets.
-fn tokens(literal: &'static str) -> impl Iterator<Item = &'static str> {
-    let mut rest = literal;
-    std::iter::from_fn(move || {
-        rest = rest.trim_start();
-        let first = rest.chars().next()?;
-        let end = match first {
-            c if is_word(c) => rest.find(|c| !is_word(c)),
-            c if is_operator(c) => rest.find(|c| !is_operator(c)),
-            c => Some(c.len_utf8()),
-        };
-        let (token, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after;
-        Some(token)
-    })
+    let is_canonical = number == "0" || !number.starts_with(['0', '+']);
+    number.parse().ok().filter(|_| is_canonical).and_then(Reg::new)
 }

@@ -4,6 +4,7 @@ mod assemble;
 mod cursor;
 mod disassemble;
 mod error;
+mod failure;
 mod line;
 mod matching;
 mod names;

@@ -6,16 +6,11 @@
 
 use crate::AtomicOp;
 use crate::Width::{W32, W64};
+use crate::table::Form;
 use crate::table::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, Variable};
-use crate::table::{Encoding, Form};
 
-/// All ways to write an instruction of a row in a listing that shows opcodes.
-pub(super) fn in_listing(row: &'static Encoding) -> impl Iterator<Item = (&'static Encoding, &'static str)> {
-    let others = SPELLINGS.iter().filter(|(form, _)| *form == row.form).map(|&(_, text)| text);
-    std::iter::once(row.text).chain(others).map(move |text| (row, text))
-}
-
-static SPELLINGS: &[(Form, &str)] = &[
+/// Forms and other templates for them.
+pub(super) static SPELLINGS: &[(Form, &str)] = &[
     // bpftool
     (Form::LoadImm64(Value), "{rd} = {value}"),
     (Form::LoadImm64(Code), "{rd} = subprog[{far}]"),
