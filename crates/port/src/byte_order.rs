@@ -8,9 +8,9 @@ pub(crate) enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The number in the first four of `bytes` that start at `at`; the caller has checked that they exist.
-    #[inline]
-    pub(crate) fn u32(self, bytes: &[u8], at: usize) -> u32 {
+    /// The number in four bytes from `at` on, a constant that is checked when this is inlined into the caller.
+    #[inline(always)]
+    pub(crate) fn u32<const N: usize>(self, bytes: &[u8; N], at: usize) -> u32 {
         let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         match self {
             Self::Little => u32::from_le_bytes(field),
@@ -19,8 +19,8 @@ impl ByteOrder {
     }
 
     /// Like [`u32`](Self::u32), for two bytes.
-    #[inline]
-    pub(crate) fn u16(self, bytes: &[u8], at: usize) -> u16 {
+    #[inline(always)]
+    pub(crate) fn u16<const N: usize>(self, bytes: &[u8; N], at: usize) -> u16 {
         let field = [bytes[at], bytes[at + 1]];
         match self {
             Self::Little => u16::from_le_bytes(field),

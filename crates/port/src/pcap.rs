@@ -6,7 +6,7 @@ use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
 use crate::reader::{Drained, Stop};
-use crate::records::{Layout, Records};
+use crate::records::{HEAD, Layout, Records};
 use crate::{LinkType, Part, ReadError};
 
 /// Length of the file header.
@@ -135,13 +135,15 @@ impl Decoder {
         records: &mut Records,
     ) -> Result<usize, Stop> {
         let head_len = self.layout.pcap_head();
-        let (head, rest) = data.split_at_checked(head_len).ok_or(Stop::More(head_len))?;
+        let (Some(head), Some(rest)) = (data.first_chunk::<16>(), data.get(head_len..)) else {
+            return Err(Stop::More(head_len));
+        };
         let (captured, original) = (self.order.u32(head, 8), self.order.u32(head, 12));
         if captured as usize > MAX_PACKET {
             return Err(self.too_long(offset, captured).into());
         }
         let len = head_len + captured as usize;
-        let packet = rest.get(..captured as usize).ok_or(Stop::More(len))?;
+        let Some(packet) = rest.get(..captured as usize) else { return Err(Stop::More(len)) };
         let meta = FrameMeta {
             timestamp_ns: u64::from(self.order.u32(head, 0)) * 1_000_000_000
                 + u64::from(self.order.u32(head, 4)) * self.unit,
@@ -149,8 +151,17 @@ impl Decoder {
             interface: 0,
         };
         // Its length was checked above, so that only a full burst refuses it.
-        burst.push(packet, meta).map_err(|_| Stop::BurstFull)?;
-        records.push_packet(head, captured, original, &[]);
+        if burst.push(packet, meta).is_err() {
+            return Err(Stop::BurstFull);
+        }
+        let mut kept = [0; HEAD];
+        kept[..16].copy_from_slice(head);
+        if self.layout == Layout::PcapModified
+            && let Some(more) = data.get(16..24)
+        {
+            kept[16..24].copy_from_slice(more);
+        }
+        records.push_packet(kept, captured, original, &[]);
         self.packets += 1;
         Ok(len)
     }

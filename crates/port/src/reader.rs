@@ -17,13 +17,13 @@ pub(crate) enum Stop {
     BurstFull,
     /// The next record needs this many bytes, as far as can be told.
     More(usize),
-    /// The next record is bad.
-    Failed(ReadError),
+    /// The next record is bad. Boxed, so that the common case of no error moves few bytes.
+    Failed(Box<ReadError>),
 }
 
 impl From<ReadError> for Stop {
     fn from(error: ReadError) -> Self {
-        Self::Failed(error)
+        Self::Failed(Box::new(error))
     }
 }
 
@@ -120,7 +120,7 @@ impl<R: Read> CaptureReader<R> {
         let header = loop {
             let needed = match decoder.section(input.available(), 0) {
                 Ok(block) => break Box::<[u8]>::from(block),
-                Err(Stop::Failed(error)) => return Err(error),
+                Err(Stop::Failed(error)) => return Err(*error),
                 Err(Stop::More(needed)) => needed,
                 Err(Stop::BurstFull) => return Err(cut_header(&input, 0)),
             };
@@ -188,7 +188,7 @@ impl<R: Read> CaptureReader<R> {
             }
             match stop {
                 Stop::BurstFull => return Ok(burst.len()),
-                Stop::Failed(error) => return Err(error),
+                Stop::Failed(error) => return Err(*error),
                 Stop::More(needed) => {
                     if !self.input.require(needed)? {
                         return self.end(needed);

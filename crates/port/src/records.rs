@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use paceline_frame::MAX_BURST;
+
 use crate::byte_order::ByteOrder;
 
 /// Longest record header before a packet: that of a pcapng Enhanced Packet Block.
@@ -20,6 +22,7 @@ pub(crate) enum Layout {
 
 impl Layout {
     /// Length of a pcap record header.
+    #[inline]
     pub(crate) fn pcap_head(self) -> usize {
         if self == Self::PcapModified { 24 } else { 16 }
     }
@@ -73,7 +76,14 @@ pub struct Records {
 
 impl Records {
     pub(crate) fn new(layout: Layout, order: ByteOrder) -> Self {
-        Self { layout, order, fill: 0, packets: Vec::new(), between: Vec::new(), bytes: Vec::new() }
+        Self {
+            layout,
+            order,
+            fill: 0,
+            packets: Vec::with_capacity(MAX_BURST),
+            between: Vec::new(),
+            bytes: Vec::new(),
+        }
     }
 
     /// Forgets the last burst.
@@ -84,14 +94,11 @@ impl Records {
         self.bytes.clear();
     }
 
+    /// Keeps the record of a packet; `head` is filled up with zeros if the record's own is shorter.
     #[inline]
-    pub(crate) fn push_packet(&mut self, head: &[u8], captured: u32, original: u32, options: &[u8]) {
-        let mut record = PacketRecord { head: [0; HEAD], captured, original, options: 0..0 };
-        record.head[..head.len()].copy_from_slice(head);
-        if !options.is_empty() {
-            record.options = self.keep(options);
-        }
-        self.packets.push(record);
+    pub(crate) fn push_packet(&mut self, head: [u8; HEAD], captured: u32, original: u32, options: &[u8]) {
+        let options = if options.is_empty() { 0..0 } else { self.keep(options) };
+        self.packets.push(PacketRecord { head, captured, original, options });
     }
 
     pub(crate) fn push_block(&mut self, block: &[u8]) {
@@ -104,6 +111,7 @@ impl Records {
         self.bytes.len()
     }
 
+    #[cold]
     fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);

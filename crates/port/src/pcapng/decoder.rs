@@ -9,7 +9,7 @@ use super::{
 };
 use crate::byte_order::ByteOrder;
 use crate::reader::{Drained, Stop};
-use crate::records::Records;
+use crate::records::{HEAD, Records};
 use crate::{LinkType, Part, ReadError};
 
 /// Shortest block: type and twice the length.
@@ -26,13 +26,13 @@ const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// A packet as a block describes it.
 struct Packet<'a> {
     offset: u64,
-    head: &'a [u8],
+    head: [u8; HEAD],
     interface: u32,
     /// Time stamp in the interface's units; Simple Packet Blocks have none.
     stamp: Option<u64>,
     captured: u32,
     original: u32,
-    /// Packet, padding and options.
+    /// Packet, padding and options, without the length that ends the block.
     body: &'a [u8],
 }
 
@@ -59,7 +59,8 @@ impl Decoder {
     pub(crate) fn section<'a>(&mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8], Stop> {
         self.order = section_order(data, offset)?;
         let block = self.block(data, SECTION_HEADER, offset)?;
-        let (major, minor) = (self.order.u16(block, 12), self.order.u16(block, 14));
+        let head = head::<16>(block)?;
+        let (major, minor) = (self.order.u16(head, 12), self.order.u16(head, 14));
         // 1.2 was written by mistake for what is 1.0, and the draft says to read it as that.
         if !matches!((major, minor), (1, 0 | 2)) {
             return Err(ReadError::Version { format: "pcapng", major, minor, offset }.into());
@@ -69,16 +70,16 @@ impl Decoder {
         Ok(block)
     }
 
-    /// The whole block at the start of `data`, which has at least [`MIN_BLOCK`] bytes.
+    /// The whole block at the start of `data`.
     #[inline]
     fn block<'a>(&self, data: &'a [u8], kind: u32, offset: u64) -> Result<&'a [u8], Stop> {
-        let first = self.order.u32(data, 4);
+        let first = self.order.u32(head::<MIN_BLOCK>(data)?, 4);
         let len = first as usize;
         if len < min_len(kind) || len > MAX_BLOCK || !len.is_multiple_of(4) {
             return Err(bad_block_length(kind, offset, first).into());
         }
         let Some(block) = data.get(..len) else { return Err(Stop::More(len)) };
-        let second = self.order.u32(block, len - 4);
+        let second = block.last_chunk::<4>().map_or(0, |bytes| self.order.u32(bytes, 0));
         if second != first {
             return Err(ReadError::BlockLengths { kind, offset, first, second }.into());
         }
@@ -112,10 +113,7 @@ impl Decoder {
         burst: &mut Burst,
         records: &mut Records,
     ) -> Result<usize, Stop> {
-        if data.len() < MIN_BLOCK {
-            return Err(Stop::More(MIN_BLOCK));
-        }
-        let kind = self.order.u32(data, 0);
+        let kind = self.order.u32(head::<MIN_BLOCK>(data)?, 0);
         if kind == SECTION_HEADER {
             return self.take_section(data, offset, burst, records);
         }
@@ -148,21 +146,16 @@ impl Decoder {
     }
 
     #[cold]
-    fn other(
-        &mut self,
-        kind: u32,
-        block: &[u8],
-        offset: u64,
-        records: &mut Records,
-    ) -> Result<(), ReadError> {
+    fn other(&mut self, kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
         if kind == CUSTOM_NOT_COPIED {
             return Ok(());
         }
         if kind == INTERFACE_DESCRIPTION {
             if self.interfaces.len() >= MAX_INTERFACES {
-                return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES });
+                return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
             }
-            self.interfaces.push(Interface::decode(block, self.order, offset)?);
+            let options = block.get(16..block.len() - 4).unwrap_or_default();
+            self.interfaces.push(Interface::decode(head(block)?, options, self.order, offset)?);
         }
         room_for(block, offset, records)?;
         records.push_block(block);
@@ -178,12 +171,20 @@ impl Decoder {
         records: &mut Records,
     ) -> Result<(), Stop> {
         let order = self.order;
-        let interface =
-            if order.u32(block, 0) == PACKET { u32::from(order.u16(block, 8)) } else { order.u32(block, 8) };
-        let stamp = u64::from(order.u32(block, 12)) << 32 | u64::from(order.u32(block, 16));
-        let (head, body) = block.split_at(ENHANCED_HEAD);
-        let (captured, original) = (order.u32(block, 20), order.u32(block, 24));
-        let packet = Packet { offset, head, interface, stamp: Some(stamp), captured, original, body };
+        let head = head::<ENHANCED_HEAD>(block)?;
+        let interface = match order.u32(head, 0) {
+            PACKET => u32::from(order.u16(head, 8)),
+            _ => order.u32(head, 8),
+        };
+        let packet = Packet {
+            offset,
+            head: *head,
+            interface,
+            stamp: Some(u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16))),
+            captured: order.u32(head, 20),
+            original: order.u32(head, 24),
+            body: block.get(ENHANCED_HEAD..block.len() - 4).unwrap_or_default(),
+        };
         self.deliver(&packet, burst, records)
     }
 
@@ -194,13 +195,16 @@ impl Decoder {
         burst: &mut Burst,
         records: &mut Records,
     ) -> Result<(), Stop> {
-        let original = self.order.u32(block, 8);
+        let head = head::<SIMPLE_HEAD>(block)?;
+        let original = self.order.u32(head, 8);
         let captured = match self.interfaces.first() {
             Some(interface) if interface.snaplen != 0 => original.min(interface.snaplen),
             _ => original,
         };
-        let (head, body) = block.split_at(SIMPLE_HEAD);
-        let packet = Packet { offset, head, interface: 0, stamp: None, captured, original, body };
+        let mut kept = [0; HEAD];
+        kept[..SIMPLE_HEAD].copy_from_slice(head);
+        let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
+        let packet = Packet { offset, head: kept, interface: 0, stamp: None, captured, original, body };
         self.deliver(&packet, burst, records)
     }
 
@@ -208,8 +212,7 @@ impl Decoder {
     fn deliver(&mut self, packet: &Packet<'_>, burst: &mut Burst, records: &mut Records) -> Result<(), Stop> {
         let &Packet { head, captured, original, .. } = packet;
         let interface = self.interface_of(packet)?;
-        // The last four bytes repeat the block's length.
-        let body = packet.body.split_last_chunk::<4>().map_or(&[][..], |(body, _)| body);
+        let body = packet.body;
         let Some(bytes) = body.get(..captured as usize).filter(|bytes| bytes.len() <= MAX_PACKET) else {
             return Err(self.bad_length(packet, body.len()).into());
         };
@@ -219,7 +222,9 @@ impl Decoder {
             interface: self.interfaces_before.saturating_add(packet.interface),
         };
         // Its length was checked above, so that only a full burst refuses it.
-        burst.push(bytes, meta).map_err(|_| Stop::BurstFull)?;
+        if burst.push(bytes, meta).is_err() {
+            return Err(Stop::BurstFull);
+        }
         let options = if packet.stamp.is_some() {
             body.get(bytes.len().next_multiple_of(4)..).unwrap_or_default()
         } else {
@@ -272,13 +277,22 @@ impl Decoder {
     }
 }
 
+/// The first bytes of a block.
+#[inline]
+fn head<const N: usize>(data: &[u8]) -> Result<&[u8; N], Stop> {
+    match data.first_chunk() {
+        Some(head) => Ok(head),
+        None => Err(Stop::More(N)),
+    }
+}
+
 /// Byte order of the section whose header starts `data`.
 fn section_order(data: &[u8], offset: u64) -> Result<ByteOrder, Stop> {
-    let Some(magic) = data.get(8..12) else { return Err(Stop::More(MIN_BLOCK)) };
-    if ByteOrder::Little.u32(magic, 0) == BYTE_ORDER_MAGIC {
+    let head = head::<MIN_BLOCK>(data)?;
+    if ByteOrder::Little.u32(head, 8) == BYTE_ORDER_MAGIC {
         return Ok(ByteOrder::Little);
     }
-    match ByteOrder::Big.u32(magic, 0) {
+    match ByteOrder::Big.u32(head, 8) {
         BYTE_ORDER_MAGIC => Ok(ByteOrder::Big),
         magic => Err(ReadError::ByteOrderMagic { offset, magic }.into()),
     }

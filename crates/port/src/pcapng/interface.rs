@@ -71,12 +71,16 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Reads a block of which the caller has checked that it has 20 bytes or more.
-    pub(crate) fn decode(block: &[u8], order: ByteOrder, offset: u64) -> Result<Self, ReadError> {
-        let options = block.get(16..block.len() - 4).unwrap_or_default();
+    /// Reads the block that starts with `head` and has these options.
+    pub(crate) fn decode(
+        head: &[u8; 16],
+        options: &[u8],
+        order: ByteOrder,
+        offset: u64,
+    ) -> Result<Self, ReadError> {
         Ok(Self {
-            link_type: LinkType(u32::from(order.u16(block, 8))),
-            snaplen: order.u32(block, 12),
+            link_type: LinkType(u32::from(order.u16(head, 8))),
+            snaplen: order.u32(head, 12),
             clock: decode_clock(options, order, offset)?,
         })
     }
