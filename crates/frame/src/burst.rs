@@ -237,6 +237,14 @@ impl FrameMut<'_> {
         self.frame.set_ingress(ifindex, queue);
     }
 
+    /// Puts metadata before the packet, as a driver or an earlier program would have.
+    ///
+    /// # Errors
+    /// [`AdjustError`](crate::AdjustError); the frame is unchanged.
+    pub fn set_metadata(&mut self, metadata: &[u8]) -> Result<(), crate::AdjustError> {
+        self.frame.set_metadata(metadata)
+    }
+
     /// The packet, to write to.
     #[must_use]
     pub fn packet_mut(&mut self) -> &mut [u8] {

@@ -78,7 +78,7 @@ impl fmt::Display for Near {
 }
 
 /// How far from a region an address may be and still be told as belonging to it.
-const NEAR: i64 = 1 << 16;
+const NEAR: u64 = 1 << 16;
 
 /// The memory of one run. Addresses are real ones; ranges are half-open.
 pub(crate) struct Regions<'a> {
@@ -132,31 +132,43 @@ impl Regions<'_> {
         self.maps.iter().find(|map| Arc::as_ptr(map) as u64 == handle)
     }
 
-    /// What a bad address is close to.
-    pub(crate) fn near(&self, address: u64) -> Near {
-        let from = |start: u64| (address as i64).wrapping_sub(start as i64);
-        if address < NEAR as u64 {
+    /// What a bad address belongs to, going by the pointer it was made from: where that points into a region, the
+    /// access left that region; else the nearest one is named.
+    pub(crate) fn near(&self, address: u64, pointer: u64) -> Near {
+        let map_of = |address: u64| self.maps.iter().find(|map| map.contains(address as usize, 1));
+        let packet = self.frame().map(|f| (f, f.data_meta() as u64..f.data_end() as u64));
+        let touches = |range: &Range<u64>| (range.start..=range.end).contains(&pointer);
+        if address < NEAR {
             return Near::Null;
         }
-        if let Some(map) = self.map(address) {
+        if let Some(map) = self.map(pointer) {
             return Near::Map { name: map.spec().name.clone() };
         }
-        if let Some(map) = self.maps.iter().find(|map| map.contains(address as usize, 1)) {
+        if let Some(map) = map_of(address).or(map_of(pointer)) {
             return Near::MapValue { name: map.spec().name.clone() };
         }
-        if let Some(offset) = self.context_offset(address) {
-            return Near::Context { offset: offset as i64 };
+        if let Some(offset) = self.context_offset(pointer) {
+            let offset = offset.wrapping_add(address.wrapping_sub(pointer)) as i64;
+            return Near::Context { offset };
         }
-        if let Some(frame) = self.frame() {
-            let offset = from(frame.data() as u64);
-            if (-NEAR..NEAR + frame.len() as i64).contains(&offset) {
-                return Near::Packet { offset, len: frame.len() };
+        let stack_is_nearer = packet.as_ref().is_none_or(|(_, range)| {
+            touches(&self.stack)
+                || !touches(range) && distance(&self.stack, address) < distance(range, address)
+        });
+        let offset_from = |start: u64| address.wrapping_sub(start) as i64;
+        match packet {
+            _ if stack_is_nearer && distance(&self.stack, address) < NEAR => {
+                Near::Stack { offset: offset_from(self.frame_pointer) }
             }
+            Some((frame, range)) if distance(&range, address) < NEAR => {
+                Near::Packet { offset: offset_from(frame.data() as u64), len: frame.len() }
+            }
+            _ => Near::Nothing,
         }
-        let offset = from(self.frame_pointer);
-        if (-NEAR..NEAR).contains(&offset) {
-            return Near::Stack { offset };
-        }
-        Near::Nothing
     }
+}
+
+/// How many bytes an address lies outside of a range.
+fn distance(range: &Range<u64>, address: u64) -> u64 {
+    range.start.saturating_sub(address).max(address.saturating_sub(range.end))
 }

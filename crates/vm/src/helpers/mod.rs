@@ -46,6 +46,7 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         51 => redirect::redirect_map,
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
+        118 => system::jiffies64,
         125 => system::ktime_get_boot_ns,
         160 => system::ktime_get_coarse_ns,
         188 => packet::get_buff_len,

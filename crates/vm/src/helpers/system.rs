@@ -23,6 +23,14 @@ clock! {
     ktime_get_tai_ns: Tai;
 }
 
+/// Ticks a second: distributions' kernels have 250 (`CONFIG_HZ`).
+const HZ: u64 = 250;
+
+/// `u64 bpf_jiffies64(void)`, counted from boot.
+pub(super) extern "C" fn jiffies64(_: u64, _: u64, _: u64, _: u64, _: u64, env: &mut Env<'_>) -> u64 {
+    env.host.now(Clock::Monotonic) / (1_000_000_000 / HZ)
+}
+
 /// `u32 bpf_get_prandom_u32(void)`
 pub(super) extern "C" fn get_prandom_u32(_: u64, _: u64, _: u64, _: u64, _: u64, env: &mut Env<'_>) -> u64 {
     u64::from(env.host.random())

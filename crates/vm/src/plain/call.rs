@@ -72,23 +72,23 @@ impl Machine<'_, '_> {
                 },
                 Arg::MapKey | Arg::MapValue => {
                     let len = map.map_or(0, |m| if *arg == Arg::MapKey { m.key_size } else { m.value_size });
-                    self.allow(value, u64::from(len), Access::Read)?;
+                    self.allow(value, 0, u64::from(len), Access::Read)?;
                     continue;
                 }
                 Arg::ReadMemOrNull if value == 0 && size == 0 => continue,
                 Arg::ReadMem | Arg::ReadMemOrNull => {
-                    self.allow(value, size, Access::Read)?;
+                    self.allow(value, 0, size, Access::Read)?;
                     continue;
                 }
                 Arg::WriteMem => {
-                    self.allow(value, size, Access::Write)?;
+                    self.allow(value, 0, size, Access::Write)?;
                     continue;
                 }
                 Arg::Size if value == 0 => "size of at least one byte",
                 Arg::Size | Arg::SizeOrZero if value > u64::from(u32::MAX) => "size of 32 bits",
                 Arg::Size | Arg::SizeOrZero => continue,
             };
-            let near = matches!(arg, Arg::Context | Arg::Map).then(|| self.env.regions.near(value));
+            let near = matches!(arg, Arg::Context | Arg::Map).then(|| self.env.regions.near(value, value));
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
         }
         Ok(())

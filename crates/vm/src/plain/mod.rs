@@ -8,7 +8,7 @@ mod call;
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use paceline_isa::{Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
 
 use crate::fault::{Fault, FaultKind};
 use crate::helpers::Env;
@@ -106,29 +106,23 @@ impl Machine<'_, '_> {
             }
             Insn::Swap { order, size, dst } => self.set(dst, eval::swap(order, size, self.get(dst))),
             Insn::Load { size, signed, dst, base, offset } => {
-                let value = self.load(self.address(base, offset), size)?;
+                let value = self.load(base, offset, size)?;
                 self.set(dst, if signed { eval::sign_extend(size, value) } else { value });
             }
             Insn::LoadAcquire { size, dst, base, offset } => {
-                let value = self.load(self.aligned(base, offset, size)?, size)?;
+                self.align(base, offset, size)?;
+                let value = self.load(base, offset, size)?;
                 fence(Ordering::Acquire);
                 self.set(dst, value);
             }
-            Insn::Store { size, base, offset, src } => {
-                self.store(self.address(base, offset), size, self.operand(src))?;
-            }
+            Insn::Store { size, base, offset, src } => self.store(base, offset, size, self.operand(src))?,
             Insn::StoreRelease { size, base, offset, src } => {
-                let address = self.aligned(base, offset, size)?;
+                self.align(base, offset, size)?;
                 fence(Ordering::Release);
-                self.store(address, size, self.get(src))?;
+                self.store(base, offset, size, self.get(src))?;
             }
             Insn::Atomic { width, op, base, offset, src } => {
-                let size = if width == Width::W32 { Size::W } else { Size::Dw };
-                let address = self.aligned(base, offset, size)?;
-                self.allow(address, size.bytes() as u64, Access::Read)?;
-                self.allow(address, size.bytes() as u64, Access::Write)?;
-                // SAFETY: just allowed for reading and writing, and aligned.
-                let old = unsafe { memory::atomic(address, width, op, self.get(src), self.get(Reg::R0)) };
+                let old = self.atomic(width, op, base, offset, src)?;
                 if let Some(receiver) = insn.writes().iter().next() {
                     self.set(receiver, old);
                 }
@@ -169,40 +163,63 @@ impl Machine<'_, '_> {
         self.get(base).wrapping_add(offset as u64)
     }
 
-    fn aligned(&self, base: Reg, offset: i16, size: Size) -> Result<u64, FaultKind> {
-        let address = self.address(base, offset);
-        let len = size.bytes() as u64;
-        if address.is_multiple_of(len) { Ok(address) } else { Err(FaultKind::Misaligned { len }) }
-    }
-
-    /// Lets an access pass that the program may do.
-    fn allow(&self, address: u64, len: u64, access: Access) -> Result<(), FaultKind> {
+    /// Lets an access pass that the program may do through a pointer.
+    fn allow(&self, pointer: u64, offset: i16, len: u64, access: Access) -> Result<(), FaultKind> {
+        let address = pointer.wrapping_add(offset as u64);
         if self.env.regions.allows(address, len, access) {
             return Ok(());
         }
-        Err(FaultKind::OutOfBounds { access, address, len, near: self.env.regions.near(address) })
+        let near = self.env.regions.near(address, pointer);
+        Err(FaultKind::OutOfBounds { access, address, len, near })
     }
 
-    fn load(&self, address: u64, size: Size) -> Result<u64, FaultKind> {
-        let len = size.bytes() as u64;
+    fn load(&self, base: Reg, offset: i16, size: Size) -> Result<u64, FaultKind> {
+        let (address, len) = (self.address(base, offset), size.bytes() as u64);
         if let Some(offset) = self.env.regions.context_offset(address) {
             return self.load_context(offset, len);
         }
-        self.allow(address, len, Access::Read)?;
+        self.allow(self.get(base), offset, len, Access::Read)?;
         // SAFETY: just allowed.
         Ok(unsafe { memory::load(address, size) })
     }
 
-    fn store(&self, address: u64, size: Size, value: u64) -> Result<(), FaultKind> {
-        let len = size.bytes() as u64;
+    fn store(&self, base: Reg, offset: i16, size: Size, value: u64) -> Result<(), FaultKind> {
+        let (address, len) = (self.address(base, offset), size.bytes() as u64);
         if let Some(offset) = self.env.regions.context_offset(address) {
             let context = self.program.spec().kind.context().name;
             return Err(FaultKind::Context { access: Access::Write, context, offset, len });
         }
-        self.allow(address, len, Access::Write)?;
+        self.allow(self.get(base), offset, len, Access::Write)?;
         // SAFETY: just allowed.
         unsafe { memory::store(address, size, value) };
         Ok(())
+    }
+
+    fn align(&self, base: Reg, offset: i16, size: Size) -> Result<(), FaultKind> {
+        let len = size.bytes() as u64;
+        if self.address(base, offset).is_multiple_of(len) {
+            Ok(())
+        } else {
+            Err(FaultKind::Misaligned { len })
+        }
+    }
+
+    fn atomic(
+        &mut self,
+        width: Width,
+        op: AtomicOp,
+        base: Reg,
+        offset: i16,
+        src: Reg,
+    ) -> Result<u64, FaultKind> {
+        let size = if width == Width::W32 { Size::W } else { Size::Dw };
+        self.align(base, offset, size)?;
+        for access in [Access::Read, Access::Write] {
+            self.allow(self.get(base), offset, size.bytes() as u64, access)?;
+        }
+        let address = self.address(base, offset);
+        // SAFETY: just allowed for reading and writing, and aligned.
+        Ok(unsafe { memory::atomic(address, width, op, self.get(src), self.get(Reg::R0)) })
     }
 
     /// A field of the context, made from the frame when it is read; pointers come whole into the register.
