@@ -38,8 +38,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
-        let options = paceline_load::LoadOptions::default();
-        Ok(Self { inner: paceline_load::Object::parse(bytes, &options)? })
+        Ok(Self { inner: paceline_load::Object::parse(bytes)? })
     }
 
     /// The specs, to change before the object is loaded.
