@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use paceline_spec::{Errno, MapFlags, MapKind};
+use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
@@ -44,10 +44,10 @@ pub(crate) fn next_index(entries: usize, after: Option<&[u8]>) -> Option<Vec<u8>
 }
 
 /// The checks that all arrays share.
-pub(crate) fn check(request: &Request<'_>, extra_flags: MapFlags) -> Result<(), CreateErrorKind> {
+pub(crate) fn check(request: &Request<'_>, flags: MapFlags) -> Result<(), CreateErrorKind> {
     request.check_entries()?;
     request.check_index_key()?;
-    request.check_flags(NUMA_NODE | ACCESS | extra_flags)
+    request.check_flags(flags)
 }
 
 fn update_check(index: Option<usize>, mode: Mode) -> Result<usize, Errno> {
@@ -70,7 +70,7 @@ pub(crate) struct Array {
 
 impl Array {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        check(request, MapFlags::MMAPABLE | MapFlags::INNER_MAP)?;
+        check(request, ACCESS | NUMA_NODE | MapFlags::MMAPABLE | MapFlags::INNER_MAP)?;
         request.check_value_at_most(MAX_VALUE)?;
         let slab = new_slab(request, 1)?;
         Ok(Box::new(Self { slab, entries: request.entries(), value_size: request.value_size() }))
@@ -151,16 +151,11 @@ pub(crate) struct PerCpuArray {
 
 impl PerCpuArray {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        check_per_cpu(request)?;
+        check(request, ACCESS)?;
+        request.check_value_at_most(MAX_PER_CPU_VALUE)?;
         let slab = new_slab(request, request.limits.cpus)?;
         Ok(Box::new(Self { slab, entries: request.entries(), value_size: request.value_size() }))
     }
-}
-
-fn check_per_cpu(request: &Request<'_>) -> Result<(), CreateErrorKind> {
-    debug_assert_eq!(request.spec.kind, MapKind::PerCpuArray);
-    check(request, MapFlags::default())?;
-    request.check_value_at_most(MAX_PER_CPU_VALUE)
 }
 
 /// Appends the words of one element on every CPU.

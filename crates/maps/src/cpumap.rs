@@ -27,10 +27,7 @@ impl CpuMap {
         request.check_index_key()?;
         request.check_value_is_one_of(&[4, 8])?;
         request.check_flags(NUMA_NODE)?;
-        let entries = request.spec.max_entries;
-        if entries > MAX_ENTRIES {
-            return Err(CreateErrorKind::TooManyEntries { entries, limit: MAX_ENTRIES });
-        }
+        request.check_entries_at_most(MAX_ENTRIES)?;
         let (value_size, cpus) = (request.value_size(), request.limits.cpus);
         Ok(Box::new(Self { entries: Entries::open(request)?, value_size, cpus }))
     }

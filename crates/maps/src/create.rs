@@ -84,8 +84,10 @@ pub enum CreateErrorKind {
     #[error("max_entries is zero")]
     ZeroEntries,
     /// More elements than the kind may have.
-    #[error("max_entries is {entries}, at most {limit} allowed")]
+    #[error("max_entries is {entries}, map type {kind} allows at most {limit}")]
     TooManyEntries {
+        /// The kind.
+        kind: MapKind,
         /// Elements asked for.
         entries: u32,
         /// The most.
@@ -128,6 +130,7 @@ impl CreateErrorKind {
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
+            Self::TooManyEntries { kind: MapKind::DevMapHash, .. } => Errno::EINVAL,
             Self::ValueTooLarge { .. }
             | Self::KeyTooLarge { .. }
             | Self::ElementTooLarge { .. }
@@ -162,6 +165,9 @@ pub(crate) const NUMA_NODE: MapFlags = MapFlags(1 << 2);
 pub(crate) const ACCESS: MapFlags =
     MapFlags(MapFlags::RDONLY.0 | MapFlags::WRONLY.0 | MapFlags::RDONLY_PROG.0 | MapFlags::WRONLY_PROG.0);
 
+/// Flags of the maps whose entries are references: they limit user space, and programs have no access to limit.
+pub(crate) const REFERENCE_FLAGS: MapFlags = MapFlags(NUMA_NODE.0 | MapFlags::RDONLY.0 | MapFlags::WRONLY.0);
+
 /// A map on its way into being: a kind checks it, and may complete its spec as the kernel does.
 pub(crate) struct Request<'a> {
     pub(crate) spec: MapSpec,
@@ -191,8 +197,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// Refuses these flags, where there are any.
-    pub(crate) fn reject(&self, flags: MapFlags) -> Result<(), CreateErrorKind> {
+    fn reject(&self, flags: MapFlags) -> Result<(), CreateErrorKind> {
         match flags.0 {
             0 => Ok(()),
             flags => Err(CreateErrorKind::Flags { flags, kind: self.spec.kind }),
@@ -201,6 +206,11 @@ impl Request<'_> {
 
     pub(crate) fn check_entries(&self) -> Result<(), CreateErrorKind> {
         if self.spec.max_entries == 0 { Err(CreateErrorKind::ZeroEntries) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_entries_at_most(&self, limit: u32) -> Result<(), CreateErrorKind> {
+        let (kind, entries) = (self.spec.kind, self.spec.max_entries);
+        if entries > limit { Err(CreateErrorKind::TooManyEntries { kind, entries, limit }) } else { Ok(()) }
     }
 
     /// Keys are array indices.

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use paceline_spec::{Errno, MapFlags};
 
-use crate::create::{CreateErrorKind, NUMA_NODE, Request};
+use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::map::RedirectTarget;
 use crate::storage::{Mode, Storage};
@@ -21,7 +21,7 @@ fn check(request: &mut Request<'_>) -> Result<(), CreateErrorKind> {
     request.check_entries()?;
     request.check_index_key()?;
     request.check_value_is_one_of(&[4, 8])?;
-    request.check_flags(NUMA_NODE | MapFlags::RDONLY | MapFlags::WRONLY)?;
+    request.check_flags(REFERENCE_FLAGS)?;
     request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
     Ok(())
 }
@@ -103,12 +103,14 @@ pub(crate) struct DevMapHash {
 impl DevMapHash {
     pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         check(request)?;
-        let entries = request.spec.max_entries;
-        if entries > MAX_HASH_ENTRIES {
-            return Err(CreateErrorKind::TooManyEntries { entries, limit: MAX_HASH_ENTRIES });
-        }
-        let (key_size, cpus) = (request.key_size(), request.limits.cpus);
-        let shape = TableShape { key_size, payload_words: 1, max_entries: entries, cpus, zero_seed: false };
+        request.check_entries_at_most(MAX_HASH_ENTRIES)?;
+        let shape = TableShape {
+            key_size: request.key_size(),
+            payload_words: 1,
+            max_entries: request.spec.max_entries,
+            cpus: request.limits.cpus,
+            zero_seed: false,
+        };
         request.check_memory(shape.bytes())?;
         Ok(Box::new(Self { table: Table::new(shape)?, value_size: request.value_size() }))
     }

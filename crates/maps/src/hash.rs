@@ -17,9 +17,12 @@ const MAX_ELEMENT: u32 = (4 << 20) - 48 - 1;
 /// `htab_map_alloc` refuses a bucket count that does not fit 32 bits.
 const MAX_ENTRIES: u32 = 1 << 31;
 
+/// Flags that all hash kinds take.
+const FLAGS: MapFlags = MapFlags(ACCESS.0 | MapFlags::NO_PREALLOC.0 | MapFlags::ZERO_SEED.0);
+
 /// The checks that all hash kinds share.
-fn check(request: &Request<'_>) -> Result<(), CreateErrorKind> {
-    request.check_flags(NUMA_NODE | ACCESS | MapFlags::NO_PREALLOC | MapFlags::ZERO_SEED)?;
+fn check(request: &Request<'_>, flags: MapFlags) -> Result<(), CreateErrorKind> {
+    request.check_flags(flags)?;
     request.check_entries()?;
     let (key, value) = (request.spec.key_size, request.spec.value_size);
     if key == 0 {
@@ -36,11 +39,6 @@ fn check(request: &Request<'_>) -> Result<(), CreateErrorKind> {
         return Err(CreateErrorKind::ElementTooLarge { size, limit: MAX_ELEMENT });
     }
     Ok(())
-}
-
-fn check_entries_at_most(request: &Request<'_>, limit: u32) -> Result<(), CreateErrorKind> {
-    let entries = request.spec.max_entries;
-    if entries > limit { Err(CreateErrorKind::TooManyEntries { entries, limit }) } else { Ok(()) }
 }
 
 fn table_shape(request: &Request<'_>, payload_words: usize) -> TableShape {
@@ -61,8 +59,8 @@ pub(crate) struct Hash {
 
 impl Hash {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        check(request)?;
-        check_entries_at_most(request, MAX_ENTRIES)?;
+        check(request, FLAGS | NUMA_NODE)?;
+        request.check_entries_at_most(MAX_ENTRIES)?;
         let shape = table_shape(request, words::words_for(request.value_size()));
         request.check_memory(shape.bytes())?;
         Ok(Box::new(Self { table: Table::new(shape)?, value_size: request.value_size() }))
@@ -129,9 +127,9 @@ pub(crate) struct PerCpuHash {
 
 impl PerCpuHash {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        check(request)?;
+        check(request, FLAGS)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
-        check_entries_at_most(request, MAX_ENTRIES)?;
+        request.check_entries_at_most(MAX_ENTRIES)?;
         let shape = table_shape(request, 0);
         let words = words::words_for(request.value_size());
         let values = Shape { lanes: request.limits.cpus, cells: shape.slots().unwrap_or(usize::MAX), words };

@@ -4,7 +4,7 @@
 use paceline_spec::{Errno, MapFlags};
 
 use crate::array;
-use crate::create::{CreateErrorKind, Request};
+use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::storage::{Mode, Storage};
 
 /// `BPF_F_PRESERVE_ELEMS`: entries outlive the descriptor that set them; without effect here.
@@ -20,10 +20,8 @@ impl PerfEventArray {
         if request.spec.max_entries == 0 {
             request.spec.max_entries = u32::try_from(request.limits.cpus).unwrap_or(u32::MAX);
         }
-        array::check(request, PRESERVE_ELEMS)?;
+        array::check(request, REFERENCE_FLAGS | PRESERVE_ELEMS)?;
         request.check_value_is_one_of(&[4])?;
-        request
-            .reject(MapFlags(request.spec.flags.0 & (MapFlags::RDONLY_PROG.0 | MapFlags::WRONLY_PROG.0)))?;
         Ok(Box::new(Self { entries: request.entries() }))
     }
 }

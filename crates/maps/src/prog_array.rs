@@ -3,10 +3,10 @@
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
-use paceline_spec::{Errno, MapFlags};
+use paceline_spec::Errno;
 
 use crate::array;
-use crate::create::{CreateErrorKind, Request};
+use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::storage::{Mode, Storage};
 
@@ -22,10 +22,8 @@ pub struct ProgArray {
 
 impl ProgArray {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        array::check(request, MapFlags::default())?;
+        array::check(request, REFERENCE_FLAGS)?;
         request.check_value_is_one_of(&[4])?;
-        request
-            .reject(MapFlags(request.spec.flags.0 & (MapFlags::RDONLY_PROG.0 | MapFlags::WRONLY_PROG.0)))?;
         Ok(Box::new(Self { programs: Entries::with_companions(request)? }))
     }
 

@@ -4,9 +4,9 @@
 
 use std::ptr::NonNull;
 
-use paceline_spec::{Errno, MapFlags};
+use paceline_spec::Errno;
 
-use crate::create::{CreateErrorKind, NUMA_NODE, Request};
+use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::map::RedirectTarget;
 use crate::storage::{Mode, Storage};
@@ -27,7 +27,7 @@ impl XskMap {
         request.check_entries()?;
         request.check_index_key()?;
         request.check_value_is_one_of(&[4])?;
-        request.check_flags(NUMA_NODE | MapFlags::RDONLY | MapFlags::WRONLY)?;
+        request.check_flags(REFERENCE_FLAGS)?;
         Ok(Box::new(Self { entries: Entries::open(request)? }))
     }
 }
