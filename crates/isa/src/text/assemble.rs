@@ -27,12 +27,15 @@ use crate::{Code, Insn, RawInsn};
 ///   little-endian order.
 /// - `llvm-objdump -d` shows code before linking: a reference to a map is `r1 = 0 ll`, and means that. With
 ///   `-r` the relocations are read: maps are asked of `names` (a name that starts with a dot is a data section, and
-///   the reference an offset into it), calls go to the symbols of the listing.
+///   the reference an offset into it), calls go to the symbols of the listing. CO-RE relocations are passed over: the
+///   offsets are those clang wrote.
 /// - Without byte columns llvm-objdump's `call 5` is a helper, though it may have been a subprogram.
 /// - bpftool's `call bpf_x#N` is resolved by its name. `N` is the distance of the kernel's function from a base, not
 ///   the number of the helper, and not every kernel function is a helper: the verifier replaces some calls, and
 ///   kernel functions have no helper number at all. These and other instructions that the verifier patches in are
 ///   errors where they have no text of their own.
+///   An older bpftool than the kernel shows some of them as what they are not: the move to a per-CPU address as
+///   `r0 = r0`.
 /// - bpftool's map ids are those of the kernel it ran on; `names` says which map they mean.
 ///
 /// # Errors

@@ -47,7 +47,7 @@ pub(super) fn statements(line: &str) -> Vec<Statement<'_>> {
         rest = after;
     }
     if !rest.text.is_empty() {
-        found.push(instruction(rest));
+        found.extend(instruction(rest));
     }
     found
 }
@@ -126,17 +126,21 @@ fn label(line: Part<'_>) -> Option<(Part<'_>, Part<'_>)> {
     is_name.then(|| (name, rest.trimmed()))
 }
 
-/// An instruction or a relocation, with or without what listings put before it.
-fn instruction(line: Part<'_>) -> Statement<'_> {
+/// An instruction or a relocation, with or without what listings put before it; nothing if it is a CO-RE relocation,
+/// which the loader applies.
+fn instruction(line: Part<'_>) -> Option<Statement<'_>> {
     let (address, rest) = address(line);
     if rest.text.starts_with("R_BPF_") {
         let (_, symbol) = rest.split_while(is_word);
-        return Statement::Relocation(symbol.trimmed());
+        return Some(Statement::Relocation(symbol.trimmed()));
+    }
+    if rest.text.starts_with("CO-RE ") {
+        return None;
     }
     let (bytes, rest) = hex_bytes(rest).map_or((None, rest), |(bytes, rest)| (Some(bytes), rest));
     let (opcode, rest) = opcode(rest).map_or((None, rest), |(opcode, rest)| (Some(opcode), rest));
     let slot = address.and_then(|address| address.text.parse().ok());
-    Statement::Insn(InsnLine { part: rest.without_remark(), slot, opcode, bytes })
+    Some(Statement::Insn(InsnLine { part: rest.without_remark(), slot, opcode, bytes }))
 }
 
 /// `12:`, in hexadecimal before relocations.

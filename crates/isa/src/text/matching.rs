@@ -75,7 +75,7 @@ impl<'a> Matcher<'a> {
     fn whole(mut self, template: &Template) -> Option<(Operands, Option<LabelUse>)> {
         for &token in &template.tokens {
             match token {
-                Token::Word(word) if self.cursor.keyword(word) => {}
+                Token::Word(word) if self.cursor.keyword(word) || self.constant(word) => {}
                 Token::Symbol(symbol) if self.cursor.symbol(symbol) => {}
                 Token::Word(text) | Token::Symbol(text) => return self.miss(Wanted::Text(text)),
                 Token::Register(place) => self.register(place)?,
@@ -98,6 +98,16 @@ impl<'a> Matcher<'a> {
     fn refuse<T>(&mut self, problem: Problem) -> Option<T> {
         self.furthest.refuse(self.cursor.at(), problem);
         None
+    }
+
+    /// A number that stands in the template, in whatever base the line has it.
+    fn constant(&mut self, word: &str) -> bool {
+        let mut after = self.cursor;
+        let taken = word.parse().is_ok_and(|wanted: i128| after.number() == Some(wanted));
+        if taken {
+            self.cursor = after;
+        }
+        taken
     }
 
     fn register(&mut self, place: RegisterPlace) -> Option<()> {

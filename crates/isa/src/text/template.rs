@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use super::cursor::{is_operator, is_word};
-use super::spellings::SPELLINGS;
-use crate::table::{Encoding, TABLE, row_of};
+use super::spellings::{AMBIGUOUS, SPELLINGS};
+use crate::table::{Encoding, Form, TABLE, row_of};
 
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,14 +140,20 @@ impl Template {
     }
 }
 
-/// The text of every row of the table, taken apart once: the assembler tries many for each line.
-pub(super) static TEMPLATES: LazyLock<Vec<Template>> =
-    LazyLock::new(|| TABLE.iter().map(|row| Template::new(row, row.text)).collect());
-
-/// The same for the spellings that only listings have.
-pub(super) static LISTING_TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    SPELLINGS.iter().filter_map(|&(form, text)| Some(Template::new(row_of(form)?, text))).collect()
+/// The text of every row of the table and the other spellings, taken apart once: the assembler tries many for
+/// each line.
+pub(super) static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    let table = TABLE.iter().map(|row| Template::new(row, row.text));
+    table.chain(templates_of(SPELLINGS)).collect()
 });
+
+/// The templates to try as well where the opcode is known.
+pub(super) static LISTING_TEMPLATES: LazyLock<Vec<Template>> =
+    LazyLock::new(|| templates_of(AMBIGUOUS).collect());
+
+fn templates_of(spellings: &'static [(Form, &'static str)]) -> impl Iterator<Item = Template> {
+    spellings.iter().filter_map(|&(form, text)| Some(Template::new(row_of(form)?, text)))
+}
 
 /// A literal's words, operators and brackets.
 fn tokens(literal: &'static str) -> impl Iterator<Item = Token> {
