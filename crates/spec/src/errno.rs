@@ -27,6 +27,7 @@ errnos! {
     EBADF = 9, "Not a descriptor.";
     EAGAIN = 11, "Try again.";
     ENOMEM = 12, "No memory.";
+    EACCES = 13, "Permission denied.";
     EFAULT = 14, "Bad address.";
     EBUSY = 16, "Busy.";
     EEXIST = 17, "Entry exists.";

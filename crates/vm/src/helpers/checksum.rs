@@ -1,7 +1,5 @@
 //! `bpf_csum_diff` (`net/core/filter.c`).
 
-use paceline_spec::Errno;
-
 use super::{Env, args};
 
 /// One's complement sum of the bytes as 32-bit words in native order, on top of `seed` (`csum_partial`).
@@ -26,16 +24,16 @@ fn fold16(sum: u32) -> u16 {
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// The change of a checksum when `from` is replaced by `to`: 16 bits, as kernels return it since 6.13; older ones
-/// returned the sum before it was folded.
+/// The change of a checksum when `from` is replaced by `to`: 16 bits and for sizes of all kinds, as in kernels since
+/// 6.13; older ones returned the sum before it was folded and refused sizes that are no multiple of 4.
 fn diff(from: &[u8], to: &[u8], seed: u32) -> u32 {
-    let folded = match (from.is_empty(), to.is_empty()) {
-        (true, true) => return seed,
+    let total = match (from.is_empty(), to.is_empty()) {
+        (true, true) => seed,
         (false, false) => fold32(u64::from(sum(to, seed)) + u64::from(!sum(from, 0))),
         (true, false) => sum(to, seed),
         (false, true) => !sum(from, !seed),
     };
-    u32::from(fold16(folded))
+    u32::from(fold16(total))
 }
 
 /// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`
@@ -48,9 +46,6 @@ pub(super) unsafe extern "C" fn csum_diff(
     _: &mut Env<'_>,
 ) -> u64 {
     let (from_size, to_size) = (from_size as u32, to_size as u32);
-    if (from_size | to_size) % 4 != 0 {
-        return Errno::EINVAL.to_return();
-    }
     // SAFETY: the arguments fit the prototype.
     let (from, to) = unsafe { (args::bytes(from, from_size as usize), args::bytes(to, to_size as usize)) };
     u64::from(diff(&from, &to, seed as u32))

@@ -6,9 +6,13 @@ use paceline_spec::Errno;
 use super::{Env, args};
 use crate::memory;
 
-/// Every way in which the kernel's adjust helpers can fail is `-EINVAL`.
+/// What the kernel's adjust helpers return: `-EACCES` for a length that metadata cannot have, else `-EINVAL`.
 fn adjust(result: Result<(), AdjustError>) -> u64 {
-    result.map_or(Errno::EINVAL.to_return(), |()| 0)
+    match result {
+        Ok(()) => 0,
+        Err(AdjustError::BadMetadata) => Errno::EACCES.to_return(),
+        Err(AdjustError::NoRoom | AdjustError::TooShort) => Errno::EINVAL.to_return(),
+    }
 }
 
 /// `long bpf_xdp_adjust_head(ctx, delta)`
