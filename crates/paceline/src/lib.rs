@@ -35,11 +35,12 @@ pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
 };
 pub use paceline_isa as isa;
-pub use paceline_maps::{CreateError, FillError, Limits, Map};
+pub use paceline_load::{LoadError, SkippedProgram};
+pub use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 pub use paceline_port as port;
 pub use paceline_spec::{
-    Errno, FunctionInfo, InitialValue, LineInfo, MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec,
-    XdpAttach, btf, context, helper,
+    Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Poison,
+    ProgramKind, ProgramSpec, XdpAttach, btf, context, helper,
 };
 pub use paceline_vm::{
     Access, BurstFault, DEFAULT_BUDGET, EventSink, Exit, Fault, FaultKind, Host, Near, Program, ProgramError,

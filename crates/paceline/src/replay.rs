@@ -1,6 +1,7 @@
 //! Running a capture through a program.
 
 use std::io::{Read, Write};
+use std::ops::ControlFlow;
 
 use paceline_frame::{Burst, MAX_BURST, Verdict};
 use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
@@ -82,7 +83,8 @@ pub enum ReplayError {
 /// Runs the packets of a capture through a program, and writes them where their verdicts send them.
 ///
 /// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, and
-/// on queue 0. `observe` is called after every burst with what was counted so far.
+/// on queue 0. `observe` is called after every burst with what was counted so far, and may end the run, which is no
+/// error.
 ///
 /// # Errors
 /// [`ReplayError`]. The packets before the one at fault are in the outputs, complete, whatever the error is.
@@ -92,14 +94,15 @@ pub fn replay<R: Read, W: Write>(
     reader: &mut CaptureReader<R>,
     mut outputs: Outputs<W>,
     options: ReplayOptions,
-    mut observe: impl FnMut(&Tally),
+    mut observe: impl FnMut(&Tally) -> ControlFlow<()>,
 ) -> (Tally, Result<(), ReplayError>) {
     let mut tally = Tally::default();
     let mut burst = Burst::default();
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
         match step(program, host, reader, &mut outputs, &mut burst, &mut tally, left) {
-            Ok(true) => observe(&tally),
+            Ok(true) if observe(&tally).is_break() => break Ok(()),
+            Ok(true) => {}
             Ok(false) => break Ok(()),
             Err(error) => break Err(error),
         }
