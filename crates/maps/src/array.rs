@@ -7,7 +7,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::slab::{Shape, Slab, WORD};
-use crate::storage::{Mode, Storage};
+use crate::storage::{LOCK, Mode, Storage};
 use crate::words;
 
 /// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
@@ -55,6 +55,12 @@ fn update_check(index: Option<usize>, mode: Mode) -> Result<usize, Errno> {
     if mode == Mode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
 }
 
+/// In `array_map_update_elem` a lock that is not there is the last thing refused.
+fn program_update_check(index: Option<usize>, flags: u64) -> Result<usize, Errno> {
+    let index = update_check(index, Mode::from_flags(flags & !LOCK)?)?;
+    if flags & LOCK == 0 { Ok(index) } else { Err(Errno::EINVAL) }
+}
+
 fn new_slab(request: &Request<'_>, lanes: usize) -> Result<Slab, CreateErrorKind> {
     let shape = Shape { lanes, cells: request.entries(), words: words::words_for(request.value_size()) };
     request.check_memory(shape.bytes().map(|bytes| bytes as u64))?;
@@ -83,8 +89,8 @@ impl Storage for Array {
         self.slab.cell(0, index_of(key, self.entries)?)
     }
 
-    fn update(&self, key: &[u8], value: &[u8], mode: Mode, _cpu: usize) -> Result<(), Errno> {
-        let index = update_check(index_of(key, self.entries), mode)?;
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
+        let index = program_update_check(index_of(key, self.entries), flags)?;
         words::fill(self.slab.words(0, index), value);
         Ok(())
     }
@@ -108,7 +114,9 @@ impl Storage for Array {
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        self.update(key, value, mode, 0)
+        let index = update_check(index_of(key, self.entries), mode)?;
+        words::fill(self.slab.words(0, index), value);
+        Ok(())
     }
 
     fn remove(&self, _key: &[u8]) -> Result<(), Errno> {
@@ -178,8 +186,8 @@ impl Storage for PerCpuArray {
         self.slab.cell(cpu, index_of(key, self.entries)?)
     }
 
-    fn update(&self, key: &[u8], value: &[u8], mode: Mode, cpu: usize) -> Result<(), Errno> {
-        let index = update_check(index_of(key, self.entries), mode)?;
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
+        let index = program_update_check(index_of(key, self.entries), flags)?;
         if cpu >= self.slab.shape().lanes {
             return Err(Errno::EINVAL);
         }

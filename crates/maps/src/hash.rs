@@ -73,8 +73,8 @@ impl Storage for Hash {
         self.table.payload_address(self.table.find(key)?)
     }
 
-    fn update(&self, key: &[u8], value: &[u8], mode: Mode, _cpu: usize) -> Result<(), Errno> {
-        self.set(key, value, mode)
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
+        self.set(key, value, Mode::from_flags(flags)?)
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -150,7 +150,8 @@ impl Storage for PerCpuHash {
         self.values.cell(cpu, self.table.find(key)? as usize)
     }
 
-    fn update(&self, key: &[u8], value: &[u8], mode: Mode, cpu: usize) -> Result<(), Errno> {
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
+        let mode = Mode::from_flags(flags)?;
         if cpu >= self.values.shape().lanes {
             return Err(Errno::EINVAL);
         }

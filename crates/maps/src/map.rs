@@ -157,7 +157,7 @@ impl Map {
         if key.len() != self.key_size || value.len() != self.value_size {
             return Err(Errno::EINVAL);
         }
-        self.storage.update(key, value, Mode::from_flags(flags)?, cpu)
+        self.storage.update(key, value, flags, cpu)
     }
 
     /// `bpf_map_delete_elem`.

@@ -27,6 +27,9 @@ pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, Create
     }
 }
 
+/// `BPF_F_LOCK`: hold the value's spin lock meanwhile. No value here has one.
+pub(crate) const LOCK: u64 = 4;
+
 /// When an update may happen, from the low bits of its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -39,7 +42,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// `EINVAL` for unknown flags, and for `BPF_F_LOCK`: no value here has a spin lock.
+    /// `EINVAL` for unknown flags, [`LOCK`] among them.
     pub(crate) fn from_flags(flags: u64) -> Result<Self, Errno> {
         match flags {
             0 => Ok(Self::Any),
@@ -67,8 +70,9 @@ pub(crate) trait Storage: Send + Sync {
         None
     }
 
-    /// A program's update. The verifier lets no program update a kind that lacks it.
-    fn update(&self, _key: &[u8], _value: &[u8], _mode: Mode, _cpu: usize) -> Result<(), Errno> {
+    /// A program's update, with its flags unchecked: kinds differ in which rule comes first. The verifier lets no
+    /// program update a kind that lacks this.
+    fn update(&self, _key: &[u8], _value: &[u8], _flags: u64, _cpu: usize) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 

@@ -12,6 +12,7 @@ const MAP_UPDATE: c_long = 2;
 const MAP_DELETE: c_long = 3;
 const MAP_NEXT_KEY: c_long = 4;
 const PROG_LOAD: c_long = 5;
+const PROG_TEST_RUN: c_long = 10;
 const OBJ_GET_INFO: c_long = 15;
 const MAP_FREEZE: c_long = 22;
 
@@ -108,6 +109,10 @@ impl KernelMap {
         bpf(MAP_FREEZE, &mut attr).map(|_| ())
     }
 
+    pub(crate) fn fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
     /// `map_flags` of `struct bpf_map_info`: what the kernel made of the flags.
     pub(crate) fn flags(&self) -> u32 {
         info(&self.fd)[5]
@@ -123,22 +128,34 @@ fn info(fd: &OwnedFd) -> [u32; 64] {
     info
 }
 
-/// An XDP program that passes everything.
+/// An XDP program.
 pub(crate) struct Program {
     fd: OwnedFd,
 }
 
 impl Program {
-    pub(crate) fn load() -> Result<Self, Errno> {
+    /// `r0 = 2; exit`
+    pub(crate) const PASS: [u64; 2] = [0x0000_0002_0000_00b7, 0x95];
+
+    pub(crate) fn load(insns: &[u64]) -> Result<Self, Errno> {
         const PROG_TYPE_XDP: u32 = 6;
-        // r0 = 2; exit
-        let insns: [u64; 2] = [0x0000_0002_0000_00b7, 0x95];
         let license = c"MIT";
         let mut attr = Attr::default();
         attr[..2].copy_from_slice(&[PROG_TYPE_XDP, insns.len() as u32]);
         set_address(&mut attr, 2, insns.as_ptr().cast());
         set_address(&mut attr, 4, license.as_ptr().cast());
         Ok(Self { fd: owned(bpf(PROG_LOAD, &mut attr)?) })
+    }
+
+    /// Runs it once on some packet and returns what it returns.
+    pub(crate) fn run(&self) -> Result<u32, Errno> {
+        let packet = [0_u8; 64];
+        let mut attr = Attr::default();
+        attr[0] = self.fd();
+        attr[2] = packet.len() as u32;
+        set_address(&mut attr, 4, packet.as_ptr());
+        bpf(PROG_TEST_RUN, &mut attr)?;
+        Ok(attr[1])
     }
 
     pub(crate) fn fd(&self) -> u32 {
@@ -149,6 +166,17 @@ impl Program {
     pub(crate) fn id(&self) -> u32 {
         info(&self.fd)[1]
     }
+}
+
+/// Keeps this thread on one CPU, so that the programs it makes the kernel run are there too.
+pub(crate) fn pin_to_cpu(cpu: usize) -> Result<(), Errno> {
+    // SAFETY: a CPU set is plain bits, and CPU_SET checks the number's range.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    };
+    if result == 0 { Ok(()) } else { Err(last_error()) }
 }
 
 /// An AF_XDP socket that a socket map takes: it has a receive ring.

@@ -5,6 +5,7 @@
 mod bpf;
 mod create;
 mod operations;
+mod programs;
 mod references;
 
 use std::sync::Arc;

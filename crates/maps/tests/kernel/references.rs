@@ -113,7 +113,7 @@ fn program_arrays() {
     if !kernel_permits("program_arrays") {
         return;
     }
-    let programs = [Program::load().unwrap(), Program::load().unwrap()];
+    let programs = [Program::load(&Program::PASS).unwrap(), Program::load(&Program::PASS).unwrap()];
     let twin = Twin::create(&spec(MapKind::ProgArray, 4, 4, 5, MapFlags::default()));
     let mut rng = fastrand::Rng::with_seed(5);
     for _ in 0..OPERATIONS {
