@@ -83,6 +83,7 @@ fn parse_encoding(text: &str) -> Vec<u8> {
 }
 
 /// Every LLVM that is installed; says so if there is none.
+#[expect(clippy::print_stdout, reason = "how a test says that it was skipped")]
 fn each_llvm(test: &str, check: impl Fn(&Llvm)) {
     let all = Llvm::all();
     if all.is_empty() {
