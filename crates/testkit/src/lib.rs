@@ -4,10 +4,12 @@
 #![deny(unsafe_code)]
 
 pub mod case;
+pub mod determinize;
 pub mod engine;
 pub mod kernel;
 pub mod outcome;
 pub mod runner;
+pub mod whole;
 
 use std::collections::BTreeMap;
 use std::fmt;
