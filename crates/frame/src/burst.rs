@@ -129,6 +129,11 @@ impl Burst {
         self.len = 0;
     }
 
+    /// Forgets the packets from `len` on, if there are that many.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     /// Adds a packet.
     ///
     /// # Errors
@@ -230,6 +235,14 @@ impl FrameMut<'_> {
     /// Says where the packet came in.
     pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
         self.frame.set_ingress(ifindex, queue);
+    }
+
+    /// Puts metadata before the packet, as a driver or an earlier program would have.
+    ///
+    /// # Errors
+    /// [`AdjustError`](crate::AdjustError); the frame is unchanged.
+    pub fn set_metadata(&mut self, metadata: &[u8]) -> Result<(), crate::AdjustError> {
+        self.frame.set_metadata(metadata)
     }
 
     /// The packet, to write to.

@@ -269,6 +269,20 @@ impl Frame {
         Ok(())
     }
 
+    /// Puts metadata before the packet, as a driver or an earlier program would have.
+    ///
+    /// # Errors
+    /// [`AdjustError::BadMetadata`] or [`AdjustError::NoRoom`] as for [`adjust_meta`](Self::adjust_meta); the frame is
+    /// unchanged.
+    pub fn set_metadata(&mut self, metadata: &[u8]) -> Result<(), AdjustError> {
+        let len = i32::try_from(metadata.len()).map_err(|_| AdjustError::BadMetadata)?;
+        let old = self.metadata_len() as i32;
+        self.adjust_meta(old - len)?;
+        // SAFETY: data_meta..data is now `metadata.len()` bytes of the frame's buffer, which `metadata` cannot overlap.
+        unsafe { self.data_meta.copy_from_nonoverlapping(metadata.as_ptr(), metadata.len()) };
+        Ok(())
+    }
+
     /// Moves the packet's end by `delta` bytes; bytes that appear are zero (`bpf_xdp_adjust_tail`).
     ///
     /// # Errors

@@ -23,3 +23,4 @@ pub use encode::{EncodeError, Slots, encode, encode_all};
 pub use insn::{
     AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, RawInsn, Reg, Size, SwapOrder, Width,
 };
+pub use text::{AssembleError, Line, Names, Problem, Wanted, assemble, disassemble};

@@ -151,6 +151,14 @@ pub struct Encoding {
     pub cpu: Cpu,
 }
 
+impl Encoding {
+    /// Slots the instruction takes: 1 or 2.
+    #[must_use]
+    pub const fn slot_count(&self) -> usize {
+        if self.next_imm.is_some() { 2 } else { 1 }
+    }
+}
+
 mod rows;
 pub use rows::TABLE;
 

@@ -1,1 +1,51 @@
+//! Run XDP programs in user space: load the objects that people build for the Linux kernel, run them over packets,
+//! and look at what became of packets and maps. No root, no kernel, no network card.
+//!
+//! ```
+//! use paceline::{Burst, FrameMeta, Host, LoadOptions, Object, Verdict};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+//! let object = Object::open(path)?; // what is in the file
+//! let counter = object.load(&LoadOptions::default())?; // maps made and filled, programs bound to them
+//! let program = counter.program(None)?;
+//!
+//! let mut burst = Burst::default();
+//! burst.push(&[0; 60], FrameMeta::default())?;
+//! program.run_burst(&mut burst, &mut Host::default())?;
+//! assert_eq!(burst.frame(0).verdict(), Verdict::Pass);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to do | use |
+//! |---|---|
+//! | look into an object | [`Object`] |
+//! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
+//! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
+//! | run a capture | [`replay()`] |
+//! | read and write maps | [`Map`], [`btf`] for values by their types |
 #![forbid(unsafe_code)]
+
+mod collection;
+mod object;
+mod replay;
+
+pub use paceline_frame::{
+    Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
+};
+pub use paceline_isa as isa;
+pub use paceline_load::{LoadError, SkippedProgram};
+pub use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
+pub use paceline_port as port;
+pub use paceline_spec::{
+    Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Poison,
+    ProgramKind, ProgramSpec, XdpAttach, btf, context, helper,
+};
+pub use paceline_vm::{
+    Access, BurstFault, DEFAULT_BUDGET, EventSink, Exit, Fault, FaultKind, Host, Near, Program, ProgramError,
+};
+
+pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
+pub use object::{Object, OpenError};
+pub use replay::{Outputs, ReplayError, ReplayOptions, Tally, replay};

@@ -1,1 +1,56 @@
+//! Where frames come from and go to: captures in the pcap and pcapng formats.
+//!
+//! A [`CaptureReader`] fills bursts from a byte stream, a [`CaptureWriter`] puts frames of those bursts back into
+//! one. Between the two travel [`Records`]: what the capture holds beside the packets' bytes, as it was found.
+//! Packets that nobody changed therefore come out byte for byte, in the format, byte order and time resolution
+//! of the input.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use paceline_frame::{Burst, Verdict};
+//! use paceline_port::{CaptureReader, CaptureWriter};
+//! # use paceline_port::{Header, PcapHeader, Resolution};
+//! # let (mut input, mut output) = (Vec::new(), Vec::new());
+//! # let mut made = CaptureWriter::new(&mut input, &Header::Pcap(PcapHeader::new(Resolution::Nano)))?;
+//! # made.push(&[7; 60], &Default::default())?;
+//! # drop(made);
+//!
+//! let mut reader = CaptureReader::new(&input[..])?;
+//! let mut passed = CaptureWriter::new(&mut output, reader.header())?;
+//! let mut burst = Burst::default();
+//! while reader.fill(&mut burst)? > 0 {
+//!     for mut frame in burst.iter_mut() {
+//!         frame.set_verdict(Verdict::Pass); // a program would do this
+//!     }
+//!     passed.write(&burst, reader.records(), |frame| frame.verdict() == Verdict::Pass)?;
+//! }
+//! passed.finish(reader.records())?; // blocks after the last packet, then everything buffered
+//! # assert_eq!(output, input);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! There is no trait over sources and sinks yet, because there is one of each. A port over a network interface has
+//! the same two calls: fill a burst with what has arrived, without waiting for more once there is a packet; send
+//! the frames of a burst that are selected.
+
 #![forbid(unsafe_code)]
+
+mod byte_order;
+mod error;
+mod input;
+mod link_type;
+mod path;
+mod pcap;
+mod pcapng;
+mod reader;
+mod records;
+mod writer;
+
+pub use error::{Part, ReadError, WriteError};
+pub use link_type::LinkType;
+pub use path::{create, open};
+pub use pcap::{PcapHeader, Resolution};
+pub use reader::{CaptureReader, Header};
+pub use records::Records;
+pub use writer::CaptureWriter;

@@ -3,7 +3,7 @@
 //! A field is what a program sees at an offset of its context structure. Where the kernel's structure has a 32-bit
 //! field that stands for a pointer (`xdp_md.data`), a load of the field gives the real 64-bit pointer.
 
-use crate::ProgramKind;
+use crate::{ProgramKind, XdpAttach};
 
 /// What a context field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +81,16 @@ impl ProgramKind {
     pub fn context(self) -> &'static Layout {
         match self {
             Self::Xdp { .. } => &XDP_MD,
+        }
+    }
+
+    /// Whether programs of this type may read a field: the outgoing interface is known to device maps' programs only
+    /// (`xdp_is_valid_access` in `net/core/filter.c`).
+    #[must_use]
+    pub fn may_read(self, field: &Field) -> bool {
+        match field.kind {
+            FieldKind::EgressIfindex => matches!(self, Self::Xdp { attach: XdpAttach::DevMap, .. }),
+            _ => true,
         }
     }
 }

@@ -27,6 +27,7 @@ errnos! {
     EBADF = 9, "Not a descriptor.";
     EAGAIN = 11, "Try again.";
     ENOMEM = 12, "No memory.";
+    EACCES = 13, "Permission denied.";
     EFAULT = 14, "Bad address.";
     EBUSY = 16, "Busy.";
     EEXIST = 17, "Entry exists.";
@@ -34,6 +35,7 @@ errnos! {
     EINVAL = 22, "Invalid argument.";
     ENOSPC = 28, "No space left.";
     ERANGE = 34, "Out of range.";
+    EOVERFLOW = 75, "Value too large for its field.";
     ENOTSUPP = 524, "Operation not supported (kernel-internal number).";
     EOPNOTSUPP = 95, "Operation not supported.";
 }

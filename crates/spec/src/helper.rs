@@ -4,6 +4,8 @@
 //! prototype can be called; one without is refused at load, by its name. Numbers and names are those of
 //! `___BPF_FUNC_MAPPER` in `include/uapi/linux/bpf.h`; prototypes follow `struct bpf_func_proto` of each helper.
 
+use crate::MapKind;
+
 /// What a helper takes in one of `r1` to `r5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arg {
@@ -73,6 +75,40 @@ impl Helper {
     pub fn from_name(name: &str) -> Option<&'static Self> {
         let bare = name.strip_prefix("bpf_").unwrap_or(name);
         HELPERS.iter().find(|helper| &helper.name[4..] == bare)
+    }
+
+    /// Whether the helper can be called on a map of a kind (`check_map_func_compatibility` in
+    /// `kernel/bpf/verifier.c`).
+    #[must_use]
+    pub fn takes_map(&self, kind: MapKind) -> bool {
+        use MapKind as K;
+        match self.name {
+            "bpf_redirect_map" => matches!(kind, K::DevMap | K::DevMapHash | K::CpuMap | K::XskMap),
+            "bpf_perf_event_output" => kind == K::PerfEventArray,
+            "bpf_map_lookup_percpu_elem" => kind.is_per_cpu(),
+            "bpf_map_lookup_elem" => !matches!(
+                kind,
+                K::ProgArray
+                    | K::PerfEventArray
+                    | K::CpuMap
+                    | K::RingBuf
+                    | K::Queue
+                    | K::Stack
+                    | K::BloomFilter
+                    | K::Arena
+            ),
+            "bpf_map_update_elem" | "bpf_map_delete_elem" => matches!(
+                kind,
+                K::Hash
+                    | K::Array
+                    | K::PerCpuHash
+                    | K::PerCpuArray
+                    | K::LruHash
+                    | K::LruPerCpuHash
+                    | K::LpmTrie
+            ),
+            _ => true,
+        }
     }
 
     /// All helpers, by rising number.

@@ -10,6 +10,7 @@ mod errno;
 pub mod helper;
 mod map;
 mod program;
+pub mod suggest;
 
 pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};

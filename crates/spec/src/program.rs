@@ -83,7 +83,7 @@ pub struct Poison {
     /// Slot of the replaced instruction.
     pub slot: usize,
     /// Why, in words for the user.
-    pub reason: String,
+    pub reason: Arc<str>,
 }
 
 impl Poison {

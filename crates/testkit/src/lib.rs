@@ -3,11 +3,25 @@
 //! Nothing here is published. `tests/cases/README.md` has the format of the text cases.
 #![deny(unsafe_code)]
 
+pub mod case;
+pub mod determinize;
+pub mod engine;
 pub mod kernel;
+pub mod outcome;
+pub mod runner;
+pub mod whole;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use paceline_spec::MapKind;
+
+/// Elements of a map by key, for per-CPU maps the values of the CPU that ran the program. Queues and stacks have their
+/// places as keys, 4 bytes big-endian, in the order of pops.
+pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Names of all engines that a case may say something about.
+pub const ENGINES: &[&str] = &["plain", "kernel", "threaded", "jit", "checked_jit"];
 
 /// Says that a test is skipped, on standard error.
 ///

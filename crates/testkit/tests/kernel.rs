@@ -67,7 +67,8 @@ fn per_cpu_values_are_those_of_the_running_cpu() {
     if !kernel::available_for("per_cpu_values_are_those_of_the_running_cpu") {
         return;
     }
-    let cpu = kernel::pin_to_current_cpu().expect("a thread may be pinned");
+    let pinned = kernel::pin();
+    let cpu = pinned.cpu();
     let mut hits = map("hits", MapKind::PerCpuHash, 4);
     let key = 9u32.to_ne_bytes().to_vec();
     hits.contents = vec![(key.clone(), InitialValue::Bytes(vec![5]))];

@@ -1,0 +1,17 @@
+//! The engines that run programs, the helpers programs call, and the memory they may touch.
+//!
+//! A [`Program`] is a program that was checked for form and bound to its maps. It runs over a packet, a burst of
+//! packets, or plain memory; a [`Host`] is what its helpers see of the world.
+
+mod fault;
+mod helpers;
+mod host;
+mod memory;
+mod plain;
+mod program;
+mod region;
+
+pub use fault::{Fault, FaultKind};
+pub use host::{Clock, EventSink, Host};
+pub use program::{BurstFault, DEFAULT_BUDGET, Exit, Program, ProgramError};
+pub use region::{Access, Near};

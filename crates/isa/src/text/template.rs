@@ -1,5 +1,11 @@
 //! The text column of the table, taken apart. Its language is described at the head of [`table`](crate::table).
 
+use std::sync::LazyLock;
+
+use super::cursor::{is_operator, is_word};
+use super::spellings::{AMBIGUOUS, SPELLINGS};
+use crate::table::{Encoding, Form, TABLE, row_of};
+
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
@@ -103,6 +109,67 @@ pub(super) fn pieces(template: &'static str) -> impl Iterator<Item = Piece> {
 
 fn literal_piece(text: &'static str) -> Option<Piece> {
     (!text.is_empty()).then_some(Piece::Literal(text))
+}
+
+/// A template as the assembler reads it: blanks between tokens do not count.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    pub(super) row: &'static Encoding,
+    pub(super) tokens: Vec<Token>,
+}
+
+/// A piece of a template, literals taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A word, which ends where the line's word ends.
+    Word(&'static str),
+    /// An operator or bracket.
+    Symbol(&'static str),
+    Register(RegisterPlace),
+    Number(NumberPlace),
+}
+
+impl Template {
+    fn new(row: &'static Encoding, text: &'static str) -> Self {
+        let tokens = pieces(text).flat_map(|piece| match piece {
+            Piece::Literal(literal) => tokens(literal).collect(),
+            Piece::Register(place) => vec![Token::Register(place)],
+            Piece::Number(place) => vec![Token::Number(place)],
+        });
+        Self { row, tokens: tokens.collect() }
+    }
+}
+
+/// The text of every row of the table and the other spellings, taken apart once: the assembler tries many for
+/// each line.
+pub(super) static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    let table = TABLE.iter().map(|row| Template::new(row, row.text));
+    table.chain(templates_of(SPELLINGS)).collect()
+});
+
+/// The templates to try as well where the opcode is known.
+pub(super) static LISTING_TEMPLATES: LazyLock<Vec<Template>> =
+    LazyLock::new(|| templates_of(AMBIGUOUS).collect());
+
+fn templates_of(spellings: &'static [(Form, &'static str)]) -> impl Iterator<Item = Template> {
+    spellings.iter().filter_map(|&(form, text)| Some(Template::new(row_of(form)?, text)))
+}
+
+/// A literal's words, operators and brackets.
+fn tokens(literal: &'static str) -> impl Iterator<Item = Token> {
+    let mut rest = literal;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start();
+        let first = rest.chars().next()?;
+        let end = match first {
+            c if is_word(c) => rest.find(|c| !is_word(c)),
+            c if is_operator(c) => rest.find(|c| !is_operator(c)),
+            c => Some(c.len_utf8()),
+        };
+        let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        Some(if is_word(first) { Token::Word(text) } else { Token::Symbol(text) })
+    })
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ pub struct ValueError {
     /// Place in the value, such as `.ports[3].proto`; empty for the whole.
     pub path: String,
     /// What is wrong there.
-    pub problem: ValueProblem,
+    pub problem: Box<ValueProblem>,
 }
 
 impl std::fmt::Display for ValueError {

@@ -34,11 +34,16 @@ pub(super) fn part<'a>(
     })
 }
 
-/// The text that starts at an offset of a string section.
+/// Longest name or line that is read. Without a limit, many names that share one long string would take time with
+/// the square of its size.
+const STRING_LIMIT: usize = 4096;
+
+/// The text that starts at an offset of a string section, cut after 4096 bytes.
 pub(super) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
-    let rest = strings.get(offset as usize..)?;
-    let end = rest.iter().position(|&b| b == 0)?;
-    rest.get(..end)
+    let rest = strings.get(offset as usize..).filter(|rest| !rest.is_empty())?;
+    let window = rest.get(..STRING_LIMIT).unwrap_or(rest);
+    let end = window.iter().position(|&b| b == 0).unwrap_or(window.len());
+    window.get(..end)
 }
 
 impl Btf {
@@ -113,7 +118,8 @@ impl Type {
 }
 
 fn parse_types(bytes: &[u8], order: ByteOrder, strings: &[u8]) -> Result<Vec<Type>, BtfError> {
-    let mut parser = TypeParser { reader: Reader::new(bytes, order), strings, id: 0 };
+    let utf8 = std::str::from_utf8(strings).ok();
+    let mut parser = TypeParser { reader: Reader::new(bytes, order), strings, utf8, id: 0 };
     let mut types = vec![Type::Void];
     while !parser.reader.is_at_end() {
         parser.id = TypeId::try_from(types.len()).map_err(|_| BtfError::Truncated { offset: bytes.len() })?;
@@ -125,6 +131,8 @@ fn parse_types(bytes: &[u8], order: ByteOrder, strings: &[u8]) -> Result<Vec<Typ
 struct TypeParser<'a> {
     reader: Reader<'a>,
     strings: &'a [u8],
+    /// The strings once more, when all of them are UTF-8; source lines may be in another encoding.
+    utf8: Option<&'a str>,
     /// The type being read, for errors.
     id: TypeId,
 }
@@ -171,7 +179,10 @@ impl TypeParser<'_> {
 
     fn name(&mut self) -> Result<Name, BtfError> {
         let name = self.reader.u32()?;
-        let is_text = string_at(self.strings, name).is_some_and(|text| std::str::from_utf8(text).is_ok());
+        let is_text = match self.utf8 {
+            Some(utf8) => utf8.is_char_boundary(name as usize) && (name as usize) < utf8.len(),
+            None => string_at(self.strings, name).is_some_and(|text| std::str::from_utf8(text).is_ok()),
+        };
         is_text.then_some(Name(name)).ok_or(BtfError::NameOutOfRange { ty: self.id, name })
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::parse::string_at;
-use super::{Btf, BtfError, DataSection, Name, Type, TypeId};
+use super::{Btf, BtfError, DataSection, Name, SymbolLinkage, Type, TypeId};
 
 /// Longest chain of typedefs, modifiers and arrays that is followed (`MAX_RESOLVE_DEPTH` of kernel and libbpf).
 const MAX_DEPTH: usize = 32;
@@ -79,8 +79,14 @@ impl Btf {
     /// The first type of a name for which `wanted` holds.
     #[must_use]
     pub fn find(&self, name: &str, wanted: impl Fn(&Type) -> bool) -> Option<TypeId> {
-        let found = self.types().find(|(_, t)| wanted(t) && t.name().is_some_and(|n| self.name(n) == name));
+        let found = self.types().find(|(_, t)| wanted(t) && t.name().is_some_and(|n| self.is_named(n, name)));
         found.map(|(id, _)| id)
+    }
+
+    /// Whether a name is `text`; takes no longer than `text` is.
+    fn is_named(&self, name: Name, text: &str) -> bool {
+        let rest = self.strings.get(name.0 as usize..).and_then(|s| s.strip_prefix(text.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
     /// The variables of a section.
@@ -189,12 +195,19 @@ impl Btf {
     }
 
     /// Sets the size of a section and the offsets of its variables, which compilers leave to the loader, and sorts
-    /// the variables by offset. `offset_of` gives the offset of a variable by its name, or `None` to leave it.
-    pub fn lay_out_section(&mut self, id: TypeId, size: u32, offset_of: impl Fn(&str) -> Option<u32>) {
+    /// the variables by offset. `offset_of` gives the offset of a variable by its name and linkage, or `None` to
+    /// leave it.
+    pub fn lay_out_section(
+        &mut self,
+        id: TypeId,
+        size: u32,
+        offset_of: impl Fn(&str, SymbolLinkage) -> Option<u32>,
+    ) {
         let Some(Type::DataSection(section)) = self.get(id) else { return };
         let mut vars = section.vars.clone();
         for var in &mut vars {
-            if let Some(offset) = offset_of(self.type_name(var.ty)) {
+            let Some(Type::Var { name, linkage, .. }) = self.get(var.ty) else { continue };
+            if let Some(offset) = offset_of(self.name(*name), *linkage) {
                 var.offset = offset;
             }
         }

@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use super::KernelError;
-use super::sys;
+use super::sys::{self, CpuSet};
 
 /// How many CPUs the kernel keeps per-CPU values for (`/sys/devices/system/cpu/possible`); 1 if it does not say.
 #[must_use]
@@ -20,20 +19,39 @@ fn count_cpus(list: &str) -> Option<usize> {
     last.parse::<usize>().ok()?.checked_add(1)
 }
 
-/// The CPU that the calling thread runs on.
-#[must_use]
-pub fn running_cpu() -> usize {
-    sys::current_cpu()
+/// Keeps the calling thread on one CPU until it is dropped.
+pub struct Pinned {
+    cpu: usize,
+    before: Option<CpuSet>,
 }
 
-/// Keeps the calling thread on the CPU it runs on, so that every test run uses the same per-CPU values; the CPU.
-///
-/// # Errors
-/// What `sched_setaffinity(2)` says.
-pub fn pin_to_current_cpu() -> Result<usize, KernelError> {
-    let cpu = sys::current_cpu();
-    sys::pin(cpu).map_err(|errno| KernelError::new("pin thread", errno))?;
-    Ok(cpu)
+/// Keeps the calling thread on the first CPU, or on the one it runs on if it may not run there: test runs happen on
+/// the CPU that asks for them, and programs see its number and its per-CPU values.
+#[must_use]
+pub fn pin() -> Pinned {
+    let before = sys::affinity().ok();
+    let cpu = if sys::set_affinity(&CpuSet::one(0)).is_ok() { 0 } else { sys::current_cpu() };
+    if cpu != 0 {
+        // That it fails again means that no other CPU is allowed either.
+        let _ = sys::set_affinity(&CpuSet::one(cpu));
+    }
+    Pinned { cpu, before }
+}
+
+impl Pinned {
+    /// The CPU's number.
+    #[must_use]
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sys::set_affinity(before);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Kernel maps.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use paceline_spec::{Errno, MapKind, MapSpec};
@@ -8,9 +7,7 @@ use paceline_spec::{Errno, MapKind, MapSpec};
 use super::KernelError;
 use super::cpu::possible_cpus;
 use super::sys::{self, MapCreate, Sizes};
-
-/// Elements of a map by key. Queues and stacks have their places as keys, 4 bytes big-endian, in the order of pops.
-pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+use crate::Contents;
 
 /// A map in the kernel; it goes when this and the programs that use it are gone.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use std::fmt;
 
 use paceline_spec::Errno;
 
-pub use cpu::{pin_to_current_cpu, possible_cpus, running_cpu};
-pub use map::{Contents, Map};
+pub use cpu::{Pinned, pin, possible_cpus};
+pub use map::Map;
 pub use object::{KernelObject, LoadError, LoadOptions};
 pub use program::{
     Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,

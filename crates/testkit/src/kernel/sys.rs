@@ -399,15 +399,33 @@ pub(super) fn current_cpu() -> usize {
     usize::try_from(cpu).unwrap_or(0)
 }
 
-/// Lets the calling thread run on one CPU only.
-pub(super) fn pin(cpu: usize) -> Result<(), Errno> {
-    // SAFETY: an all-zero set is a valid, empty set; CPU_SET checks the range of `cpu` itself.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        set
-    };
+/// CPUs on which a thread may run.
+#[derive(Clone, Copy)]
+pub(super) struct CpuSet(libc::cpu_set_t);
+
+impl CpuSet {
+    /// One CPU, which must be below 1024.
+    pub(super) fn one(cpu: usize) -> Self {
+        // SAFETY: an all-zero set is a valid, empty set; CPU_SET itself keeps to the set's size.
+        Self(unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu, &mut set);
+            set
+        })
+    }
+}
+
+/// Where the calling thread may run.
+pub(super) fn affinity() -> Result<CpuSet, Errno> {
+    let mut set = CpuSet::one(0);
     // SAFETY: `set` is a live set of the size given; 0 is the calling thread.
-    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set.0) };
+    if result == 0 { Ok(set) } else { Err(last_errno()) }
+}
+
+/// Says where the calling thread may run.
+pub(super) fn set_affinity(set: &CpuSet) -> Result<(), Errno> {
+    // SAFETY: `set` is a live set of the size given; 0 is the calling thread.
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set.0) };
     if result == 0 { Ok(()) } else { Err(last_errno()) }
 }

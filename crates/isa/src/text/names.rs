@@ -1,0 +1,21 @@
+//! Names in programs that only the caller can resolve.
+
+/// Resolves the names of helpers and maps for the assembler. `()` knows none.
+pub trait Names {
+    /// The number of a helper, as in `call bpf_map_lookup_elem`.
+    fn helper(&self, _name: &str) -> Option<i32> {
+        None
+    }
+
+    /// The index of a map in the program's list, as in `r1 = map[counters] ll`.
+    fn map(&self, _name: &str) -> Option<i32> {
+        None
+    }
+
+    /// The index of the map to which a kernel gave this id, as in bpftool's `r1 = map[id:5]`.
+    fn map_by_id(&self, _id: u32) -> Option<i32> {
+        None
+    }
+}
+
+impl Names for () {}

@@ -1,0 +1,45 @@
+//! Other spellings: read, never written.
+
+use crate::AtomicOp;
+use crate::Width::{W32, W64};
+use crate::table::Form;
+use crate::table::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, Variable};
+
+/// Spellings that mean one thing everywhere: those of the kernel's disassembler (`kernel/bpf/disasm.c`, behind
+/// `bpftool prog dump xlated`) and of llvm-objdump for references.
+pub(super) static SPELLINGS: &[(Form, &str)] = &[
+    (
+        Form::Atomic(W64, AtomicOp::Add { fetch: true }),
+        "{rs} = atomic64_fetch_add((u64 *)({rd} {off}), {rs})",
+    ),
+    (Form::Atomic(W64, AtomicOp::Or { fetch: true }), "{rs} = atomic64_fetch_or((u64 *)({rd} {off}), {rs})"),
+    (
+        Form::Atomic(W64, AtomicOp::And { fetch: true }),
+        "{rs} = atomic64_fetch_and((u64 *)({rd} {off}), {rs})",
+    ),
+    (
+        Form::Atomic(W64, AtomicOp::Xor { fetch: true }),
+        "{rs} = atomic64_fetch_xor((u64 *)({rd} {off}), {rs})",
+    ),
+    (Form::Atomic(W64, AtomicOp::Xchg), "{rs} = atomic64_xchg((u64 *)({rd} {off}), {rs})"),
+    (Form::Atomic(W64, AtomicOp::CmpXchg), "r0 = atomic64_cmpxchg((u64 *)({rd} {off}), r0, {rs})"),
+    (Form::Atomic(W32, AtomicOp::Xchg), "{rs} = atomic_xchg((u32 *)({rd} {off}), {rs})"),
+    (Form::Atomic(W32, AtomicOp::CmpXchg), "r0 = atomic_cmpxchg((u32 *)({rd} {off}), r0, {rs})"),
+    (Form::LoadImm64(Code), "{rd} = subprog[{far}]"),
+    (Form::LoadImm64(MapIndex), "{rd} = map[id:{map_id}]"),
+    (Form::LoadImm64(MapValueIndex), "{rd} = map[id:{map_id}][0]{at}"),
+    (Form::LoadImm64(MapFd), "ld_pseudo {rd}, 1, {imm}"),
+    (Form::LoadImm64(MapValueFd), "ld_pseudo {rd}, 2, {imm}"),
+    (Form::LoadImm64(Variable), "ld_pseudo {rd}, 3, {imm}"),
+    (Form::LoadImm64(Code), "ld_pseudo {rd}, 4, {imm}"),
+    (Form::LoadImm64(MapIndex), "ld_pseudo {rd}, 5, {imm}"),
+    (Form::LoadImm64(MapValueIndex), "ld_pseudo {rd}, 6, {imm}"),
+];
+
+/// Spellings that mean something else without the opcode, so they are read only where a listing shows it.
+pub(super) static AMBIGUOUS: &[(Form, &str)] = &[
+    // bpftool leaves out the `ll`.
+    (Form::LoadImm64(Value), "{rd} = {value}"),
+    // llvm-objdump shows only the number.
+    (Form::CallKfunc, "call {imm}"),
+];

@@ -1,0 +1,254 @@
+//! Names that the object uses and a kernel would define: its configuration (`__kconfig`), its variables and
+//! functions (`__ksym`).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use paceline_spec::btf::{Btf, IntEncoding, Type, TypeId};
+use paceline_spec::{InitialValue, KfuncRef, MapFlags, MapKind, MapSpec};
+
+use crate::LoadError;
+use crate::elf_file::{ElfFile, Place, Symbol, SymbolKind};
+use crate::maps;
+use crate::object::LoadOptions;
+
+/// What `LINUX_KERNEL_VERSION` is where the options say nothing: 6.12.0, as `KERNEL_VERSION(6, 12, 0)` makes it.
+pub const DEFAULT_KERNEL_VERSION: u32 = 6 << 16 | 12 << 8;
+
+/// The value of an option of the kernel's configuration, as a line of `.config` gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigValue {
+    /// `y`
+    Yes,
+    /// `m`
+    Module,
+    /// `n`, or `is not set`.
+    No,
+    /// A number.
+    Number(i128),
+    /// A text, without its quotes.
+    Text(String),
+}
+
+/// What a name outside of the object stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Extern {
+    /// A variable in the map of the kernel's configuration, at this offset in bytes.
+    Config(u32),
+    /// A function of the kernel.
+    Kfunc(KfuncRef),
+    /// A variable or function that nobody defines and the program can do without.
+    Null,
+    /// One that it cannot do without; what would define it.
+    Missing(&'static str),
+}
+
+/// The names outside of the object, and the map with the kernel's configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Externs<'a> {
+    by_name: HashMap<&'a str, Extern>,
+}
+
+impl<'a> Externs<'a> {
+    /// Finds out what every undefined symbol stands for. The second result is the configuration's map, if there is
+    /// configuration.
+    pub(crate) fn collect(
+        elf: &ElfFile<'a>,
+        btf: Option<&Btf>,
+        options: &LoadOptions<'_>,
+    ) -> Result<(Self, Option<MapSpec>), LoadError> {
+        let config_types = btf.map(|btf| section_types(btf, ".kconfig")).unwrap_or_default();
+        let ksym_types = btf.map(|btf| section_types(btf, ".ksyms")).unwrap_or_default();
+        let mut externs = Self::default();
+        let mut config = Vec::new();
+        let undefined = |s: &&Symbol<'_>| {
+            s.place == Place::Undefined && !s.local && !s.name.is_empty() && s.kind != SymbolKind::Section
+        };
+        let mut seen = HashSet::new();
+        for symbol in elf.symbols.iter().filter(undefined).filter(|s| seen.insert(s.name)) {
+            let known = match (btf, config_types.get(symbol.name), ksym_types.get(symbol.name)) {
+                (Some(btf), Some(ty), _) => {
+                    config.push(ConfigVar::new(btf, symbol, *ty, options)?);
+                    continue;
+                }
+                (Some(btf), None, Some(ty)) => ksym(btf, symbol, *ty),
+                _ if symbol.weak => Extern::Null,
+                _ => Extern::Missing("; link the object that defines it with `bpftool gen object`"),
+            };
+            externs.by_name.insert(symbol.name, known);
+        }
+        let map = externs.lay_out_config(config, btf);
+        Ok((externs, map))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Extern> {
+        self.by_name.get(name)
+    }
+
+    /// Places the configuration's variables one after the other, the strictest alignment first, as libbpf does.
+    fn lay_out_config(&mut self, mut config: Vec<ConfigVar<'a>>, btf: Option<&Btf>) -> Option<MapSpec> {
+        if config.is_empty() {
+            return None;
+        }
+        config.sort_by_key(|v| (std::cmp::Reverse((v.align, v.bytes.len())), v.name));
+        let mut contents = Vec::new();
+        for var in config {
+            contents.resize(contents.len().next_multiple_of(var.align), 0);
+            let offset = u32::try_from(contents.len()).unwrap_or(u32::MAX);
+            contents.extend_from_slice(&var.bytes);
+            self.by_name.insert(var.name, Extern::Config(offset));
+        }
+        Some(MapSpec {
+            key_size: 4,
+            value_size: u32::try_from(contents.len()).unwrap_or(u32::MAX),
+            max_entries: 1,
+            flags: MapFlags::RDONLY_PROG,
+            value_type: btf.and_then(|btf| btf.data_section(".kconfig")).map_or(0, |(id, _)| id),
+            contents: vec![(0u32.to_ne_bytes().to_vec(), InitialValue::Bytes(contents))],
+            frozen: true,
+            ..maps::blank(".kconfig", MapKind::Array)
+        })
+    }
+
+    /// The offset of a variable in the configuration's map.
+    pub(crate) fn config_offset(&self, name: &str) -> Option<u32> {
+        match self.get(name)? {
+            Extern::Config(offset) => Some(*offset),
+            _ => None,
+        }
+    }
+}
+
+/// The variables and functions of a section of the types, by name.
+fn section_types<'a>(btf: &'a Btf, section: &str) -> HashMap<&'a str, TypeId> {
+    let vars = btf.data_section(section).map(|(_, s)| &s.vars[..]).unwrap_or_default();
+    vars.iter().map(|var| (btf.type_name(var.ty), var.ty)).collect()
+}
+
+fn ksym(btf: &Btf, symbol: &Symbol<'_>, ty: TypeId) -> Extern {
+    match btf.get(ty) {
+        Some(Type::Func { .. }) => {
+            Extern::Kfunc(KfuncRef { name: symbol.name.to_owned(), weak: symbol.weak, btf_id: ty })
+        }
+        _ if symbol.weak => Extern::Null,
+        _ => Extern::Missing("; it is a variable of the kernel, and there is no kernel"),
+    }
+}
+
+/// A variable of the configuration with its value.
+struct ConfigVar<'a> {
+    name: &'a str,
+    align: usize,
+    bytes: Vec<u8>,
+}
+
+/// Longest text that an option may be given room for.
+const LONGEST_TEXT: u64 = 1024;
+
+/// The types that a variable of the configuration may have.
+enum ConfigType {
+    Bool,
+    /// `enum libbpf_tristate`: 0 no, 1 yes, 2 module.
+    Tristate,
+    /// One `char`: `y`, `m` or `n`.
+    Char,
+    Int {
+        signed: bool,
+    },
+    Text,
+}
+
+impl<'a> ConfigVar<'a> {
+    fn new(
+        btf: &Btf,
+        symbol: &Symbol<'a>,
+        var: TypeId,
+        options: &LoadOptions<'_>,
+    ) -> Result<Self, LoadError> {
+        let error = |problem| LoadError::Config { name: symbol.name.to_owned(), problem };
+        let bad_type = || error("is neither bool, enum libbpf_tristate, an integer nor an array of char");
+        let Some(Type::Var { ty, .. }) = btf.get(var) else { return Err(bad_type()) };
+        let size = btf.size_of(*ty).ok().filter(|s| (1..=LONGEST_TEXT).contains(s)).ok_or_else(bad_type)?;
+        let kind = config_type(btf, *ty).ok_or_else(bad_type)?;
+        let size = usize::try_from(size).map_err(|_| bad_type())?;
+        let align = if matches!(kind, ConfigType::Text) { 1 } else { size };
+        let bytes = match config_value(symbol.name, options) {
+            Some(value) => kind.encode(&value, size).map_err(error)?,
+            None if symbol.weak => vec![0; size],
+            None => return Err(error("is not given, and the program does not declare it __weak")),
+        };
+        Ok(Self { name: symbol.name, align, bytes })
+    }
+}
+
+/// What the options, or libbpf's own names, say about an option.
+fn config_value(name: &str, options: &LoadOptions<'_>) -> Option<ConfigValue> {
+    if let Some(value) = options.config.and_then(|config| config.get(name)) {
+        return Some(value.clone());
+    }
+    match name {
+        "LINUX_KERNEL_VERSION" => Some(ConfigValue::Number(i128::from(options.kernel_version))),
+        // Both are about programs that trace a kernel, which are not run here.
+        "LINUX_HAS_BPF_COOKIE" | "LINUX_HAS_SYSCALL_WRAPPER" => Some(ConfigValue::Number(0)),
+        _ => None,
+    }
+}
+
+fn config_type(btf: &Btf, ty: TypeId) -> Option<ConfigType> {
+    match btf.resolve(ty).ok()?.1 {
+        Type::Int(int) => match int.encoding {
+            IntEncoding::Bool => (int.size == 1).then_some(ConfigType::Bool),
+            _ if int.size == 1 && btf.name(int.name) == "char" => Some(ConfigType::Char),
+            encoding => {
+                (int.size <= 8).then_some(ConfigType::Int { signed: encoding == IntEncoding::Signed })
+            }
+        },
+        Type::Enum(e) => {
+            (e.size == 4 && btf.name(e.name) == "libbpf_tristate").then_some(ConfigType::Tristate)
+        }
+        Type::Array { element, .. } => match btf.resolve(*element).ok()?.1 {
+            Type::Int(int) if int.size == 1 && btf.name(int.name) == "char" => Some(ConfigType::Text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl ConfigType {
+    fn encode(&self, value: &ConfigValue, size: usize) -> Result<Vec<u8>, &'static str> {
+        let number = match (self, value) {
+            (Self::Text, ConfigValue::Text(text)) => {
+                let mut bytes: Vec<u8> = text.bytes().take(size - 1).collect();
+                bytes.resize(size, 0);
+                return Ok(bytes);
+            }
+            (Self::Bool | Self::Tristate, ConfigValue::No) => 0,
+            (Self::Bool | Self::Tristate, ConfigValue::Yes) => 1,
+            (Self::Tristate, ConfigValue::Module) => 2,
+            (Self::Char, ConfigValue::Yes) => i128::from(b'y'),
+            (Self::Char, ConfigValue::Module) => i128::from(b'm'),
+            (Self::Char, ConfigValue::No) => i128::from(b'n'),
+            (Self::Int { signed }, ConfigValue::Number(number)) => {
+                let bits = u32::try_from(size * 8).unwrap_or(64);
+                let (min, max) = if *signed {
+                    (-(1i128 << (bits - 1)), (1 << (bits - 1)) - 1)
+                } else {
+                    (0, (1 << bits) - 1)
+                };
+                if !(min..=max).contains(number) {
+                    return Err("its number does not fit the variable");
+                }
+                *number
+            }
+            _ => return Err("its value is not of the variable's type"),
+        };
+        let bytes = number.to_le_bytes();
+        let mut bytes = bytes.get(..size).map(<[u8]>::to_vec).unwrap_or_default();
+        if cfg!(target_endian = "big") {
+            bytes.reverse();
+        }
+        Ok(bytes)
+    }
+}
+
+/// An empty configuration.
+pub(crate) type Config = BTreeMap<String, ConfigValue>;

@@ -1,0 +1,101 @@
+//! The maps of an object, and where in the object they are.
+
+use std::collections::{HashMap, HashSet};
+
+use paceline_spec::btf::Btf;
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+
+use crate::elf_file::ElfFile;
+use crate::function::Functions;
+use crate::{LoadError, btf_maps, data_maps, legacy_maps};
+
+/// All maps of an object in libbpf's order: legacy definitions, definitions by types, then sections of data.
+#[derive(Debug, Default)]
+pub(crate) struct Maps {
+    pub(crate) specs: Vec<MapSpec>,
+    /// Maps by section and offset in bytes of their definitions.
+    by_place: HashMap<(usize, u64), usize>,
+    /// The sections of those definitions.
+    sections: HashSet<usize>,
+    /// Maps that are the contents of a section.
+    by_section: HashMap<usize, usize>,
+    /// The map of the kernel's configuration.
+    pub(crate) config: Option<usize>,
+}
+
+impl Maps {
+    pub(crate) fn collect(
+        elf: &ElfFile<'_>,
+        btf: Option<&Btf>,
+        functions: &Functions<'_>,
+    ) -> Result<Self, LoadError> {
+        let mut maps = Self::default();
+        legacy_maps::collect(elf, btf, &mut maps)?;
+        btf_maps::collect(elf, btf, functions, &mut maps)?;
+        data_maps::collect(elf, btf, &mut maps)?;
+        Ok(maps)
+    }
+
+    /// Adds a map defined at an offset of a section.
+    pub(crate) fn add_at(&mut self, section: usize, offset: u64, spec: MapSpec) -> usize {
+        let index = self.add(spec);
+        self.by_place.insert((section, offset), index);
+        self.sections.insert(section);
+        index
+    }
+
+    /// Adds a map that is the contents of a section.
+    pub(crate) fn add_section(&mut self, section: usize, spec: MapSpec) {
+        let index = self.add(spec);
+        self.by_section.insert(section, index);
+    }
+
+    /// Adds the map of the kernel's configuration.
+    pub(crate) fn add_config(&mut self, spec: MapSpec) {
+        self.config = Some(self.add(spec));
+    }
+
+    fn add(&mut self, spec: MapSpec) -> usize {
+        self.specs.push(spec);
+        self.specs.len() - 1
+    }
+
+    /// The map defined at an offset of a section.
+    pub(crate) fn at(&self, section: usize, offset: u64) -> Option<usize> {
+        self.by_place.get(&(section, offset)).copied()
+    }
+
+    /// The map that is the contents of a section.
+    pub(crate) fn of_section(&self, section: usize) -> Option<usize> {
+        self.by_section.get(&section).copied()
+    }
+
+    /// Whether maps are defined in a section.
+    pub(crate) fn defined_in(&self, section: usize) -> bool {
+        self.sections.contains(&section)
+    }
+}
+
+/// A map of which only name and kind are known.
+pub(crate) fn blank(name: &str, kind: MapKind) -> MapSpec {
+    MapSpec {
+        name: name.to_owned(),
+        kind,
+        key_size: 0,
+        value_size: 0,
+        max_entries: 0,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    }
+}
+
+/// Whether the values of maps of this kind are maps.
+pub(crate) const fn holds_maps(kind: MapKind) -> bool {
+    matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps)
+}

@@ -1,0 +1,173 @@
+//! An object as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use paceline_spec::btf::{Btf, BtfExt, SymbolLinkage, Type};
+use paceline_spec::{MapSpec, ProgramSpec};
+
+use crate::LoadError;
+use crate::debug_info::DebugInfo;
+use crate::elf_file::{ElfFile, Place};
+use crate::externs::{Config, DEFAULT_KERNEL_VERSION, Externs};
+use crate::function::Functions;
+use crate::link::Linker;
+use crate::maps::Maps;
+use crate::relocate::Relocator;
+use crate::section::program_section;
+
+/// What a loader would ask of a running kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions<'a> {
+    /// The types that the programs will meet, for CO-RE relocations: a kernel's, from `/sys/kernel/btf/vmlinux`.
+    /// Without, programs see their types as they were compiled: every field and type is there and where the
+    /// object's own BTF puts it.
+    pub target_btf: Option<&'a Btf>,
+    /// What `LINUX_KERNEL_VERSION` is: major, minor and patch as `KERNEL_VERSION` packs them.
+    pub kernel_version: u32,
+    /// Options of the kernel's configuration by their names with `CONFIG_`. A program that needs one that is not
+    /// here is refused, unless it declares it `__weak`: then it is 0.
+    pub config: Option<&'a Config>,
+    /// Names of the kernel functions that the engine has. A program that declares another one `__weak` sees that it
+    /// is not there.
+    pub kfuncs: &'a [&'a str],
+}
+
+impl Default for LoadOptions<'_> {
+    fn default() -> Self {
+        Self { target_btf: None, kernel_version: DEFAULT_KERNEL_VERSION, config: None, kfuncs: &[] }
+    }
+}
+
+/// A program of a type that Paceline does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedProgram {
+    /// Name of its function.
+    pub name: String,
+    /// The section it is in, which tells its type.
+    pub section: String,
+}
+
+/// The programs and maps of an object file.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its XDP programs, in the order of the file.
+    pub programs: Vec<ProgramSpec>,
+    /// Its maps; programs refer to them by index.
+    pub maps: Vec<MapSpec>,
+    /// Its types, with the sizes of data sections and the places of variables in them filled in.
+    pub btf: Option<Arc<Btf>>,
+    /// Its license, empty when it does not say.
+    pub license: String,
+    /// Programs of other types.
+    pub skipped: Vec<SkippedProgram>,
+}
+
+impl Object {
+    /// Reads an object file with default options.
+    ///
+    /// # Errors
+    /// When the file is not a BPF object for this machine's byte order, or its parts contradict each other.
+    pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
+        Self::parse_with(bytes, &LoadOptions::default())
+    }
+
+    /// Reads an object file.
+    ///
+    /// # Errors
+    /// As [`Object::parse`]; also when a program needs something of the kernel that the options do not have.
+    pub fn parse_with(bytes: &[u8], options: &LoadOptions<'_>) -> Result<Self, LoadError> {
+        let elf = ElfFile::parse(bytes)?;
+        let license = license(&elf);
+        let mut btf = parse_types(&elf)?;
+        let functions = Functions::find_all(&elf)?;
+        let mut maps = Maps::collect(&elf, btf.as_ref(), &functions)?;
+        let (externs, config) = Externs::collect(&elf, btf.as_ref(), options)?;
+        if let Some(config) = config {
+            if let Some(btf) = &mut btf {
+                if let Some((id, _)) = btf.data_section(".kconfig") {
+                    btf.lay_out_section(id, config.value_size, |name, _| externs.config_offset(name));
+                }
+            }
+            maps.add_config(config);
+        }
+        let debug = match &btf {
+            Some(btf) => Some(DebugInfo::new(btf, &parse_records(&elf)?)),
+            None => None,
+        };
+        let relocator = Relocator {
+            elf: &elf,
+            functions: &functions,
+            maps: &maps,
+            externs: &externs,
+            kfuncs: options.kfuncs,
+        };
+        let mut linker = Linker::new(relocator, debug, &license);
+        let (mut programs, mut skipped) = (Vec::new(), Vec::new());
+        for (index, function) in functions.iter().filter(|(_, f)| f.exported) {
+            match elf.section_name(function.section) {
+                ".text" => {}
+                name => match program_section(name) {
+                    Some(section) => programs.push(linker.link(index, function, section)?),
+                    None => {
+                        skipped.push(SkippedProgram {
+                            name: function.name.to_owned(),
+                            section: name.to_owned(),
+                        });
+                    }
+                },
+            }
+        }
+        drop(linker);
+        Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped })
+    }
+
+    /// The program of a name.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Option<&ProgramSpec> {
+        self.programs.iter().find(|p| p.name == name)
+    }
+
+    /// The map of a name.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Option<&MapSpec> {
+        self.maps.iter().find(|m| m.name == name)
+    }
+}
+
+/// The text of section `license`, cut to the 127 bytes that the kernel looks at.
+fn license(elf: &ElfFile<'_>) -> String {
+    let text = elf.section("license").map(|(_, s)| s.data).unwrap_or_default();
+    let end = text.iter().take(127).position(|&b| b == 0).unwrap_or(text.len().min(127));
+    String::from_utf8_lossy(text.get(..end).unwrap_or_default()).into_owned()
+}
+
+fn parse_types(elf: &ElfFile<'_>) -> Result<Option<Btf>, LoadError> {
+    let Some((_, section)) = elf.section(".BTF") else { return Ok(None) };
+    let mut btf = Btf::parse(section.data).map_err(|source| LoadError::Btf { section: ".BTF", source })?;
+    let sections: HashMap<_, _> = (0..).zip(&elf.sections).map(|(i, s)| (s.name, (i, s.size))).collect();
+    let exported = elf.symbols.iter().filter(|s| !s.local);
+    let places: HashMap<_, _> = exported.map(|s| ((s.place, s.name), s.value)).collect();
+    let data_sections: Vec<_> = btf
+        .types()
+        .filter_map(|(id, t)| match t {
+            Type::DataSection(s) => sections.get(btf.name(s.name)).map(|section| (id, *section)),
+            _ => None,
+        })
+        .collect();
+    for (id, (index, size)) in data_sections {
+        let Ok(size) = u32::try_from(size) else { continue };
+        btf.lay_out_section(id, size, |name, linkage| {
+            // Compilers know the offsets of static variables only.
+            let place =
+                places.get(&(Place::Section(index), name)).filter(|_| linkage != SymbolLinkage::Static)?;
+            u32::try_from(*place).ok()
+        });
+    }
+    Ok(Some(btf))
+}
+
+fn parse_records(elf: &ElfFile<'_>) -> Result<BtfExt, LoadError> {
+    let Some((_, section)) = elf.section(".BTF.ext") else { return Ok(BtfExt::default()) };
+    BtfExt::parse(section.data).map_err(|source| LoadError::Btf { section: ".BTF.ext", source })
+}

@@ -1,0 +1,103 @@
+//! What the names of sections mean.
+
+use paceline_spec::{ProgramKind, XdpAttach};
+
+/// What a code section's name says about the programs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramSection {
+    pub(crate) kind: ProgramKind,
+    /// False for names that start with `?`.
+    pub(crate) autoload: bool,
+}
+
+/// The meaning of a code section's name; `None` for programs of types that Paceline does not run.
+///
+/// libbpf 1 takes `xdp`, `xdp.frags` and both with `/devmap` and `/cpumap`; before, it took any name that starts
+/// with `xdp` (and `xdp_devmap/`, `xdp_cpumap/`), and `ip link` loads section `prog` where none is named.
+pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
+    let (name, autoload) = name.strip_prefix('?').map_or((name, true), |rest| (rest, false));
+    if name == "prog" {
+        return Some(ProgramSection { kind: xdp(XdpAttach::Interface, false), autoload });
+    }
+    let rest = name.strip_prefix("xdp")?;
+    let (rest, frags) = match rest.strip_prefix(".frags") {
+        Some(after) if after.is_empty() || after.starts_with('/') => (after, true),
+        _ => (rest, false),
+    };
+    let target = rest.strip_prefix(['/', '_']).unwrap_or_default();
+    let attach = match target.split('/').next() {
+        Some("devmap") => XdpAttach::DevMap,
+        Some("cpumap") => XdpAttach::CpuMap,
+        _ => XdpAttach::Interface,
+    };
+    Some(ProgramSection { kind: xdp(attach, frags), autoload })
+}
+
+const fn xdp(attach: XdpAttach, frags: bool) -> ProgramKind {
+    ProgramKind::Xdp { attach, frags }
+}
+
+/// The kinds of section that become a map of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DataKind {
+    /// `.data` and `.data.*`
+    Data,
+    /// `.rodata` and `.rodata.*`
+    ReadOnly,
+    /// `.bss` and `.bss.*`
+    Zero,
+}
+
+/// The meaning of a data section's name; `None` for sections that nobody refers to at run time.
+pub(crate) fn data_section(name: &str) -> Option<DataKind> {
+    let is =
+        |base: &str| name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    match () {
+        () if is(".rodata") => Some(DataKind::ReadOnly),
+        () if is(".data") => Some(DataKind::Data),
+        () if is(".bss") => Some(DataKind::Zero),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str) -> Option<(XdpAttach, bool, bool)> {
+        program_section(name).map(|s| match s.kind {
+            ProgramKind::Xdp { attach, frags } => (attach, frags, s.autoload),
+            other => panic!("{name} is {other:?}"),
+        })
+    }
+
+    #[test]
+    fn program_sections_mean_what_libbpf_says() {
+        use XdpAttach::{CpuMap, DevMap, Interface};
+        for name in ["xdp", "xdp/mine", "xdp_drop", "xdp1", "prog", "xdp.fragsx", "xdp_prog/devmap"] {
+            assert_eq!(kind(name), Some((Interface, false, true)), "{name}");
+        }
+        assert_eq!(kind("xdp.frags"), Some((Interface, true, true)));
+        assert_eq!(kind("xdp.frags/mine"), Some((Interface, true, true)));
+        assert_eq!(kind("xdp/devmap"), Some((DevMap, false, true)));
+        assert_eq!(kind("xdp_devmap/map_prog"), Some((DevMap, false, true)));
+        assert_eq!(kind("xdp/cpumap/mine"), Some((CpuMap, false, true)));
+        assert_eq!(kind("xdp.frags/devmap"), Some((DevMap, true, true)));
+        assert_eq!(kind("xdp.frags/cpumap"), Some((CpuMap, true, true)));
+        assert_eq!(kind("?xdp"), Some((Interface, false, false)));
+        assert_eq!(kind("?xdp.frags/cpumap"), Some((CpuMap, true, false)));
+        for name in [".text", "tc", "fentry/xdp", "prog2", "classifier", "", "?"] {
+            assert_eq!(kind(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn data_sections_are_told_from_others() {
+        assert_eq!(data_section(".rodata.str1.1"), Some(DataKind::ReadOnly));
+        assert_eq!(data_section(".data"), Some(DataKind::Data));
+        assert_eq!(data_section(".bss.mine"), Some(DataKind::Zero));
+        for name in [".database", "data", "license", ".maps", ".rodatax"] {
+            assert_eq!(data_section(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Arrays of values (`kernel/bpf/arraymap.c`).
+
+use std::ptr::NonNull;
+
+use paceline_spec::{Errno, MapFlags};
+
+use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::map::ArrayLayout;
+use crate::slab::{Shape, Slab, WORD};
+use crate::storage::{LOCK, Mode, Storage};
+use crate::words;
+
+/// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
+const MAX_VALUE: u32 = i32::MAX as u32;
+
+/// Largest value, rounded up to 8, that a CPU's own memory takes: `PCPU_MIN_UNIT_SIZE`.
+pub(crate) const MAX_PER_CPU_VALUE: u32 = 32 << 10;
+
+/// Keys copied in one step of an iteration.
+const KEYS_PER_PART: usize = 4096;
+
+/// Index of a 4-byte key, where it is below `entries`.
+#[inline]
+pub(crate) fn index_of(key: &[u8], entries: usize) -> Option<usize> {
+    let index = u32::from_ne_bytes(key.try_into().ok()?) as usize;
+    (index < entries).then_some(index)
+}
+
+/// One part of the keys of an array.
+pub(crate) fn index_keys(entries: usize, part: usize, out: &mut Vec<u8>) -> bool {
+    let Some(start) = part.checked_mul(KEYS_PER_PART).filter(|&start| start < entries) else { return false };
+    let end = entries.min(start.saturating_add(KEYS_PER_PART));
+    (start..end).for_each(|index| out.extend_from_slice(&(index as u32).to_ne_bytes()));
+    true
+}
+
+/// The key after this one in an array.
+pub(crate) fn next_index(entries: usize, after: Option<&[u8]>) -> Option<Vec<u8>> {
+    let next = match after.and_then(|key| index_of(key, entries)) {
+        Some(index) => index + 1,
+        None => 0,
+    };
+    (next < entries).then(|| (next as u32).to_ne_bytes().to_vec())
+}
+
+/// The checks that all arrays share.
+pub(crate) fn check(request: &Request<'_>, flags: MapFlags) -> Result<(), CreateErrorKind> {
+    request.check_entries()?;
+    request.check_index_key()?;
+    request.check_flags(flags)
+}
+
+fn update_check(index: Option<usize>, mode: Mode) -> Result<usize, Errno> {
+    let index = index.ok_or(Errno::E2BIG)?;
+    if mode == Mode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
+}
+
+/// In `array_map_update_elem` a lock that is not there is the last thing refused.
+fn program_update_check(index: Option<usize>, flags: u64) -> Result<usize, Errno> {
+    let index = update_check(index, Mode::from_flags(flags & !LOCK)?)?;
+    if flags & LOCK == 0 { Ok(index) } else { Err(Errno::EINVAL) }
+}
+
+fn new_slab(request: &Request<'_>, lanes: usize) -> Result<Slab, CreateErrorKind> {
+    let shape = Shape { lanes, cells: request.entries(), words: words::words_for(request.value_size()) };
+    request.check_memory(shape.bytes().map(|bytes| bytes as u64))?;
+    Ok(Slab::new(shape)?)
+}
+
+/// `BPF_MAP_TYPE_ARRAY`
+pub(crate) struct Array {
+    slab: Slab,
+    entries: usize,
+    value_size: usize,
+}
+
+impl Array {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        check(request, ACCESS | NUMA_NODE | MapFlags::MMAPABLE | MapFlags::INNER_MAP)?;
+        request.check_value_at_most(MAX_VALUE)?;
+        let slab = new_slab(request, 1)?;
+        Ok(Box::new(Self { slab, entries: request.entries(), value_size: request.value_size() }))
+    }
+}
+
+impl Storage for Array {
+    #[inline]
+    fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
+        self.slab.cell(0, index_of(key, self.entries)?)
+    }
+
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
+        let index = program_update_check(index_of(key, self.entries), flags)?;
+        words::fill(self.slab.words(0, index), value);
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.remove(key)
+    }
+
+    fn contains(&self, address: usize, len: usize) -> bool {
+        self.slab.holds(address, len, 0, self.value_size)
+    }
+
+    fn user_value_size(&self) -> usize {
+        self.value_size
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let index = index_of(key, self.entries).ok_or(Errno::ENOENT)?;
+        words::append(out, self.slab.words(0, index), self.value_size);
+        Ok(())
+    }
+
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        let index = update_check(index_of(key, self.entries), mode)?;
+        words::fill(self.slab.words(0, index), value);
+        Ok(())
+    }
+
+    fn remove(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        index_keys(self.entries, part, out)
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        next_index(self.entries, after)
+    }
+
+    fn direct_value(&self, offset: u32) -> Result<NonNull<u8>, Errno> {
+        let offset = offset as usize;
+        match self.slab.cell(0, 0) {
+            Some(_) if offset >= self.value_size => Err(Errno::EINVAL),
+            Some(value) if self.entries == 1 => Ok(value.map_addr(|address| address.saturating_add(offset))),
+            _ => Err(Errno::ENOTSUPP),
+        }
+    }
+
+    fn array_layout(&self) -> Option<ArrayLayout> {
+        layout(&self.slab, 0)
+    }
+}
+
+fn layout(slab: &Slab, cpu_stride: usize) -> Option<ArrayLayout> {
+    let entries = u32::try_from(slab.shape().cells).ok()?;
+    Some(ArrayLayout { base: slab.cell(0, 0)?, stride: slab.stride(), cpu_stride, entries })
+}
+
+/// `BPF_MAP_TYPE_PERCPU_ARRAY`
+pub(crate) struct PerCpuArray {
+    slab: Slab,
+    entries: usize,
+    value_size: usize,
+}
+
+impl PerCpuArray {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        check(request, ACCESS)?;
+        request.check_value_at_most(MAX_PER_CPU_VALUE)?;
+        let slab = new_slab(request, request.limits.cpus)?;
+        Ok(Box::new(Self { slab, entries: request.entries(), value_size: request.value_size() }))
+    }
+}
+
+/// Appends the words of one element on every CPU.
+pub(crate) fn append_all_cpus(slab: &Slab, cell: usize, out: &mut Vec<u8>) {
+    for cpu in 0..slab.shape().lanes {
+        words::append(out, slab.words(cpu, cell), slab.stride());
+    }
+}
+
+/// Sets the words of one element on every CPU.
+pub(crate) fn fill_all_cpus(slab: &Slab, cell: usize, value: &[u8]) {
+    for (cpu, value) in value.chunks_exact(slab.stride()).enumerate() {
+        words::fill(slab.words(cpu, cell), value);
+    }
+}
+
+impl Storage for PerCpuArray {
+    #[inline]
+    fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
+        self.slab.cell(cpu, index_of(key, self.entries)?)
+    }
+
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
+        let index = program_update_check(index_of(key, self.entries), flags)?;
+        if cpu >= self.slab.shape().lanes {
+            return Err(Errno::EINVAL);
+        }
+        words::merge(self.slab.words(cpu, index), value);
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.remove(key)
+    }
+
+    fn contains(&self, address: usize, len: usize) -> bool {
+        self.slab.holds(address, len, 0, self.value_size)
+    }
+
+    fn user_value_size(&self) -> usize {
+        self.slab.stride() * self.slab.shape().lanes
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let index = index_of(key, self.entries).ok_or(Errno::ENOENT)?;
+        append_all_cpus(&self.slab, index, out);
+        Ok(())
+    }
+
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        let index = update_check(index_of(key, self.entries), mode)?;
+        fill_all_cpus(&self.slab, index, value);
+        Ok(())
+    }
+
+    fn remove(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        index_keys(self.entries, part, out)
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        next_index(self.entries, after)
+    }
+
+    fn array_layout(&self) -> Option<ArrayLayout> {
+        layout(&self.slab, self.slab.lane_stride())
+    }
+}
+
+// The smallest unit of per-CPU memory is counted in words.
+const _: () = assert!((MAX_PER_CPU_VALUE as usize).is_multiple_of(WORD));

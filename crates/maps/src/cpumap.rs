@@ -1,0 +1,80 @@
+//! Maps of CPUs (`kernel/bpf/cpumap.c`). A value is `struct bpf_cpumap_val`, or only its `qsize`: length of the
+//! CPU's queue in packets, then the number of a program to run there. An index is a CPU (worker) number.
+
+use paceline_spec::Errno;
+
+use crate::create::{CreateErrorKind, NUMA_NODE, Request};
+use crate::entries::{Entries, Pair};
+use crate::map::RedirectTarget;
+use crate::storage::{Mode, Storage};
+
+/// Longest queue in packets, from `cpu_map_update_elem`.
+const MAX_QUEUE: u32 = 16384;
+
+/// `NR_CPUS` of a kernel built for the largest x86-64 machines; the kernel's own limit depends on how it was built.
+const MAX_ENTRIES: u32 = 8192;
+
+/// `BPF_MAP_TYPE_CPUMAP`; programs may redirect to its entries but not look at them.
+pub(crate) struct CpuMap {
+    entries: Entries,
+    value_size: usize,
+    cpus: usize,
+}
+
+impl CpuMap {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        request.check_entries()?;
+        request.check_index_key()?;
+        request.check_value_is_one_of(&[4, 8])?;
+        request.check_flags(NUMA_NODE)?;
+        request.check_entries_at_most(MAX_ENTRIES)?;
+        let (value_size, cpus) = (request.value_size(), request.limits.cpus);
+        Ok(Box::new(Self { entries: Entries::open(request)?, value_size, cpus }))
+    }
+}
+
+impl Storage for CpuMap {
+    fn user_value_size(&self) -> usize {
+        self.value_size
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let index = self.entries.index(key).ok_or(Errno::ENOENT)?;
+        let word = self.entries.load(index).ok_or(Errno::ENOENT)?;
+        Pair::from_word(word).append(out, self.value_size);
+        Ok(())
+    }
+
+    /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that is not there.
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        let index = self.entries.index_for_update(key, mode)?;
+        let value = Pair::from_value(value).with_program_number();
+        if value.first > MAX_QUEUE {
+            return Err(Errno::EOVERFLOW);
+        }
+        if index >= self.cpus {
+            return Err(Errno::ENODEV);
+        }
+        self.entries.swap(index, if value.first == 0 { 0 } else { value.to_word() });
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        let index = self.entries.index(key).ok_or(Errno::EINVAL)?;
+        self.entries.swap(index, 0);
+        Ok(())
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        self.entries.keys(part, out)
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        self.entries.next_key(after)
+    }
+
+    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+        let value = Pair::from_word(self.entries.load(index as usize)?);
+        Some(RedirectTarget::Cpu { cpu: index, queue_size: value.first, program: value.second })
+    }
+}

@@ -1,0 +1,246 @@
+//! What a new map is checked for, as `map_alloc_check` of each kind does in the kernel.
+
+use std::fmt;
+
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
+use thiserror::Error;
+
+use crate::slab::NoMemory;
+
+/// What maps may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// CPUs (workers) that have a value of their own in per-CPU maps; at least 1.
+    pub cpus: usize,
+    /// Most bytes that one map may declare: all elements and the index that finds them. Pages are committed only
+    /// when they are used.
+    pub memory: u64,
+}
+
+/// A map that cannot be made, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("map {name:?}: {cause}")]
+pub struct CreateError {
+    /// Name of the map in its object.
+    pub name: String,
+    /// Why.
+    pub cause: CreateErrorKind,
+}
+
+/// Why a map cannot be made; sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CreateErrorKind {
+    /// Paceline does not have the kind.
+    #[error("map type {0} is not supported")]
+    Unsupported(MapKind),
+    /// A key of zero bytes.
+    #[error("key size is zero")]
+    ZeroKeySize,
+    /// The kind has keys of one size only.
+    #[error("key size is {size}, must be {expected}")]
+    KeySize {
+        /// Size asked for.
+        size: u32,
+        /// The only size allowed.
+        expected: u32,
+    },
+    /// A value of zero bytes.
+    #[error("value size is zero")]
+    ZeroValueSize,
+    /// The kind has values of certain sizes only.
+    #[error("value size is {size}, must be {}", OneOf(allowed))]
+    ValueSize {
+        /// Size asked for.
+        size: u32,
+        /// The sizes allowed.
+        allowed: &'static [u32],
+    },
+    /// A value larger than the kernel's limit.
+    #[error("value size is {size}, at most {limit} allowed")]
+    ValueTooLarge {
+        /// Size asked for.
+        size: u32,
+        /// The largest.
+        limit: u32,
+    },
+    /// A key alone is over the limit for key and value together.
+    #[error("key size is {size}, at most {limit} allowed")]
+    KeyTooLarge {
+        /// Size asked for.
+        size: u32,
+        /// The largest.
+        limit: u32,
+    },
+    /// Key and value together are over the limit.
+    #[error("key and value take {size} bytes, at most {limit} allowed")]
+    ElementTooLarge {
+        /// Both sizes added.
+        size: u64,
+        /// The largest sum.
+        limit: u32,
+    },
+    /// No elements.
+    #[error("max_entries is zero")]
+    ZeroEntries,
+    /// More elements than the kind may have.
+    #[error("max_entries is {entries}, map type {kind} allows at most {limit}")]
+    TooManyEntries {
+        /// The kind.
+        kind: MapKind,
+        /// Elements asked for.
+        entries: u32,
+        /// The most.
+        limit: u32,
+    },
+    /// Flags that are unknown, not for this kind, or exclude each other.
+    #[error("map flags {flags:#x} are not allowed for map type {kind}")]
+    Flags {
+        /// The offending bits.
+        flags: u32,
+        /// The kind.
+        kind: MapKind,
+    },
+    /// More bytes than the limit set for a map.
+    #[error("{entries} entries need {needed} bytes, the limit is {limit}")]
+    Memory {
+        /// Elements asked for.
+        entries: u32,
+        /// Bytes they need; `u64::MAX` when more than can be counted.
+        needed: u64,
+        /// [`Limits::memory`].
+        limit: u64,
+    },
+    /// The system has not that many bytes.
+    #[error("no memory for {needed} bytes")]
+    OutOfMemory {
+        /// Bytes needed.
+        needed: u64,
+    },
+    /// [`Limits::cpus`] is zero.
+    #[error("the limit on CPUs is zero")]
+    NoCpus,
+    /// Every map number of this process has been given out.
+    #[error("all map numbers are used up")]
+    NoIds,
+}
+
+impl CreateErrorKind {
+    /// What `bpf(BPF_MAP_CREATE)` gives in the same case.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::TooManyEntries { kind: MapKind::DevMapHash, .. } => Errno::EINVAL,
+            Self::ValueTooLarge { .. }
+            | Self::KeyTooLarge { .. }
+            | Self::ElementTooLarge { .. }
+            | Self::TooManyEntries { .. } => Errno::E2BIG,
+            Self::Memory { .. } | Self::OutOfMemory { .. } => Errno::ENOMEM,
+            Self::NoIds => Errno::ENOSPC,
+            _ => Errno::EINVAL,
+        }
+    }
+}
+
+impl From<NoMemory> for CreateErrorKind {
+    fn from(error: NoMemory) -> Self {
+        Self::OutOfMemory { needed: error.bytes }
+    }
+}
+
+struct OneOf<'a>(&'a [u32]);
+
+impl fmt::Display for OneOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, size) in self.0.iter().enumerate() {
+            write!(f, "{}{size}", if i == 0 { "" } else { " or " })?;
+        }
+        Ok(())
+    }
+}
+
+/// `BPF_F_NUMA_NODE`: accepted and without effect.
+pub(crate) const NUMA_NODE: MapFlags = MapFlags(1 << 2);
+/// `BPF_F_ACCESS_MASK`
+pub(crate) const ACCESS: MapFlags =
+    MapFlags(MapFlags::RDONLY.0 | MapFlags::WRONLY.0 | MapFlags::RDONLY_PROG.0 | MapFlags::WRONLY_PROG.0);
+
+/// Flags of the maps whose entries are references: they limit user space, and programs have no access to limit.
+pub(crate) const REFERENCE_FLAGS: MapFlags = MapFlags(NUMA_NODE.0 | MapFlags::RDONLY.0 | MapFlags::WRONLY.0);
+
+/// A map on its way into being: a kind checks it, and may complete its spec as the kernel does.
+pub(crate) struct Request<'a> {
+    pub(crate) spec: MapSpec,
+    pub(crate) limits: &'a Limits,
+}
+
+impl Request<'_> {
+    pub(crate) fn key_size(&self) -> usize {
+        self.spec.key_size as usize
+    }
+
+    pub(crate) fn value_size(&self) -> usize {
+        self.spec.value_size as usize
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.spec.max_entries as usize
+    }
+
+    pub(crate) fn check_flags(&self, allowed: MapFlags) -> Result<(), CreateErrorKind> {
+        self.reject(MapFlags(self.spec.flags.0 & !allowed.0))?;
+        for pair in [MapFlags::RDONLY | MapFlags::WRONLY, MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG] {
+            if self.spec.flags.contains(pair) {
+                self.reject(pair)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reject(&self, flags: MapFlags) -> Result<(), CreateErrorKind> {
+        match flags.0 {
+            0 => Ok(()),
+            flags => Err(CreateErrorKind::Flags { flags, kind: self.spec.kind }),
+        }
+    }
+
+    pub(crate) fn check_entries(&self) -> Result<(), CreateErrorKind> {
+        if self.spec.max_entries == 0 { Err(CreateErrorKind::ZeroEntries) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_entries_at_most(&self, limit: u32) -> Result<(), CreateErrorKind> {
+        let (kind, entries) = (self.spec.kind, self.spec.max_entries);
+        if entries > limit { Err(CreateErrorKind::TooManyEntries { kind, entries, limit }) } else { Ok(()) }
+    }
+
+    /// Keys are array indices.
+    pub(crate) fn check_index_key(&self) -> Result<(), CreateErrorKind> {
+        match self.spec.key_size {
+            4 => Ok(()),
+            0 => Err(CreateErrorKind::ZeroKeySize),
+            size => Err(CreateErrorKind::KeySize { size, expected: 4 }),
+        }
+    }
+
+    pub(crate) fn check_value_is_one_of(&self, allowed: &'static [u32]) -> Result<(), CreateErrorKind> {
+        let size = self.spec.value_size;
+        if allowed.contains(&size) { Ok(()) } else { Err(CreateErrorKind::ValueSize { size, allowed }) }
+    }
+
+    pub(crate) fn check_value_at_most(&self, limit: u32) -> Result<(), CreateErrorKind> {
+        match self.spec.value_size {
+            0 => Err(CreateErrorKind::ZeroValueSize),
+            size if size > limit => Err(CreateErrorKind::ValueTooLarge { size, limit }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The last check: `needed` is what the map declares, `None` where that cannot be counted.
+    pub(crate) fn check_memory(&self, needed: Option<u64>) -> Result<(), CreateErrorKind> {
+        let (needed, limit) = (needed.unwrap_or(u64::MAX), self.limits.memory);
+        if needed > limit {
+            return Err(CreateErrorKind::Memory { entries: self.spec.max_entries, needed, limit });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Maps of network devices (`kernel/bpf/devmap.c`). A value is `struct bpf_devmap_val`, or only its `ifindex`:
+//! interface, then the number of a program to run on the way out. There is no list of interfaces here, so every
+//! interface number but 0 is taken for one that exists.
+
+use std::ptr::NonNull;
+
+use paceline_spec::{Errno, MapFlags};
+
+use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
+use crate::entries::{Entries, Pair};
+use crate::map::RedirectTarget;
+use crate::storage::{Mode, Storage};
+use crate::table::{Table, TableShape};
+use crate::words;
+
+/// `DEVMAP_HASH` rounds its size up to a power of two in 32 bits.
+const MAX_HASH_ENTRIES: u32 = 1 << 31;
+
+/// Checks a device map and marks it read-only for programs, as the kernel does: programs see the values themselves.
+fn check(request: &mut Request<'_>) -> Result<(), CreateErrorKind> {
+    request.check_entries()?;
+    request.check_index_key()?;
+    request.check_value_is_one_of(&[4, 8])?;
+    request.check_flags(REFERENCE_FLAGS)?;
+    request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
+    Ok(())
+}
+
+fn target(word: u64) -> RedirectTarget {
+    let value = Pair::from_word(word);
+    RedirectTarget::Device { ifindex: value.first, program: value.second }
+}
+
+/// `BPF_MAP_TYPE_DEVMAP`
+pub(crate) struct DevMap {
+    entries: Entries,
+    value_size: usize,
+}
+
+impl DevMap {
+    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        check(request)?;
+        Ok(Box::new(Self { entries: Entries::open(request)?, value_size: request.value_size() }))
+    }
+}
+
+impl Storage for DevMap {
+    fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
+        self.entries.address(self.entries.index(key)?)
+    }
+
+    fn contains(&self, address: usize, len: usize) -> bool {
+        self.entries.contains(address, len, self.value_size)
+    }
+
+    fn user_value_size(&self) -> usize {
+        self.value_size
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let index = self.entries.index(key).ok_or(Errno::ENOENT)?;
+        let word = self.entries.load(index).ok_or(Errno::ENOENT)?;
+        Pair::from_word(word).append(out, self.value_size);
+        Ok(())
+    }
+
+    /// Interface 0 empties the entry; `EINVAL` when it comes with a program.
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        let index = self.entries.index_for_update(key, mode)?;
+        let value = Pair::from_value(value).with_program_number();
+        if value.first == 0 && value.second != 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.entries.swap(index, value.to_word());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        let index = self.entries.index(key).ok_or(Errno::EINVAL)?;
+        self.entries.swap(index, 0);
+        Ok(())
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        self.entries.keys(part, out)
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        self.entries.next_key(after)
+    }
+
+    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+        self.entries.load(index as usize).map(target)
+    }
+}
+
+/// `BPF_MAP_TYPE_DEVMAP_HASH`: keys are any 32-bit numbers.
+pub(crate) struct DevMapHash {
+    table: Table,
+    value_size: usize,
+}
+
+impl DevMapHash {
+    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        check(request)?;
+        request.check_entries_at_most(MAX_HASH_ENTRIES)?;
+        let shape = TableShape {
+            key_size: request.key_size(),
+            payload_words: 1,
+            max_entries: request.spec.max_entries,
+            cpus: request.limits.cpus,
+            zero_seed: false,
+        };
+        request.check_memory(shape.bytes())?;
+        Ok(Box::new(Self { table: Table::new(shape)?, value_size: request.value_size() }))
+    }
+
+    fn word(&self, key: &[u8]) -> Option<u64> {
+        let load = |slot| words::load_first(self.table.payload(slot));
+        self.table.inspect(key, load)
+    }
+}
+
+impl Storage for DevMapHash {
+    fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
+        self.table.payload_address(self.table.find(key)?)
+    }
+
+    fn contains(&self, address: usize, len: usize) -> bool {
+        self.table.payload_holds(address, len, self.value_size)
+    }
+
+    fn user_value_size(&self) -> usize {
+        self.value_size
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let word = self.word(key).ok_or(Errno::ENOENT)?;
+        Pair::from_word(word).append(out, self.value_size);
+        Ok(())
+    }
+
+    /// Interface 0 is `EINVAL`. `EXIST` does not ask for an entry: the kernel tests `NOEXIST` alone.
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        let value = Pair::from_value(value).with_program_number();
+        if value.first == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let mut entry = self.table.lock(key);
+        if entry.slot().is_some() && mode == Mode::NoExist {
+            return Err(Errno::EEXIST);
+        }
+        let slot = match entry.replace() {
+            Some(slot) => slot,
+            None => entry.insert()?,
+        };
+        words::fill(self.table.payload(slot), &value.to_word().to_ne_bytes());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        if self.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        self.table.keys(part, out)
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        self.table.next_key(after)
+    }
+
+    fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+        self.word(&index.to_ne_bytes()).map(target)
+    }
+}

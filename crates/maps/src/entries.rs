@@ -1,0 +1,141 @@
+//! An array of one word per index, zero where nothing is stored: what the maps of references (devices, CPUs,
+//! sockets, programs) are made of. A word is read and replaced whole.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use paceline_spec::Errno;
+
+use crate::array;
+use crate::create::{CreateErrorKind, Request};
+use crate::slab::{Shape, Slab};
+use crate::storage::Mode;
+
+pub(crate) struct Entries {
+    slab: Slab,
+    count: usize,
+}
+
+impl Entries {
+    /// Checks the memory and takes it.
+    pub(crate) fn open(request: &Request<'_>) -> Result<Self, CreateErrorKind> {
+        Self::with_words(request, 1)
+    }
+
+    /// The same with a second word beside each, for [`companion`](Self::companion).
+    pub(crate) fn with_companions(request: &Request<'_>) -> Result<Self, CreateErrorKind> {
+        Self::with_words(request, 2)
+    }
+
+    fn with_words(request: &Request<'_>, words: usize) -> Result<Self, CreateErrorKind> {
+        let shape = Shape { lanes: 1, cells: request.entries(), words };
+        request.check_memory(shape.bytes().map(|bytes| bytes as u64))?;
+        Ok(Self { slab: Slab::new(shape)?, count: request.entries() })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Index of a key, where it is in range.
+    pub(crate) fn index(&self, key: &[u8]) -> Option<usize> {
+        array::index_of(key, self.count)
+    }
+
+    /// The index for an update: these kinds have all indices from the start, so `NOEXIST` never succeeds.
+    pub(crate) fn index_for_update(&self, key: &[u8], mode: Mode) -> Result<usize, Errno> {
+        let index = self.index(key).ok_or(Errno::E2BIG)?;
+        if mode == Mode::NoExist { Err(Errno::EEXIST) } else { Ok(index) }
+    }
+
+    fn word(&self, index: usize) -> Option<&AtomicU64> {
+        self.slab.words(0, index).first()
+    }
+
+    /// The second word of an index.
+    pub(crate) fn companion(&self, index: usize) -> Option<&AtomicU64> {
+        self.slab.words(0, index).get(1)
+    }
+
+    /// The word of an index, `None` when it is zero or out of range.
+    #[inline]
+    pub(crate) fn load(&self, index: usize) -> Option<u64> {
+        self.word(index).map(|word| word.load(Ordering::Acquire)).filter(|&word| word != 0)
+    }
+
+    /// Replaces a word and returns the earlier one, 0 when out of range.
+    pub(crate) fn swap(&self, index: usize, value: u64) -> u64 {
+        self.word(index).map_or(0, |word| word.swap(value, Ordering::AcqRel))
+    }
+
+    /// Replaces a word if the mode allows it; one that is there already may always be stored again.
+    pub(crate) fn exchange(&self, index: usize, value: u64, mode: Mode) -> Result<(), Errno> {
+        let Some(word) = self.word(index) else { return Err(Errno::E2BIG) };
+        let mut old = word.load(Ordering::Acquire);
+        while old != value {
+            mode.check(old != 0)?;
+            match word.compare_exchange_weak(old, value, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(now) => old = now,
+            }
+        }
+        Ok(())
+    }
+
+    /// Address of a word that is not zero.
+    pub(crate) fn address(&self, index: usize) -> Option<NonNull<u8>> {
+        self.load(index)?;
+        self.slab.cell(0, index)
+    }
+
+    /// Whether a range lies in the first `size` bytes of one word.
+    pub(crate) fn contains(&self, address: usize, len: usize, size: usize) -> bool {
+        self.slab.holds(address, len, 0, size)
+    }
+
+    pub(crate) fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        array::index_keys(self.count, part, out)
+    }
+
+    pub(crate) fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        array::next_index(self.count, after)
+    }
+}
+
+/// Two 32-bit fields in memory order, as `struct bpf_devmap_val` and `struct bpf_cpumap_val` have them.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) first: u32,
+    pub(crate) second: u32,
+}
+
+impl Pair {
+    /// From a value of 4 or 8 bytes; a missing second field is 0.
+    pub(crate) fn from_value(value: &[u8]) -> Self {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(value).for_each(|(to, from)| *to = *from);
+        Self::from_word(u64::from_ne_bytes(bytes))
+    }
+
+    pub(crate) fn from_word(word: u64) -> Self {
+        let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+        Self { first: u32::from_ne_bytes([a, b, c, d]), second: u32::from_ne_bytes([e, f, g, h]) }
+    }
+
+    pub(crate) fn to_word(self) -> u64 {
+        let ([a, b, c, d], [e, f, g, h]) = (self.first.to_ne_bytes(), self.second.to_ne_bytes());
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// Appends the first `size` bytes.
+    pub(crate) fn append(self, out: &mut Vec<u8>, size: usize) {
+        out.extend(self.to_word().to_ne_bytes().into_iter().take(size));
+    }
+
+    /// A program number from user space, where the kernel takes a descriptor and gives back an id: 0 and below
+    /// say that there is none.
+    pub(crate) fn with_program_number(self) -> Self {
+        let program = i32::from_ne_bytes(self.second.to_ne_bytes());
+        if program > 0 { self } else { Self { second: 0, ..self } }
+    }
+}

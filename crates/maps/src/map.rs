@@ -1,0 +1,379 @@
+//! A map as its users see it.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use paceline_spec::{Errno, InitialValue, MapFlags, MapSpec};
+use thiserror::Error;
+
+use crate::create::{CreateError, CreateErrorKind, Limits, Request};
+use crate::prog_array::ProgArray;
+use crate::storage::{self, Mode, Storage};
+
+/// Numbers given to maps so far in this process.
+static LAST_ID: AtomicU32 = AtomicU32::new(0);
+
+/// A map.
+pub struct Map {
+    id: u32,
+    spec: MapSpec,
+    key_size: usize,
+    value_size: usize,
+    frozen: AtomicBool,
+    storage: Box<dyn Storage>,
+}
+
+/// What programs may do with the values of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramAccess {
+    /// Load from them: all maps but those with `BPF_F_WRONLY_PROG`.
+    pub read: bool,
+    /// Store to them, and update and delete elements: all maps but those with `BPF_F_RDONLY_PROG`, and
+    /// socket maps.
+    pub write: bool,
+}
+
+/// Where the values of an array are: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayLayout {
+    /// Value of index 0 on CPU 0; good as long as the map lives.
+    pub base: NonNull<u8>,
+    /// Bytes from one index to the next.
+    pub stride: usize,
+    /// Bytes from one CPU to the next; 0 for arrays that are not per CPU.
+    pub cpu_stride: usize,
+    /// Number of indices.
+    pub entries: u32,
+}
+
+/// Where `bpf_redirect_map` sends a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectTarget {
+    /// Out of an interface, through the program of that number first unless it is 0.
+    Device {
+        /// The interface.
+        ifindex: u32,
+        /// The program to run on the way out.
+        program: u32,
+    },
+    /// To another CPU, to run the program of that number there unless it is 0.
+    Cpu {
+        /// The CPU.
+        cpu: u32,
+        /// Length of its queue in packets.
+        queue_size: u32,
+        /// The program to run there.
+        program: u32,
+    },
+    /// To the socket of that number.
+    Socket {
+        /// The number user space stored.
+        socket: u32,
+    },
+}
+
+/// An initial element that the map did not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("initial element {index}: {errno}")]
+pub struct FillError {
+    /// Its position in the list.
+    pub index: usize,
+    /// Why: `EINVAL` for a wrong size, else what [`Map::set`] said.
+    pub errno: Errno,
+}
+
+impl Map {
+    /// Makes an empty map, after the kernel's checks for its kind; see [`fill`](Self::fill) for its initial
+    /// elements. Declares no more memory than the limits allow.
+    ///
+    /// # Errors
+    /// A [`CreateError`] that names the map and the first rule it breaks.
+    pub fn create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateError> {
+        Self::try_create(spec, limits).map_err(|cause| CreateError { name: spec.name.clone(), cause })
+    }
+
+    fn try_create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateErrorKind> {
+        if limits.cpus == 0 {
+            return Err(CreateErrorKind::NoCpus);
+        }
+        let mut request = Request { spec: MapSpec { contents: Vec::new(), ..spec.clone() }, limits };
+        let storage = storage::open(&mut request)?;
+        let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
+        let last = last.map_err(|_| CreateErrorKind::NoIds)?;
+        Ok(Arc::new(Self {
+            id: last + 1,
+            key_size: request.key_size(),
+            value_size: request.value_size(),
+            spec: request.spec,
+            frozen: AtomicBool::new(false),
+            storage,
+        }))
+    }
+
+    /// Number of the map, unique in the process and never 0.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What the map was made from, without initial elements; `max_entries` and `flags` as completed at creation
+    /// (a perf event array gets an entry per CPU, a device map `BPF_F_RDONLY_PROG`).
+    #[must_use]
+    pub fn spec(&self) -> &MapSpec {
+        &self.spec
+    }
+
+    /// What programs may do with its values.
+    #[must_use]
+    pub fn program_access(&self) -> ProgramAccess {
+        ProgramAccess {
+            read: !self.spec.flags.contains(MapFlags::WRONLY_PROG),
+            write: !self.spec.flags.contains(MapFlags::RDONLY_PROG) && self.storage.programs_may_write(),
+        }
+    }
+
+    /// `bpf_map_lookup_elem` and `bpf_map_lookup_percpu_elem`: the address of the value under a key, on this CPU
+    /// for the per-CPU kinds. The address is good for `value_size` bytes as long as the map lives, even when the
+    /// element is deleted. `None` as well for a key of the wrong length and a CPU the map does not have.
+    ///
+    /// Program arrays, perf event arrays and CPU maps have no values for programs.
+    #[inline]
+    #[must_use]
+    pub fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
+        if key.len() == self.key_size { self.storage.lookup(key, cpu) } else { None }
+    }
+
+    /// `bpf_map_update_elem`. In the per-CPU kinds only this CPU's value changes; a new element is zero on the
+    /// other CPUs.
+    ///
+    /// # Errors
+    /// `EINVAL`: unknown flags, or a wrong length or CPU. `EEXIST`, `ENOENT`: what the flags forbid. `E2BIG`: the
+    /// map is full, or the index out of range. `ENOMEM`. `EPERM`: programs may not write, where the kernel's
+    /// verifier would have refused the program. `EOPNOTSUPP`: the kind cannot be updated by programs.
+    #[inline]
+    pub fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if key.len() != self.key_size || value.len() != self.value_size {
+            return Err(Errno::EINVAL);
+        }
+        self.storage.update(key, value, flags, cpu)
+    }
+
+    /// `bpf_map_delete_elem`.
+    ///
+    /// # Errors
+    /// `EINVAL`: an array, or a wrong length. `ENOENT`: no such key. `EPERM`, `EOPNOTSUPP` as for
+    /// [`update`](Self::update).
+    #[inline]
+    pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        self.storage.delete(key)
+    }
+
+    #[inline]
+    fn check_program_may_write(&self) -> Result<(), Errno> {
+        if self.program_access().write { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
+    /// Whether `len` bytes at `address` lie wholly inside one value of this map, live or stale. Takes a fixed time.
+    /// True says that the memory may be touched; [`program_access`](Self::program_access) says how.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, address: usize, len: usize) -> bool {
+        self.storage.contains(address, len)
+    }
+
+    /// The address `offset` bytes into the only value of an array of one entry: global data
+    /// (`BPF_PSEUDO_MAP_VALUE`).
+    ///
+    /// # Errors
+    /// `ENOTSUPP`: another kind, or more than one entry. `EINVAL`: the offset lies outside the value.
+    pub fn direct_value(&self, offset: u32) -> Result<NonNull<u8>, Errno> {
+        self.storage.direct_value(offset)
+    }
+
+    /// Where the values are, for code that indexes arrays itself; `None` for kinds that are no arrays of values.
+    #[must_use]
+    pub fn array_layout(&self) -> Option<ArrayLayout> {
+        self.storage.array_layout()
+    }
+
+    /// Where `bpf_redirect_map` sends a packet for this index or key; `None` when nothing is there, or the kind
+    /// has no targets.
+    #[must_use]
+    pub fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
+        self.storage.redirect_target(index)
+    }
+
+    /// Whether `bpf_redirect_map` finds a target.
+    #[must_use]
+    pub fn has_target(&self, index: u32) -> bool {
+        self.redirect_target(index).is_some()
+    }
+
+    /// The map as a program array, for `bpf_tail_call`.
+    #[must_use]
+    pub fn prog_array(&self) -> Option<&ProgArray> {
+        self.storage.prog_array()
+    }
+
+    /// Bytes of a value in [`get`](Self::get) and [`set`](Self::set): the value size, but in the per-CPU kinds the
+    /// value size rounded up to 8, once for each CPU.
+    #[must_use]
+    pub fn user_value_size(&self) -> usize {
+        self.storage.user_value_size()
+    }
+
+    /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: no such key.
+    /// `EOPNOTSUPP`, `ENOTSUPP`: the kind has nothing to read.
+    pub fn get(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.check_user_may_read()?;
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        let mut value = Vec::new();
+        self.storage.get(key, &mut value)?;
+        Ok(value)
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM`, with [`user_value_size`](Self::user_value_size) bytes.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
+    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOMEM` as for programs; what the entries of device, CPU and program maps
+    /// refuse besides, their files say.
+    pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.check_user_may_write()?;
+        let mode = Mode::from_flags(flags)?;
+        if key.len() != self.key_size || value.len() != self.user_value_size() {
+            return Err(Errno::EINVAL);
+        }
+        self.storage.set(key, value, mode)
+    }
+
+    /// `BPF_MAP_DELETE_ELEM`.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: an array, or a wrong length. `ENOENT`:
+    /// no such key.
+    pub fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        self.check_user_may_write()?;
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        self.storage.remove(key)
+    }
+
+    /// All keys, arrays by rising index. A key that is there from the first step to the last comes exactly once,
+    /// whatever happens to others meanwhile.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is write-only for user space.
+    pub fn keys(&self) -> Result<Keys<'_>, Errno> {
+        self.check_user_may_read()?;
+        Ok(Keys { map: self, part: 0, keys: Vec::new(), next: 0 })
+    }
+
+    /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key
+    /// that is not there. [`keys`](Self::keys) does not start over when its key is deleted.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: it was the last.
+    pub fn next_key(&self, after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
+        self.check_user_may_read()?;
+        if after.is_some_and(|key| key.len() != self.key_size) {
+            return Err(Errno::EINVAL);
+        }
+        self.storage.next_key(after).ok_or(Errno::ENOENT)
+    }
+
+    /// Sets the initial elements that are plain bytes, zero-filled up to the value size, and freezes the map where
+    /// its spec says so. Maps and programs among the elements are left to whoever can resolve them.
+    ///
+    /// # Errors
+    /// The first element that the map does not take; those before it stay.
+    pub fn fill(&self, contents: &[(Vec<u8>, InitialValue)]) -> Result<(), FillError> {
+        for (index, (key, value)) in contents.iter().enumerate() {
+            let InitialValue::Bytes(bytes) = value else { continue };
+            self.fill_one(key, bytes).map_err(|errno| FillError { index, errno })?;
+        }
+        if self.spec.frozen {
+            self.frozen.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn fill_one(&self, key: &[u8], bytes: &[u8]) -> Result<(), Errno> {
+        if key.len() != self.key_size || bytes.len() > self.user_value_size() {
+            return Err(Errno::EINVAL);
+        }
+        let mut value = bytes.to_vec();
+        value.resize(self.user_value_size(), 0);
+        self.storage.set(key, &value, Mode::Any)
+    }
+
+    /// `BPF_MAP_FREEZE`: user space may change the map no more; programs still may.
+    ///
+    /// # Errors
+    /// `EPERM`: it may not be changed already.
+    pub fn freeze(&self) -> Result<(), Errno> {
+        self.check_user_may_write()?;
+        self.frozen.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether [`freeze`](Self::freeze) has been called.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Acquire)
+    }
+
+    fn check_user_may_read(&self) -> Result<(), Errno> {
+        if self.spec.flags.contains(MapFlags::WRONLY) { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    fn check_user_may_write(&self) -> Result<(), Errno> {
+        let read_only = self.spec.flags.contains(MapFlags::RDONLY) || self.is_frozen();
+        if read_only { Err(Errno::EPERM) } else { Ok(()) }
+    }
+}
+
+impl std::fmt::Debug for Map {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Map").field("id", &self.id).field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// The keys of a map, from [`Map::keys`].
+pub struct Keys<'a> {
+    map: &'a Map,
+    part: usize,
+    keys: Vec<u8>,
+    next: usize,
+}
+
+impl Iterator for Keys<'_> {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        while self.next >= self.keys.len() {
+            self.keys.clear();
+            self.next = 0;
+            if !self.map.storage.keys(self.part, &mut self.keys) {
+                return None;
+            }
+            self.part += 1;
+        }
+        let end = self.next.checked_add(self.map.key_size)?;
+        let key = self.keys.get(self.next..end)?.to_vec();
+        self.next = end;
+        Some(key)
+    }
+}

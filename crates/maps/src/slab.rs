@@ -1,0 +1,140 @@
+//! The memory of a map: one zeroed block, cut into cells of equal size, one row of cells (a lane) per CPU where a
+//! kind is per CPU. All unsafe code of the crate is here.
+//!
+//! Cells are handed out as slices of [`AtomicU64`], so the crate itself never races in Rust's sense: what it reads
+//! and writes concurrently it reads and writes in relaxed 8-byte atomics. Programs get raw pointers and may use
+//! any width; such a race gives what it gives in the kernel, old bytes or new ones, whole words at least.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::AtomicU64;
+
+/// Bytes in a word, the unit of a cell.
+pub(crate) const WORD: usize = 8;
+
+/// Lanes start this far apart at least: two cache lines, because adjacent lines are prefetched in pairs.
+const LANE_ALIGN: usize = 128;
+
+/// How a block is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Rows of cells.
+    pub(crate) lanes: usize,
+    /// Cells in a lane.
+    pub(crate) cells: usize,
+    /// Words in a cell.
+    pub(crate) words: usize,
+}
+
+impl Shape {
+    fn lane_bytes(self) -> Option<usize> {
+        let bytes = self.cells.checked_mul(self.words)?.checked_mul(WORD)?;
+        bytes.checked_next_multiple_of(LANE_ALIGN)
+    }
+
+    /// Bytes of the whole block, `None` where they cannot be counted.
+    pub(crate) fn bytes(self) -> Option<usize> {
+        self.lane_bytes()?.checked_mul(self.lanes)
+    }
+}
+
+/// The allocator had no room for a block of this many bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoMemory {
+    pub(crate) bytes: u64,
+}
+
+/// A block of cells, zero at first. Its addresses never change and stay mapped until it is dropped.
+pub(crate) struct Slab {
+    shape: Shape,
+    lane_bytes: usize,
+    base: NonNull<u8>,
+    allocation: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the block is plain memory owned by the slab, reached only through atomics or raw pointers.
+unsafe impl Send for Slab {}
+// SAFETY: as above; every access through `&Slab` is atomic.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    pub(crate) fn new(shape: Shape) -> Result<Self, NoMemory> {
+        let too_big = NoMemory { bytes: u64::MAX };
+        let lane_bytes = shape.lane_bytes().ok_or(too_big)?;
+        let bytes = shape.bytes().ok_or(too_big)?;
+        // Aligned by hand: the system allocator leaves large blocks of small alignment to be zeroed by the kernel,
+        // page by page as they are touched, but clears more strictly aligned ones at once.
+        let padded = bytes.checked_add(LANE_ALIGN).ok_or(too_big)?;
+        let layout = Layout::from_size_align(padded, WORD).map_err(|_| too_big)?;
+        // SAFETY: the layout is not empty, it has at least LANE_ALIGN bytes.
+        let allocation =
+            NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(NoMemory { bytes: bytes as u64 })?;
+        let shift = allocation.addr().get().next_multiple_of(LANE_ALIGN) - allocation.addr().get();
+        // SAFETY: shift is below LANE_ALIGN, the number of bytes allocated beyond `bytes`.
+        let base = unsafe { allocation.add(shift) };
+        Ok(Self { shape, lane_bytes, base, allocation, layout })
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Bytes from a cell to the next.
+    pub(crate) fn stride(&self) -> usize {
+        self.shape.words * WORD
+    }
+
+    /// Bytes from a lane to the next.
+    pub(crate) fn lane_stride(&self) -> usize {
+        self.lane_bytes
+    }
+
+    /// Address of a cell, for programs; `None` outside the block.
+    #[inline]
+    pub(crate) fn cell(&self, lane: usize, cell: usize) -> Option<NonNull<u8>> {
+        if lane >= self.shape.lanes || cell >= self.shape.cells {
+            return None;
+        }
+        // SAFETY: lane and cell are in range, so the offset lies inside the block, whose size was computed without
+        // overflow from the same shape.
+        Some(unsafe { self.base.add(lane * self.lane_bytes + cell * self.stride()) })
+    }
+
+    /// The words of a cell; none outside the block.
+    #[inline]
+    pub(crate) fn words(&self, lane: usize, cell: usize) -> &[AtomicU64] {
+        match self.cell(lane, cell) {
+            // SAFETY: a cell is `words` whole words of the block: zeroed, so initialized; aligned to 8, for base
+            // and strides are multiples of 8; alive as long as the slab. AtomicU64 allows shared mutation.
+            Some(cell) => unsafe { slice::from_raw_parts(cell.cast().as_ptr(), self.shape.words) },
+            None => &[],
+        }
+    }
+
+    /// The offset of an address inside its cell, where the address is in a cell at all.
+    #[inline]
+    pub(crate) fn offset_in_cell(&self, address: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.base.addr().get())?;
+        if offset >= self.lane_bytes * self.shape.lanes {
+            return None;
+        }
+        let in_lane = offset % self.lane_bytes;
+        (in_lane < self.shape.cells * self.stride()).then(|| in_lane % self.stride())
+    }
+
+    /// Whether `len` bytes at `address` lie inside bytes `start..end` of one and the same cell.
+    #[inline]
+    pub(crate) fn holds(&self, address: usize, len: usize, start: usize, end: usize) -> bool {
+        self.offset_in_cell(address)
+            .is_some_and(|offset| offset >= start && offset.checked_add(len).is_some_and(|stop| stop <= end))
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this very layout, and freed only here.
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
+    }
+}

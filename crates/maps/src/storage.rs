@@ -1,0 +1,131 @@
+//! What a kind of map must do, and the list of the kinds there are. A further kind is a file of its own and a line
+//! in [`open`].
+
+use std::ptr::NonNull;
+
+use paceline_spec::{Errno, MapKind};
+
+use crate::create::{CreateErrorKind, Request};
+use crate::map::{ArrayLayout, RedirectTarget};
+use crate::prog_array::ProgArray;
+use crate::{array, cpumap, devmap, hash, perf_event_array, xskmap};
+
+/// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
+pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    match request.spec.kind {
+        MapKind::Array => array::Array::open(request),
+        MapKind::PerCpuArray => array::PerCpuArray::open(request),
+        MapKind::Hash => hash::Hash::open(request),
+        MapKind::PerCpuHash => hash::PerCpuHash::open(request),
+        MapKind::ProgArray => ProgArray::open(request),
+        MapKind::PerfEventArray => perf_event_array::PerfEventArray::open(request),
+        MapKind::DevMap => devmap::DevMap::open(request),
+        MapKind::DevMapHash => devmap::DevMapHash::open(request),
+        MapKind::CpuMap => cpumap::CpuMap::open(request),
+        MapKind::XskMap => xskmap::XskMap::open(request),
+        kind => Err(CreateErrorKind::Unsupported(kind)),
+    }
+}
+
+/// `BPF_F_LOCK`: hold the value's spin lock meanwhile. No value here has one.
+pub(crate) const LOCK: u64 = 4;
+
+/// When an update may happen, from the low bits of its flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// `BPF_ANY`
+    Any,
+    /// `BPF_NOEXIST`
+    NoExist,
+    /// `BPF_EXIST`
+    Exist,
+}
+
+impl Mode {
+    /// `EINVAL` for unknown flags, [`LOCK`] among them.
+    pub(crate) fn from_flags(flags: u64) -> Result<Self, Errno> {
+        match flags {
+            0 => Ok(Self::Any),
+            1 => Ok(Self::NoExist),
+            2 => Ok(Self::Exist),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Whether an element that is there (or is not) may be updated (or made).
+    pub(crate) fn check(self, exists: bool) -> Result<(), Errno> {
+        match (self, exists) {
+            (Self::NoExist, true) => Err(Errno::EEXIST),
+            (Self::Exist, false) => Err(Errno::ENOENT),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The operations of a kind. Keys and values have the sizes of the map: [`Map`](crate::Map) checks that, and the
+/// access flags, before it calls. What a kind does not name it refuses as the kernel does.
+pub(crate) trait Storage: Send + Sync {
+    /// A program's look-up: the address of the value.
+    fn lookup(&self, _key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    /// A program's update, with its flags unchecked: kinds differ in which rule comes first. The verifier lets no
+    /// program update a kind that lacks this.
+    fn update(&self, _key: &[u8], _value: &[u8], _flags: u64, _cpu: usize) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// A program's delete.
+    fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Whether a range lies in one value.
+    fn contains(&self, _address: usize, _len: usize) -> bool {
+        false
+    }
+
+    /// Whether programs may change what they find, flags aside.
+    fn programs_may_write(&self) -> bool {
+        true
+    }
+
+    /// Bytes of a value as user space gives and takes it.
+    fn user_value_size(&self) -> usize;
+
+    /// User space's look-up; appends the value.
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno>;
+
+    /// User space's update.
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno>;
+
+    /// User space's delete.
+    fn remove(&self, key: &[u8]) -> Result<(), Errno>;
+
+    /// Appends the keys of one part of the map; false past the last part.
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool;
+
+    /// The key that follows in the map's order, the first one where the given one is not in it.
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>>;
+
+    /// Address inside the only value of a global-data array.
+    fn direct_value(&self, _offset: u32) -> Result<NonNull<u8>, Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    /// Where the values of an array are.
+    fn array_layout(&self) -> Option<ArrayLayout> {
+        None
+    }
+
+    /// Where `bpf_redirect_map` would send a packet.
+    fn redirect_target(&self, _index: u32) -> Option<RedirectTarget> {
+        None
+    }
+
+    /// The program array behind the interface.
+    fn prog_array(&self) -> Option<&ProgArray> {
+        None
+    }
+}

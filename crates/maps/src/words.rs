@@ -1,0 +1,65 @@
+//! Bytes in and out of cells, a word at a time.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::slab::WORD;
+
+/// Words that hold so many bytes.
+pub(crate) const fn words_for(bytes: usize) -> usize {
+    bytes.div_ceil(WORD)
+}
+
+/// The bytes as words in memory order; the last one is filled up with zeros.
+pub(crate) fn as_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    let last = (!rest.is_empty()).then(|| {
+        let mut word = [0; WORD];
+        word[..rest.len()].copy_from_slice(rest);
+        word
+    });
+    whole.iter().copied().chain(last).map(u64::from_ne_bytes)
+}
+
+/// Writes the bytes; the rest of the last word becomes zero.
+pub(crate) fn fill(words: &[AtomicU64], bytes: &[u8]) {
+    for (word, value) in words.iter().zip(as_words(bytes)) {
+        word.store(value, Relaxed);
+    }
+}
+
+/// Writes the bytes; the rest of the last word stays as it is.
+pub(crate) fn merge(words: &[AtomicU64], bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    fill(words, whole.as_flattened());
+    if let Some(last) = words.get(whole.len())
+        && !rest.is_empty()
+    {
+        let mut word = last.load(Relaxed).to_ne_bytes();
+        word[..rest.len()].copy_from_slice(rest);
+        last.store(u64::from_ne_bytes(word), Relaxed);
+    }
+}
+
+/// All words become zero.
+pub(crate) fn clear(words: &[AtomicU64]) {
+    words.iter().for_each(|word| word.store(0, Relaxed));
+}
+
+/// Appends the first `len` bytes of the words.
+pub(crate) fn append(out: &mut Vec<u8>, words: &[AtomicU64], len: usize) {
+    let end = out.len() + len;
+    for word in words.iter().take(words_for(len)) {
+        out.extend_from_slice(&word.load(Relaxed).to_ne_bytes());
+    }
+    out.truncate(end);
+}
+
+/// The first word, 0 where there is none.
+pub(crate) fn load_first(words: &[AtomicU64]) -> u64 {
+    words.first().map_or(0, |word| word.load(Relaxed))
+}
+
+/// Whether the words are what [`fill`] makes of the bytes.
+pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
+    words.iter().zip(as_words(bytes)).all(|(word, value)| word.load(Relaxed) == value)
+}

@@ -1,0 +1,156 @@
+//! What may be created: sizes, flags, and pairs of both.
+
+use paceline_maps::Map;
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
+
+use crate::bpf::KernelMap;
+use crate::{kernel_permits, limits, spec};
+
+const KINDS: [MapKind; 10] = [
+    MapKind::Array,
+    MapKind::PerCpuArray,
+    MapKind::Hash,
+    MapKind::PerCpuHash,
+    MapKind::ProgArray,
+    MapKind::PerfEventArray,
+    MapKind::DevMap,
+    MapKind::DevMapHash,
+    MapKind::CpuMap,
+    MapKind::XskMap,
+];
+
+/// Sizes of a key and a value that every map of the kind takes.
+fn plain(kind: MapKind) -> MapSpec {
+    spec(kind, 4, 4, 1, MapFlags::default())
+}
+
+/// The kernel keeps these with the descriptor and not with the map.
+const OF_DESCRIPTOR: u32 = MapFlags::RDONLY.0 | MapFlags::WRONLY.0;
+
+/// Compares unless the kernel is short of memory: what it has left is not a rule.
+fn compare(spec: &MapSpec) {
+    let kernels = KernelMap::create(spec, 0).map(|map| map.flags());
+    if kernels == Err(Errno::ENOMEM) {
+        return;
+    }
+    let ours = Map::create(spec, &limits());
+    let flags = ours.as_ref().map(|map| map.spec().flags.0 & !OF_DESCRIPTOR).map_err(|e| e.cause.errno());
+    assert_eq!(flags, kernels, "{spec:?}\nours: {:?}", ours.as_ref().err());
+}
+
+#[test]
+fn key_sizes() {
+    if !kernel_permits("key_sizes") {
+        return;
+    }
+    const LARGE: u32 = 4 << 20;
+    let sizes =
+        [0, 1, 2, 3, 4, 5, 8, 16, 511, 512, 513, 4096, 32768, LARGE - 53, LARGE - 52, LARGE, u32::MAX];
+    for kind in KINDS {
+        sizes.iter().for_each(|&key_size| compare(&MapSpec { key_size, ..plain(kind) }));
+    }
+}
+
+#[test]
+fn value_sizes() {
+    if !kernel_permits("value_sizes") {
+        return;
+    }
+    const LARGE: u32 = 4 << 20;
+    let sizes = [
+        0,
+        1,
+        3,
+        4,
+        5,
+        7,
+        8,
+        9,
+        12,
+        16,
+        32760,
+        32761,
+        32767,
+        32768,
+        32769,
+        LARGE - 54,
+        LARGE - 53,
+        LARGE - 52,
+        LARGE - 8,
+        LARGE,
+        1 << 31,
+        (1 << 31) + 1,
+        u32::MAX - 7,
+        u32::MAX,
+    ];
+    for (kind, value_size) in KINDS.iter().flat_map(|&kind| sizes.map(|size| (kind, size))) {
+        compare(&MapSpec { value_size, ..plain(kind) });
+        compare(&MapSpec { value_size, flags: MapFlags::NO_PREALLOC, ..plain(kind) });
+    }
+}
+
+#[test]
+fn entries() {
+    if !kernel_permits("entries") {
+        return;
+    }
+    for kind in KINDS {
+        // libbpf gives a perf event array an entry per CPU where the object names none, and so do we.
+        let none = if kind == MapKind::PerfEventArray { 1 } else { 0 };
+        for max_entries in [none, 1, 2, 3, 1000] {
+            // A CPU map may have no more entries than the kernel was built for CPUs.
+            if kind != MapKind::CpuMap || max_entries < 3 {
+                compare(&MapSpec { max_entries, ..plain(kind) });
+            }
+        }
+    }
+    for max_entries in [(1 << 31) + 1, u32::MAX] {
+        for kind in [MapKind::Hash, MapKind::PerCpuHash, MapKind::DevMapHash, MapKind::CpuMap] {
+            compare(&MapSpec { max_entries, ..plain(kind) });
+        }
+    }
+}
+
+#[test]
+fn flags() {
+    if !kernel_permits("flags") {
+        return;
+    }
+    // Bit 16 makes another field of the attribute a descriptor.
+    let bits: Vec<u32> = (0..19).filter(|&bit| bit != 16).map(|bit| 1 << bit).collect();
+    for kind in KINDS {
+        for a in &bits {
+            for b in &bits {
+                compare(&MapSpec { flags: MapFlags(a | b), ..plain(kind) });
+            }
+        }
+        compare(&MapSpec { flags: MapFlags(1 << 31), ..plain(kind) });
+    }
+}
+
+#[test]
+fn which_rule_comes_first() {
+    if !kernel_permits("which_rule_comes_first") {
+        return;
+    }
+    for kind in KINDS {
+        for key_size in [0, 4, u32::MAX] {
+            for value_size in [0, 4, 5, 40_000, u32::MAX] {
+                for max_entries in [0, 1] {
+                    for flags in [0, 1, 3, 0x18, 0x180, 1 << 12] {
+                        let all = MapSpec {
+                            key_size,
+                            value_size,
+                            max_entries,
+                            flags: MapFlags(flags),
+                            ..plain(kind)
+                        };
+                        if kind != MapKind::PerfEventArray || max_entries != 0 {
+                            compare(&all);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

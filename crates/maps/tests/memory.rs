@@ -1,0 +1,52 @@
+//! Large maps are cheap until they are used. Alone in its process, whose resident memory it reads.
+
+use paceline_maps::{Limits, Map};
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+
+const ENTRIES: u32 = 10_000_000;
+const VALUE: [u8; 40] = [1; 40];
+
+fn resident_bytes() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[test]
+fn pages_are_committed_when_used() {
+    let limits = Limits { cpus: 2, memory: 1 << 32 };
+    for (kind, key_size) in [
+        (MapKind::Array, 4),
+        (MapKind::PerCpuArray, 4),
+        (MapKind::Hash, 16),
+        (MapKind::PerCpuHash, 16),
+        (MapKind::DevMap, 4),
+        (MapKind::DevMapHash, 4),
+    ] {
+        let before = resident_bytes();
+        let value_size = if matches!(kind, MapKind::DevMap | MapKind::DevMapHash) { 8 } else { VALUE.len() };
+        let spec = MapSpec {
+            name: "large".to_owned(),
+            kind,
+            key_size,
+            value_size: value_size as u32,
+            max_entries: ENTRIES,
+            flags: MapFlags::default(),
+            extra: 0,
+            pinning: Pinning::None,
+            key_type: 0,
+            value_type: 0,
+            inner: None,
+            contents: Vec::new(),
+            frozen: false,
+        };
+        let map = Map::create(&spec, &limits).unwrap();
+        let mut key = vec![0; key_size as usize];
+        for index in 0..1000_u32 {
+            key[..4].copy_from_slice(&index.to_ne_bytes());
+            map.set(&key, &VALUE.repeat(2)[..map.user_value_size()], 0).unwrap();
+        }
+        let grown = resident_bytes().saturating_sub(before);
+        // A thousand elements of at most 96 bytes and the tables that find them.
+        assert!(grown < 1 << 20, "{kind}: {grown} bytes for 1000 of {ENTRIES} elements");
+    }
+}

@@ -1,0 +1,294 @@
+//! What programs and user space see of each kind, where the kernel cannot be asked: addresses, limits, access.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use paceline_maps::{CreateErrorKind, Limits, Map, RedirectTarget};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec, Pinning};
+
+const ANY: u64 = 0;
+const CPUS: usize = 3;
+const LIMITS: Limits = Limits { cpus: CPUS, memory: 1 << 32 };
+
+fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
+    MapSpec {
+        name: "m".to_owned(),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    }
+}
+
+fn create(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> Arc<Map> {
+    Map::create(&spec(kind, key_size, value_size, max_entries), &LIMITS).unwrap()
+}
+
+fn refusal(spec: &MapSpec, limits: &Limits) -> CreateErrorKind {
+    Map::create(spec, limits).unwrap_err().cause
+}
+
+fn key(index: u32) -> [u8; 4] {
+    index.to_ne_bytes()
+}
+
+/// The kinds with values that programs may change.
+const VALUES: [MapKind; 4] = [MapKind::Array, MapKind::PerCpuArray, MapKind::Hash, MapKind::PerCpuHash];
+
+#[test]
+fn ids_are_unique_and_not_zero() {
+    let maps: Vec<_> = (0..10).map(|_| create(MapKind::Array, 4, 8, 1)).collect();
+    let mut ids: Vec<_> = maps.iter().map(|m| m.id()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 10);
+    assert!(!ids.contains(&0));
+}
+
+#[test]
+fn a_program_sees_its_cpu_and_user_space_sees_all() {
+    for kind in [MapKind::PerCpuArray, MapKind::PerCpuHash] {
+        let map = create(kind, 4, 5, 4);
+        map.update(&key(1), b"abcde", ANY, 1).unwrap();
+        assert_eq!(map.user_value_size(), 8 * CPUS);
+        assert_eq!(map.get(&key(1)).unwrap(), b"\0\0\0\0\0\0\0\0abcde\0\0\0\0\0\0\0\0\0\0\0");
+        map.update(&key(1), b"ABCDE", ANY, 2).unwrap();
+        assert_eq!(&map.get(&key(1)).unwrap()[8..], b"abcde\0\0\0ABCDE\0\0\0");
+        let addresses: Vec<_> = (0..CPUS).map(|cpu| map.lookup(&key(1), cpu).unwrap()).collect();
+        assert!(addresses.iter().all(|a| map.contains(a.addr().get(), 5)));
+        assert_ne!(addresses[0], addresses[1]);
+        assert_eq!(map.lookup(&key(1), CPUS), None);
+        assert_eq!(map.update(&key(1), b"abcde", ANY, CPUS), Err(Errno::EINVAL));
+    }
+}
+
+#[test]
+fn contains_is_one_value_and_nothing_else() {
+    for kind in VALUES {
+        let map = create(kind, 4, 12, 3);
+        for index in 0..3 {
+            map.update(&key(index), &[7; 12], ANY, 0).unwrap();
+        }
+        let value = map.lookup(&key(1), 0).unwrap().addr().get();
+        assert!(
+            map.contains(value, 12) && map.contains(value + 11, 1) && map.contains(value + 4, 8),
+            "{kind}"
+        );
+        assert!(!map.contains(value, 13), "{kind}: padding is no value");
+        assert!(!map.contains(value + 12, 1), "{kind}: padding is no value");
+        assert!(!map.contains(value + 8, 8), "{kind}: into the next");
+        assert!(!map.contains(value, 24), "{kind}: two values");
+        assert!(!map.contains(value, usize::MAX), "{kind}");
+        assert!(!map.contains(0, 1) && !map.contains(usize::MAX, 1), "{kind}");
+        let slack = 1 << 20;
+        let inside = (value - slack..value + slack).filter(|&a| map.contains(a, 12)).count();
+        // Hash tables have a spare per shard.
+        let lanes = if kind.is_per_cpu() { CPUS } else { 1 };
+        let slots = if matches!(kind, MapKind::Array | MapKind::PerCpuArray) { 3 } else { 3 + 16 };
+        assert_eq!(inside, slots * lanes, "{kind}");
+    }
+}
+
+#[test]
+fn a_stale_pointer_keeps_the_old_value_over_one_update() {
+    let map = create(MapKind::Hash, 4, 8, 4);
+    map.update(&key(1), &[1; 8], ANY, 0).unwrap();
+    let old = map.lookup(&key(1), 0).unwrap();
+    map.update(&key(1), &[2; 8], ANY, 0).unwrap();
+    let new = map.lookup(&key(1), 0).unwrap();
+    assert_ne!(old, new);
+    map.delete(&key(1)).unwrap();
+    assert!(map.contains(old.addr().get(), 8) && map.contains(new.addr().get(), 8));
+}
+
+#[test]
+fn global_data_is_an_array_of_one() {
+    let map = create(MapKind::Array, 4, 20, 1);
+    let base = map.lookup(&key(0), 0).unwrap();
+    assert_eq!(map.direct_value(0), Ok(base));
+    assert_eq!(map.direct_value(19).map(|p| p.addr().get()), Ok(base.addr().get() + 19));
+    assert_eq!(map.direct_value(20), Err(Errno::EINVAL));
+    assert_eq!(create(MapKind::Array, 4, 20, 2).direct_value(0), Err(Errno::ENOTSUPP));
+    assert_eq!(create(MapKind::Hash, 4, 20, 1).direct_value(0), Err(Errno::ENOTSUPP));
+}
+
+#[test]
+fn array_layout_finds_every_value() {
+    for kind in [MapKind::Array, MapKind::PerCpuArray] {
+        let map = create(kind, 4, 12, 5);
+        let layout = map.array_layout().unwrap();
+        assert_eq!(layout.entries, 5);
+        for (cpu, index) in (0..CPUS).flat_map(|cpu| (0..5).map(move |i| (cpu, i))) {
+            let offset = cpu * layout.cpu_stride + index * layout.stride;
+            let value = map.lookup(&key(index as u32), cpu).unwrap();
+            assert_eq!(value.addr().get(), layout.base.addr().get() + offset);
+        }
+    }
+    assert!(create(MapKind::Hash, 4, 12, 5).array_layout().is_none());
+}
+
+#[test]
+fn access_flags_hold() {
+    let with = |flags| Map::create(&MapSpec { flags, ..spec(MapKind::Hash, 4, 8, 4) }, &LIMITS).unwrap();
+    let map = with(MapFlags::RDONLY_PROG);
+    assert!(map.program_access().read && !map.program_access().write);
+    assert_eq!(map.update(&key(1), &[0; 8], ANY, 0), Err(Errno::EPERM));
+    assert_eq!(map.delete(&key(1)), Err(Errno::EPERM));
+    map.set(&key(1), &[0; 8], ANY).unwrap();
+    let map = with(MapFlags::WRONLY_PROG);
+    assert!(!map.program_access().read && map.program_access().write);
+}
+
+#[test]
+fn contents_fill_and_freeze() {
+    let bytes = |b: &[u8]| InitialValue::Bytes(b.to_vec());
+    let contents = vec![(key(0).to_vec(), bytes(b"abc")), (key(1).to_vec(), InitialValue::Map(3))];
+    let spec = MapSpec { contents, frozen: true, ..spec(MapKind::Array, 4, 5, 2) };
+    let map = Map::create(&spec, &LIMITS).unwrap();
+    assert!(!map.is_frozen());
+    map.fill(&spec.contents).unwrap();
+    assert_eq!(map.get(&key(0)).unwrap(), b"abc\0\0");
+    assert_eq!(map.set(&key(0), b"vwxyz", ANY), Err(Errno::EPERM));
+    assert!(map.is_frozen());
+    map.update(&key(0), b"vwxyz", ANY, 0).unwrap();
+
+    let map = create(MapKind::Array, 4, 5, 2);
+    let error =
+        map.fill(&[(key(0).to_vec(), bytes(b"ok")), (key(0).to_vec(), bytes(b"toolong"))]).unwrap_err();
+    assert_eq!((error.index, error.errno), (1, Errno::EINVAL));
+    let error = map.fill(&[(key(2).to_vec(), bytes(b"ok"))]).unwrap_err();
+    assert_eq!((error.index, error.errno), (0, Errno::E2BIG));
+}
+
+#[test]
+fn memory_limit_counts_everything() {
+    let tight = Limits { cpus: 4, memory: 1 << 20 };
+    // Two pages' worth of elements either side of a MiB, by kind: bytes per element and CPU.
+    for (kind, fits, too_many) in [
+        (MapKind::Array, 131_072, 131_073 + 16),
+        (MapKind::PerCpuArray, 32_768, 32_768 + 16),
+        (MapKind::Hash, 40_000, 65_536),
+        (MapKind::PerCpuHash, 20_000, 26_000),
+        (MapKind::DevMap, 131_072, 131_073 + 16),
+        (MapKind::ProgArray, 65_536, 65_536 + 8),
+    ] {
+        let value_size = if kind == MapKind::ProgArray { 4 } else { 8 };
+        Map::create(&spec(kind, 4, value_size, fits), &tight).unwrap();
+        let cause = refusal(&spec(kind, 4, value_size, too_many), &tight);
+        assert!(
+            matches!(cause, CreateErrorKind::Memory { entries, needed, limit: 1_048_576 }
+                if entries == too_many && needed > 1 << 20),
+            "{kind}: {cause:?}"
+        );
+    }
+    let endless = Limits { cpus: usize::MAX, memory: u64::MAX };
+    for kind in [MapKind::PerCpuArray, MapKind::PerCpuHash] {
+        let cause = refusal(&spec(kind, 4, 8, 1000), &endless);
+        assert!(matches!(cause, CreateErrorKind::OutOfMemory { .. }), "{kind}: {cause:?}");
+    }
+    assert_eq!(
+        refusal(&spec(MapKind::Array, 4, 8, 1), &Limits { cpus: 0, memory: 9 }),
+        CreateErrorKind::NoCpus
+    );
+}
+
+#[test]
+fn refusals_name_map_and_cause() {
+    let text = |spec: MapSpec| Map::create(&spec, &LIMITS).unwrap_err().to_string();
+    assert_eq!(text(spec(MapKind::Arena, 4, 4, 1)), "map \"m\": map type arena is not supported");
+    assert_eq!(text(spec(MapKind::Array, 8, 4, 1)), "map \"m\": key size is 8, must be 4");
+    assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8");
+    assert_eq!(text(spec(MapKind::Hash, 4, 4, 0)), "map \"m\": max_entries is zero");
+    let flags = MapSpec { flags: MapFlags::NO_PREALLOC, ..spec(MapKind::Array, 4, 4, 1) };
+    assert_eq!(text(flags), "map \"m\": map flags 0x1 are not allowed for map type array");
+}
+
+#[test]
+fn redirect_targets() {
+    let map = create(MapKind::DevMap, 4, 8, 4);
+    map.set(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
+    assert_eq!(map.redirect_target(1), Some(RedirectTarget::Device { ifindex: 7, program: 9 }));
+    assert!(!map.has_target(0) && !map.has_target(4));
+    let value = map.lookup(&key(1), 0).unwrap();
+    assert!(map.contains(value.addr().get(), 8) && map.lookup(&key(0), 0).is_none());
+    assert!(!map.program_access().write);
+
+    let map = create(MapKind::DevMapHash, 4, 4, 4);
+    map.set(&key(1000), &key(7), ANY).unwrap();
+    assert_eq!(map.redirect_target(1000), Some(RedirectTarget::Device { ifindex: 7, program: 0 }));
+    assert!(!map.has_target(1));
+
+    let map = create(MapKind::CpuMap, 4, 4, 4);
+    map.set(&key(2), &key(192), ANY).unwrap();
+    assert_eq!(map.redirect_target(2), Some(RedirectTarget::Cpu { cpu: 2, queue_size: 192, program: 0 }));
+    assert_eq!(map.set(&key(3), &key(192), ANY), Err(Errno::ENODEV));
+    assert!(map.lookup(&key(2), 0).is_none());
+
+    let map = create(MapKind::XskMap, 4, 4, 4);
+    map.set(&key(0), &key(0), ANY).unwrap();
+    assert_eq!(map.redirect_target(0), Some(RedirectTarget::Socket { socket: 0 }));
+    let socket = map.lookup(&key(0), 0).unwrap().addr().get();
+    assert!(map.contains(socket, 4) && !map.contains(socket, 5));
+    assert_eq!(map.update(&key(0), &key(1), ANY, 0), Err(Errno::EPERM));
+    assert_eq!(map.set(&key(0), &key(1), 1), Err(Errno::EEXIST));
+    assert_eq!(map.set(&key(0), &key(0), 1), Ok(()), "the same socket again");
+    assert_eq!(map.set(&key(1), &key(1), 2), Err(Errno::ENOENT));
+    map.set(&key(1), &key(1), 1).unwrap();
+    map.remove(&key(0)).unwrap();
+    assert!(!map.has_target(0) && map.has_target(1));
+}
+
+#[test]
+fn program_arrays_bind_programs_to_tokens() {
+    let map = create(MapKind::ProgArray, 4, 4, 4);
+    let token = NonZeroU64::new(0xfeed).unwrap();
+    let table = map.prog_array().unwrap();
+    map.set(&key(1), &key(0), ANY).unwrap();
+    assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
+    // SAFETY: nobody jumps to these tokens.
+    let bind = |index, program| unsafe { table.bind(index, program, token) };
+    assert!(bind(1, 0) && !bind(1, 5) && !bind(2, 0) && !bind(9, 0));
+    assert_eq!((table.token(1), table.token(2)), (Some(token), None));
+    assert_eq!(map.get(&key(1)).unwrap(), key(0));
+    map.set(&key(1), &key(5), ANY).unwrap();
+    assert_eq!((table.program(1), table.token(1)), (Some(5), None));
+    assert!(bind(1, 5));
+    map.remove(&key(1)).unwrap();
+    assert_eq!((table.program(1), table.token(1)), (None, None));
+    assert!(map.lookup(&key(1), 0).is_none());
+}
+
+#[test]
+fn perf_event_arrays_have_an_entry_per_cpu() {
+    let map = create(MapKind::PerfEventArray, 4, 4, 0);
+    assert_eq!(map.spec().max_entries, CPUS as u32);
+    assert_eq!(map.keys().unwrap().count(), CPUS);
+}
+
+#[test]
+fn keys_are_complete_and_arrays_are_in_order() {
+    let map = create(MapKind::Array, 4, 8, 10_000);
+    assert!(map.keys().unwrap().eq((0..10_000).map(|i| key(i).to_vec())));
+    let map = create(MapKind::Hash, 4, 8, 10_000);
+    (0..10_000).for_each(|i| map.set(&key(i), &[0; 8], ANY).unwrap());
+    // The keys met so far are deleted, the others replaced: each still comes once.
+    let mut seen = Vec::new();
+    for k in map.keys().unwrap() {
+        map.remove(&k).unwrap();
+        seen.push(k);
+        for i in 0..10 {
+            let _ = map.set(&key(i * 997), &[1; 8], 2);
+        }
+    }
+    seen.sort_unstable_by_key(|k| u32::from_ne_bytes(k[..].try_into().unwrap()));
+    assert!(seen.into_iter().eq((0..10_000).map(|i| key(i).to_vec())));
+    assert_eq!(map.next_key(None), Err(Errno::ENOENT));
+}

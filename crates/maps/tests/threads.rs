@@ -1,0 +1,169 @@
+//! Several threads on one map. Each test runs for a bounded time and checks what must hold at every moment.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use paceline_maps::{Limits, Map};
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec, Pinning};
+
+const TIME: Duration = Duration::from_millis(400);
+const LIMITS: Limits = Limits { cpus: 2, memory: 1 << 30 };
+
+fn create(kind: MapKind, value_size: u32, max_entries: u32) -> Arc<Map> {
+    let spec = MapSpec {
+        name: "threads".to_owned(),
+        kind,
+        key_size: 4,
+        value_size,
+        max_entries,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    };
+    Map::create(&spec, &LIMITS).unwrap()
+}
+
+/// Runs a step of each worker again and again until the time is over.
+fn hammer(workers: &[&(dyn Fn(&mut fastrand::Rng) + Sync)]) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (seed, worker) in workers.iter().enumerate() {
+            let stop = &stop;
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(seed as u64);
+                while !stop.load(Ordering::Relaxed) {
+                    worker(&mut rng);
+                }
+            });
+        }
+        thread::sleep(TIME);
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_hash_value_is_never_half_an_update() {
+    let map = create(MapKind::Hash, 64, 8);
+    let key = |rng: &mut fastrand::Rng| rng.u32(..8).to_ne_bytes();
+    let reads = AtomicU64::new(0);
+    let write = |rng: &mut fastrand::Rng| {
+        let _ = map.update(&key(rng), &[rng.u8(..); 64], 0, 0);
+    };
+    let delete = |rng: &mut fastrand::Rng| {
+        write(rng);
+        let _ = map.delete(&key(rng));
+    };
+    let read = |rng: &mut fastrand::Rng| {
+        if let Ok(value) = map.get(&key(rng)) {
+            assert!(value.iter().all(|byte| *byte == value[0]), "torn: {value:?}");
+            reads.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    hammer(&[&write, &delete, &read, &read]);
+    assert!(reads.into_inner() > 100);
+}
+
+#[test]
+fn a_full_table_never_holds_more_than_it_may_and_loses_no_slot() {
+    for kind in [MapKind::Hash, MapKind::PerCpuHash, MapKind::DevMapHash] {
+        let map = create(kind, 8, 50);
+        let value = vec![1; map.user_value_size()];
+        let live = AtomicU64::new(0);
+        let step = |rng: &mut fastrand::Rng| {
+            let key = rng.u32(..80).to_ne_bytes();
+            if rng.bool() {
+                match map.set(&key, &value, 1) {
+                    Ok(()) => drop(live.fetch_add(1, Ordering::SeqCst)),
+                    Err(errno) => assert!(matches!(errno, Errno::EEXIST | Errno::E2BIG), "{errno}"),
+                }
+            } else if map.remove(&key).is_ok() {
+                live.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        hammer(&[&step, &step]);
+        assert_eq!(map.keys().unwrap().count() as u64, live.into_inner(), "{kind}");
+        // Every slot is still there: the table can be filled to the last entry and no further.
+        let free = (0..80_u32).filter(|key| map.get(&key.to_ne_bytes()).is_err()).collect::<Vec<_>>();
+        let filled = free.iter().filter(|key| map.set(&key.to_ne_bytes(), &value, 1).is_ok()).count();
+        assert_eq!(map.keys().unwrap().count(), 50, "{kind}");
+        assert!(filled < free.len());
+    }
+}
+
+#[test]
+fn each_cpu_counts_alone() {
+    let map = create(MapKind::PerCpuArray, 8, 4);
+    let counts = [AtomicU64::new(0), AtomicU64::new(0)];
+    let count = |cpu: usize| {
+        let (map, counts) = (&map, &counts);
+        move |rng: &mut fastrand::Rng| {
+            let address = map.lookup(&rng.u32(..4).to_ne_bytes(), cpu).unwrap().cast::<u64>();
+            // SAFETY: an aligned value of 8 bytes that only this thread writes; others read it as an atomic.
+            let value = unsafe { AtomicU64::from_ptr(address.as_ptr()) };
+            value.store(value.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            counts[cpu].fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let last = AtomicU64::new(0);
+    let watch = |_: &mut fastrand::Rng| {
+        let value = map.get(&[0; 4]).unwrap();
+        let now = u64::from_ne_bytes(value[..8].try_into().unwrap());
+        assert!(last.swap(now, Ordering::Relaxed) <= now, "a counter went back");
+    };
+    hammer(&[&count(0), &count(1), &watch]);
+    let mut sums = [0; 2];
+    for index in 0..4_u32 {
+        let value = map.get(&index.to_ne_bytes()).unwrap();
+        for (sum, bytes) in sums.iter_mut().zip(value.chunks_exact(8)) {
+            *sum += u64::from_ne_bytes(bytes.try_into().unwrap());
+        }
+    }
+    assert_eq!(sums, counts.map(AtomicU64::into_inner));
+}
+
+#[test]
+fn iteration_sees_every_key_that_stays() {
+    let map = create(MapKind::Hash, 8, 4000);
+    (0..1000_u32).for_each(|key| map.set(&key.to_ne_bytes(), &[0; 8], 0).unwrap());
+    let churn = |rng: &mut fastrand::Rng| {
+        let key = rng.u32(1000..6000).to_ne_bytes();
+        let _ = if rng.bool() { map.set(&key, &[1; 8], 0) } else { map.remove(&key) };
+        // Those that stay are replaced, too.
+        let _ = map.set(&rng.u32(..1000).to_ne_bytes(), &[2; 8], 2);
+    };
+    let iterate = |_: &mut fastrand::Rng| {
+        let mut seen = vec![0; 6000];
+        map.keys().unwrap().for_each(|key| seen[u32::from_ne_bytes(key.try_into().unwrap()) as usize] += 1);
+        assert!(seen[..1000].iter().all(|&times| times == 1));
+    };
+    hammer(&[&churn, &iterate]);
+}
+
+#[test]
+fn a_tail_call_sees_a_token_of_its_program_only() {
+    let map = create(MapKind::ProgArray, 4, 1);
+    let table = map.prog_array().unwrap();
+    let program_of = |token: u64| (token >> 1) as u32;
+    let change = |rng: &mut fastrand::Rng| {
+        let program = rng.u32(..3);
+        map.set(&[0; 4], &program.to_ne_bytes(), 0).unwrap();
+        let token = (u64::from(program) << 1 | 1).try_into().unwrap();
+        // SAFETY: nobody jumps to these tokens.
+        unsafe { table.bind(0, program, token) };
+    };
+    let call = |_: &mut fastrand::Rng| {
+        if let Some(token) = table.token(0) {
+            assert!(program_of(token.get()) < 3);
+        }
+    };
+    hammer(&[&change, &call]);
+    map.remove(&[0; 4]).unwrap();
+    assert_eq!((table.program(0), table.token(0)), (None, None));
+}

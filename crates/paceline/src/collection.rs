@@ -1,0 +1,149 @@
+//! The programs and maps of an object, made and ready.
+
+use std::sync::Arc;
+
+use paceline_maps::{CreateError, FillError, Limits, Map};
+use paceline_spec::InitialValue;
+use paceline_vm::{DEFAULT_BUDGET, Program, ProgramError};
+
+use crate::Object;
+
+/// How an object is loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// What maps may take.
+    pub limits: Limits,
+    /// Instructions a program may run for one packet.
+    pub budget: u64,
+}
+
+impl Default for LoadOptions {
+    /// One CPU, maps of up to 4 GiB each, and [`DEFAULT_BUDGET`].
+    fn default() -> Self {
+        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET }
+    }
+}
+
+/// Why an object cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// A map cannot be made.
+    #[error(transparent)]
+    Map(#[from] CreateError),
+    /// A map does not take a value that the object gives it.
+    #[error("map {map}: {source}")]
+    Fill {
+        /// Name of the map.
+        map: String,
+        /// Which value and why.
+        source: FillError,
+    },
+    /// A map has other maps or programs as initial values.
+    #[error("map {map}: initial {what} in maps are not supported")]
+    InitialReference {
+        /// Name of the map.
+        map: String,
+        /// `maps` or `programs`.
+        what: &'static str,
+    },
+}
+
+/// There is no program of that name, or none was named and there are several.
+#[derive(Debug, thiserror::Error)]
+pub enum NoProgram {
+    /// The object has no XDP program.
+    #[error("no XDP program in the object")]
+    None,
+    /// No program was named.
+    #[error("several programs in the object, name one of: {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// There is no program of this name.
+    #[error("no program {name}; there is: {}", .names.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// The program cannot run.
+    #[error("program {name}: {source}")]
+    Refused {
+        /// Name of the program.
+        name: String,
+        /// Why.
+        source: ProgramError,
+    },
+}
+
+/// The maps of an object, made and filled, and its programs, to be bound to them.
+#[derive(Clone)]
+pub struct Collection {
+    object: Object,
+    maps: Vec<Arc<Map>>,
+    budget: u64,
+}
+
+impl Object {
+    /// Makes the object's maps and fills them with the values that the object gives.
+    ///
+    /// # Errors
+    /// [`SetupError`] names the map.
+    pub fn load(&self, options: &LoadOptions) -> Result<Collection, SetupError> {
+        let maps =
+            self.maps.iter().map(|spec| Map::create(spec, &options.limits)).collect::<Result<Vec<_>, _>>()?;
+        for (map, spec) in maps.iter().zip(&self.maps) {
+            let what = spec.contents.iter().find_map(|(_, value)| match value {
+                InitialValue::Bytes(_) => None,
+                InitialValue::Map(_) => Some("maps"),
+                InitialValue::Program(_) => Some("programs"),
+            });
+            if let Some(what) = what {
+                return Err(SetupError::InitialReference { map: spec.name.clone(), what });
+            }
+            map.fill(&spec.contents).map_err(|source| SetupError::Fill { map: spec.name.clone(), source })?;
+        }
+        Ok(Collection { object: self.clone(), maps, budget: options.budget })
+    }
+}
+
+impl Collection {
+    /// The object it was made from.
+    #[must_use]
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// All maps, in the object's order.
+    #[must_use]
+    pub fn maps(&self) -> &[Arc<Map>] {
+        &self.maps
+    }
+
+    /// The map of a name.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Option<&Arc<Map>> {
+        self.maps.iter().find(|map| map.spec().name == name)
+    }
+
+    /// A program, bound to the maps; the only one if no name is given. Programs of one collection share its maps.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or why the program cannot run.
+    pub fn program(&self, name: Option<&str>) -> Result<Program, NoProgram> {
+        let programs = &self.object.programs;
+        let names = || programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        let spec = match (name, programs.as_slice()) {
+            (_, []) => return Err(NoProgram::None),
+            (None, [only]) => only,
+            (None, _) => return Err(NoProgram::Several(names())),
+            (Some(name), _) => programs
+                .iter()
+                .find(|p| p.name == name)
+                .ok_or_else(|| NoProgram::Unknown { name: name.to_owned(), names: names() })?,
+        };
+        Program::new(Arc::new(spec.clone()), self.maps.clone())
+            .map(|program| program.with_budget(self.budget))
+            .map_err(|source| NoProgram::Refused { name: spec.name.clone(), source })
+    }
+}

@@ -1,0 +1,161 @@
+//! Running a capture through a program.
+
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+
+use paceline_frame::{Burst, MAX_BURST, Verdict};
+use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
+use paceline_vm::{Fault, Host, Program};
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets that got a verdict.
+    pub packets: u64,
+    /// Their bytes as captured, before the program.
+    pub bytes: u64,
+    /// Packets per verdict, in the order of [`Verdict::ALL`].
+    pub verdicts: [u64; 5],
+    /// Packets whose program returned a value that is no verdict; they count as aborted too.
+    pub unknown: u64,
+}
+
+impl Tally {
+    /// Packets that got a verdict.
+    #[must_use]
+    pub fn of(&self, verdict: Verdict) -> u64 {
+        self.verdicts[verdict as usize]
+    }
+
+    fn count(&mut self, burst: &Burst) {
+        self.packets += burst.len() as u64;
+        for frame in burst.iter() {
+            self.verdicts[frame.verdict() as usize] += 1;
+            self.unknown += u64::from(Verdict::from_code(frame.code()).is_none());
+        }
+    }
+}
+
+/// Where packets go.
+pub struct Outputs<W: Write> {
+    /// Packets with verdict pass, tx or redirect.
+    pub passed: Option<CaptureWriter<W>>,
+    /// Packets that were dropped or aborted.
+    pub dropped: Option<CaptureWriter<W>>,
+}
+
+impl<W: Write> Default for Outputs<W> {
+    fn default() -> Self {
+        Self { passed: None, dropped: None }
+    }
+}
+
+/// How a capture is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReplayOptions {
+    /// Stop after this many packets.
+    pub count: Option<u64>,
+}
+
+/// Why a run ended early. What was counted and written until then is good.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The capture cannot be read further.
+    #[error(transparent)]
+    Read(ReadError),
+    /// A packet made the program do what it may not.
+    #[error("packet {packet}: {fault}")]
+    Fault {
+        /// Number of the packet in the capture, from 1.
+        packet: u64,
+        /// What happened.
+        #[source]
+        fault: Fault,
+    },
+    /// The capture of passed packets cannot be written.
+    #[error(transparent)]
+    WritePassed(WriteError),
+    /// The capture of dropped packets cannot be written.
+    #[error(transparent)]
+    WriteDropped(WriteError),
+}
+
+/// Runs the packets of a capture through a program, and writes them where their verdicts send them.
+///
+/// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, and
+/// on queue 0. `observe` is called after every burst with what was counted so far, and may end the run, which is no
+/// error.
+///
+/// # Errors
+/// [`ReplayError`]. The packets before the one at fault are in the outputs, complete, whatever the error is.
+pub fn replay<R: Read, W: Write>(
+    program: &Program,
+    host: &mut Host,
+    reader: &mut CaptureReader<R>,
+    mut outputs: Outputs<W>,
+    options: ReplayOptions,
+    mut observe: impl FnMut(&Tally) -> ControlFlow<()>,
+) -> (Tally, Result<(), ReplayError>) {
+    let mut tally = Tally::default();
+    let mut burst = Burst::default();
+    let run = loop {
+        let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
+        match step(program, host, reader, &mut outputs, &mut burst, &mut tally, left) {
+            Ok(true) if observe(&tally).is_break() => break Ok(()),
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    // The error that stopped the run says more than one from closing what it left.
+    let finished = finish(outputs, reader);
+    (tally, run.and(finished))
+}
+
+/// One burst: read, run, write, count. False at the end.
+fn step<R: Read, W: Write>(
+    program: &Program,
+    host: &mut Host,
+    reader: &mut CaptureReader<R>,
+    outputs: &mut Outputs<W>,
+    burst: &mut Burst,
+    tally: &mut Tally,
+    left: u64,
+) -> Result<bool, ReplayError> {
+    if left == 0 || reader.fill(burst).map_err(ReplayError::Read)? == 0 {
+        return Ok(false);
+    }
+    burst.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+    for index in 0..burst.len() {
+        let interface = burst.frame(index).meta().interface;
+        burst.frame_mut(index).set_ingress(interface.saturating_add(1), 0);
+    }
+    let lengths: [usize; MAX_BURST] =
+        std::array::from_fn(|index| if index < burst.len() { burst.frame(index).len() } else { 0 });
+    let ran = program.run_burst(burst, host).map_err(|fault| {
+        burst.truncate(fault.index);
+        ReplayError::Fault { packet: tally.packets + fault.index as u64 + 1, fault: fault.fault }
+    });
+    tally.bytes += lengths[..burst.len()].iter().sum::<usize>() as u64;
+    tally.count(burst);
+    let dropped = |verdict| matches!(verdict, Verdict::Drop | Verdict::Aborted);
+    if let Some(out) = &mut outputs.passed {
+        out.write(burst, reader.records(), |frame| !dropped(frame.verdict()))
+            .map_err(ReplayError::WritePassed)?;
+    }
+    if let Some(out) = &mut outputs.dropped {
+        out.write(burst, reader.records(), |frame| dropped(frame.verdict()))
+            .map_err(ReplayError::WriteDropped)?;
+    }
+    ran.map(|()| true)
+}
+
+fn finish<R: Read, W: Write>(outputs: Outputs<W>, reader: &CaptureReader<R>) -> Result<(), ReplayError> {
+    if let Some(out) = outputs.passed {
+        out.finish(reader.records()).map_err(ReplayError::WritePassed)?;
+    }
+    if let Some(out) = outputs.dropped {
+        out.finish(reader.records()).map_err(ReplayError::WriteDropped)?;
+    }
+    Ok(())
+}

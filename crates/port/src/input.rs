@@ -1,0 +1,127 @@
+//! A window that slides over the bytes of a capture.
+
+use std::io::{self, ErrorKind, Read};
+
+use crate::ReadError;
+
+/// Bytes asked of the source at once: enough to make system calls rare, little enough to stay in the second-level
+/// cache between the kernel's copy and ours.
+const WINDOW: usize = 256 * 1024;
+
+/// Bytes of a capture that were read and not yet used.
+pub(crate) struct Input<R> {
+    source: R,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Place of `buffer[start]` in the capture.
+    offset: u64,
+    ended: bool,
+}
+
+impl<R: Read> Input<R> {
+    pub(crate) fn new(source: R) -> Self {
+        Self { source, buffer: vec![0; WINDOW], start: 0, end: 0, offset: 0, ended: false }
+    }
+
+    /// Bytes that are there.
+    #[inline]
+    pub(crate) fn available(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Place in the capture of the first byte that is there.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Gives up the first `used` bytes, at most as many as are there.
+    pub(crate) fn consume(&mut self, used: usize) {
+        debug_assert!(used <= self.available().len());
+        self.start += used;
+        self.offset += used as u64;
+    }
+
+    /// Reads until `needed` bytes are there; `false` if the capture ends before.
+    pub(crate) fn require(&mut self, needed: usize) -> Result<bool, ReadError> {
+        while self.available().len() < needed {
+            if self.ended {
+                return Ok(false);
+            }
+            self.make_room(needed);
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.ended = true,
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(source) => return Err(self.failed(source)),
+            }
+        }
+        Ok(true)
+    }
+
+    fn failed(&self, source: io::Error) -> ReadError {
+        ReadError::Io { offset: self.offset + self.available().len() as u64, source }
+    }
+
+    /// Moves what is left to the front. The window grows only as bytes arrive, so that a length that lies costs
+    /// no memory.
+    fn make_room(&mut self, needed: usize) {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.buffer.len() {
+            let len = needed.clamp(self.end + 1, self.end * 2);
+            self.buffer.resize(len, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time, with an interruption before each.
+    struct Slow<'a>(&'a [u8], bool);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            let len = self.0.len().min(buffer.len()).min(1);
+            self.0.read(&mut buffer[..len])
+        }
+    }
+
+    #[test]
+    fn gathers_what_comes_in_small_pieces() {
+        let mut input = Input::new(Slow(b"abcdef", false));
+        assert!(input.require(4).unwrap());
+        assert_eq!(input.available(), b"abcd");
+        input.consume(3);
+        assert_eq!((input.offset(), input.available()), (3, &b"d"[..]));
+        assert!(!input.require(4).unwrap());
+        assert_eq!(input.available(), b"def");
+    }
+
+    #[test]
+    fn a_length_that_lies_costs_no_memory() {
+        let mut input = Input::new(&b"abc"[..]);
+        assert!(!input.require(1 << 40).unwrap());
+        assert_eq!(input.buffer.len(), WINDOW);
+    }
+
+    #[test]
+    fn the_window_grows_for_one_long_record() {
+        let bytes: Vec<u8> = (0..WINDOW * 3).map(|i| (i % 251) as u8).collect();
+        let mut input = Input::new(&bytes[..]);
+        assert!(input.require(10).unwrap());
+        input.consume(10);
+        assert!(input.require(bytes.len() - 10).unwrap());
+        assert_eq!(input.available(), &bytes[10..]);
+        assert!(input.buffer.len() < bytes.len() + WINDOW);
+    }
+}

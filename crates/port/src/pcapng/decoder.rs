@@ -1,0 +1,336 @@
+//! Reads blocks and takes the packets out of them.
+
+use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
+
+use super::interface::Interface;
+use super::{
+    CUSTOM_NOT_COPIED, ENHANCED_HEAD, ENHANCED_PACKET, INTERFACE_DESCRIPTION, PACKET, SECTION_HEADER,
+    SIMPLE_HEAD, SIMPLE_PACKET,
+};
+use crate::byte_order::ByteOrder;
+use crate::reader::{Drained, Stop};
+use crate::records::{HEAD, Records};
+use crate::{LinkType, Part, ReadError};
+
+/// Shortest block: type and twice the length.
+const MIN_BLOCK: usize = 12;
+/// Longest block that is read, as in Wireshark.
+const MAX_BLOCK: usize = 16 * 1024 * 1024;
+/// Most bytes of blocks kept between two packets.
+const MAX_BETWEEN: usize = 4 * MAX_BLOCK;
+/// Most interfaces of a section.
+const MAX_INTERFACES: usize = 1 << 16;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+
+/// A packet as a block describes it.
+struct Packet<'a> {
+    offset: u64,
+    head: [u8; HEAD],
+    interface: u32,
+    /// Time stamp in the interface's units; Simple Packet Blocks have none.
+    stamp: Option<u64>,
+    captured: u32,
+    original: u32,
+    /// Packet, padding and options, without the length that ends the block.
+    body: &'a [u8],
+}
+
+/// Reads blocks of one section after the other.
+pub(crate) struct Decoder {
+    order: ByteOrder,
+    interfaces: Vec<Interface>,
+    /// Interfaces of the sections before, to number those of a capture in one row.
+    interfaces_before: u32,
+    /// Packets read so far.
+    pub(crate) packets: u64,
+}
+
+impl Decoder {
+    pub(crate) fn new() -> Self {
+        Self { order: ByteOrder::Little, interfaces: Vec::new(), interfaces_before: 0, packets: 0 }
+    }
+
+    pub(crate) fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Starts a section with the header block at the start of `data`, and returns the block.
+    pub(crate) fn section<'a>(&mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8], Stop> {
+        self.order = section_order(data, offset)?;
+        let block = self.block(data, SECTION_HEADER, offset)?;
+        let head = head::<16>(block)?;
+        let (major, minor) = (self.order.u16(head, 12), self.order.u16(head, 14));
+        // 1.2 was written by mistake for what is 1.0, and the draft says to read it as that.
+        if !matches!((major, minor), (1, 0 | 2)) {
+            return Err(ReadError::Version { format: "pcapng", major, minor, offset }.into());
+        }
+        self.interfaces_before = self.interfaces_before.saturating_add(self.interfaces.len() as u32);
+        self.interfaces.clear();
+        Ok(block)
+    }
+
+    /// The whole block at the start of `data`.
+    #[inline]
+    fn block<'a>(&self, data: &'a [u8], kind: u32, offset: u64) -> Result<&'a [u8], Stop> {
+        let first = self.order.u32(head::<MIN_BLOCK>(data)?, 4);
+        let len = first as usize;
+        if len < min_len(kind) || len > MAX_BLOCK || !len.is_multiple_of(4) {
+            return Err(bad_block_length(kind, offset, first).into());
+        }
+        let Some(block) = data.get(..len) else { return Err(Stop::More(len)) };
+        let second = block.last_chunk::<4>().map_or(0, |bytes| self.order.u32(bytes, 0));
+        if second != first {
+            return Err(ReadError::BlockLengths { kind, offset, first, second }.into());
+        }
+        Ok(block)
+    }
+
+    /// Moves the packets of all whole blocks at the start of `data` to the burst and keeps the other blocks.
+    pub(crate) fn drain(
+        &mut self,
+        data: &[u8],
+        offset: u64,
+        burst: &mut Burst,
+        records: &mut Records,
+    ) -> Drained {
+        let mut used = 0;
+        loop {
+            let rest = data.get(used..).unwrap_or_default();
+            match self.take(rest, offset + used as u64, burst, records) {
+                Ok(len) => used += len,
+                Err(stop) => return Drained { used, stop },
+            }
+        }
+    }
+
+    /// Deals with one block and returns its length.
+    #[inline]
+    fn take(
+        &mut self,
+        data: &[u8],
+        offset: u64,
+        burst: &mut Burst,
+        records: &mut Records,
+    ) -> Result<usize, Stop> {
+        let kind = self.order.u32(head::<MIN_BLOCK>(data)?, 0);
+        if kind == SECTION_HEADER {
+            return self.take_section(data, offset, burst, records);
+        }
+        let block = self.block(data, kind, offset)?;
+        match kind {
+            ENHANCED_PACKET | PACKET => self.enhanced_packet(block, offset, burst, records)?,
+            SIMPLE_PACKET => self.simple_packet(block, offset, burst, records)?,
+            _ => self.other(kind, block, offset, records)?,
+        }
+        Ok(block.len())
+    }
+
+    /// A new section. It may have another byte order, so that it starts a new burst.
+    #[cold]
+    fn take_section(
+        &mut self,
+        data: &[u8],
+        offset: u64,
+        burst: &Burst,
+        records: &mut Records,
+    ) -> Result<usize, Stop> {
+        if !burst.is_empty() {
+            return Err(Stop::BurstFull);
+        }
+        let block = self.section(data, offset)?;
+        room_for(block, offset, records)?;
+        records.order = self.order;
+        records.push_block(&unsized_section(Box::from(block)));
+        Ok(block.len())
+    }
+
+    #[cold]
+    fn other(&mut self, kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
+        if kind == CUSTOM_NOT_COPIED {
+            return Ok(());
+        }
+        if kind == INTERFACE_DESCRIPTION {
+            if self.interfaces.len() >= MAX_INTERFACES {
+                return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
+            }
+            let options = block.get(16..block.len() - 4).unwrap_or_default();
+            self.interfaces.push(Interface::decode(head(block)?, options, self.order, offset)?);
+        }
+        room_for(block, offset, records)?;
+        records.push_block(block);
+        Ok(())
+    }
+
+    #[inline]
+    fn enhanced_packet(
+        &mut self,
+        block: &[u8],
+        offset: u64,
+        burst: &mut Burst,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
+        let order = self.order;
+        let head = head::<ENHANCED_HEAD>(block)?;
+        let interface = match order.u32(head, 0) {
+            PACKET => u32::from(order.u16(head, 8)),
+            _ => order.u32(head, 8),
+        };
+        let packet = Packet {
+            offset,
+            head: *head,
+            interface,
+            stamp: Some(u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16))),
+            captured: order.u32(head, 20),
+            original: order.u32(head, 24),
+            body: block.get(ENHANCED_HEAD..block.len() - 4).unwrap_or_default(),
+        };
+        self.deliver(&packet, burst, records)
+    }
+
+    fn simple_packet(
+        &mut self,
+        block: &[u8],
+        offset: u64,
+        burst: &mut Burst,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
+        let head = head::<SIMPLE_HEAD>(block)?;
+        let original = self.order.u32(head, 8);
+        let captured = match self.interfaces.first() {
+            Some(interface) if interface.snaplen != 0 => original.min(interface.snaplen),
+            _ => original,
+        };
+        let mut kept = [0; HEAD];
+        kept[..SIMPLE_HEAD].copy_from_slice(head);
+        let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
+        let packet = Packet { offset, head: kept, interface: 0, stamp: None, captured, original, body };
+        self.deliver(&packet, burst, records)
+    }
+
+    #[inline]
+    fn deliver(&mut self, packet: &Packet<'_>, burst: &mut Burst, records: &mut Records) -> Result<(), Stop> {
+        let &Packet { head, captured, original, .. } = packet;
+        let interface = self.interface_of(packet)?;
+        let body = packet.body;
+        let Some(bytes) = body.get(..captured as usize).filter(|bytes| bytes.len() <= MAX_PACKET) else {
+            return Err(self.bad_length(packet, body.len()).into());
+        };
+        let meta = FrameMeta {
+            timestamp_ns: packet.stamp.map_or(0, |stamp| interface.clock.nanoseconds(stamp)),
+            original_len: original,
+            interface: self.interfaces_before.saturating_add(packet.interface),
+        };
+        // Its length was checked above, so that only a full burst refuses it.
+        if burst.push(bytes, meta).is_err() {
+            return Err(Stop::BurstFull);
+        }
+        let options = if packet.stamp.is_some() {
+            body.get(bytes.len().next_multiple_of(4)..).unwrap_or_default()
+        } else {
+            &[]
+        };
+        records.push_packet(head, captured, original, options);
+        self.packets += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn interface_of(&self, packet: &Packet<'_>) -> Result<Interface, ReadError> {
+        match self.interfaces.get(packet.interface as usize) {
+            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(*interface),
+            found => Err(self.bad_interface(packet, found)),
+        }
+    }
+
+    #[cold]
+    fn bad_interface(&self, packet: &Packet<'_>, found: Option<&Interface>) -> ReadError {
+        let (number, offset, interface) = (self.packets + 1, packet.offset, packet.interface);
+        match found {
+            Some(&Interface { link_type, .. }) => {
+                ReadError::PacketLinkType { packet: number, offset, interface, link_type }
+            }
+            None => {
+                ReadError::NoInterface { packet: number, offset, interface, described: self.interfaces.len() }
+            }
+        }
+    }
+
+    #[cold]
+    fn bad_length(&self, packet: &Packet<'_>, room: usize) -> ReadError {
+        let (number, offset, len) = (self.packets + 1, packet.offset, packet.captured);
+        if len as usize > MAX_PACKET {
+            ReadError::PacketTooLong { packet: number, offset, len }
+        } else {
+            ReadError::PacketExceedsBlock { packet: number, offset, len, room: room as u64 }
+        }
+    }
+
+    /// What the capture was cut in, if `data` is all that is left.
+    pub(crate) fn cut(&self, data: &[u8], offset: u64, needed: usize) -> ReadError {
+        let part = match data.first_chunk::<4>().map(|kind| self.order.u32(kind, 0)) {
+            Some(ENHANCED_PACKET | PACKET | SIMPLE_PACKET) => Part::Packet(self.packets + 1),
+            Some(kind) => Part::Block { kind, after: self.packets },
+            None => Part::Rest { after: self.packets },
+        };
+        ReadError::Cut { part, offset, needed: needed as u64, found: data.len() as u64 }
+    }
+}
+
+/// The first bytes of a block.
+#[inline]
+fn head<const N: usize>(data: &[u8]) -> Result<&[u8; N], Stop> {
+    match data.first_chunk() {
+        Some(head) => Ok(head),
+        None => Err(Stop::More(N)),
+    }
+}
+
+/// Byte order of the section whose header starts `data`.
+fn section_order(data: &[u8], offset: u64) -> Result<ByteOrder, Stop> {
+    let head = head::<MIN_BLOCK>(data)?;
+    if ByteOrder::Little.u32(head, 8) == BYTE_ORDER_MAGIC {
+        return Ok(ByteOrder::Little);
+    }
+    match ByteOrder::Big.u32(head, 8) {
+        BYTE_ORDER_MAGIC => Ok(ByteOrder::Big),
+        magic => Err(ReadError::ByteOrderMagic { offset, magic }.into()),
+    }
+}
+
+fn min_len(kind: u32) -> usize {
+    match kind {
+        SECTION_HEADER => 28,
+        ENHANCED_PACKET | PACKET => ENHANCED_HEAD + 4,
+        SIMPLE_PACKET => SIMPLE_HEAD + 4,
+        INTERFACE_DESCRIPTION => 20,
+        _ => MIN_BLOCK,
+    }
+}
+
+#[cold]
+fn bad_block_length(kind: u32, offset: u64, len: u32) -> ReadError {
+    let rule = if (len as usize) < min_len(kind) {
+        "too short for its type"
+    } else if len as usize > MAX_BLOCK {
+        "no more than 16 MiB are read"
+    } else {
+        "not a multiple of 4"
+    };
+    ReadError::BlockLength { kind, offset, len, rule }
+}
+
+fn room_for(block: &[u8], offset: u64, records: &Records) -> Result<(), ReadError> {
+    if records.kept() + block.len() > MAX_BETWEEN {
+        return Err(ReadError::Blocks { offset, limit: MAX_BETWEEN });
+    }
+    Ok(())
+}
+
+/// A section header that leaves the section's length open, since fewer packets may be written than were read.
+pub(crate) fn unsized_section(mut block: Box<[u8]>) -> Box<[u8]> {
+    if let Some(length) = block.get_mut(16..24) {
+        length.fill(0xff);
+    }
+    block
+}

@@ -1,0 +1,239 @@
+//! Reading captures of either format.
+
+use std::io::Read;
+
+use paceline_frame::Burst;
+
+use crate::byte_order::ByteOrder;
+use crate::input::Input;
+use crate::pcap::{self, PcapHeader};
+use crate::pcapng;
+use crate::records::{Layout, Records};
+use crate::{Part, ReadError};
+
+/// Why a decoder stopped.
+pub(crate) enum Stop {
+    /// The burst can take no more, or the packets that follow cannot be in one burst with those before.
+    BurstFull,
+    /// The next record needs this many bytes, as far as can be told.
+    More(usize),
+    /// The next record is bad. Boxed, so that the common case of no error moves few bytes.
+    Failed(Box<ReadError>),
+}
+
+impl From<ReadError> for Stop {
+    fn from(error: ReadError) -> Self {
+        Self::Failed(Box::new(error))
+    }
+}
+
+/// What a decoder did with the bytes it was shown.
+pub(crate) struct Drained {
+    /// Bytes of the records that were taken.
+    pub(crate) used: usize,
+    pub(crate) stop: Stop,
+}
+
+enum Decoder {
+    Pcap(pcap::Decoder),
+    Pcapng(pcapng::Decoder),
+}
+
+impl Decoder {
+    fn drain(&mut self, data: &[u8], offset: u64, burst: &mut Burst, records: &mut Records) -> Drained {
+        match self {
+            Self::Pcap(decoder) => decoder.drain(data, offset, burst, records),
+            Self::Pcapng(decoder) => decoder.drain(data, offset, burst, records),
+        }
+    }
+
+    fn cut(&self, data: &[u8], offset: u64, needed: usize) -> ReadError {
+        match self {
+            Self::Pcap(decoder) => decoder.cut(data, offset, needed),
+            Self::Pcapng(decoder) => decoder.cut(data, offset, needed),
+        }
+    }
+}
+
+/// What stands at the start of a capture; a [`CaptureWriter`](crate::CaptureWriter) needs it to write one like it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// The file header of a pcap capture.
+    Pcap(PcapHeader),
+    /// The first Section Header Block of a pcapng capture, in its own byte order.
+    Pcapng(Box<[u8]>),
+}
+
+/// Reads a pcap or pcapng capture into bursts, with memory that does not depend on the capture's length.
+///
+/// Packets are delivered as captured: one that the capture truncates is as long as what is there, and
+/// [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) tells how long it was. A frame check
+/// sequence, where the capture has them, is part of the packet.
+pub struct CaptureReader<R> {
+    input: Input<R>,
+    header: Header,
+    decoder: Decoder,
+    records: Records,
+    done: bool,
+}
+
+impl<R: Read> CaptureReader<R> {
+    /// Reads the capture's header.
+    ///
+    /// # Errors
+    /// [`ReadError`] if there is none, if it is of an unknown kind or version, or if a pcap capture's link type
+    /// is not Ethernet.
+    pub fn new(source: R) -> Result<Self, ReadError> {
+        let mut input = Input::new(source);
+        if !input.require(4)? && input.available().is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let magic = input.available().first_chunk::<4>().copied();
+        if let Some(format) = magic.and_then(PcapHeader::recognize) {
+            Self::pcap(input, format)
+        } else if magic.map(u32::from_be_bytes) == Some(pcapng::SECTION_HEADER) {
+            Self::pcapng(input)
+        } else {
+            input.require(8)?;
+            Err(unknown(input.available()))
+        }
+    }
+
+    fn pcap(mut input: Input<R>, format: (ByteOrder, Layout, pcap::Resolution)) -> Result<Self, ReadError> {
+        input.require(pcap::FILE_HEADER)?;
+        let Some(&bytes) = input.available().first_chunk() else {
+            return Err(cut_header(&input, pcap::FILE_HEADER));
+        };
+        let header = PcapHeader::decode(bytes, format)?;
+        input.consume(pcap::FILE_HEADER);
+        Ok(Self {
+            input,
+            decoder: Decoder::Pcap(pcap::Decoder::new(&header)),
+            records: Records::new(header.layout, header.order),
+            header: Header::Pcap(header),
+            done: false,
+        })
+    }
+
+    fn pcapng(mut input: Input<R>) -> Result<Self, ReadError> {
+        let mut decoder = pcapng::Decoder::new();
+        let header = loop {
+            let needed = match decoder.section(input.available(), 0) {
+                Ok(block) => break Box::<[u8]>::from(block),
+                Err(Stop::Failed(error)) => return Err(*error),
+                Err(Stop::More(needed)) => needed,
+                Err(Stop::BurstFull) => return Err(cut_header(&input, 0)),
+            };
+            if !input.require(needed)? {
+                return Err(cut_header(&input, needed));
+            }
+        };
+        input.consume(header.len());
+        Ok(Self {
+            input,
+            records: Records::new(Layout::Pcapng, decoder.order()),
+            decoder: Decoder::Pcapng(decoder),
+            header: Header::Pcapng(pcapng::unsized_section(header)),
+            done: false,
+        })
+    }
+
+    /// What stands at the start of the capture.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What the capture holds beside the packets that [`fill`](Self::fill) delivered last. After a `fill` that
+    /// delivered none, or failed, it has the blocks after the last packet.
+    #[must_use]
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Packets delivered so far.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        match &self.decoder {
+            Decoder::Pcap(decoder) => decoder.packets,
+            Decoder::Pcapng(decoder) => decoder.packets,
+        }
+    }
+
+    /// Empties the burst and fills it with the packets that come next; returns their number, 0 at the end.
+    ///
+    /// The source is waited for only as long as there is no packet, so that a burst from a pipe may be short.
+    ///
+    /// # Errors
+    /// [`ReadError`], after all packets before the bad place were delivered. Later calls return 0.
+    pub fn fill(&mut self, burst: &mut Burst) -> Result<usize, ReadError> {
+        burst.clear();
+        self.records.restart();
+        if self.done {
+            return Ok(0);
+        }
+        let result = self.fill_some(burst);
+        self.done = !matches!(result, Ok(1..));
+        result
+    }
+
+    fn fill_some(&mut self, burst: &mut Burst) -> Result<usize, ReadError> {
+        loop {
+            let Drained { used, stop } =
+                self.decoder.drain(self.input.available(), self.input.offset(), burst, &mut self.records);
+            self.input.consume(used);
+            if !burst.is_empty() {
+                // Whatever stopped the decoder is met again by the next call.
+                return Ok(burst.len());
+            }
+            match stop {
+                Stop::BurstFull => return Ok(burst.len()),
+                Stop::Failed(error) => return Err(*error),
+                Stop::More(needed) => {
+                    if !self.input.require(needed)? {
+                        return self.end(needed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn end(&self, needed: usize) -> Result<usize, ReadError> {
+        let left = self.input.available();
+        if left.is_empty() { Ok(0) } else { Err(self.decoder.cut(left, self.input.offset(), needed)) }
+    }
+}
+
+fn cut_header<R: Read>(input: &Input<R>, needed: usize) -> ReadError {
+    let found = input.available().len() as u64;
+    ReadError::Cut { part: Part::FileHeader, offset: 0, needed: needed as u64, found }
+}
+
+/// Says what a file is that is no capture.
+fn unknown(start: &[u8]) -> ReadError {
+    const COMPRESSED: [(&[u8], &str); 6] = [
+        (&[0x1f, 0x8b], "gzip"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+        (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz"),
+        (b"BZh", "bzip2"),
+        (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
+        (b"PK\x03\x04", "zip"),
+    ];
+    const FOREIGN: [(&[u8], &str); 5] = [
+        (b"\x7fELF", "an ELF object"),
+        (b"snoop\0\0\0", "a snoop capture"),
+        (b"GMBU", "a Network Monitor capture"),
+        (b"RTSS", "a Network Monitor capture"),
+        (b"TRSNIFF", "a Sniffer capture"),
+    ];
+    let find = |table: &[(&[u8], &'static str)]| {
+        table.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, name)| name)
+    };
+    if let Some(program) = find(&COMPRESSED) {
+        ReadError::Compressed(program)
+    } else if let Some(kind) = find(&FOREIGN) {
+        ReadError::Foreign(kind)
+    } else {
+        ReadError::Unknown(start.iter().take(8).copied().collect())
+    }
+}

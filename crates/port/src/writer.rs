@@ -1,0 +1,260 @@
+//! Writing captures of either format.
+
+use std::io::{self, Write};
+
+use paceline_frame::{Burst, FrameMeta, FrameRef};
+
+use crate::byte_order::ByteOrder;
+use crate::pcap::PcapHeader;
+use crate::pcapng::{self, ALTERED_BY_EDITING, Options};
+use crate::records::{Layout, PacketRecord, Records};
+use crate::{Header, Resolution, WriteError};
+
+/// Bytes gathered before they are handed on.
+const GATHER: usize = 256 * 1024;
+
+/// Smallest snapshot length that is copied from the input. libpcap cuts packets of a pcap file to the header's
+/// length when it reads, and a program can make packets longer than those of the input.
+const MIN_SNAPLEN: u32 = 65_535;
+
+/// Writes a capture in the format of the one that packets come from.
+///
+/// What is handed on to the output is always a number of whole records. Dropping the writer hands on what is left,
+/// but only [`finish`](Self::finish) tells whether that worked.
+pub struct CaptureWriter<W: Write> {
+    /// `None` once writing failed.
+    out: Option<W>,
+    buffer: Vec<u8>,
+    /// Bytes handed on.
+    written: u64,
+    layout: Layout,
+    order: ByteOrder,
+    resolution: Resolution,
+    /// Which of the reader's fills was written last.
+    last_fill: u64,
+    packets: u64,
+}
+
+impl<W: Write> CaptureWriter<W> {
+    /// Starts a capture like the one that `header` starts.
+    ///
+    /// # Errors
+    /// [`WriteError`] if the output does not take the header.
+    pub fn new(out: W, header: &Header) -> Result<Self, WriteError> {
+        let mut writer = Self {
+            out: Some(out),
+            buffer: Vec::with_capacity(GATHER + GATHER / 4),
+            written: 0,
+            layout: Layout::Pcapng,
+            order: ByteOrder::Little,
+            resolution: Resolution::Nano,
+            last_fill: 0,
+            packets: 0,
+        };
+        match header {
+            Header::Pcap(header) => writer.start_pcap(header),
+            Header::Pcapng(section) => writer.buffer.extend_from_slice(section),
+        }
+        // A capture that cannot be written should be known before the first packet is.
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    fn start_pcap(&mut self, header: &PcapHeader) {
+        (self.layout, self.order, self.resolution) = (header.layout, header.order, header.resolution);
+        let mut bytes = header.bytes;
+        if (1..MIN_SNAPLEN).contains(&self.order.u32(&bytes, 16)) {
+            bytes[16..20].copy_from_slice(&self.order.bytes(paceline_frame::MAX_PACKET as u32));
+        }
+        self.buffer.extend_from_slice(&bytes);
+    }
+
+    /// Packets written so far.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Writes those packets of a burst for which `select` returns true, and the blocks between. `records` is that
+    /// of the reader which filled the burst.
+    ///
+    /// A packet that became longer or shorter is recorded with its new length, and its original length changes by
+    /// as much.
+    ///
+    /// # Errors
+    /// [`WriteError`]; nothing more can be written after.
+    pub fn write(
+        &mut self,
+        burst: &Burst,
+        records: &Records,
+        mut select: impl FnMut(FrameRef<'_>) -> bool,
+    ) -> Result<(), WriteError> {
+        if records.layout != self.layout {
+            return Err(WriteError::Layout { from: records.layout.name(), to: self.layout.name() });
+        }
+        self.order = records.order;
+        let mut blocks = self.blocks_to_write(records);
+        for (index, (frame, record)) in burst.iter().zip(&records.packets).enumerate() {
+            while let Some((_, block)) = blocks.next_if(|&(after, _)| after <= index) {
+                self.buffer.extend_from_slice(block);
+            }
+            if select(frame) {
+                self.put(frame.packet(), record, records.options(record));
+                self.hand_on_when_full()?;
+            }
+        }
+        for (_, block) in blocks {
+            self.buffer.extend_from_slice(block);
+        }
+        self.hand_on_when_full()
+    }
+
+    /// Writes a packet that comes from no capture, with a time stamp of the header's resolution.
+    ///
+    /// # Errors
+    /// [`WriteError`]; [`WriteError::Layout`] if this is not a plain pcap capture.
+    pub fn push(&mut self, packet: &[u8], meta: &FrameMeta) -> Result<(), WriteError> {
+        if self.layout != Layout::Pcap {
+            return Err(WriteError::Layout { from: Layout::Pcap.name(), to: self.layout.name() });
+        }
+        let seconds = u32::try_from(meta.timestamp_ns / 1_000_000_000)
+            .map_err(|_| WriteError::Timestamp(meta.timestamp_ns))?;
+        let fraction = meta.timestamp_ns % 1_000_000_000 / self.resolution.nanoseconds();
+        for field in [seconds, fraction as u32, packet.len() as u32, meta.original_len] {
+            self.buffer.extend_from_slice(&self.order.bytes(field));
+        }
+        self.buffer.extend_from_slice(packet);
+        self.packets += 1;
+        self.hand_on_when_full()
+    }
+
+    /// Writes the blocks after the last packet and hands everything on.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn finish(mut self, records: &Records) -> Result<(), WriteError> {
+        if records.layout == self.layout {
+            for (_, block) in self.blocks_to_write(records) {
+                self.buffer.extend_from_slice(block);
+            }
+        }
+        self.flush()
+    }
+
+    /// Hands everything on that was written so far.
+    ///
+    /// # Errors
+    /// [`WriteError`]; nothing more can be written after.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.hand_on()?;
+        self.try_with(Write::flush)
+    }
+
+    /// Blocks of `records`, unless they were written before.
+    fn blocks_to_write<'a>(
+        &mut self,
+        records: &'a Records,
+    ) -> std::iter::Peekable<impl Iterator<Item = (usize, &'a [u8])> + use<'a, W>> {
+        let known = std::mem::replace(&mut self.last_fill, records.fill) == records.fill;
+        records.blocks().filter(move |_| !known).peekable()
+    }
+
+    fn put(&mut self, packet: &[u8], record: &PacketRecord, options: &[u8]) {
+        // Frames hold no packet of 4 GiB.
+        let captured = packet.len() as u32;
+        let original = record.original.saturating_add_signed(captured.wrapping_sub(record.captured) as i32);
+        match self.layout {
+            Layout::Pcap | Layout::PcapModified => self.put_pcap(packet, record, captured, original),
+            Layout::Pcapng => self.put_pcapng(packet, record, options, captured, original),
+        }
+        self.packets += 1;
+    }
+
+    fn put_pcap(&mut self, packet: &[u8], record: &PacketRecord, captured: u32, original: u32) {
+        let mut head = record.head;
+        head[8..12].copy_from_slice(&self.order.bytes(captured));
+        head[12..16].copy_from_slice(&self.order.bytes(original));
+        self.buffer.extend_from_slice(&head[..self.layout.pcap_head()]);
+        self.buffer.extend_from_slice(packet);
+    }
+
+    fn put_pcapng(
+        &mut self,
+        packet: &[u8],
+        record: &PacketRecord,
+        options: &[u8],
+        captured: u32,
+        original: u32,
+    ) {
+        let start = self.buffer.len();
+        let mut head = record.head;
+        if self.order.u32(&head, 0) == pcapng::SIMPLE_PACKET {
+            if captured == record.captured {
+                self.buffer.extend_from_slice(&head[..pcapng::SIMPLE_HEAD]);
+                self.put_body(packet, &[], start);
+                return;
+            }
+            // Its captured length is not written but follows from the interface's snapshot length, which no
+            // longer fits. Interface 0 and time stamp 0 are what an Enhanced Packet Block has to say instead.
+            head = [0; _];
+            head[0..4].copy_from_slice(&self.order.bytes(pcapng::ENHANCED_PACKET));
+        }
+        head[20..24].copy_from_slice(&self.order.bytes(captured));
+        head[24..28].copy_from_slice(&self.order.bytes(original));
+        self.buffer.extend_from_slice(&head);
+        self.put_body(packet, options, start);
+    }
+
+    /// Packet, padding, options and the two lengths of the block that begins at `start`.
+    fn put_body(&mut self, packet: &[u8], options: &[u8], start: usize) {
+        self.buffer.extend_from_slice(packet);
+        self.buffer.extend_from_slice(&[0; 3][..packet.len().next_multiple_of(4) - packet.len()]);
+        if !options.is_empty() {
+            self.put_options(options);
+        }
+        let len = self.order.bytes((self.buffer.len() - start + 4) as u32);
+        self.buffer.extend_from_slice(&len);
+        self.buffer[start + 4..start + 8].copy_from_slice(&len);
+    }
+
+    #[cold]
+    fn put_options(&mut self, bytes: &[u8]) {
+        let mut options = Options::new(bytes, self.order);
+        while let Some(Ok(option)) = options.next() {
+            if !ALTERED_BY_EDITING.contains(&option.code) {
+                self.buffer.extend_from_slice(option.whole);
+            }
+        }
+        // The end of the options, or what cannot be read as options and is left as it is.
+        self.buffer.extend_from_slice(options.rest());
+    }
+
+    #[inline]
+    fn hand_on_when_full(&mut self) -> Result<(), WriteError> {
+        if self.buffer.len() >= GATHER { self.hand_on() } else { Ok(()) }
+    }
+
+    fn hand_on(&mut self) -> Result<(), WriteError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.try_with(|out| out.write_all(&buffer))?;
+        self.written += buffer.len() as u64;
+        self.buffer = buffer;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Does something with the output. After an error there may be half a record in it, and nothing must follow.
+    fn try_with(&mut self, action: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), WriteError> {
+        let mut out = self.out.take().ok_or(WriteError::Failed)?;
+        action(&mut out).map_err(|error| WriteError::io(error, self.written))?;
+        self.out = Some(out);
+        Ok(())
+    }
+}
+
+impl<W: Write> Drop for CaptureWriter<W> {
+    fn drop(&mut self) {
+        // Whoever wants to know the outcome calls `finish`.
+        let _ = self.flush();
+    }
+}

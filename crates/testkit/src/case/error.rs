@@ -1,0 +1,155 @@
+//! What can be wrong with a case file.
+
+use std::io;
+use std::path::PathBuf;
+
+use paceline_isa::AssembleError;
+
+/// Why a case file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is no case file.
+    #[error("{}:{error}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: ParseError,
+    },
+}
+
+/// Why a text is no case file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}: {problem}")]
+pub struct ParseError {
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong at some line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// A line in the first column is no `name: value`.
+    #[error("expected a directive `name: value`")]
+    NotADirective,
+    /// An indented line has no directive that could have a block.
+    #[error("this line is indented but belongs to no block")]
+    StrayBlock,
+    /// No directive has this name.
+    #[error("unknown directive `{0}`")]
+    UnknownDirective(String),
+    /// The directive cannot come here.
+    #[error("`{0}` cannot come here: the order is case, type, engines, maps, programs, runs, afters")]
+    Misplaced(String),
+    /// It was given before.
+    #[error("`{0}` is given twice")]
+    Twice(String),
+    /// The file does not begin with a case.
+    #[error("`{0}` comes before the first `case`")]
+    NoCase(String),
+    /// A name has characters other than `a-z0-9_`, or none.
+    #[error("`{0}` is no name of lower-case letters, digits and underscores")]
+    BadName(String),
+    /// A value is not one of those possible.
+    #[error("`{found}` is no {what}")]
+    NotA {
+        /// What is wanted.
+        what: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// A word is missing at the end of a directive.
+    #[error("missing: {0}")]
+    Missing(&'static str),
+    /// A line of contents has no ` = `.
+    #[error("expected `KEY = VALUE`")]
+    NotAnElement,
+    /// A key or value is not as long as the map says.
+    #[error("{what} has {found} bytes, the map's {what}s have {expected}")]
+    ElementSize {
+        /// `key` or `value`.
+        what: &'static str,
+        /// Bytes given.
+        found: usize,
+        /// Bytes wanted.
+        expected: u32,
+    },
+    /// There is no such map.
+    #[error("no map `{0}`")]
+    NoMap(String),
+    /// Data cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A program cannot be assembled. The line of the error is already in its place.
+    #[error("column {}: {}", .0.column, .0.problem)]
+    Assemble(AssembleError),
+    /// A mark stands where no instruction is.
+    #[error("`#!` stands after no instruction")]
+    StrayMark,
+    /// The case has no program.
+    #[error("case `{0}` has no program")]
+    NoProgram(String),
+    /// Nothing in the case can fail.
+    #[error("case `{0}` expects nothing")]
+    NoExpectation(String),
+    /// Two directives say the contrary.
+    #[error("`{0}` contradicts what the verifier is expected to say")]
+    Contradiction(String),
+}
+
+/// Why data cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// No term begins like this.
+    #[error("unknown term `{0}` in data")]
+    UnknownTerm(String),
+    /// A term lacks an argument.
+    #[error("`{0}` lacks an argument")]
+    MissingArgument(String),
+    /// An argument is not what the term wants.
+    #[error("`{found}` is no {what}")]
+    BadArgument {
+        /// What is wanted.
+        what: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// An integer does not fit its size.
+    #[error("{value} does not fit {bits} bits")]
+    TooBig {
+        /// The integer.
+        value: i128,
+        /// The size.
+        bits: u32,
+    },
+    /// A string does not end.
+    #[error("a string has no closing quote")]
+    OpenString,
+    /// A modifier follows no layer that it could modify.
+    #[error("`{0}` follows no layer that has one")]
+    StrayModifier(String),
+    /// The packet is already longer than it should be padded to.
+    #[error("the packet already has {len} bytes, more than `pad {to}`")]
+    PadTooShort {
+        /// Bytes there are.
+        len: usize,
+        /// Bytes wanted.
+        to: usize,
+    },
+    /// Something follows `pad`.
+    #[error("`pad` must be the last term")]
+    PadNotLast,
+    /// A transport layer needs an IP layer before it for its checksum.
+    #[error("`{0}` needs `ipv4` or `ipv6` before it")]
+    NoNetworkLayer(&'static str),
+}

@@ -1,0 +1,182 @@
+//! Text cases: what they say, before any engine looks at them. `tests/cases/README.md` has the format.
+
+mod data;
+mod error;
+mod layer;
+mod parse;
+mod source;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use paceline_frame::Verdict;
+use paceline_spec::{MapSpec, ProgramSpec};
+
+use crate::Contents;
+
+pub use data::parse_data;
+pub use error::{DataError, FileError, ParseError, Problem};
+pub use parse::parse_file;
+
+/// What `r1` is on entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaseKind {
+    /// The `xdp_md` of a packet.
+    Xdp,
+    /// Memory, with its length in `r2`.
+    Raw,
+}
+
+/// One case of a file.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Name in the file.
+    pub name: String,
+    /// Line of its `case:`.
+    pub line: usize,
+    /// What the program works on.
+    pub kind: CaseKind,
+    /// What is special about an engine.
+    pub notes: Vec<Note>,
+    /// Its maps, with initial contents.
+    pub maps: Vec<MapSpec>,
+    /// Its programs; the first is run.
+    pub programs: Vec<ProgramSpec>,
+    /// Runs of the first program, one after the other on the same maps; none if only the verifier is asked.
+    pub runs: Vec<Run>,
+    /// Contents of maps after the last run: index of the map, and what it holds.
+    pub after: Vec<(usize, Contents)>,
+    /// What the verifier says.
+    pub verifier: Verifier,
+}
+
+impl Case {
+    /// The note about an engine, if there is one.
+    #[must_use]
+    pub fn note_for(&self, engine: &str) -> Option<&Note> {
+        self.notes.iter().find(|note| note.engine == engine)
+    }
+
+    /// Whether a run is expected to end in an error, so that no verifier may accept the program.
+    #[must_use]
+    pub fn is_faulty(&self) -> bool {
+        self.runs.iter().any(|run| run.expect.error.is_some())
+    }
+}
+
+/// What is special about an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Name of the engine.
+    pub engine: String,
+    /// What about it.
+    pub kind: NoteKind,
+    /// Why.
+    pub reason: String,
+}
+
+/// How an engine is special.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// It cannot run the case.
+    Skip,
+    /// It comes to another outcome.
+    Differs,
+    /// Kernels before this version cannot run the case.
+    Since(u32, u32),
+}
+
+/// One run of the program and what is expected of it.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Line of its `packet:` or `memory:`; that of the case if it has none.
+    pub line: usize,
+    /// The packet or memory.
+    pub data: Vec<u8>,
+    /// Metadata before the packet.
+    pub meta: Vec<u8>,
+    /// Where the packet comes from and goes to.
+    pub context: Context,
+    /// What is expected.
+    pub expect: Expect,
+}
+
+/// The scalar fields of `xdp_md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Interface the packet came in on.
+    pub ingress_ifindex: u32,
+    /// Queue of that interface.
+    pub rx_queue_index: u32,
+    /// Interface a device map's program sends it out on.
+    pub egress_ifindex: u32,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        // The kernel's test run takes its packets from the loopback device.
+        Self { ingress_ifindex: 1, rx_queue_index: 0, egress_ifindex: 0 }
+    }
+}
+
+/// What a run is expected to leave; what is `None` is only compared between engines.
+#[derive(Clone, Debug, Default)]
+pub struct Expect {
+    /// All of `r0`.
+    pub r0: Option<u64>,
+    /// The low 32 bits of `r0`.
+    pub verdict: Option<Verdict>,
+    /// The packet or memory.
+    pub output: Option<Vec<u8>>,
+    /// Metadata before the packet.
+    pub output_meta: Option<Vec<u8>>,
+    /// Text in the error that stops the run.
+    pub error: Option<String>,
+}
+
+/// What the verifier is expected to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verifier {
+    /// Accepts all programs.
+    Accepts,
+    /// Refuses one.
+    Refuses {
+        /// Text in its message; empty if any will do.
+        text: String,
+        /// The program and slot that are guilty, if the case says.
+        place: Option<(usize, usize)>,
+    },
+}
+
+/// Finds all `.case` files below a directory, in order of their paths.
+///
+/// # Errors
+/// The first directory that cannot be read.
+pub fn find_files(root: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let mut paths = Vec::new();
+    collect(root, &mut paths)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    let failed = |error| FileError::Read { path: directory.to_owned(), error };
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else if path.extension().is_some_and(|extension| extension == "case") {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the cases of a file.
+///
+/// # Errors
+/// It cannot be read or is no case file.
+pub fn read_file(path: &Path) -> Result<Vec<Case>, FileError> {
+    let text = fs::read_to_string(path).map_err(|error| FileError::Read { path: path.to_owned(), error })?;
+    parse_file(&text).map_err(|error| FileError::Parse { path: path.to_owned(), error })
+}

@@ -1,0 +1,122 @@
+//! Making programs depend on nothing but packets and maps, so that two engines can be compared.
+//!
+//! Every call to a helper that reads a clock or draws a random number becomes a call to a subprogram of a few
+//! instructions that takes the next value of a sequence in a map. The sequence is the same on every engine, the values
+//! still differ from call to call and rise slowly, as clocks do.
+
+use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, decode, encode_all};
+use paceline_spec::helper::Helper;
+use paceline_spec::{FunctionInfo, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
+
+/// Helpers whose results two runs do not share.
+const CLOCKS: &[&str] = &[
+    "bpf_ktime_get_ns",
+    "bpf_ktime_get_boot_ns",
+    "bpf_ktime_get_coarse_ns",
+    "bpf_ktime_get_tai_ns",
+    "bpf_jiffies64",
+];
+const RANDOM: &str = "bpf_get_prandom_u32";
+
+/// Name of the map that holds the sequence.
+pub const SEQUENCE_MAP: &str = "sequence";
+
+/// Replaces the calls, and adds the map if there were any; the names of the helpers replaced.
+pub fn determinize<'a>(
+    programs: impl IntoIterator<Item = &'a mut ProgramSpec>,
+    maps: &mut Vec<MapSpec>,
+) -> Vec<&'static str> {
+    let index = i32::try_from(maps.len()).unwrap_or(i32::MAX);
+    let mut replaced = Vec::new();
+    for program in programs {
+        replaced.extend(replace_calls(program, index));
+    }
+    replaced.sort_unstable();
+    replaced.dedup();
+    if !replaced.is_empty() {
+        maps.push(sequence_map());
+    }
+    replaced
+}
+
+fn replace_calls(program: &mut ProgramSpec, map: i32) -> Vec<&'static str> {
+    // Programs that do not decode are refused by whoever loads them.
+    let Ok(code) = decode(&program.insns) else { return Vec::new() };
+    let calls: Vec<(usize, &'static Helper)> =
+        code.iter().filter_map(|(slot, insn)| Some((slot, varying(insn)?))).collect();
+    let (Some(random), Some(clock)) = (body(map, true), body(map, false)) else { return Vec::new() };
+    for (is_random, body) in [(true, random), (false, clock)] {
+        let mine: Vec<usize> = calls
+            .iter()
+            .filter(|(_, helper)| (helper.name == RANDOM) == is_random)
+            .map(|(slot, _)| *slot)
+            .collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let start = program.insns.len();
+        for slot in mine {
+            let distance = i32::try_from(start - slot - 1).unwrap_or(i32::MAX);
+            if let (Some(place), Ok(slots)) =
+                (program.insns.get_mut(slot), encode_all(&[Insn::Call(Callee::Subprogram(distance))]))
+            {
+                *place = slots.first().copied().unwrap_or(*place);
+            }
+        }
+        let name = if is_random { "next_random" } else { "next_time" };
+        program.functions.push(FunctionInfo {
+            start,
+            name: name.to_owned(),
+            linkage: Linkage::Static,
+            btf_id: 0,
+        });
+        program.insns.extend(body);
+    }
+    calls.iter().map(|(_, helper)| helper.name).collect()
+}
+
+fn varying(insn: &Insn) -> Option<&'static Helper> {
+    let Insn::Call(Callee::Helper(id)) = insn else { return None };
+    let helper = Helper::from_id(u32::try_from(*id).ok()?)?;
+    (helper.name == RANDOM || CLOCKS.contains(&helper.name)).then_some(helper)
+}
+
+/// Knuth's linear congruential generator in the first word of the map, or a clock of 1 microsecond steps in the second.
+fn body(map: i32, random: bool) -> Option<Vec<paceline_isa::RawInsn>> {
+    const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+    let offset = if random { 0 } else { 8 };
+    let alu = |op, dst, src| Insn::Alu { width: Width::W64, op, dst, src };
+    let mut insns = vec![
+        Insn::LoadImm64 { dst: Reg::R1, value: Imm64::MapValueIndex { index: map, offset } },
+        Insn::Load { size: Size::Dw, signed: false, dst: Reg::R0, base: Reg::R1, offset: 0 },
+    ];
+    if random {
+        insns.push(Insn::LoadImm64 { dst: Reg::R2, value: Imm64::Value(MULTIPLIER) });
+        insns.push(alu(AluOp::Mul, Reg::R0, Operand::Reg(Reg::R2)));
+    }
+    insns.push(alu(AluOp::Add, Reg::R0, Operand::Imm(1001)));
+    insns.push(Insn::Store { size: Size::Dw, base: Reg::R1, offset: 0, src: Operand::Reg(Reg::R0) });
+    if random {
+        insns.push(alu(AluOp::Rsh, Reg::R0, Operand::Imm(32)));
+    }
+    insns.push(Insn::Exit);
+    encode_all(&insns).ok()
+}
+
+fn sequence_map() -> MapSpec {
+    MapSpec {
+        name: SEQUENCE_MAP.to_owned(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: 16,
+        max_entries: 1,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    }
+}

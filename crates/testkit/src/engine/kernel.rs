@@ -1,0 +1,146 @@
+//! Cases on the kernel.
+
+use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
+
+use super::{Engine, Unsupported};
+use crate::case::{Case, CaseKind, Context, Run};
+use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
+use crate::outcome::{Finished, Outcome, Ran, Return};
+
+/// The kernel's verifier, JIT compiler or interpreter, and test run.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelEngine;
+
+impl Engine for KernelEngine {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn verifies(&self) -> bool {
+        true
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
+        check(case)?;
+        let pinned = kernel::pin();
+        Ok(match Loaded::new(case, pinned.cpu()) {
+            Ok(loaded) => match loaded.run(case, &pinned) {
+                Ok(ran) => Outcome::Ran(ran),
+                Err(error) => Outcome::Refused(error.to_string()),
+            },
+            Err(error) => Outcome::Refused(error.to_string()),
+        })
+    }
+}
+
+fn check(case: &Case) -> Result<(), Unsupported> {
+    if case.kind == CaseKind::Raw {
+        return Err(Unsupported::RawMemory);
+    }
+    for run in &case.runs {
+        if !kernel::check_packet(run.data.len(), run.meta.len()) {
+            return Err(Unsupported::PacketLength(run.data.len()));
+        }
+        if run.context.egress_ifindex != 0 {
+            return Err(Unsupported::ContextField("egress_ifindex"));
+        }
+        if run.context != Context::default() {
+            return Err(Unsupported::ContextField("ingress_ifindex or rx_queue_index"));
+        }
+    }
+    Ok(())
+}
+
+/// A case in the kernel.
+struct Loaded {
+    object: KernelObject,
+    /// Whether the program is wrapped and the last map receives `r0`.
+    wrapped: bool,
+}
+
+impl Loaded {
+    fn new(case: &Case, cpu: usize) -> Result<Self, LoadError> {
+        let options = LoadOptions { btf: None, cpu };
+        // A case about the verifier is about the program as it stands.
+        if !case.runs.is_empty() && !case.is_faulty() {
+            let (maps, programs) = wrap(case);
+            if let Ok(object) = KernelObject::load(&maps, &programs, options) {
+                return Ok(Self { object, wrapped: true });
+            }
+        }
+        KernelObject::load(&case.maps, &case.programs, options).map(|object| Self { object, wrapped: false })
+    }
+
+    fn run(&self, case: &Case, pinned: &Pinned) -> Result<Ran, KernelError> {
+        let Some(program) = self.object.programs.first() else {
+            unreachable!("a case has a program");
+        };
+        let runs = case.runs.iter().map(|run| self.run_once(program, run)).collect::<Result<Vec<_>, _>>()?;
+        let maps = self.object.maps.iter().take(case.maps.len());
+        let maps = maps.map(|map| map.contents(pinned.cpu())).collect::<Result<Vec<_>, _>>()?;
+        Ok(Ran { runs: runs.into_iter().map(Ok).collect(), maps })
+    }
+
+    fn run_once(&self, program: &Program, run: &Run) -> Result<Finished, KernelError> {
+        let packet = Packet { data: &run.data, meta: &run.meta, ..Packet::default() };
+        let ran = program.test_run(&packet)?;
+        let r0 = match self.object.maps.last() {
+            Some(result) if self.wrapped => Return::Full(read_result(result)?),
+            _ => Return::Low(ran.retval),
+        };
+        Ok(Finished { r0, data: ran.data, meta: ran.meta })
+    }
+}
+
+fn read_result(map: &Map) -> Result<u64, KernelError> {
+    let value = map.lookup(&[0; 4], 0)?;
+    Ok(value.try_into().map_or(0, u64::from_ne_bytes))
+}
+
+/// The case with its first program called as a subprogram, all of whose result goes to a map of its own, which comes
+/// last: a test run tells only 32 bits.
+fn wrap(case: &Case) -> (Vec<MapSpec>, Vec<ProgramSpec>) {
+    let mut maps = case.maps.clone();
+    let index = i32::try_from(maps.len()).unwrap_or(i32::MAX);
+    maps.push(result_map());
+    let mut programs = case.programs.clone();
+    if let Some(main) = programs.first_mut() {
+        let mut insns = caller(index);
+        insns.append(&mut main.insns);
+        main.insns = insns;
+    }
+    (maps, programs)
+}
+
+/// Calls what follows it with the context, and stores all of `r0`.
+fn caller(map: i32) -> Vec<RawInsn> {
+    let value = Imm64::MapValueIndex { index: map, offset: 0 };
+    let after_call = [
+        Insn::LoadImm64 { dst: Reg::R1, value },
+        Insn::Store { size: Size::Dw, base: Reg::R1, offset: 0, src: Operand::Reg(Reg::R0) },
+        Insn::Exit,
+    ];
+    let slots: usize = after_call.iter().map(Insn::slots).sum();
+    let call = Insn::Call(Callee::Subprogram(slots as i32));
+    let insns: Vec<Insn> = std::iter::once(call).chain(after_call).collect();
+    encode_all(&insns).unwrap_or_else(|error| unreachable!("plain instructions can be encoded: {error}"))
+}
+
+fn result_map() -> MapSpec {
+    MapSpec {
+        name: "result".to_owned(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 1,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: vec![(vec![0; 4], InitialValue::Bytes(vec![0; 8]))],
+        frozen: false,
+    }
+}

@@ -1,0 +1,103 @@
+//! Running a case on every engine, and saying where they disagree.
+
+use std::fmt::Write;
+
+use crate::case::{Case, NoteKind};
+use crate::engine::Engine;
+use crate::outcome::{Outcome, Ran, against_case, against_other};
+
+/// What running a case on all engines showed.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What is wrong, each with the engine's name; empty if the case passes.
+    pub failures: Vec<String>,
+    /// Engines that did not run it, with the reason.
+    pub skipped: Vec<(&'static str, String)>,
+    /// What every engine came to, for people.
+    pub trace: String,
+}
+
+/// Runs a case on all engines and compares the outcomes with the case and with each other.
+#[must_use]
+pub fn run(case: &Case, engines: &[Box<dyn Engine>]) -> Report {
+    let mut report = Report { trace: listing(case), ..Report::default() };
+    let mut reference: Option<(&'static str, Ran)> = None;
+    for engine in engines {
+        let engine = engine.as_ref();
+        if let Some(reason) = skip_reason(case, engine) {
+            report.skipped.push((engine.name(), reason));
+            continue;
+        }
+        let outcome = match engine.run(case) {
+            Ok(outcome) => outcome,
+            Err(unsupported) => {
+                report.skipped.push((engine.name(), unsupported.to_string()));
+                continue;
+            }
+        };
+        let _ = writeln!(report.trace, "{}: {outcome:#x?}", engine.name());
+        judge(case, engine, &outcome, reference.as_ref(), &mut report);
+        if let (None, Outcome::Ran(ran)) = (&reference, outcome) {
+            reference = Some((engine.name(), ran));
+        }
+    }
+    report
+}
+
+fn judge(
+    case: &Case,
+    engine: &dyn Engine,
+    outcome: &Outcome,
+    reference: Option<&(&'static str, Ran)>,
+    report: &mut Report,
+) {
+    let mut differences = against_case(case, outcome, engine.verifies());
+    if let (Outcome::Ran(ran), Some((other, theirs))) = (outcome, reference)
+        && differences.is_empty()
+    {
+        differences = against_other(case, ran, other, theirs);
+    }
+    let differs = case.note_for(engine.name()).filter(|note| note.kind == NoteKind::Differs);
+    match differs {
+        Some(note) if differences.is_empty() => report.failures.push(format!(
+            "{}: line {}: agrees although the case says that it differs ({})",
+            engine.name(),
+            case.line,
+            note.reason
+        )),
+        Some(_) => {}
+        None => report.failures.extend(differences.iter().map(|d| format!("{}: {d}", engine.name()))),
+    }
+}
+
+fn skip_reason(case: &Case, engine: &dyn Engine) -> Option<String> {
+    if case.runs.is_empty() && !engine.verifies() {
+        return Some("verifies nothing".to_owned());
+    }
+    let note = case.note_for(engine.name())?;
+    match note.kind {
+        NoteKind::Skip => Some(note.reason.clone()),
+        NoteKind::Since(major, minor) if kernel_release()? < (major, minor) => {
+            Some(format!("needs kernel {major}.{minor}: {}", note.reason))
+        }
+        NoteKind::Since(..) | NoteKind::Differs => None,
+    }
+}
+
+/// Major and minor number of the running kernel.
+fn kernel_release() -> Option<(u32, u32)> {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+fn listing(case: &Case) -> String {
+    let mut text = String::new();
+    for program in &case.programs {
+        let _ = writeln!(text, "{}:", program.name);
+        for line in paceline_isa::disassemble(&program.insns) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}

@@ -1,0 +1,339 @@
+//! Whole objects over whole captures, on the kernel and on ours: what people will run, compared packet by packet.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use paceline::port::CaptureReader;
+use paceline::{Burst, Collection, Host, InitialValue, Limits, LoadOptions, MapKind, Object, Verdict};
+
+use crate::determinize::determinize;
+use crate::engine::map_contents;
+use crate::kernel::{self, KernelObject, Packet, Pinned};
+use crate::outcome::{Finished, Return, contents_diff, run_diff};
+
+/// A packet of a capture.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// Index of the capture in the workload.
+    pub capture: usize,
+    /// Its number in the capture, from 1.
+    pub number: u64,
+    /// Its bytes.
+    pub data: Vec<u8>,
+}
+
+/// Packets that a program runs over.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// The captures.
+    pub captures: Vec<PathBuf>,
+    /// Their packets, in order.
+    pub packets: Vec<Captured>,
+    /// Captures that cannot be read, and why.
+    pub refused: Vec<(PathBuf, String)>,
+}
+
+impl Workload {
+    /// Reads captures. Packets before an error in a capture are kept.
+    #[must_use]
+    pub fn read(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut workload = Self::default();
+        for path in paths {
+            if let Err(reason) = workload.add(&path) {
+                workload.refused.push((path, reason));
+            }
+        }
+        workload
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), String> {
+        let file = File::open(path).map_err(|error| error.to_string())?;
+        let mut reader = CaptureReader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
+        let capture = self.captures.len();
+        self.captures.push(path.to_owned());
+        let mut burst = Burst::default();
+        let mut number = 0;
+        loop {
+            match reader.fill(&mut burst) {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+            for frame in burst.iter() {
+                number += 1;
+                self.packets.push(Captured { capture, number, data: frame.packet().to_vec() });
+            }
+        }
+    }
+
+    fn place(&self, packet: &Captured) -> String {
+        let path = self.captures.get(packet.capture).map(|path| path.display().to_string());
+        format!("{} packet {}", path.unwrap_or_default(), packet.number)
+    }
+}
+
+/// An element that a map gets before the run.
+#[derive(Clone, Debug)]
+pub struct Fill {
+    /// Name of the map.
+    pub map: String,
+    /// Key.
+    pub key: Vec<u8>,
+    /// Value.
+    pub value: Vec<u8>,
+}
+
+/// Why a comparison could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// A map that should be filled is not there.
+    #[error("no map {0} to fill")]
+    NoMap(String),
+    /// Ours does not load it.
+    #[error("ours: {0}")]
+    Ours(String),
+    /// The kernel does not load it.
+    #[error("kernel: {0}")]
+    Kernel(#[from] kernel::LoadError),
+    /// A test run or reading a map failed.
+    #[error("kernel: {0}")]
+    KernelRun(#[from] kernel::KernelError),
+    /// The process may not run on the first CPU, whose values initial contents are.
+    #[error("this process may not run on CPU 0")]
+    NotOnFirstCpu,
+}
+
+/// What a comparison showed.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Packets compared.
+    pub packets: u64,
+    /// Packets that a test run does not take, run on neither side.
+    pub skipped: u64,
+    /// Verdicts by [`Verdict::ALL`], and other return values.
+    pub verdicts: [u64; 6],
+    /// Packets that the program changed.
+    pub changed: u64,
+    /// Maps whose contents were compared.
+    pub maps: Vec<String>,
+    /// Maps whose contents are no bytes.
+    pub opaque_maps: Vec<String>,
+    /// Helpers that were replaced because their results vary.
+    pub replaced: Vec<&'static str>,
+    /// What differs; stops at [`MOST_DIFFERENCES`].
+    pub differences: Vec<String>,
+}
+
+/// Differences that are worth reading.
+pub const MOST_DIFFERENCES: usize = 5;
+
+/// Runs a program of an object over a workload on both sides.
+///
+/// # Errors
+/// [`CompareError`] if one side does not even load it.
+pub fn compare(
+    object: &Object,
+    program: &str,
+    fills: &[Fill],
+    workload: &Workload,
+) -> Result<Comparison, CompareError> {
+    let pinned = kernel::pin();
+    if pinned.cpu() != 0 {
+        return Err(CompareError::NotOnFirstCpu);
+    }
+    let mut object = object.clone();
+    let specs = object.specs_mut();
+    for fill in fills {
+        let map = specs.maps.iter_mut().find(|map| map.name == fill.map);
+        let map = map.ok_or_else(|| CompareError::NoMap(fill.map.clone()))?;
+        map.contents.push((fill.key.clone(), InitialValue::Bytes(fill.value.clone())));
+    }
+    specs.programs.retain(|spec| spec.name == program);
+    let replaced = determinize(&mut specs.programs, &mut specs.maps);
+    let both = Both::new(&object, program, pinned)?;
+    both.run(workload, Comparison { replaced, ..Comparison::default() })
+}
+
+/// A program on both sides.
+struct Both {
+    ours: paceline::Program,
+    collection: Collection,
+    kernel: KernelObject,
+    pinned: Pinned,
+}
+
+impl Both {
+    fn new(object: &Object, program: &str, pinned: Pinned) -> Result<Self, CompareError> {
+        let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
+        let options = LoadOptions { limits, ..LoadOptions::default() };
+        let collection = object.load(&options).map_err(|error| CompareError::Ours(error.to_string()))?;
+        let ours =
+            collection.program(Some(program)).map_err(|error| CompareError::Ours(error.to_string()))?;
+        let options = kernel::LoadOptions { btf: None, cpu: pinned.cpu() };
+        let kernel = KernelObject::load(&object.maps, &object.programs, options)?;
+        Ok(Self { ours, collection, kernel, pinned })
+    }
+
+    fn run(&self, workload: &Workload, mut result: Comparison) -> Result<Comparison, CompareError> {
+        let mut host = Host::new(self.pinned.cpu());
+        host.set_trace(std::io::sink());
+        let takes = |packet: &&Captured| kernel::check_packet(packet.data.len(), 0);
+        let packets: Vec<&Captured> = workload.packets.iter().filter(takes).collect();
+        result.skipped = (workload.packets.len() - packets.len()) as u64;
+        let mut burst = Burst::default();
+        for group in packets.chunks(paceline::MAX_BURST) {
+            self.run_burst(group, &mut burst, &mut host, workload, &mut result)?;
+            if result.differences.len() >= MOST_DIFFERENCES {
+                return Ok(result);
+            }
+        }
+        self.compare_maps(&mut result)?;
+        Ok(result)
+    }
+
+    fn run_burst(
+        &self,
+        group: &[&Captured],
+        burst: &mut Burst,
+        host: &mut Host,
+        workload: &Workload,
+        result: &mut Comparison,
+    ) -> Result<(), CompareError> {
+        burst.clear();
+        for packet in group {
+            if burst.push(&packet.data, paceline::FrameMeta::default()).is_err() {
+                unreachable!(
+                    "a burst holds as many packets as a group has, and longer ones than a test run takes"
+                );
+            }
+        }
+        for mut frame in burst.iter_mut() {
+            // As the kernel's test run has it.
+            frame.set_ingress(1, 0);
+        }
+        let fault = self.ours.run_burst(burst, host).err();
+        let done = fault.as_ref().map_or(group.len(), |fault| fault.index);
+        for (index, packet) in group.iter().take(done).enumerate() {
+            self.compare_packet(packet, &burst.frame(index), workload, result)?;
+        }
+        if let Some(fault) = fault {
+            let place = group.get(fault.index).map(|packet| workload.place(packet)).unwrap_or_default();
+            result.differences.push(format!("{place}: ours stops: {}", fault.fault));
+            // Its maps are behind the kernel's from here on: nothing after this means anything.
+            result.differences.resize(MOST_DIFFERENCES.max(result.differences.len()), String::new());
+        }
+        Ok(())
+    }
+
+    fn compare_packet(
+        &self,
+        packet: &Captured,
+        frame: &paceline::FrameRef<'_>,
+        workload: &Workload,
+        result: &mut Comparison,
+    ) -> Result<(), CompareError> {
+        let Some(program) = self.kernel.programs.first() else {
+            unreachable!("exactly one program was loaded");
+        };
+        let run = program.test_run(&Packet::new(&packet.data))?;
+        let theirs = Finished { r0: Return::Low(run.retval), data: run.data, meta: run.meta };
+        let ours = Finished {
+            r0: Return::Low(frame.code()),
+            data: frame.packet().to_vec(),
+            meta: frame.metadata().to_vec(),
+        };
+        result.packets += 1;
+        result.changed += u64::from(theirs.data != packet.data);
+        let verdict = Verdict::from_code(run.retval).map_or(Verdict::ALL.len(), |verdict| verdict as usize);
+        result.verdicts[verdict] += 1;
+        if ours != theirs {
+            let place = workload.place(packet);
+            let diff = run_diff(&Ok(ours), "kernel", &Ok(theirs));
+            result.differences.push(format!("{place}: ours {}", diff.join("\n")));
+        }
+        Ok(())
+    }
+
+    fn compare_maps(&self, result: &mut Comparison) -> Result<(), CompareError> {
+        let cpu = self.pinned.cpu();
+        for (ours, theirs) in self.collection.maps().iter().zip(&self.kernel.maps) {
+            let name = &ours.spec().name;
+            match (map_contents(ours, cpu), theirs.contents(cpu)?) {
+                (Some(ours), Some(theirs)) => {
+                    result.maps.push(name.clone());
+                    result.differences.extend(contents_diff(name, "kernel", &theirs, &ours));
+                }
+                _ => result.opaque_maps.push(name.clone()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills maps of addresses and ports from the packets themselves, so that a filter has something to find: every second
+/// address of the workload, and every second port, with all bits of `flags` set.
+#[must_use]
+pub fn fills_from_packets(object: &Object, workload: &Workload, flags: u64) -> Vec<Fill> {
+    let mut fills = Vec::new();
+    let fields = PacketFields::collect(workload);
+    for map in &object.maps {
+        let keys: Vec<&Vec<u8>> = match (map.kind, map.key_size) {
+            (MapKind::Hash | MapKind::PerCpuHash, 4) => fields.ipv4.iter().collect(),
+            (MapKind::Hash | MapKind::PerCpuHash, 6) => fields.mac.iter().collect(),
+            (MapKind::Hash | MapKind::PerCpuHash, 16) => fields.ipv6.iter().collect(),
+            (MapKind::Array | MapKind::PerCpuArray, 4) if map.max_entries == 1 << 16 => {
+                fields.ports.iter().collect()
+            }
+            _ => continue,
+        };
+        let value = flags.to_ne_bytes().iter().copied().take(map.value_size as usize).collect::<Vec<u8>>();
+        let most = map.max_entries as usize;
+        for key in keys.into_iter().step_by(2).take(most) {
+            fills.push(Fill { map: map.name.clone(), key: key.clone(), value: value.clone() });
+        }
+    }
+    fills
+}
+
+/// Addresses of untagged packets as they lie there, and ports of TCP and UDP over IPv4 as array indices in network
+/// order.
+#[derive(Default)]
+struct PacketFields {
+    mac: std::collections::BTreeSet<Vec<u8>>,
+    ipv4: std::collections::BTreeSet<Vec<u8>>,
+    ipv6: std::collections::BTreeSet<Vec<u8>>,
+    ports: std::collections::BTreeSet<Vec<u8>>,
+}
+
+impl PacketFields {
+    fn collect(workload: &Workload) -> Self {
+        let mut fields = Self::default();
+        for packet in &workload.packets {
+            fields.add(&packet.data);
+        }
+        fields
+    }
+
+    fn add(&mut self, data: &[u8]) {
+        let field = |range: std::ops::Range<usize>| data.get(range).map(<[u8]>::to_vec);
+        self.mac.extend(field(0..6));
+        self.mac.extend(field(6..12));
+        match data.get(12..14) {
+            Some([0x08, 0x00]) => {
+                self.ipv4.extend(field(26..30));
+                self.ipv4.extend(field(30..34));
+                for at in [34, 36] {
+                    // The index is the 16 bits as they lie in the packet.
+                    let port = data.get(at..at + 2).map(|b| u32::from(u16::from_ne_bytes([b[0], b[1]])));
+                    self.ports.extend(port.map(|port| port.to_ne_bytes().to_vec()));
+                }
+            }
+            Some([0x86, 0xdd]) => {
+                self.ipv6.extend(field(22..38));
+                self.ipv6.extend(field(38..54));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Every example and every whole XDP program that Debian ships, over the shipped and the real captures, on the kernel and
+//! on ours: verdicts, packets and maps must be equal. Prints a table.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use paceline::Object;
+use paceline_testkit::case::parse_data;
+use paceline_testkit::kernel;
+use paceline_testkit::whole::{Comparison, Fill, Workload, compare, fills_from_packets};
+
+const DEBIAN_OBJECTS: &str = "/usr/lib/x86_64-linux-gnu/bpf";
+const DEBIAN_CAPTURES: &str = "/usr/lib/python3/dist-packages/pathspider/tests/data";
+
+/// Elements that the examples' maps get, in the data language of the text cases: those of the JSON files beside them.
+const FILLS: &[(&str, &str, &str, &str)] = &[];
+
+type Table = Arc<Mutex<BTreeMap<String, Result<Comparison, String>>>>;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let table = Table::default();
+    let mut trials = Vec::new();
+    if arguments.list || kernel::available_for("objects") {
+        let shipped = Arc::new(Workload::read(captures(&examples)));
+        let real = Arc::new(Workload::read(captures(Path::new(DEBIAN_CAPTURES))));
+        for (captures, workload) in [("shipped", &shipped), ("pathspider", &real)] {
+            if workload.packets.is_empty() {
+                paceline_testkit::skip(&format!("objects over {captures} captures"), &"there are none");
+                continue;
+            }
+            trials.extend(
+                objects(&examples)
+                    .iter()
+                    .flat_map(|path| trial(path, "examples", captures, workload, &table)),
+            );
+            let debian = objects(Path::new(DEBIAN_OBJECTS));
+            if debian.is_empty() {
+                paceline_testkit::skip("Debian's objects", &"xdp-tools and libxdp1 are not installed");
+            }
+            trials.extend(debian.iter().flat_map(|path| trial(path, "debian", captures, workload, &table)));
+            if !arguments.list {
+                for (path, reason) in &workload.refused {
+                    eprintln!("capture {} not run: {reason}", path.display());
+                }
+            }
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    print_table(&table.lock().unwrap_or_else(PoisonError::into_inner));
+    conclusion.exit_code()
+}
+
+fn files(directory: &Path, extensions: &[&str]) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let wanted =
+        |path: &PathBuf| path.extension().is_some_and(|e| extensions.iter().any(|wanted| e == *wanted));
+    let mut found: Vec<PathBuf> = entries.filter(wanted).collect();
+    found.sort();
+    found
+}
+
+fn objects(directory: &Path) -> Vec<PathBuf> {
+    files(directory, &["o"])
+}
+
+fn captures(directory: &Path) -> Vec<PathBuf> {
+    files(directory, &["pcap", "pcapng"])
+}
+
+fn trial(path: &Path, from: &str, captures: &str, workload: &Arc<Workload>, table: &Table) -> Vec<Trial> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = format!("{from}/{stem}");
+    let object = match Object::open(path) {
+        Ok(object) => object,
+        Err(error) => {
+            let text = format!("{}: {error}", path.display());
+            return vec![Trial::test(name, move || Err(text.into()))];
+        }
+    };
+    if object.programs.is_empty() {
+        let sections: Vec<String> = object.skipped.iter().map(|skipped| skipped.section.clone()).collect();
+        let reason = format!("no XDP program, only {}", sections.join(", "));
+        table.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Err(reason));
+        return Vec::new();
+    }
+    let object = Arc::new(object);
+    let programs = object.programs.iter().map(|program| program.name.clone());
+    let trial = |program: String| {
+        let (object, workload, table, stem) = (object.clone(), workload.clone(), table.clone(), stem.clone());
+        let name = format!("{name}:{program} over {captures}");
+        Trial::test(name.clone(), move || {
+            let fills = if stem.starts_with("xdpfilt") {
+                // xdp-filter's flags: source, destination, TCP and UDP.
+                fills_from_packets(&object, &workload, 0xf)
+            } else {
+                listed_fills(&stem)
+            };
+            let result = compare(&object, &program, &fills, &workload).map_err(|error| error.to_string());
+            table.lock().unwrap_or_else(PoisonError::into_inner).insert(name, result.clone());
+            judge(result)
+        })
+    };
+    programs.map(trial).collect()
+}
+
+fn judge(result: Result<Comparison, String>) -> Result<(), Failed> {
+    let comparison = result?;
+    if comparison.packets == 0 {
+        return Err("no packet was compared".into());
+    }
+    if comparison.differences.is_empty() { Ok(()) } else { Err(comparison.differences.join("\n").into()) }
+}
+
+fn listed_fills(stem: &str) -> Vec<Fill> {
+    let mine = FILLS.iter().filter(|(object, ..)| *object == stem);
+    let data = |text: &str| parse_data(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    mine.map(|(_, map, key, value)| Fill { map: (*map).to_owned(), key: data(key), value: data(value) })
+        .collect()
+}
+
+fn print_table(table: &BTreeMap<String, Result<Comparison, String>>) {
+    println!(
+        "{:64} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}  agrees",
+        "program", "packets", "skipped", "aborted", "drop", "pass", "tx", "redirect", "changed", "maps"
+    );
+    for (name, result) in table {
+        match result {
+            Ok(c) => {
+                let [aborted, drop, pass, tx, redirect, other] = c.verdicts;
+                let mut notes = String::new();
+                if other > 0 {
+                    notes += &format!("; {other} other return values");
+                }
+                if !c.opaque_maps.is_empty() {
+                    notes += &format!("; not compared: {}", c.opaque_maps.join(", "));
+                }
+                if !c.replaced.is_empty() {
+                    notes += &format!("; replaced: {}", c.replaced.join(", "));
+                }
+                println!(
+                    "{name:64} {:>8} {:>7} {aborted:>8} {drop:>8} {pass:>8} {tx:>8} {redirect:>8} {:>8} {:>5}  {}{notes}",
+                    c.packets,
+                    c.skipped,
+                    c.changed,
+                    c.maps.len(),
+                    if c.differences.is_empty() { "yes" } else { "NO" },
+                );
+            }
+            Err(reason) => println!("{name:64} {reason}"),
+        }
+    }
+}

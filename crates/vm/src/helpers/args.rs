@@ -1,0 +1,36 @@
+//! From argument registers to what they stand for.
+
+use paceline_frame::Frame;
+use paceline_maps::Map;
+
+use crate::memory;
+
+/// The map that a register holds the handle of.
+///
+/// # Safety
+/// The register must hold the handle of a map that lives through the call.
+pub(super) unsafe fn map<'a>(register: u64) -> &'a Map {
+    // SAFETY: a handle is the address of the map.
+    unsafe { &*(register as *const Map) }
+}
+
+/// The frame that a context argument stands for.
+///
+/// # Safety
+/// The register must hold the context of a running program with a packet, and no other reference to its frame may
+/// be in use.
+pub(super) unsafe fn frame<'a>(register: u64) -> &'a mut Frame {
+    // SAFETY: the context of a program with a packet is its frame.
+    unsafe { &mut *(register as *mut Frame) }
+}
+
+/// The bytes a register points to, copied: other workers may be changing them, if they are a map value.
+///
+/// # Safety
+/// `len` bytes at the address must be readable.
+pub(super) unsafe fn bytes(register: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    // SAFETY: the caller vouches for the range.
+    unsafe { memory::copy_from(&mut bytes, register) };
+    bytes
+}

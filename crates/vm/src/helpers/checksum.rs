@@ -1,0 +1,52 @@
+//! `bpf_csum_diff` (`net/core/filter.c`).
+
+use super::{Env, args};
+
+/// One's complement sum of the bytes as 32-bit words in native order, on top of `seed` (`csum_partial`).
+fn sum(bytes: &[u8], seed: u32) -> u32 {
+    let words = bytes.chunks(4).map(|chunk| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from(u32::from_ne_bytes(word))
+    });
+    fold32(u64::from(seed) + words.sum::<u64>())
+}
+
+/// Folds a sum of 32-bit words with its carries; what is not zero does not become zero.
+fn fold32(sum: u64) -> u32 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    ((sum & 0xffff_ffff) + (sum >> 32)) as u32
+}
+
+/// Folds to 16 bits (`csum_from32to16`).
+fn fold16(sum: u32) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The change of a checksum when `from` is replaced by `to`: 16 bits and for sizes of all kinds, as in kernels since
+/// 6.13; older ones returned the sum before it was folded and refused sizes that are no multiple of 4.
+fn diff(from: &[u8], to: &[u8], seed: u32) -> u32 {
+    let total = match (from.is_empty(), to.is_empty()) {
+        (true, true) => seed,
+        (false, false) => fold32(u64::from(sum(to, seed)) + u64::from(!sum(from, 0))),
+        (true, false) => sum(to, seed),
+        (false, true) => !sum(from, !seed),
+    };
+    u32::from(fold16(total))
+}
+
+/// `s64 bpf_csum_diff(from, from_size, to, to_size, seed)`
+pub(super) unsafe extern "C" fn csum_diff(
+    from: u64,
+    from_size: u64,
+    to: u64,
+    to_size: u64,
+    seed: u64,
+    _: &mut Env<'_>,
+) -> u64 {
+    let (from_size, to_size) = (from_size as u32, to_size as u32);
+    // SAFETY: the arguments fit the prototype.
+    let (from, to) = unsafe { (args::bytes(from, from_size as usize), args::bytes(to, to_size as usize)) };
+    u64::from(diff(&from, &to, seed as u32))
+}

@@ -1,0 +1,71 @@
+//! The helpers, one function each, and the table that finds them by number.
+//!
+//! A helper takes the five argument registers as they are, so that generated code can call it without a wrapper.
+//! Whoever calls one must have made sure that the arguments fit the helper's prototype in
+//! [`paceline_spec::helper`]: the plain interpreter checks them on every call, other engines rely on the verifier.
+
+mod args;
+mod checksum;
+mod event;
+mod format;
+mod map;
+mod packet;
+mod redirect;
+mod system;
+
+use crate::host::Host;
+use crate::region::Regions;
+
+/// What helpers work with beside their arguments.
+pub(crate) struct Env<'a> {
+    pub(crate) host: &'a mut Host,
+    pub(crate) regions: Regions<'a>,
+}
+
+/// A helper: `r1` to `r5` in, `r0` out.
+///
+/// # Safety
+/// The arguments must fit the helper's prototype.
+pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Env<'_>) -> u64;
+
+/// The function of a helper, by its number; `None` for helpers without a prototype.
+pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
+    Some(match id {
+        1 => map::lookup_elem,
+        2 => map::update_elem,
+        3 => map::delete_elem,
+        5 => system::ktime_get_ns,
+        6 => format::trace_printk,
+        7 => system::get_prandom_u32,
+        8 => system::get_smp_processor_id,
+        23 => redirect::redirect,
+        25 => event::perf_event_output,
+        28 => checksum::csum_diff,
+        42 => system::get_numa_node_id,
+        44 => packet::adjust_head,
+        51 => redirect::redirect_map,
+        54 => packet::adjust_meta,
+        65 => packet::adjust_tail,
+        118 => system::jiffies64,
+        125 => system::ktime_get_boot_ns,
+        160 => system::ktime_get_coarse_ns,
+        188 => packet::get_buff_len,
+        189 => packet::load_bytes,
+        190 => packet::store_bytes,
+        195 => map::lookup_percpu_elem,
+        208 => system::ktime_get_tai_ns,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline_spec::helper::Helper;
+
+    #[test]
+    fn a_helper_has_a_prototype_exactly_if_it_has_a_function() {
+        for helper in Helper::all() {
+            assert_eq!(helper.prototype.is_some(), super::helper_fn(helper.id).is_some(), "{}", helper.name);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Redirecting (`net/core/filter.c`). The target goes into the packet's own frame, so that the packets of a burst
+//! can go to different targets.
+
+use paceline_frame::{Redirect, RedirectTarget, Verdict};
+use paceline_spec::MapKind;
+
+use super::{Env, args};
+
+/// To all entries of a device map.
+const BROADCAST: u64 = 1 << 3;
+/// But not to where the packet came in.
+const EXCLUDE_INGRESS: u64 = 1 << 4;
+/// The verdict to return when the map has no such entry.
+const ACTION: u64 = 3;
+
+fn set(env: &mut Env<'_>, redirect: Option<Redirect>) {
+    // SAFETY: the frame is null or that of the running program, and no other reference to it is in use.
+    if let Some(frame) = unsafe { env.regions.frame.as_mut() } {
+        frame.set_redirect(redirect);
+    }
+}
+
+/// `long bpf_redirect(ifindex, flags)`
+pub(super) unsafe extern "C" fn redirect(
+    ifindex: u64,
+    flags: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    env: &mut Env<'_>,
+) -> u64 {
+    if flags != 0 {
+        return Verdict::Aborted as u64;
+    }
+    set(env, Some(Redirect { target: RedirectTarget::Interface { ifindex: ifindex as u32 }, flags: 0 }));
+    Verdict::Redirect as u64
+}
+
+/// `long bpf_redirect_map(map, key, flags)`
+pub(super) unsafe extern "C" fn redirect_map(
+    map: u64,
+    key: u64,
+    flags: u64,
+    _: u64,
+    _: u64,
+    env: &mut Env<'_>,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let map = unsafe { args::map(map) };
+    let allowed = match map.spec().kind {
+        MapKind::DevMap | MapKind::DevMapHash => ACTION | BROADCAST | EXCLUDE_INGRESS,
+        _ => ACTION,
+    };
+    if flags & !allowed != 0 {
+        return Verdict::Aborted as u64;
+    }
+    let key = key as u32;
+    if flags & BROADCAST == 0 && !map.has_target(key) {
+        set(env, None);
+        return flags & ACTION;
+    }
+    set(env, Some(Redirect { target: RedirectTarget::Map { map: map.id(), key }, flags: flags as u32 }));
+    Verdict::Redirect as u64
+}

@@ -1,0 +1,124 @@
+//! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
+
+use crate::plain::{STACK_FRAME, Stack};
+
+/// Which of the kernel's clocks a helper reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`, for `bpf_ktime_get_ns`.
+    Monotonic,
+    /// `CLOCK_MONOTONIC_COARSE`, for `bpf_ktime_get_coarse_ns`.
+    Coarse,
+    /// `CLOCK_BOOTTIME`, for `bpf_ktime_get_boot_ns`.
+    Boot,
+    /// `CLOCK_TAI`, for `bpf_ktime_get_tai_ns`.
+    Tai,
+}
+
+/// Receives what a program sends to a perf event array: the map's name, the CPU index it chose, and the bytes.
+pub type EventSink = Box<dyn FnMut(&str, u32, &[u8]) + Send>;
+
+/// The surroundings of one worker. Programs that run on different threads have different hosts.
+pub struct Host {
+    cpu: usize,
+    random: u64,
+    trace: Box<dyn Write + Send>,
+    events: Option<EventSink>,
+    stack: Box<Stack>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl Host {
+    /// A host for the worker of a number, which `bpf_get_smp_processor_id` returns and per-CPU maps go by.
+    /// Traces go to standard error, events nowhere; random numbers are seeded by the time.
+    #[must_use]
+    pub fn new(cpu: usize) -> Self {
+        let mut host = Self {
+            cpu,
+            random: 0,
+            trace: Box::new(std::io::stderr()),
+            events: None,
+            stack: Box::new([const { AtomicU64::new(0) }; _]),
+        };
+        let seed = host.now(Clock::Monotonic);
+        host.seed(seed);
+        host
+    }
+
+    /// The worker's number.
+    #[must_use]
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// Sets the seed of `bpf_get_prandom_u32`.
+    pub fn seed(&mut self, seed: u64) {
+        self.random = seed;
+    }
+
+    /// Sends the lines of `bpf_trace_printk` elsewhere.
+    pub fn set_trace(&mut self, trace: impl Write + Send + 'static) {
+        self.trace = Box::new(trace);
+    }
+
+    /// Receives the events that programs send to perf event arrays. Without a receiver `bpf_perf_event_output` fails
+    /// with `-ENOENT`, as in the kernel when no event is attached.
+    pub fn set_events(&mut self, events: EventSink) {
+        self.events = Some(events);
+    }
+
+    /// Address past the stack that programs on this host run on.
+    pub(crate) fn stack_top(&self) -> u64 {
+        self.stack.as_ptr_range().end as u64
+    }
+
+    /// Zeroes the stack frame of the function at a call depth, which starts at 0.
+    pub(crate) fn clear_stack_frame(&self, depth: usize) {
+        let words = STACK_FRAME / 8;
+        let end = self.stack.len() - depth * words;
+        self.stack[end - words..end].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    pub(crate) fn now(&self, clock: Clock) -> u64 {
+        let time = match clock {
+            Clock::Monotonic => clock_gettime(ClockId::Monotonic),
+            Clock::Coarse => clock_gettime(ClockId::MonotonicCoarse),
+            Clock::Boot => clock_gettime(ClockId::Boottime),
+            // TAI is the one that a system may lack; it differs from real time by whole seconds.
+            Clock::Tai => clock_gettime_dynamic(DynamicClockId::Tai)
+                .unwrap_or_else(|_| clock_gettime(ClockId::Realtime)),
+        };
+        (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+    }
+
+    /// The next random number: splitmix64, whose every seed is a good one.
+    pub(crate) fn random(&mut self) -> u32 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z >> 32) as u32
+    }
+
+    /// Writes one trace. That the trace cannot be written is no matter of the program's.
+    pub(crate) fn trace(&mut self, text: &[u8]) {
+        let _ = self.trace.write_all(text);
+    }
+
+    /// Sends an event, or tells that nobody listens.
+    pub(crate) fn event(&mut self, map: &str, index: u32, data: &[u8]) -> bool {
+        let Some(events) = &mut self.events else { return false };
+        events(map, index, data);
+        true
+    }
+}

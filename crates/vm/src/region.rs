@@ -1,0 +1,174 @@
+//! The memory that a run may touch, and what is said of an address outside it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use paceline_frame::Frame;
+use paceline_maps::Map;
+
+/// Whether memory is read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        })
+    }
+}
+
+/// The region that a bad address lies in or close to, as far as one can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Near {
+    /// The null page: most likely a look-up that found nothing and was not checked.
+    Null,
+    /// The packet.
+    Packet {
+        /// Offset from the packet's first byte.
+        offset: i64,
+        /// Length of the packet.
+        len: usize,
+    },
+    /// The stack.
+    Stack {
+        /// Offset from the frame pointer `r10`.
+        offset: i64,
+    },
+    /// The context.
+    Context {
+        /// Offset in the context structure.
+        offset: i64,
+    },
+    /// A map itself, whose values are reached through look-ups only.
+    Map {
+        /// Name of the map.
+        name: String,
+    },
+    /// Values of a map that programs may not access so, or past the end of one.
+    MapValue {
+        /// Name of the map.
+        name: String,
+    },
+    /// Nothing the program knows.
+    Nothing,
+}
+
+impl fmt::Display for Near {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("near the null pointer (a look-up's result that was not checked?)"),
+            Self::Packet { offset, len } => {
+                write!(f, "at packet offset {offset}, and the packet has {len} bytes")
+            }
+            Self::Stack { offset } => write!(f, "at stack offset r10{offset:+}, outside the stack in use"),
+            Self::Context { offset } => write!(f, "at context offset {offset}, where there is no such field"),
+            Self::Map { name } => write!(f, "in map {name} itself, which is reached through look-ups only"),
+            Self::MapValue { name } => write!(f, "at a value of map {name}, outside it or against its flags"),
+            Self::Nothing => f.write_str("at an address that is not the program's"),
+        }
+    }
+}
+
+/// How far from a region an address may be and still be told as belonging to it.
+const NEAR: u64 = 1 << 16;
+
+/// The memory of one run. Addresses are real ones; ranges are half-open.
+pub(crate) struct Regions<'a> {
+    /// The stack frames of all functions that are being executed.
+    pub(crate) stack: Range<u64>,
+    /// The frame pointer of the running function.
+    pub(crate) frame_pointer: u64,
+    /// The packet's frame; null when there is no packet. It is also the program's context.
+    pub(crate) frame: *mut Frame,
+    /// Length of the context structure.
+    pub(crate) context_len: u64,
+    /// Memory that the caller gave a program without packet.
+    pub(crate) memory: Range<u64>,
+    /// The program's maps.
+    pub(crate) maps: &'a [Arc<Map>],
+}
+
+impl Regions<'_> {
+    /// The frame, which helpers that take a context rely on.
+    pub(crate) fn frame(&self) -> Option<&Frame> {
+        // SAFETY: `frame` is null or points to the frame this run has borrowed mutably; nothing else holds a
+        // reference to it while a helper or an access check looks at it.
+        unsafe { self.frame.as_ref() }
+    }
+
+    /// Whether `len` bytes at `address` may be accessed. A length of 0 is allowed anywhere.
+    pub(crate) fn allows(&self, address: u64, len: u64, access: Access) -> bool {
+        let Some(end) = address.checked_add(len) else { return false };
+        let within = |range: Range<u64>| address >= range.start && end <= range.end;
+        len == 0
+            || within(self.stack.clone())
+            || self.frame().is_some_and(|f| within(f.data_meta() as u64..f.data_end() as u64))
+            || within(self.memory.clone())
+            || self.maps.iter().any(|map| {
+                map.contains(address as usize, len as usize)
+                    && match access {
+                        Access::Read => map.program_access().read,
+                        Access::Write => map.program_access().write,
+                    }
+            })
+    }
+
+    /// Whether the address lies in the context, and at which offset.
+    pub(crate) fn context_offset(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(self.frame as u64)?;
+        (!self.frame.is_null() && offset < self.context_len).then_some(offset)
+    }
+
+    /// The map whose handle a register holds.
+    pub(crate) fn map(&self, handle: u64) -> Option<&Arc<Map>> {
+        self.maps.iter().find(|map| Arc::as_ptr(map) as u64 == handle)
+    }
+
+    /// What a bad address belongs to, going by the pointer it was made from: where that points into a region, the
+    /// access left that region; else the nearest one is named.
+    pub(crate) fn near(&self, address: u64, pointer: u64) -> Near {
+        let map_of = |address: u64| self.maps.iter().find(|map| map.contains(address as usize, 1));
+        let packet = self.frame().map(|f| (f, f.data_meta() as u64..f.data_end() as u64));
+        let touches = |range: &Range<u64>| (range.start..=range.end).contains(&pointer);
+        if address < NEAR {
+            return Near::Null;
+        }
+        if let Some(map) = self.map(pointer) {
+            return Near::Map { name: map.spec().name.clone() };
+        }
+        if let Some(map) = map_of(address).or(map_of(pointer)) {
+            return Near::MapValue { name: map.spec().name.clone() };
+        }
+        if let Some(offset) = self.context_offset(pointer) {
+            let offset = offset.wrapping_add(address.wrapping_sub(pointer)) as i64;
+            return Near::Context { offset };
+        }
+        let stack_is_nearer = packet.as_ref().is_none_or(|(_, range)| {
+            touches(&self.stack)
+                || !touches(range) && distance(&self.stack, address) < distance(range, address)
+        });
+        let offset_from = |start: u64| address.wrapping_sub(start) as i64;
+        match packet {
+            _ if stack_is_nearer && distance(&self.stack, address) < NEAR => {
+                Near::Stack { offset: offset_from(self.frame_pointer) }
+            }
+            Some((frame, range)) if distance(&range, address) < NEAR => {
+                Near::Packet { offset: offset_from(frame.data() as u64), len: frame.len() }
+            }
+            _ => Near::Nothing,
+        }
+    }
+}
+
+/// How many bytes an address lies outside of a range.
+fn distance(range: &Range<u64>, address: u64) -> u64 {
+    range.start.saturating_sub(address).max(address.saturating_sub(range.end))
+}
