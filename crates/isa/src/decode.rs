@@ -109,6 +109,22 @@ pub enum DecodeError {
     },
 }
 
+impl DecodeError {
+    /// The slot that is no instruction.
+    #[must_use]
+    pub const fn slot(&self) -> usize {
+        match *self {
+            Self::PastEnd { slot, .. }
+            | Self::Opcode { slot, .. }
+            | Self::Selector { slot, .. }
+            | Self::Reserved { slot, .. }
+            | Self::Register { slot, .. }
+            | Self::SecondMissing { slot }
+            | Self::SecondReserved { slot, .. } => slot,
+        }
+    }
+}
+
 /// Decodes a whole program.
 ///
 /// # Errors

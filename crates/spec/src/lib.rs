@@ -4,6 +4,7 @@
 //! Numbers come from the kernel's UAPI header `include/uapi/linux/bpf.h`.
 #![forbid(unsafe_code)]
 
+pub mod availability;
 pub mod btf;
 pub mod context;
 mod errno;

@@ -1,4 +1,123 @@
-//! Verifier.
+//! Verifies that a program is safe to run natively: every path ends, every access stays within what it may touch,
+//! every call gets what it wants. [`verify`] gives [`Verified`], which says what was proven, or a [`Refusal`], which
+//! says why not.
+//!
+//! # How it works
+//!
+//! The verifier runs the program on all inputs at once. It carries an abstract [`State`](state::State) along every
+//! path: what each register and each stack byte holds, numbers as sets ([`domain::Number`]), pointers as what they
+//! point to and how far in ([`state::Pointer`]). Each instruction is a rule about that state ([`step`]); each branch
+//! splits it into what holds on either side. Static functions are walked with the state of each caller, global ones
+//! once by their types.
+//!
+//! What keeps that from taking for ever are checkpoints ([`prune`]): states kept where paths meet. A path ends when
+//! an earlier state covers it in all that mattered. What matters is found by exploring: numbers carry marks of where
+//! they came from, and a number that decides something demands its mark and so all it came from ([`demand`]). The
+//! kernel finds the same by walking back over the instructions.
+//!
+//! # What it accepts
+//!
+//! What the kernel (6.18, privileged loader) accepts; the sources are `kernel/bpf/verifier.c` and `net/core/filter.c`.
+//! Reading stack bytes that were never written is accepted as there, and they read as zero on every engine.
 #![forbid(unsafe_code)]
 
+mod cfg;
+mod demand;
 pub mod domain;
+mod error;
+mod facts;
+mod prune;
+pub mod state;
+mod step;
+mod walk;
+
+use paceline_isa::{Callee, Code, Insn, decode};
+use paceline_spec::btf::Btf;
+use paceline_spec::helper::Helper;
+use paceline_spec::{MapSpec, ProgramSpec};
+
+pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
+pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
+
+use cfg::ControlFlow;
+use walk::Walk;
+
+/// Most instructions a program may have, and most that are simulated (`BPF_COMPLEXITY_LIMIT_INSNS`).
+pub const MAX_INSTRUCTIONS: usize = 1_000_000;
+
+/// How to verify.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Instructions that are simulated at most.
+    pub max_instructions: usize,
+    /// Whether a path ends only at a state that is the same in everything: slower, but then every state that some
+    /// run has at an instruction is covered by one that was seen there. For tests.
+    pub exact: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_instructions: MAX_INSTRUCTIONS, exact: false }
+    }
+}
+
+/// Verifies a program. `maps` are those of its object, `btf` the object's types, which global functions need.
+///
+/// # Errors
+/// Why the program may not run.
+pub fn verify(
+    program: &ProgramSpec,
+    maps: &[MapSpec],
+    btf: Option<&Btf>,
+    options: &Options,
+) -> Result<Verified, Box<Refusal>> {
+    let slots = program.insns.len();
+    if slots == 0 || slots > MAX_INSTRUCTIONS {
+        return Err(Box::new(Refusal::at(0, Cause::Length { slots })));
+    }
+    let code = decode(&program.insns).map_err(|error| Refusal::at(error.slot(), Cause::Decode(error)))?;
+    let flow = ControlFlow::of(program, &code)?;
+    let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
+    walk_functions(&mut walk)?;
+    let functions = function_facts(&code, &flow, &walk.stack_used);
+    step::check_stack_depth(&code, &flow, &functions)?;
+    let (facts, stats) = (walk.facts.into_insns(), walk.stats);
+    Ok(Verified::new(program.clone(), code, facts, functions, stats))
+}
+
+/// Walks the main program, then every global function that was called.
+fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Refusal> {
+    let mut done = 0;
+    let mut function = 0;
+    loop {
+        let state = step::entry_state(walk, function)?;
+        walk.in_global = function != 0;
+        let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
+        walk.explore(state, start)?;
+        match walk.called_globals.get(done) {
+            Some(&next) => (function, done) = (next, done + 1),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn function_facts(code: &Code, flow: &ControlFlow, stack_used: &[u32]) -> Vec<FunctionFact> {
+    let fact = |(function, &stack): (&cfg::Function, &u32)| {
+        let (start, end) = (function.start, function.end);
+        let insns = || (start..end).filter_map(|slot| code.get(slot));
+        FunctionFact {
+            start,
+            end,
+            stack,
+            saved: facts::saved_registers(code, start, end),
+            tail_calls: insns().any(is_tail_call),
+            calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
+        }
+    };
+    flow.functions.iter().zip(stack_used).map(fact).collect()
+}
+
+fn is_tail_call(insn: &Insn) -> bool {
+    let Insn::Call(Callee::Helper(id)) = insn else { return false };
+    u32::try_from(*id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.name == "bpf_tail_call")
+}

@@ -1,6 +1,7 @@
 //! A whole object in the kernel: its maps with their contents, and its programs.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use paceline_spec::{InitialValue, Linkage, MapSpec, ProgramSpec};
 
@@ -77,6 +78,23 @@ impl KernelObject {
             fill_programs(spec, map, &specs, &programs, options.cpu)?;
         }
         Ok(Self { maps: kernel_maps, programs })
+    }
+
+    /// Makes the maps, then loads a program and gives the time that `BPF_PROG_LOAD` took: verification and
+    /// compilation.
+    ///
+    /// # Errors
+    /// [`LoadError`] for the first map that fails, or the program.
+    pub fn load_timed(
+        maps: &[MapSpec],
+        program: &ProgramSpec,
+        options: LoadOptions<'_>,
+    ) -> Result<Duration, LoadError> {
+        let btf = options.btf.map(load_btf).transpose().map_err(LoadError::Btf)?;
+        let object = Self::load(maps, [], options)?;
+        let start = Instant::now();
+        load_program(program, &object.maps, btf.as_ref())?;
+        Ok(start.elapsed())
     }
 }
 

@@ -3,7 +3,7 @@
 //! The results hold for [`paceline_isa::eval`]. They are as precise as those of the kernel's
 //! `adjust_scalar_min_max_vals`, or more so where that costs nothing.
 
-use paceline_isa::{AluOp, SwapOrder, Size, Width};
+use paceline_isa::{AluOp, Size, SwapOrder, Width};
 
 use super::{Bounds, Scalar, Tnum, mask, signed};
 
@@ -177,7 +177,9 @@ impl<const BITS: u32> Scalar<BITS> {
     fn shift_low(&self, op: AluOp, other: &Self) -> Self {
         let half = Self::HALF;
         let low = other.zero_extend(half);
-        let Some(by) = low.as_constant().filter(|&by| by < u64::from(half)) else { return Self::unsigned(half) };
+        let Some(by) = low.as_constant().filter(|&by| by < u64::from(half)) else {
+            return Self::unsigned(half);
+        };
         let by = by as u32;
         let bits = self.bits.truncate(half);
         let (tnum, bounds) = match op {

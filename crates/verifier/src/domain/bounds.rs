@@ -34,7 +34,10 @@ impl Bounds {
     /// Whether every number within `other` is within these.
     #[must_use]
     pub const fn include(&self, other: &Self) -> bool {
-        self.umin <= other.umin && self.umax >= other.umax && self.smin <= other.smin && self.smax >= other.smax
+        self.umin <= other.umin
+            && self.umax >= other.umax
+            && self.smin <= other.smin
+            && self.smax >= other.smax
     }
 
     const fn non_empty(self) -> Option<Self> {

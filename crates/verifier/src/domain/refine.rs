@@ -32,7 +32,13 @@ struct Pair {
 impl<const BITS: u32> Scalar<BITS> {
     /// What is known of two numbers where `a condition b` turned out `holds`; `None` if it cannot.
     #[must_use]
-    pub fn refine(a: &Self, b: &Self, width: Width, condition: Condition, holds: bool) -> Option<(Self, Self)> {
+    pub fn refine(
+        a: &Self,
+        b: &Self,
+        width: Width,
+        condition: Condition,
+        holds: bool,
+    ) -> Option<(Self, Self)> {
         let bits = if width == Width::W64 { BITS } else { Self::HALF };
         let part = |s: &Self| match width {
             Width::W64 => (s.whole, s.bits),
@@ -82,7 +88,9 @@ impl Pair {
 
     fn different(mut self) -> Option<Self> {
         let constant = |(bounds, tnum): &(Bounds, Tnum)| {
-            (bounds.umin == bounds.umax).then_some(bounds.umin).or_else(|| tnum.is_constant().then_some(tnum.value()))
+            (bounds.umin == bounds.umax)
+                .then_some(bounds.umin)
+                .or_else(|| tnum.is_constant().then_some(tnum.value()))
         };
         if let Some(value) = constant(&self.b) {
             self.a.0 = self.a.0.without(value, self.bits)?;
@@ -119,7 +127,8 @@ impl Pair {
 
     fn unsigned_order(mut self, greater: bool, strict: bool) -> Option<Self> {
         let step = u64::from(strict);
-        let (high, low) = if greater { (&mut self.a.0, &mut self.b.0) } else { (&mut self.b.0, &mut self.a.0) };
+        let (high, low) =
+            if greater { (&mut self.a.0, &mut self.b.0) } else { (&mut self.b.0, &mut self.a.0) };
         let min = high.umin.max(low.umin.checked_add(step)?);
         let max = low.umax.min(high.umax.checked_sub(step)?);
         (high.umin, low.umax) = (min, max);
@@ -128,7 +137,8 @@ impl Pair {
 
     fn signed_order(mut self, greater: bool, strict: bool) -> Option<Self> {
         let step = i64::from(strict);
-        let (high, low) = if greater { (&mut self.a.0, &mut self.b.0) } else { (&mut self.b.0, &mut self.a.0) };
+        let (high, low) =
+            if greater { (&mut self.a.0, &mut self.b.0) } else { (&mut self.b.0, &mut self.a.0) };
         let min = high.smin.max(low.smin.checked_add(step)?);
         let max = low.smax.min(high.smax.checked_sub(step)?);
         (high.smin, low.smax) = (min, max);

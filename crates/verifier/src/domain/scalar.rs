@@ -22,11 +22,8 @@ impl<const BITS: u32> Scalar<BITS> {
     pub const HALF: u32 = BITS / 2;
 
     /// Any number.
-    pub const UNKNOWN: Self = Self {
-        bits: Tnum::UNKNOWN.truncate(BITS),
-        whole: Bounds::full(BITS),
-        low: Bounds::full(Self::HALF),
-    };
+    pub const UNKNOWN: Self =
+        Self { bits: Tnum::UNKNOWN.truncate(BITS), whole: Bounds::full(BITS), low: Bounds::full(Self::HALF) };
 
     /// The number zero.
     pub const ZERO: Self = Self::constant(0);
@@ -93,8 +90,7 @@ impl<const BITS: u32> Scalar<BITS> {
     pub fn contains(&self, value: u64) -> bool {
         let (u, s) = (value & mask(BITS), signed(value, BITS));
         let (u_low, s_low) = (value & mask(Self::HALF), signed(value, Self::HALF));
-        let within =
-            |b: &Bounds, u: u64, s: i64| b.umin <= u && u <= b.umax && b.smin <= s && s <= b.smax;
+        let within = |b: &Bounds, u: u64, s: i64| b.umin <= u && u <= b.umax && b.smin <= s && s <= b.smax;
         self.bits.contains(u) && within(&self.whole, u, s) && within(&self.low, u_low, s_low)
     }
 
@@ -181,7 +177,8 @@ impl<const BITS: u32> Scalar<BITS> {
     fn cut(&self, bits: u32) -> Bounds {
         let known = Bounds::full(bits).meet_tnum(self.bits, bits);
         let from_whole = known.and_then(|b| b.meet_low_of(&self.whole, bits));
-        let both = from_whole.and_then(|b| if bits <= Self::HALF { b.meet_low_of(&self.low, bits) } else { Some(b) });
+        let both = from_whole
+            .and_then(|b| if bits <= Self::HALF { b.meet_low_of(&self.low, bits) } else { Some(b) });
         both.and_then(|b| b.agree(bits)).unwrap_or(Bounds::full(bits))
     }
 }

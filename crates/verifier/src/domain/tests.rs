@@ -99,7 +99,9 @@ fn values<const BITS: u32>(stride: usize) -> Vec<Scalar<BITS>> {
     for a in singles.iter().step_by(stride) {
         all.extend(a.meet(&singles[random.usize(..singles.len())]));
     }
-    all.sort_by_key(|s| (s.whole.umin, s.whole.umax, s.whole.smin, s.bits.value(), s.bits.unknown(), s.low.umin));
+    all.sort_by_key(|s| {
+        (s.whole.umin, s.whole.umax, s.whole.smin, s.bits.value(), s.bits.unknown(), s.low.umin)
+    });
     all.dedup();
     all
 }
@@ -188,7 +190,10 @@ fn check_refine<const BITS: u32>(all: &[Scalar<BITS>], others: &[Scalar<BITS>]) 
                             let holds = compare(condition, x & mask(bits), y & mask(bits), bits);
                             let kept = outcomes[usize::from(holds)];
                             let covers = kept.is_some_and(|(a, b)| a.contains(x) && b.contains(y));
-                            assert!(covers, "{a} {condition:?} {b} {width:?} {holds}: {kept:?} lacks {x}, {y}");
+                            assert!(
+                                covers,
+                                "{a} {condition:?} {b} {width:?} {holds}: {kept:?} lacks {x}, {y}"
+                            );
                         }
                     }
                     for (a2, b2) in outcomes.iter().flatten() {
@@ -250,13 +255,16 @@ fn around(random: &mut fastrand::Rng) -> (u64, Number) {
     let mut known = Number::UNKNOWN;
     if random.bool() {
         let (below, above) = (reach(random), reach(random));
-        let whole = Bounds { umin: value.saturating_sub(below), umax: value.saturating_add(above), ..known.whole };
+        let whole =
+            Bounds { umin: value.saturating_sub(below), umax: value.saturating_add(above), ..known.whole };
         known = known.meet(&Number { whole, ..Number::UNKNOWN }).expect("the value is in both");
     }
     if random.bool() {
         let (below, above) = (reach(random) as i64 & i64::MAX, reach(random) as i64 & i64::MAX);
         let (smin, smax) = ((value as i64).saturating_sub(below), (value as i64).saturating_add(above));
-        known = known.meet(&Number { whole: Bounds { smin, smax, ..Number::UNKNOWN.whole }, ..Number::UNKNOWN }).expect("in both");
+        known = known
+            .meet(&Number { whole: Bounds { smin, smax, ..Number::UNKNOWN.whole }, ..Number::UNKNOWN })
+            .expect("in both");
     }
     if random.bool() {
         let unknown = random.u64(..) & random.u64(..);
@@ -291,7 +299,10 @@ fn operations_on_64_bits_agree_with_the_definition_of_the_instructions() {
             let condition = CONDITIONS[random.usize(..CONDITIONS.len())];
             let holds = eval::compare(width, condition, x, y);
             let kept = Number::refine(&a, &b, width, condition, holds);
-            assert!(kept.is_some_and(|(a, b)| a.contains(x) && b.contains(y)), "{a} {condition:?} {b}: {x:#x}, {y:#x}");
+            assert!(
+                kept.is_some_and(|(a, b)| a.contains(x) && b.contains(y)),
+                "{a} {condition:?} {b}: {x:#x}, {y:#x}"
+            );
         }
         for size in [Size::H, Size::W, Size::Dw] {
             for order in [SwapOrder::Always, SwapOrder::ToBe, SwapOrder::ToLe] {

@@ -101,7 +101,8 @@ impl Tnum {
     /// The low `bits` bits with the sign extended to 64.
     #[must_use]
     pub const fn sign_extend(self, bits: u32) -> Self {
-        let (value, unknown) = (super::signed(self.value, bits) as u64, super::signed(self.unknown, bits) as u64);
+        let (value, unknown) =
+            (super::signed(self.value, bits) as u64, super::signed(self.unknown, bits) as u64);
         Self::new(value, unknown)
     }
 
@@ -177,7 +178,11 @@ impl Tnum {
 
 impl fmt::Display for Tnum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_constant() { write!(f, "{:#x}", self.value) } else { write!(f, "({:#x}; {:#x})", self.value, self.unknown) }
+        if self.is_constant() {
+            write!(f, "{:#x}", self.value)
+        } else {
+            write!(f, "({:#x}; {:#x})", self.value, self.unknown)
+        }
     }
 }
 

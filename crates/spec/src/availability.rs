@@ -1,0 +1,165 @@
+//! Which programs may call which helper.
+//!
+//! The lists follow `xdp_func_proto` in `net/core/filter.c` and `bpf_base_func_proto` in `kernel/bpf/helpers.c`, for
+//! a privileged loader; the flags are those of each helper's `struct bpf_func_proto`.
+
+use crate::ProgramKind;
+use crate::helper::Helper;
+
+/// Helpers that XDP programs may call, by name without `bpf_`.
+const XDP: &[&str] = &[
+    "check_mtu",
+    "csum_diff",
+    "fib_lookup",
+    "perf_event_output",
+    "redirect",
+    "redirect_map",
+    "sk_lookup_tcp",
+    "sk_lookup_udp",
+    "sk_release",
+    "skc_lookup_tcp",
+    "tcp_check_syncookie",
+    "tcp_gen_syncookie",
+    "tcp_raw_check_syncookie_ipv4",
+    "tcp_raw_check_syncookie_ipv6",
+    "tcp_raw_gen_syncookie_ipv4",
+    "tcp_raw_gen_syncookie_ipv6",
+    "xdp_adjust_head",
+    "xdp_adjust_meta",
+    "xdp_adjust_tail",
+    "xdp_get_buff_len",
+    "xdp_load_bytes",
+    "xdp_store_bytes",
+];
+
+/// Helpers that programs of every network type may call.
+const EVERYWHERE: &[&str] = &[
+    "dynptr_data",
+    "dynptr_from_mem",
+    "dynptr_read",
+    "dynptr_write",
+    "for_each_map_elem",
+    "get_numa_node_id",
+    "get_prandom_u32",
+    "get_smp_processor_id",
+    "jiffies64",
+    "kptr_xchg",
+    "ktime_get_boot_ns",
+    "ktime_get_coarse_ns",
+    "ktime_get_ns",
+    "ktime_get_tai_ns",
+    "loop",
+    "map_delete_elem",
+    "map_lookup_elem",
+    "map_lookup_percpu_elem",
+    "map_peek_elem",
+    "map_pop_elem",
+    "map_push_elem",
+    "map_update_elem",
+    "per_cpu_ptr",
+    "ringbuf_discard",
+    "ringbuf_discard_dynptr",
+    "ringbuf_output",
+    "ringbuf_query",
+    "ringbuf_reserve",
+    "ringbuf_reserve_dynptr",
+    "ringbuf_submit",
+    "ringbuf_submit_dynptr",
+    "snprintf",
+    "spin_lock",
+    "spin_unlock",
+    "strncmp",
+    "strtol",
+    "strtoul",
+    "tail_call",
+    "this_cpu_ptr",
+    "timer_cancel",
+    "timer_init",
+    "timer_set_callback",
+    "timer_start",
+    "trace_printk",
+    "trace_vprintk",
+];
+
+/// Helpers for programs under a license compatible with the GPL.
+const GPL_ONLY: &[&str] = &[
+    "check_mtu",
+    "fib_lookup",
+    "perf_event_output",
+    "snprintf",
+    "tcp_check_syncookie",
+    "tcp_gen_syncookie",
+    "tcp_raw_check_syncookie_ipv4",
+    "tcp_raw_check_syncookie_ipv6",
+    "tcp_raw_gen_syncookie_ipv4",
+    "tcp_raw_gen_syncookie_ipv6",
+    "trace_printk",
+    "trace_vprintk",
+];
+
+/// Helpers whose memory arguments may lie in the packet.
+const PACKET_ARGUMENTS: &[&str] = &[
+    "csum_diff",
+    "map_delete_elem",
+    "map_lookup_elem",
+    "map_lookup_percpu_elem",
+    "map_push_elem",
+    "map_update_elem",
+    "sk_lookup_tcp",
+    "sk_lookup_udp",
+    "skc_lookup_tcp",
+    "tcp_check_syncookie",
+    "tcp_gen_syncookie",
+    "tcp_raw_check_syncookie_ipv4",
+    "tcp_raw_check_syncookie_ipv6",
+    "tcp_raw_gen_syncookie_ipv4",
+    "tcp_raw_gen_syncookie_ipv6",
+];
+
+/// Licenses the kernel counts as compatible (`license_is_gpl_compatible` in `include/linux/license.h`).
+const GPL_COMPATIBLE: &[&str] =
+    &["GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"];
+
+/// Whether programs under a license may call helpers for GPL programs.
+#[must_use]
+pub fn is_gpl_compatible(license: &str) -> bool {
+    GPL_COMPATIBLE.contains(&license)
+}
+
+impl Helper {
+    fn is_in(&self, names: &[&str]) -> bool {
+        self.name.strip_prefix("bpf_").is_some_and(|name| names.contains(&name))
+    }
+
+    /// Whether programs of a type may call it.
+    #[must_use]
+    pub fn is_for(&self, kind: ProgramKind) -> bool {
+        match kind {
+            ProgramKind::Xdp { .. } => self.is_in(XDP) || self.is_in(EVERYWHERE),
+        }
+    }
+
+    /// Whether only programs under a GPL-compatible license may call it.
+    #[must_use]
+    pub fn is_gpl_only(&self) -> bool {
+        self.is_in(GPL_ONLY)
+    }
+
+    /// Whether its memory arguments may lie in the packet.
+    #[must_use]
+    pub fn takes_packet_memory(&self) -> bool {
+        self.is_in(PACKET_ARGUMENTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_helper() {
+        for name in XDP.iter().chain(EVERYWHERE).chain(GPL_ONLY).chain(PACKET_ARGUMENTS) {
+            assert!(Helper::from_name(name).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Control flow: the rules that need no values, and which registers matter where.
+
+use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
+use paceline_spec::helper::Helper;
+use paceline_spec::{Linkage, ProgramSpec};
+
+use crate::error::{Cause, Refusal};
+
+/// A function of the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    /// Its first slot.
+    pub(crate) start: usize,
+    /// The slot after its last.
+    pub(crate) end: usize,
+    /// Whether it is verified on its own.
+    pub(crate) is_global: bool,
+    /// Whether it may move the packet, itself or in what it calls.
+    pub(crate) moves_packet: bool,
+}
+
+/// What is known of the program's shape.
+#[derive(Debug)]
+pub(crate) struct ControlFlow {
+    /// Its functions by rising start; the main program first.
+    pub(crate) functions: Vec<Function>,
+    /// Registers whose value may still be read, before each slot.
+    pub(crate) live: Vec<RegSet>,
+    /// Slots where states are compared: jumps, their targets, what follows calls.
+    pub(crate) is_meeting_point: Vec<bool>,
+}
+
+impl ControlFlow {
+    /// Checks the shape of a program.
+    pub(crate) fn of(program: &ProgramSpec, code: &Code) -> Result<Self, Refusal> {
+        let functions = functions(program, code)?;
+        for function in &functions {
+            check_function(function, code)?;
+        }
+        let mut flow = Self {
+            functions,
+            live: vec![RegSet::EMPTY; code.len()],
+            is_meeting_point: vec![false; code.len()],
+        };
+        flow.check_reachable(code)?;
+        flow.find_meeting_points(code);
+        flow.find_live(code);
+        flow.find_moves(code);
+        Ok(flow)
+    }
+
+    /// The index of the function that a slot belongs to.
+    pub(crate) fn function_at(&self, slot: usize) -> usize {
+        self.functions.partition_point(|f| f.start <= slot).saturating_sub(1)
+    }
+
+    /// The index of the function that starts at a slot.
+    pub(crate) fn function_starting(&self, slot: usize) -> Option<usize> {
+        self.functions.binary_search_by_key(&slot, |f| f.start).ok()
+    }
+
+    fn check_reachable(&self, code: &Code) -> Result<(), Refusal> {
+        let mut reached = vec![false; code.len()];
+        let mut work = vec![0];
+        while let Some(slot) = work.pop() {
+            let Some(insn) = code.get(slot) else { continue };
+            if std::mem::replace(&mut reached[slot], true) {
+                continue;
+            }
+            work.extend(successors(insn, slot));
+            work.extend(insn.subprogram_target(slot).map(|target| target as usize));
+        }
+        match code.iter().find(|&(slot, _)| !reached[slot]) {
+            Some((slot, _)) => Err(Refusal::at(slot, Cause::Unreachable)),
+            None => Ok(()),
+        }
+    }
+
+    fn find_meeting_points(&mut self, code: &Code) {
+        for (slot, insn) in code.iter() {
+            if let Some(target) = insn.jump_target(slot) {
+                self.mark_meeting_point(target as usize);
+                if insn.falls_through() {
+                    self.mark_meeting_point(slot);
+                    self.mark_meeting_point(slot + 1);
+                }
+            }
+            if insn.subprogram_target(slot).is_some() {
+                self.mark_meeting_point(slot + 1);
+            }
+        }
+    }
+
+    fn mark_meeting_point(&mut self, slot: usize) {
+        if let Some(mark) = self.is_meeting_point.get_mut(slot) {
+            *mark = true;
+        }
+    }
+
+    /// Backward data flow: a register is live if some way ahead reads it before writing it.
+    fn find_live(&mut self, code: &Code) {
+        let insns: Vec<(usize, &Insn)> = code.iter().collect();
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &(slot, insn) in insns.iter().rev() {
+                let after = successors(insn, slot)
+                    .filter_map(|next| self.live.get(next))
+                    .fold(RegSet::EMPTY, |all, live| all.union(*live));
+                let live = after.minus(insn.writes()).union(self.reads(insn, slot));
+                if let Some(place) = self.live.get_mut(slot).filter(|place| **place != live) {
+                    *place = live;
+                    changed = true;
+                }
+            }
+        }
+    }
+
+    /// What an instruction reads, where calls read only what the callee takes.
+    fn reads(&self, insn: &Insn, slot: usize) -> RegSet {
+        match insn {
+            Insn::Call(Callee::Helper(id)) => {
+                let prototype = u32::try_from(*id).ok().and_then(Helper::from_id).and_then(|h| h.prototype);
+                prototype
+                    .map_or(RegSet::ARGUMENTS, |p| Reg::ALL.into_iter().skip(1).take(p.args.len()).collect())
+            }
+            Insn::Call(Callee::Subprogram(_)) => {
+                let callee = insn.subprogram_target(slot).and_then(|t| self.function_starting(t as usize));
+                match callee.and_then(|index| self.functions.get(index)) {
+                    Some(f) if !f.is_global => self.live[f.start].intersection(RegSet::ARGUMENTS),
+                    _ => RegSet::ARGUMENTS,
+                }
+            }
+            _ => insn.reads(),
+        }
+    }
+
+    /// Finds the functions that move the packet, also through others (`check_cfg` does it for the kernel).
+    fn find_moves(&mut self, code: &Code) {
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (slot, insn) in code.iter() {
+                let moves = match insn {
+                    Insn::Call(Callee::Helper(id)) => {
+                        let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+                        helper.and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)
+                    }
+                    _ => insn
+                        .subprogram_target(slot)
+                        .and_then(|target| self.function_starting(target as usize))
+                        .is_some_and(|callee| self.functions[callee].moves_packet),
+                };
+                let caller = self.function_at(slot);
+                if moves && !self.functions[caller].moves_packet {
+                    self.functions[caller].moves_packet = true;
+                    changed = true;
+                }
+            }
+        }
+    }
+}
+
+/// The slots that may run after an instruction, in the same function.
+pub(crate) fn successors(insn: &Insn, slot: usize) -> impl Iterator<Item = usize> {
+    let next = insn.falls_through().then_some(slot + insn.slots());
+    let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+    next.into_iter().chain(target)
+}
+
+/// The functions: what is called, besides the main program.
+fn functions(program: &ProgramSpec, code: &Code) -> Result<Vec<Function>, Refusal> {
+    let mut starts: Vec<usize> = program.functions.iter().map(|f| f.start).chain([0]).collect();
+    for (slot, insn) in code.iter() {
+        let Some(target) = insn.subprogram_target(slot) else { continue };
+        match usize::try_from(target) {
+            Ok(start) if code.get(start).is_some() => starts.push(start),
+            _ => return Err(Refusal::at(slot, Cause::CallOutOfRange { target })),
+        }
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().skip(1).copied().chain([code.len()]);
+    let function = |(&start, end)| {
+        let info = program.functions.iter().find(|f| f.start == start);
+        let is_global = start != 0 && info.is_some_and(|f| f.linkage == Linkage::Global && f.btf_id != 0);
+        Function { start, end, is_global, moves_packet: false }
+    };
+    Ok(starts.iter().zip(ends).map(function).collect())
+}
+
+fn check_function(function: &Function, code: &Code) -> Result<(), Refusal> {
+    let range = function.start..function.end;
+    let mut last = function.start;
+    for slot in range.clone() {
+        let Some(insn) = code.get(slot) else { continue };
+        last = slot;
+        let Some(target) = insn.jump_target(slot) else { continue };
+        match usize::try_from(target) {
+            Ok(target) if range.contains(&target) && code.get(target).is_some() => {}
+            Ok(target) if range.contains(&target) => {
+                return Err(Refusal::at(slot, Cause::JumpIntoImmediate { target }));
+            }
+            _ => return Err(Refusal::at(slot, Cause::JumpOutOfRange { target })),
+        }
+    }
+    match code.get(last) {
+        Some(insn) if !insn.falls_through() => Ok(()),
+        _ => Err(Refusal::at(last, Cause::FallsOff)),
+    }
+}

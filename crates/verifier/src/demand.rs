@@ -1,0 +1,168 @@
+//! What the code after a checkpoint turned out to need of the state there.
+//!
+//! A checkpoint may stand for a later state if that differs only in what does not matter: numbers that decided
+//! nothing, stack bytes that nobody read. The kernel finds out what matters by walking back over the instructions
+//! (`mark_chain_precision`). Here every number carries a [`Mark`] instead, the place in the last checkpoint's state
+//! that it was computed from. When a number decides something (an address, a branch, a size), its mark is demanded,
+//! and with it the marks that one came from, back to the start. Each mark is demanded once, so that all demands
+//! together cost no more than the marks.
+
+/// Where a number came from; [`Mark::NONE`] for constants and for what the program read from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u32);
+
+impl Mark {
+    /// Nothing at any checkpoint.
+    pub const NONE: Self = Self(0);
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    origins: [Mark; 2],
+    demanded: bool,
+}
+
+/// The marks of numbers.
+#[derive(Debug)]
+pub(crate) struct Demands {
+    nodes: Vec<Node>,
+    work: Vec<Mark>,
+}
+
+impl Demands {
+    pub(crate) fn new() -> Self {
+        let none = Node { origins: [Mark::NONE; 2], demanded: true };
+        Self { nodes: vec![none], work: Vec::new() }
+    }
+
+    fn add(&mut self, origins: [Mark; 2]) -> Mark {
+        let mark = Mark(self.nodes.len() as u32);
+        self.nodes.push(Node { origins, demanded: false });
+        mark
+    }
+
+    /// A mark for a number as it stands at a new checkpoint.
+    pub(crate) fn checkpoint(&mut self, origin: Mark) -> Mark {
+        self.add([origin, Mark::NONE])
+    }
+
+    /// The mark of what is computed from two numbers.
+    pub(crate) fn join(&mut self, a: Mark, b: Mark) -> Mark {
+        if a == b || b == Mark::NONE {
+            a
+        } else if a == Mark::NONE {
+            b
+        } else {
+            self.add([a, b])
+        }
+    }
+
+    /// Says that a number decided something.
+    pub(crate) fn demand(&mut self, mark: Mark) {
+        self.work.push(mark);
+        while let Some(mark) = self.work.pop() {
+            let Some(node) = self.nodes.get_mut(mark.0 as usize) else { continue };
+            if !node.demanded {
+                node.demanded = true;
+                self.work.extend(node.origins);
+            }
+        }
+    }
+
+    /// Whether anything computed from the mark decided something.
+    pub(crate) fn is_demanded(&self, mark: Mark) -> bool {
+        self.nodes.get(mark.0 as usize).is_none_or(|node| node.demanded)
+    }
+
+    /// How many marks there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+/// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(u32);
+
+impl Origin {
+    /// No checkpoint.
+    pub const NONE: Self = Self(0);
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SlotNode {
+    earlier: Origin,
+    /// Bytes that were the earlier checkpoint's, as bits.
+    kept: u8,
+    /// Bytes that were read, as bits.
+    read: u8,
+}
+
+/// Which bytes of stack slots were read.
+#[derive(Debug)]
+pub(crate) struct StackReads {
+    nodes: Vec<SlotNode>,
+}
+
+impl StackReads {
+    pub(crate) fn new() -> Self {
+        Self { nodes: vec![SlotNode { earlier: Origin::NONE, kept: 0, read: 0 }] }
+    }
+
+    /// An origin for a slot as it stands at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
+    pub(crate) fn checkpoint(&mut self, earlier: Origin, kept: u8) -> Origin {
+        let origin = Origin(self.nodes.len() as u32);
+        self.nodes.push(SlotNode { earlier, kept, read: 0 });
+        origin
+    }
+
+    /// Says that bytes were read.
+    pub(crate) fn read(&mut self, origin: Origin, bytes: u8) {
+        let (mut origin, mut bytes) = (origin, bytes);
+        while origin != Origin::NONE {
+            let Some(node) = self.nodes.get_mut(origin.0 as usize) else { return };
+            let new = bytes & !node.read;
+            if new == 0 {
+                return;
+            }
+            node.read |= new;
+            (origin, bytes) = (node.earlier, new & node.kept);
+        }
+    }
+
+    /// The bytes that were read.
+    pub(crate) fn bytes_read(&self, origin: Origin) -> u8 {
+        self.nodes.get(origin.0 as usize).map_or(u8::MAX, |node| node.read)
+    }
+
+    /// How many origins there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demand_reaches_back_to_everything_it_was_computed_from_and_nothing_else() {
+        let mut demands = Demands::new();
+        let (a, b, c) =
+            (demands.checkpoint(Mark::NONE), demands.checkpoint(Mark::NONE), demands.checkpoint(Mark::NONE));
+        let sum = demands.join(a, b);
+        let later = demands.checkpoint(sum);
+        let sibling = demands.checkpoint(sum);
+        demands.demand(later);
+        assert_eq!([a, b, c, sibling].map(|m| demands.is_demanded(m)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_read_stops_at_bytes_that_were_written_in_between() {
+        let mut reads = StackReads::new();
+        let first = reads.checkpoint(Origin::NONE, 0);
+        let second = reads.checkpoint(first, 0b0000_1111);
+        reads.read(second, 0b0011_1100);
+        assert_eq!((reads.bytes_read(second), reads.bytes_read(first)), (0b0011_1100, 0b0000_1100));
+    }
+}

@@ -1,0 +1,274 @@
+//! What was proven, kept for the code generator.
+
+use paceline_isa::{Code, Reg, RegSet};
+use paceline_spec::ProgramSpec;
+
+use crate::state::{MapRef, Pointer, Target};
+
+/// What the base register of a memory access points to, on every visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// The context.
+    Context,
+    /// The stack of the running function.
+    OwnStack,
+    /// The stack of a function further out.
+    CallerStack,
+    /// A value of this map.
+    MapValue(MapRef),
+    /// A value of some map, not always the same.
+    SomeMapValue,
+    /// The packet or its metadata.
+    Packet,
+    /// Memory given to a function or by a helper.
+    Memory,
+    /// Different things on different visits.
+    Mixed,
+}
+
+impl Base {
+    fn of(target: &Target, depth: usize) -> Option<Self> {
+        Some(match target {
+            Target::Context => Self::Context,
+            Target::Stack { frame } if usize::from(*frame) == depth => Self::OwnStack,
+            Target::Stack { .. } => Self::CallerStack,
+            Target::MapValue(map) => Self::MapValue(*map),
+            Target::Packet { .. } => Self::Packet,
+            Target::Memory { .. } => Self::Memory,
+            Target::PacketEnd | Target::Map(_) | Target::Code { .. } => return None,
+        })
+    }
+
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (a, b) if a == b => a,
+            (Self::MapValue(_) | Self::SomeMapValue, Self::MapValue(_) | Self::SomeMapValue) => {
+                Self::SomeMapValue
+            }
+            _ => Self::Mixed,
+        }
+    }
+}
+
+/// A memory access, over all visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryFact {
+    /// What is accessed.
+    pub base: Base,
+    /// Least offset in bytes from where the base starts, the instruction's own included.
+    pub min_offset: i64,
+    /// Greatest offset of the access's first byte.
+    pub max_offset: i64,
+    /// For packets: bytes that are always there from where the pointer's variable part ends.
+    pub packet_bytes: Option<u16>,
+}
+
+/// A map argument of a call, over all visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapFact {
+    /// Always this map.
+    Always(MapRef),
+    /// Not always the same.
+    Different,
+}
+
+/// What is known of one instruction, over all visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InsnFact {
+    /// Whether some path reaches it; the code generator may drop it otherwise.
+    pub reached: bool,
+    /// Whether this jump may be taken.
+    pub may_jump: bool,
+    /// Whether this jump may fall through.
+    pub may_fall_through: bool,
+    /// The memory it accesses; `None` if it accesses none.
+    pub memory: Option<MemoryFact>,
+    /// The map that is passed to the call.
+    pub map: Option<MapFact>,
+    /// The key in an array map that is looked up, where it is always this one.
+    pub key: Option<KeyFact>,
+}
+
+/// The key of a look-up in an array, over all visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyFact {
+    /// Always this index, which is within the array.
+    Always(u32),
+    /// Not always known or the same.
+    Different,
+}
+
+/// What is known of one function of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionFact {
+    /// Its first slot.
+    pub start: usize,
+    /// The slot after its last.
+    pub end: usize,
+    /// Bytes of stack it uses, 0 to 512.
+    pub stack: u32,
+    /// The callee-saved registers (`r6` to `r9`) it writes.
+    pub saved: RegSet,
+    /// Whether it has a tail call.
+    pub tail_calls: bool,
+    /// Whether it calls helpers or functions, so that caller-saved registers do not survive in it.
+    pub calls: bool,
+}
+
+/// How much work the verification was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Instructions simulated.
+    pub instructions: usize,
+    /// States kept for comparison, all together.
+    pub states: usize,
+    /// Most states kept at one time.
+    pub peak_states: usize,
+    /// Most branches waiting at one time.
+    pub peak_branches: usize,
+    /// How often a path ended because its state was covered by an earlier one.
+    pub pruned: usize,
+}
+
+/// A program that was proven safe, with what was proven.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    program: ProgramSpec,
+    code: Code,
+    insns: Vec<InsnFact>,
+    functions: Vec<FunctionFact>,
+    stats: Stats,
+}
+
+impl Verified {
+    pub(crate) fn new(
+        program: ProgramSpec,
+        code: Code,
+        insns: Vec<InsnFact>,
+        functions: Vec<FunctionFact>,
+        stats: Stats,
+    ) -> Self {
+        Self { program, code, insns, functions, stats }
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &ProgramSpec {
+        &self.program
+    }
+
+    /// Its instructions.
+    #[must_use]
+    pub fn code(&self) -> &Code {
+        &self.code
+    }
+
+    /// What is known of the instruction of a slot; nothing for slots that are none.
+    #[must_use]
+    pub fn fact(&self, slot: usize) -> InsnFact {
+        self.insns.get(slot).copied().unwrap_or_default()
+    }
+
+    /// The functions by rising start; the main program first.
+    #[must_use]
+    pub fn functions(&self) -> &[FunctionFact] {
+        &self.functions
+    }
+
+    /// Whether there is a tail call anywhere.
+    #[must_use]
+    pub fn has_tail_calls(&self) -> bool {
+        self.functions.iter().any(|f| f.tail_calls)
+    }
+
+    /// How much work it was.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+/// Facts while they are gathered.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    insns: Vec<InsnFact>,
+}
+
+impl Facts {
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { insns: vec![InsnFact::default(); slots] }
+    }
+
+    pub(crate) fn into_insns(self) -> Vec<InsnFact> {
+        self.insns
+    }
+
+    fn change(&mut self, slot: usize, change: impl FnOnce(&mut InsnFact)) {
+        if let Some(fact) = self.insns.get_mut(slot) {
+            change(fact);
+        }
+    }
+
+    pub(crate) fn reached(&mut self, slot: usize) {
+        self.change(slot, |fact| fact.reached = true);
+    }
+
+    pub(crate) fn branch(&mut self, slot: usize, taken: bool) {
+        self.change(slot, |fact| if taken { fact.may_jump = true } else { fact.may_fall_through = true });
+    }
+
+    /// Adds an access through `pointer` at the instruction's own `offset`, in a frame of `depth`.
+    pub(crate) fn memory(&mut self, slot: usize, pointer: &Pointer, offset: i16, depth: usize) {
+        let Some(base) = Base::of(&pointer.target, depth) else { return };
+        let fixed = i64::from(pointer.fixed) + i64::from(offset);
+        let new = MemoryFact {
+            base,
+            min_offset: fixed.saturating_add(pointer.variable.smin()),
+            max_offset: fixed.saturating_add(pointer.variable.smax()),
+            packet_bytes: match pointer.target {
+                Target::Packet { range: crate::state::PacketRange::Bytes(bytes), .. } => Some(bytes),
+                _ => None,
+            },
+        };
+        self.change(slot, |fact| {
+            fact.memory = Some(fact.memory.map_or(new, |old| MemoryFact {
+                base: old.base.join(new.base),
+                min_offset: old.min_offset.min(new.min_offset),
+                max_offset: old.max_offset.max(new.max_offset),
+                packet_bytes: old.packet_bytes.zip(new.packet_bytes).map(|(a, b)| a.min(b)),
+            }));
+        });
+    }
+
+    pub(crate) fn map(&mut self, slot: usize, map: MapRef) {
+        self.change(slot, |fact| {
+            fact.map = Some(match fact.map {
+                None => MapFact::Always(map),
+                Some(MapFact::Always(old)) if old == map => MapFact::Always(map),
+                Some(_) => MapFact::Different,
+            });
+        });
+    }
+
+    pub(crate) fn key(&mut self, slot: usize, key: Option<u32>) {
+        self.change(slot, |fact| {
+            fact.key = Some(match (fact.key, key) {
+                (None, Some(key)) => KeyFact::Always(key),
+                (Some(KeyFact::Always(old)), Some(key)) if old == key => KeyFact::Always(key),
+                _ => KeyFact::Different,
+            });
+        });
+    }
+
+    /// The kind of base pointer seen at a slot before.
+    pub(crate) fn base(&self, slot: usize) -> Option<Base> {
+        self.insns.get(slot).and_then(|fact| fact.memory).map(|memory| memory.base)
+    }
+}
+
+/// The callee-saved registers that a stretch of code writes.
+pub(crate) fn saved_registers(code: &Code, start: usize, end: usize) -> RegSet {
+    let written = (start..end).filter_map(|slot| code.get(slot)).filter(|insn| !insn.is_call());
+    let all = written.fold(RegSet::EMPTY, |all, insn| all.union(insn.writes()));
+    all.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10))
+}

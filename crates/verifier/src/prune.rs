@@ -1,0 +1,373 @@
+//! Checkpoints: states that were met before, and when one covers another.
+//!
+//! A state is covered if every run from it was, in all that matters, explored from an earlier one. What matters was
+//! found out by exploring: registers that are live, stack bytes that were read, numbers that decided something
+//! (see [`crate::demand`]). A checkpoint may cover others only when all paths from it have ended; one whose paths
+//! have not is on the current path itself, and meeting it again without any change is an endless loop.
+
+use paceline_isa::{Reg, RegSet};
+
+use crate::demand::{Demands, StackReads};
+use crate::error::{Cause, Check, Hint};
+use crate::state::{Byte, Frame, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
+use crate::walk::Walk;
+
+/// A kept state.
+struct Checkpoint {
+    /// `None` once it has proven useless and was dropped.
+    state: Option<State>,
+    /// The checkpoint before it on its path.
+    parent: Option<usize>,
+    /// Paths from it that have not ended.
+    open_paths: u32,
+    hits: u32,
+    misses: u32,
+}
+
+/// All checkpoints of one walk.
+pub(crate) struct Checkpoints {
+    all: Vec<Checkpoint>,
+    /// The checkpoints to compare with, at each slot.
+    at: Vec<Vec<usize>>,
+    /// The last one on the current path.
+    current: Option<usize>,
+    kept: usize,
+    jumps_at_last: usize,
+    instructions_at_last: usize,
+    jumps: usize,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(slots: usize) -> Self {
+        Self {
+            all: Vec::new(),
+            at: vec![Vec::new(); slots],
+            current: None,
+            kept: 0,
+            jumps_at_last: 0,
+            instructions_at_last: 0,
+            jumps: 0,
+        }
+    }
+
+    /// A branch from the current path will wait; gives the checkpoint it hangs on.
+    pub(crate) fn branch(&mut self) -> Option<usize> {
+        if let Some(checkpoint) = self.current.and_then(|index| self.all.get_mut(index)) {
+            checkpoint.open_paths += 1;
+        }
+        self.current
+    }
+
+    /// The current path has ended.
+    pub(crate) fn path_ends(&mut self) {
+        let mut at = self.current;
+        while let Some(checkpoint) = at.and_then(|index| self.all.get_mut(index)) {
+            checkpoint.open_paths = checkpoint.open_paths.saturating_sub(1);
+            if checkpoint.open_paths > 0 {
+                break;
+            }
+            at = checkpoint.parent;
+        }
+    }
+
+    /// Goes on with a branch that hangs on a checkpoint.
+    pub(crate) fn resume(&mut self, checkpoint: Option<usize>) {
+        self.current = checkpoint;
+    }
+
+    fn add(&mut self, slot: usize, state: State) {
+        let checkpoint =
+            Checkpoint { state: Some(state), parent: self.current, open_paths: 1, hits: 0, misses: 0 };
+        let index = self.all.len();
+        self.all.push(checkpoint);
+        self.kept += 1;
+        if let Some(list) = self.at.get_mut(slot) {
+            list.push(index);
+        }
+        self.current = Some(index);
+    }
+}
+
+/// What comparing with the checkpoints of a slot found.
+enum Meeting {
+    Covered(usize),
+    Loop,
+    Nothing { looping: bool },
+}
+
+impl Walk<'_> {
+    /// Compares the state with those met at this slot, and maybe keeps it. True if the path may end here.
+    pub(crate) fn meets_earlier_state(&mut self) -> Check<bool> {
+        let slot = self.slot;
+        if !self.flow.is_meeting_point.get(slot).copied().unwrap_or(false) {
+            return Ok(false);
+        }
+        self.checkpoints.jumps += 1;
+        match self.look_for_earlier(slot) {
+            Meeting::Covered(index) => {
+                self.inherit_demands(index);
+                self.stats.pruned += 1;
+                Ok(true)
+            }
+            Meeting::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
+            Meeting::Nothing { looping } => {
+                if self.is_worth_keeping(looping) {
+                    self.keep(slot);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// States are kept at some distance from each other (the kernel's `is_state_visited` has the same distances).
+    fn is_worth_keeping(&self, looping: bool) -> bool {
+        let jumps = self.checkpoints.jumps - self.checkpoints.jumps_at_last;
+        let instructions = self.stats.instructions - self.checkpoints.instructions_at_last;
+        if looping { jumps >= 20 || instructions >= 100 } else { jumps >= 2 && instructions >= 8 }
+    }
+
+    fn look_for_earlier(&mut self, slot: usize) -> Meeting {
+        let mut list = std::mem::take(&mut self.checkpoints.at[slot]);
+        let mut meeting = Meeting::Nothing { looping: false };
+        let mut useless = Vec::new();
+        // The latest ones are most alike.
+        for &index in list.iter().rev() {
+            let checkpoint = &self.checkpoints.all[index];
+            let Some(state) = &checkpoint.state else { continue };
+            if checkpoint.open_paths > 0 {
+                if self.compare(state, true) {
+                    meeting = Meeting::Loop;
+                    break;
+                }
+                meeting = Meeting::Nothing { looping: true };
+            } else if self.compare(state, self.options.exact) {
+                meeting = Meeting::Covered(index);
+                self.checkpoints.all[index].hits += 1;
+                break;
+            }
+            let checkpoint = &mut self.checkpoints.all[index];
+            checkpoint.misses += 1;
+            if checkpoint.misses > checkpoint.hits * 3 + 3
+                && (checkpoint.open_paths == 0 || checkpoint.misses > 64)
+            {
+                useless.push(index);
+            }
+        }
+        for index in useless {
+            list.retain(|&i| i != index);
+            self.checkpoints.all[index].state = None;
+            self.checkpoints.kept -= 1;
+        }
+        self.checkpoints.at[slot] = list;
+        meeting
+    }
+
+    /// Whether the current state is covered by an earlier one of the same slot; `exact`: is the same.
+    fn compare(&self, earlier: &State, exact: bool) -> bool {
+        let mut comparison =
+            Comparison { demands: &self.demands, reads: &self.reads, exact, ids: Vec::new() };
+        let now = &self.state;
+        if earlier.frames().len() != now.frames().len() || earlier.references.len() != now.references.len() {
+            return false;
+        }
+        let last = now.depth();
+        let calls_match = earlier.frames().zip(now.frames()).all(|(a, b)| a.call_slot == b.call_slot);
+        calls_match
+            && earlier.frames().zip(now.frames()).enumerate().rev().all(|(i, (a, b))| {
+                let slot =
+                    if i == last { Some(self.slot) } else { now.frame(i + 1).map(|f| f.call_slot + 1) };
+                comparison.frame(a, b, slot.map_or(RegSet::EMPTY, |slot| self.live_at(slot)))
+            })
+            && earlier.references.iter().zip(&now.references).all(|(a, b)| comparison.id(a.id, b.id))
+    }
+
+    fn live_at(&self, slot: usize) -> RegSet {
+        self.flow.live.get(slot).copied().unwrap_or_default()
+    }
+
+    /// Keeps the state: from here on, what is demanded of it is noted with it.
+    fn keep(&mut self, slot: usize) {
+        let (demands, reads) = (&mut self.demands, &mut self.reads);
+        for number in 0..=self.state.depth() {
+            let Some(frame) = self.state.frame_mut(number) else { continue };
+            for value in frame.values_mut() {
+                if let Value::Scalar(scalar) = value {
+                    scalar.mark = demands.checkpoint(scalar.mark);
+                }
+            }
+            for slot in frame.stack.slots_mut() {
+                slot.origin = reads.checkpoint(slot.origin, !slot.fresh);
+                slot.fresh = 0;
+            }
+        }
+        self.checkpoints.add(slot, self.state.clone());
+        self.checkpoints.jumps_at_last = self.checkpoints.jumps;
+        self.checkpoints.instructions_at_last = self.stats.instructions;
+        self.stats.states += 1;
+        self.stats.peak_states = self.stats.peak_states.max(self.checkpoints.kept);
+    }
+
+    /// What mattered of the covering state matters of the covered one too, for the checkpoints on its path.
+    fn inherit_demands(&mut self, index: usize) {
+        let Some(earlier) = self.checkpoints.all.get(index).and_then(|c| c.state.as_ref()) else { return };
+        let (demands, reads) = (&mut self.demands, &mut self.reads);
+        for (old, new) in earlier.frames().zip(self.state.frames()) {
+            for (old, new) in old.registers().iter().zip(new.registers()) {
+                inherit(demands, old, new);
+            }
+            for (old, new) in old.stack.slots().iter().zip(new.stack.slots()) {
+                let read = reads.bytes_read(old.origin);
+                reads.read(new.origin, read & !new.fresh);
+                if read != 0 {
+                    inherit(demands, &old.value, &new.value);
+                }
+                if let (true, Value::Scalar(scalar)) = (old.bytes.contains(&Byte::Zero), &new.value) {
+                    demands.demand(scalar.mark);
+                }
+            }
+        }
+    }
+}
+
+fn inherit(demands: &mut Demands, old: &Value, new: &Value) {
+    if let (Value::Scalar(old), Value::Scalar(new)) = (old, new)
+        && demands.is_demanded(old.mark)
+    {
+        demands.demand(new.mark);
+    }
+}
+
+/// A comparison of two states: an earlier one, and one that it may cover.
+struct Comparison<'a> {
+    demands: &'a Demands,
+    reads: &'a StackReads,
+    exact: bool,
+    /// Ids of the earlier state, and which they are now.
+    ids: Vec<(u32, u32)>,
+}
+
+impl Comparison<'_> {
+    fn frame(&mut self, old: &Frame, new: &Frame, live: RegSet) -> bool {
+        live.iter().filter(|&reg| reg != Reg::R10).all(|reg| self.value(&old.get(reg), &new.get(reg)))
+            && self.stack(old, new)
+    }
+
+    fn stack(&mut self, old: &Frame, new: &Frame) -> bool {
+        if self.exact && old.stack.slots().len() != new.stack.slots().len() {
+            return false;
+        }
+        let slots = old.stack.slots().iter().enumerate();
+        slots.into_iter().all(|(i, slot)| {
+            let read = if self.exact { u8::MAX } else { self.reads.bytes_read(slot.origin) };
+            read == 0 || self.slot(slot, &new.stack.slot(i), read)
+        })
+    }
+
+    /// Compares the bytes of a slot that were read.
+    fn slot(&mut self, old: &Slot, new: &Slot, read: u8) -> bool {
+        if self.exact && old.bytes != new.bytes {
+            return false;
+        }
+        for i in (0..8).filter(|i| read >> i & 1 != 0) {
+            let covered = match (old.bytes[i], new.bytes[i]) {
+                // Such bytes are read as any number.
+                (Byte::Unset | Byte::Data, _) => true,
+                (Byte::Zero, Byte::Zero) => true,
+                (Byte::Zero, Byte::Spilled) => new.value.is_null(),
+                (Byte::Zero, _) => false,
+                (Byte::Spilled, _) => true,
+            };
+            if !covered {
+                return false;
+            }
+        }
+        let spilled = old.spilled_bytes();
+        let spill_read = (0..spilled).any(|i| read >> i & 1 != 0);
+        !spill_read || self.spilled(old, new, spilled)
+    }
+
+    fn spilled(&mut self, old: &Slot, new: &Slot, bytes: usize) -> bool {
+        match (&old.value, &new.value) {
+            (_, value) if !value.is_unset() => {
+                new.spilled_bytes() == bytes && self.value(&old.value, &new.value)
+            }
+            // Plain data is read as any number.
+            (Value::Scalar(scalar), _) => !self.is_precise(scalar),
+            _ => false,
+        }
+    }
+
+    fn is_precise(&self, scalar: &Scalar) -> bool {
+        self.exact || self.demands.is_demanded(scalar.mark)
+    }
+
+    fn value(&mut self, old: &Value, new: &Value) -> bool {
+        match (old, new) {
+            (Value::Unset, _) => !self.exact || new.is_unset(),
+            (Value::Scalar(old), Value::Scalar(new)) => self.scalar(old, new),
+            (Value::Pointer(old), Value::Pointer(new)) => self.pointer(old, new),
+            _ => false,
+        }
+    }
+
+    fn scalar(&mut self, old: &Scalar, new: &Scalar) -> bool {
+        if !self.is_precise(old) {
+            return true;
+        }
+        let includes = if self.exact { old.number == new.number } else { old.number.includes(&new.number) };
+        includes
+            && match (old.link, new.link) {
+                (None, _) => true,
+                // A lone member of a group tells nothing.
+                (Some(_), _) if old.number.as_constant().is_some() => true,
+                (Some(a), Some(b)) => a.delta == b.delta && self.id(a.id, b.id),
+                (Some(a), None) => self.lone_id(a.id),
+            }
+    }
+
+    fn pointer(&mut self, old: &Pointer, new: &Pointer) -> bool {
+        let targets = match (old.target, new.target) {
+            (Target::Packet { region: a, range: old }, Target::Packet { region: b, range: new }) => {
+                a == b && if self.exact { old == new } else { covers_range(old, new) }
+            }
+            (a, b) => a == b,
+        };
+        let variable =
+            if self.exact { old.variable == new.variable } else { old.variable.includes(&new.variable) };
+        targets
+            && variable
+            && old.fixed == new.fixed
+            && old.nullable == new.nullable
+            && self.id(old.id, new.id)
+    }
+
+    /// Whether ids of the earlier state stand for the same ids throughout.
+    fn id(&mut self, old: u32, new: u32) -> bool {
+        if old == 0 {
+            return true;
+        }
+        match self.ids.iter().find(|(id, _)| *id == old) {
+            Some(&(_, known)) => known == new,
+            None => {
+                self.ids.push((old, new));
+                new != 0
+            }
+        }
+    }
+
+    /// An id of the earlier state that has no counterpart: fine as long as nothing else has it.
+    fn lone_id(&mut self, old: u32) -> bool {
+        let is_new = self.ids.iter().all(|(id, _)| *id != old);
+        self.ids.push((old, 0));
+        is_new
+    }
+}
+
+/// Whether what is known of a packet pointer's distance to the end holds for another as well.
+fn covers_range(old: PacketRange, new: PacketRange) -> bool {
+    match (old, new) {
+        (PacketRange::Bytes(old), PacketRange::Bytes(new)) => old <= new,
+        (PacketRange::Bytes(old), _) => old == 0,
+        (old, new) => old == new,
+    }
+}

@@ -1,0 +1,10 @@
+//! The abstract state of the machine at one point of one path.
+
+mod frame;
+mod stack;
+mod value;
+
+pub use frame::{Frame, Reference, State};
+pub(crate) use stack::parts;
+pub use stack::{Byte, MAX_STACK, Slot, Stack};
+pub use value::{Link, MapRef, PacketRange, Pointer, Region, Scalar, Target, Value};

@@ -1,0 +1,158 @@
+//! The stack of one frame, byte by byte.
+
+use super::Value;
+use crate::demand::Origin;
+
+/// Bytes of stack a frame may have, and all frames of a call chain together (`MAX_BPF_STACK`).
+pub const MAX_STACK: u32 = 512;
+
+/// What a byte of the stack holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Byte {
+    /// Never written.
+    Unset,
+    /// Part of a spilled register.
+    Spilled,
+    /// Anything.
+    Data,
+    /// Zero.
+    Zero,
+}
+
+/// Eight aligned bytes of the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// What each byte holds, by rising address.
+    pub bytes: [Byte; 8],
+    /// The value whose low bytes are the spilled ones; unset if there are none.
+    pub value: Value,
+    /// The slot as it was at the last checkpoint.
+    pub origin: Origin,
+    /// Bytes written since, as bits.
+    pub fresh: u8,
+}
+
+impl Slot {
+    /// A slot that was never written.
+    pub const EMPTY: Self =
+        Self { bytes: [Byte::Unset; 8], value: Value::Unset, origin: Origin::NONE, fresh: 0xff };
+
+    /// How many low bytes of a value are spilled here; 0 if none.
+    #[must_use]
+    pub fn spilled_bytes(&self) -> usize {
+        self.bytes.iter().take_while(|&&b| b == Byte::Spilled).count()
+    }
+
+    /// Overwrites bytes, given as bits, with `byte`; what is left of a spilled value becomes plain data.
+    pub fn overwrite(&mut self, bytes: u8, byte: Byte) {
+        self.forget_value();
+        for (i, b) in self.bytes.iter_mut().enumerate() {
+            if bytes >> i & 1 != 0 {
+                *b = byte;
+            }
+        }
+        self.written(bytes);
+    }
+
+    /// Spills the low `size` bytes of a value.
+    pub fn spill(&mut self, value: Value, size: usize) {
+        self.forget_value();
+        self.value = value;
+        for b in self.bytes.iter_mut().take(size) {
+            *b = Byte::Spilled;
+        }
+        self.written(if size >= 8 { u8::MAX } else { (1 << size) - 1 });
+    }
+
+    fn forget_value(&mut self) {
+        self.value = Value::Unset;
+        for b in &mut self.bytes {
+            if *b == Byte::Spilled {
+                *b = Byte::Data;
+            }
+        }
+    }
+
+    fn written(&mut self, bytes: u8) {
+        self.fresh |= bytes;
+        if self.fresh == u8::MAX {
+            self.origin = Origin::NONE;
+        }
+    }
+}
+
+/// The stack of one frame, as deep as it was used.
+#[derive(Clone, Debug, Default)]
+pub struct Stack {
+    /// Slots from the top: the first covers the bytes -8 to -1 from the frame pointer.
+    slots: Vec<Slot>,
+}
+
+impl Stack {
+    /// The slot of the byte at `offset` from the frame pointer, -512 to -1, and the byte's number in it.
+    #[must_use]
+    pub fn place(offset: i64) -> (usize, usize) {
+        let below = (-1 - offset) as usize;
+        (below / 8, 7 - below % 8)
+    }
+
+    /// A slot; an unwritten one below what was used.
+    #[must_use]
+    pub fn slot(&self, index: usize) -> Slot {
+        self.slots.get(index).copied().unwrap_or(Slot::EMPTY)
+    }
+
+    /// A slot to write to.
+    pub fn slot_mut(&mut self, index: usize) -> &mut Slot {
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, Slot::EMPTY);
+        }
+        // Just resized to have it.
+        &mut self.slots[index]
+    }
+
+    /// The slots that were used.
+    #[must_use]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The slots that were used.
+    pub fn slots_mut(&mut self) -> &mut [Slot] {
+        &mut self.slots
+    }
+}
+
+/// The slots that bytes `offset..offset + size` touch, each with its bytes as bits.
+pub(crate) fn parts(offset: i64, size: u64) -> impl Iterator<Item = (usize, u8)> {
+    let end = offset + size as i64;
+    let first = offset.div_euclid(8) * 8;
+    (0..).map(move |i| first + i * 8).take_while(move |&start| start < end).map(move |start| {
+        let from = (offset - start).clamp(0, 8) as u32;
+        let to = (end - start).clamp(0, 8) as u32;
+        let bits = (u16::MAX >> (16 - to)) & !((1u16 << from) - 1);
+        (Stack::place(start).0, bits as u8)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_down_from_the_frame_pointer() {
+        assert_eq!(Stack::place(-1), (0, 7));
+        assert_eq!(Stack::place(-8), (0, 0));
+        assert_eq!(Stack::place(-9), (1, 7));
+        assert_eq!(Stack::place(-512), (63, 0));
+    }
+
+    #[test]
+    fn an_access_is_cut_at_slots() {
+        assert_eq!(parts(-8, 8).collect::<Vec<_>>(), [(0, 0xff)]);
+        assert_eq!(parts(-12, 8).collect::<Vec<_>>(), [(1, 0xf0), (0, 0x0f)]);
+        assert_eq!(parts(-16, 3).collect::<Vec<_>>(), [(1, 0x07)]);
+        assert_eq!(parts(-1, 1).collect::<Vec<_>>(), [(0, 0x80)]);
+        assert_eq!(parts(-8, 0).collect::<Vec<_>>(), []);
+    }
+}

@@ -1,0 +1,247 @@
+//! What a register or a spilled stack slot holds.
+
+use std::fmt;
+
+use crate::demand::Mark;
+use crate::domain::Number;
+
+/// What a register or a spilled stack slot holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// Nothing yet: reading it is an error.
+    Unset,
+    /// A number.
+    Scalar(Scalar),
+    /// A pointer.
+    Pointer(Pointer),
+}
+
+/// A number in a register.
+#[derive(Clone, Copy, Debug)]
+pub struct Scalar {
+    /// What is known of it.
+    pub number: Number,
+    /// The numbers it is known to be equal to, up to a constant.
+    pub link: Option<Link>,
+    /// What it was computed from.
+    pub mark: Mark,
+    /// The call that made it out of a packet pointer, if that is how it came to be.
+    pub stale_since: Option<u32>,
+}
+
+/// Numbers with the same `id` differ by their `delta`s: `a - a.delta == b - b.delta`, wrapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Which group.
+    pub id: u32,
+    /// Distance from the group's base.
+    pub delta: i64,
+}
+
+impl Scalar {
+    /// A number of which this is known, from outside of the program.
+    #[must_use]
+    pub fn new(number: Number) -> Self {
+        Self { number, link: None, mark: Mark::NONE, stale_since: None }
+    }
+}
+
+/// A map of the object, or a map found in one of its maps of maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MapRef {
+    /// Index among the object's maps.
+    pub index: u32,
+    /// Whether it is an element of that map of maps.
+    pub inner: bool,
+}
+
+/// Which end of a packet a pointer started from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Region {
+    /// Its first byte.
+    Data,
+    /// The metadata before it.
+    Meta,
+}
+
+/// How many bytes a packet pointer was proven to have before the end, counted from where its variable part ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketRange {
+    /// So many bytes.
+    Bytes(u16),
+    /// It was found to be at the end or beyond it.
+    AtEnd,
+    /// It was found to be beyond the end.
+    BeyondEnd,
+}
+
+/// What a pointer points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// The program's context.
+    Context,
+    /// The stack of a frame, counted from the outermost; offsets are negative, from its top.
+    Stack {
+        /// Number of the frame.
+        frame: u8,
+    },
+    /// A map itself.
+    Map(MapRef),
+    /// A value of a map.
+    MapValue(MapRef),
+    /// A packet.
+    Packet {
+        /// Where the pointer started.
+        region: Region,
+        /// What is known of the distance to the region's end.
+        range: PacketRange,
+    },
+    /// The end of the packet.
+    PacketEnd,
+    /// Memory of a known size.
+    Memory {
+        /// Its size in bytes.
+        size: u32,
+        /// Whether it may be written.
+        writable: bool,
+    },
+    /// A subprogram, as a callback.
+    Code {
+        /// Its first slot.
+        slot: u32,
+    },
+}
+
+/// A pointer in a register.
+#[derive(Clone, Copy, Debug)]
+pub struct Pointer {
+    /// What it points to.
+    pub target: Target,
+    /// Known part of the offset in bytes.
+    pub fixed: i32,
+    /// The rest of the offset; zero for most pointers.
+    pub variable: Number,
+    /// Whether it may be null instead.
+    pub nullable: bool,
+    /// Pointers of one packet with the same id share their variable part; pointers that may be null with the same
+    /// id are null together. 0 for none.
+    pub id: u32,
+}
+
+impl Pointer {
+    /// A pointer to the start of something.
+    #[must_use]
+    pub fn to(target: Target) -> Self {
+        Self { target, fixed: 0, variable: Number::ZERO, nullable: false, id: 0 }
+    }
+
+    /// The offset in bytes where it is known.
+    #[must_use]
+    pub fn offset(&self) -> Option<i64> {
+        let variable = self.variable.as_constant()?;
+        Some(i64::from(self.fixed).wrapping_add(variable as i64))
+    }
+
+    /// Whether it points into a packet or its metadata.
+    #[must_use]
+    pub fn is_packet(&self) -> bool {
+        matches!(self.target, Target::Packet { .. })
+    }
+
+    /// Whether a comparison with null is settled, as the kernel's `reg_not_null` has it.
+    #[must_use]
+    pub fn is_never_null(&self) -> bool {
+        !self.nullable && matches!(self.target, Target::MapValue(_) | Target::Memory { .. } | Target::Map(_))
+    }
+}
+
+impl Value {
+    /// A number of which nothing is known.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self::number(Number::UNKNOWN)
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn number(number: Number) -> Self {
+        Self::Scalar(Scalar::new(number))
+    }
+
+    /// The pointer, if it is one.
+    #[must_use]
+    pub fn pointer(&self) -> Option<&Pointer> {
+        match self {
+            Self::Pointer(pointer) => Some(pointer),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    #[must_use]
+    pub fn scalar(&self) -> Option<&Scalar> {
+        match self {
+            Self::Scalar(scalar) => Some(scalar),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the number zero, and so a null pointer.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.scalar().is_some_and(|s| s.number.as_constant() == Some(0))
+    }
+
+    /// Whether nothing is there.
+    #[must_use]
+    pub fn is_unset(&self) -> bool {
+        matches!(self, Self::Unset)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Context => f.write_str("context"),
+            Self::Stack { .. } => f.write_str("stack"),
+            Self::Map(_) => f.write_str("map"),
+            Self::MapValue(_) => f.write_str("map value"),
+            Self::Packet { region: Region::Data, .. } => f.write_str("packet"),
+            Self::Packet { region: Region::Meta, .. } => f.write_str("packet metadata"),
+            Self::PacketEnd => f.write_str("packet end"),
+            Self::Memory { .. } => f.write_str("memory"),
+            Self::Code { .. } => f.write_str("function"),
+        }
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pointer to {}", self.target)?;
+        if self.nullable {
+            f.write_str(" or null")?;
+        }
+        if self.fixed != 0 {
+            write!(f, " {:+}", self.fixed)?;
+        }
+        if self.variable.as_constant() != Some(0) {
+            write!(f, " + ({})", self.variable)?;
+        }
+        match self.target {
+            Target::Packet { range: PacketRange::Bytes(bytes), .. } => write!(f, ", {bytes} bytes checked"),
+            Target::Packet { .. } => f.write_str(", beyond the end"),
+            Target::Memory { size, .. } => write!(f, ", {size} bytes"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unset => f.write_str("not set"),
+            Self::Scalar(scalar) => write!(f, "{}", scalar.number),
+            Self::Pointer(pointer) => write!(f, "{pointer}"),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Arithmetic on numbers, and moves.
+
+use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width};
+
+use super::bits;
+use crate::domain::Number;
+use crate::error::{Cause, Check, RegName, broken};
+use crate::state::{Link, Scalar, Value};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    pub(super) fn alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) -> Check {
+        if op == AluOp::Mov {
+            return self.move_value(width, dst, src);
+        }
+        check_immediate(width, op, src)?;
+        let (a, b) = (self.read(dst)?, self.operand(src)?);
+        let result = match (a, b) {
+            (Value::Scalar(a), Value::Scalar(b)) => Value::Scalar(self.alu_scalars(width, op, &a, &b)),
+            _ => self.alu_pointer(width, op, (dst, a), (src, b))?,
+        };
+        self.write(dst, result)
+    }
+
+    fn alu_scalars(&mut self, width: Width, op: AluOp, a: &Scalar, b: &Scalar) -> Scalar {
+        let mark = self.demands.join(a.mark, b.mark);
+        // Adding a constant keeps the distance to equal numbers known.
+        let link = match (a.link, b.number.as_constant()) {
+            (Some(link), Some(value)) if op == AluOp::Add && width == Width::W64 => {
+                Some(Link { delta: link.delta.wrapping_add(value as i64), ..link })
+            }
+            _ => None,
+        };
+        Scalar { number: a.number.alu(width, op, &b.number), link, mark, stale_since: None }
+    }
+
+    fn move_value(&mut self, width: Width, dst: Reg, src: Operand) -> Check {
+        let value = match src {
+            Operand::Reg(reg) => self.linked(reg)?,
+            Operand::Imm(_) => self.operand(src)?,
+        };
+        let moved = match (width, value) {
+            (Width::W64, value) => value,
+            (Width::W32, Value::Scalar(scalar)) => Value::Scalar(truncated(&scalar, 32)),
+            (Width::W32, _) => Value::number(Number::unsigned(32)),
+        };
+        self.write(dst, moved)
+    }
+
+    /// The value of a register that is about to be copied: from now on, what is learned of one is known of the other.
+    fn linked(&mut self, reg: Reg) -> Check<Value> {
+        let value = self.read(reg)?;
+        if let Value::Scalar(scalar @ Scalar { link: None, .. }) = value
+            && scalar.number.as_constant().is_none()
+        {
+            let link = Some(Link { id: self.new_id(), delta: 0 });
+            let value = Value::Scalar(Scalar { link, ..scalar });
+            self.state.set(reg, value);
+            return Ok(value);
+        }
+        Ok(value)
+    }
+
+    /// The value of a register that is about to be stored on the stack.
+    pub(super) fn linked_for_spill(&mut self, reg: Reg) -> Check<Value> {
+        self.linked(reg)
+    }
+
+    pub(super) fn move_extended(&mut self, width: Width, from: Size, dst: Reg, src: Reg) -> Check {
+        let value = match self.linked(src)? {
+            Value::Scalar(scalar) => {
+                let number = scalar.number.sign_extend(bits(from));
+                let fits = scalar.number.umax() < 1 << (bits(from) - 1);
+                let scalar = Scalar { number, link: scalar.link.filter(|_| fits), ..scalar };
+                Value::Scalar(if width == Width::W32 { truncated(&scalar, 32) } else { scalar })
+            }
+            _ => return broken(Cause::PointerExtended(RegName(src))),
+        };
+        self.write(dst, value)
+    }
+
+    pub(super) fn negate(&mut self, width: Width, dst: Reg) -> Check {
+        let value = self.read(dst)?;
+        self.write(dst, computed(&value, |number| number.neg(width)))
+    }
+
+    pub(super) fn swap(&mut self, order: SwapOrder, size: Size, dst: Reg) -> Check {
+        let value = self.read(dst)?;
+        self.write(dst, computed(&value, |number| number.swap(order, size)))
+    }
+}
+
+/// What an operation of one operand makes of a value; pointers become any number.
+fn computed(value: &Value, operation: impl Fn(&Number) -> Number) -> Value {
+    match value {
+        Value::Scalar(scalar) => {
+            Value::Scalar(Scalar { mark: scalar.mark, ..Scalar::new(operation(&scalar.number)) })
+        }
+        _ => Value::number(operation(&Number::UNKNOWN)),
+    }
+}
+
+/// The low bits of a number; it stays equal to others if nothing was cut off.
+pub(super) fn truncated(scalar: &Scalar, bits: u32) -> Scalar {
+    let number = scalar.number.zero_extend(bits);
+    let fits = bits >= 64 || scalar.number.umax() >> bits == 0;
+    Scalar { number, link: scalar.link.filter(|_| fits), ..*scalar }
+}
+
+fn check_immediate(width: Width, op: AluOp, src: Operand) -> Check {
+    let Operand::Imm(imm) = src else { return Ok(()) };
+    let bits = if width == Width::W64 { 64 } else { 32 };
+    match op {
+        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod if imm == 0 => broken(Cause::DivisionByZero),
+        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh if !(0..bits).contains(&imm) => broken(Cause::Shift(imm)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,292 @@
+//! Conditional jumps: which ways are possible, and what each tells.
+
+use paceline_isa::{AluOp, Condition, Operand, Reg, Width};
+
+use crate::domain::Number;
+use crate::error::Check;
+use crate::state::{PacketRange, Pointer, Region, Scalar, State, Target, Value};
+use crate::walk::{Next, Walk};
+
+/// Packet offsets up to here are compared; beyond, the address could wrap (`MAX_PACKET_OFF`).
+const MAX_PACKET_OFFSET: u64 = 0xffff;
+
+/// The operands of a comparison.
+#[derive(Clone, Copy)]
+struct Comparison {
+    width: Width,
+    condition: Condition,
+    dst: Reg,
+    src: Operand,
+    a: Value,
+    b: Value,
+}
+
+impl Walk<'_> {
+    pub(super) fn branch(
+        &mut self,
+        width: Width,
+        condition: Condition,
+        dst: Reg,
+        src: Operand,
+        target: usize,
+    ) -> Check<Next> {
+        let (a, b) = (self.read(dst)?, self.operand(src)?);
+        let comparison = Comparison { width, condition, dst, src, a, b };
+        let mut jumping = self.state.clone();
+        let taken = self.assume(&mut jumping, &comparison, true);
+        let mut falling = std::mem::replace(&mut self.state, State::new(crate::state::Frame::new(0, 0, 0)));
+        let fallen = self.assume(&mut falling, &comparison, false);
+        if !(taken && fallen) {
+            // The outcome hangs on the operands: for other numbers it might be the other way.
+            self.demand(&a);
+            self.demand(&b);
+        }
+        // Both ways impossible cannot happen on a state that some run has; going on is sound in any case.
+        let next = self.slot + 1;
+        match (taken, fallen) {
+            (true, false) => {
+                self.state = jumping;
+                self.facts.branch(self.slot, true);
+                Ok(Next::Go(target))
+            }
+            (false, _) => {
+                self.state = falling;
+                self.facts.branch(self.slot, false);
+                Ok(Next::Go(next))
+            }
+            (true, true) => {
+                self.state = falling;
+                self.facts.branch(self.slot, true);
+                self.facts.branch(self.slot, false);
+                Ok(Next::Both { target, jumping: Box::new(jumping) })
+            }
+        }
+    }
+
+    /// Adds to a state that the comparison came out as `holds`; false if it cannot.
+    fn assume(&mut self, state: &mut State, comparison: &Comparison, holds: bool) -> bool {
+        match (comparison.a, comparison.b) {
+            (Value::Scalar(a), Value::Scalar(b)) => self.assume_scalars(state, comparison, &a, &b, holds),
+            (Value::Pointer(a), Value::Scalar(b)) if comparison.width == Width::W64 => {
+                assume_null_check(state, comparison.condition, &a, &b, holds)
+            }
+            (Value::Scalar(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
+                match comparison.condition {
+                    Condition::Eq | Condition::Ne => assume_never_null(comparison.condition, &b, &a, holds),
+                    _ => true,
+                }
+            }
+            (Value::Pointer(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
+                assume_pointers(state, comparison.condition, &a, &b, holds)
+            }
+            _ => true,
+        }
+    }
+
+    fn assume_scalars(
+        &mut self,
+        state: &mut State,
+        comparison: &Comparison,
+        a: &Scalar,
+        b: &Scalar,
+        holds: bool,
+    ) -> bool {
+        let Comparison { width, condition, dst, src, .. } = *comparison;
+        let Some((na, nb)) = Number::refine(&a.number, &b.number, width, condition, holds) else {
+            return false;
+        };
+        let mark = self.demands.join(a.mark, b.mark);
+        let mut learn = |reg: Reg, old: &Scalar, number: Number| {
+            if number == old.number {
+                return true;
+            }
+            let new = Scalar { number, mark, ..*old };
+            state.set(reg, Value::Scalar(new));
+            self.learn_linked(state, &new)
+        };
+        learn(dst, a, na) && src.reg().is_none_or(|reg| learn(reg, b, nb))
+    }
+
+    /// Carries what was learned of a number to those it is linked to; false if that cannot be.
+    fn learn_linked(&mut self, state: &mut State, known: &Scalar) -> bool {
+        let Some(link) = known.link else { return true };
+        let linked = |value: &Value| value.scalar().and_then(|s| s.link).is_some_and(|l| l.id == link.id);
+        let demands = &mut self.demands;
+        let mut possible = true;
+        state.update(linked, |value| {
+            let Value::Scalar(scalar) = value else { return };
+            let delta = scalar.link.map_or(0, |other| other.delta.wrapping_sub(link.delta));
+            let expected = known.number.alu(Width::W64, AluOp::Add, &Number::constant(delta as u64));
+            scalar.mark = demands.join(scalar.mark, known.mark);
+            match scalar.number.meet(&expected) {
+                Some(number) => scalar.number = number,
+                None => {
+                    possible = false;
+                    demands.demand(scalar.mark);
+                }
+            }
+        });
+        possible
+    }
+}
+
+/// A pointer compared with a number: only the comparison with null tells something.
+fn assume_null_check(
+    state: &mut State,
+    condition: Condition,
+    pointer: &Pointer,
+    number: &Scalar,
+    holds: bool,
+) -> bool {
+    if !matches!(condition, Condition::Eq | Condition::Ne) {
+        return true;
+    }
+    if !assume_never_null(condition, pointer, number, holds) {
+        return false;
+    }
+    if pointer.nullable && number.number.as_constant() == Some(0) {
+        settle_null(state, pointer.id, (condition == Condition::Eq) == holds);
+    }
+    true
+}
+
+/// Pointers that are never null are not equal to zero.
+fn assume_never_null(condition: Condition, pointer: &Pointer, number: &Scalar, holds: bool) -> bool {
+    let equal = (condition == Condition::Eq) == holds;
+    !(equal && pointer.is_never_null() && number.number.as_constant() == Some(0))
+}
+
+/// All copies of a pointer that may be null turn out null, or not.
+fn settle_null(state: &mut State, id: u32, is_null: bool) {
+    let same = |value: &Value| value.pointer().is_some_and(|p| p.nullable && p.id == id);
+    state.update(same, |value| {
+        if is_null {
+            *value = Value::number(Number::ZERO);
+        } else if let Value::Pointer(pointer) = value {
+            (pointer.nullable, pointer.id) = (false, 0);
+        }
+    });
+    if is_null {
+        state.references.retain(|reference| reference.id != id);
+    }
+}
+
+fn assume_pointers(state: &mut State, condition: Condition, a: &Pointer, b: &Pointer, holds: bool) -> bool {
+    let equality = match condition {
+        Condition::Eq => Some(holds),
+        Condition::Ne => Some(!holds),
+        _ => None,
+    };
+    if let Some(equal) = equality {
+        // Equal to a pointer that is not null: not null.
+        if equal && a.nullable != b.nullable {
+            settle_null(state, if a.nullable { a.id } else { b.id }, false);
+        }
+        return true;
+    }
+    if is_before_end(a, b) {
+        return assume_packet(state, condition, a, b, holds);
+    }
+    if is_before_end(b, a) {
+        let Some(swapped) = swapped(condition) else { return true };
+        return assume_packet(state, swapped, b, a, holds);
+    }
+    true
+}
+
+/// Whether the first points into something that the second is the end of.
+fn is_before_end(pointer: &Pointer, end: &Pointer) -> bool {
+    match (pointer.target, end.target) {
+        (Target::Packet { region: Region::Data, .. }, Target::PacketEnd) => true,
+        // The metadata ends where the packet starts.
+        (Target::Packet { region: Region::Meta, .. }, Target::Packet { region: Region::Data, .. }) => {
+            end.id == 0 && end.offset() == Some(0)
+        }
+        _ => false,
+    }
+}
+
+const fn swapped(condition: Condition) -> Option<Condition> {
+    Some(match condition {
+        Condition::Gt => Condition::Lt,
+        Condition::Ge => Condition::Le,
+        Condition::Lt => Condition::Gt,
+        Condition::Le => Condition::Ge,
+        _ => return None,
+    })
+}
+
+/// `pointer condition end` came out as `holds`: so many bytes before the end, or none.
+fn assume_packet(
+    state: &mut State,
+    condition: Condition,
+    pointer: &Pointer,
+    end: &Pointer,
+    holds: bool,
+) -> bool {
+    // What holds, as one of `pointer > end`, `>=`, `<`, `<=`.
+    let (beyond, strict) = match (condition, holds) {
+        (Condition::Gt, true) | (Condition::Le, false) => (true, true),
+        (Condition::Ge, true) | (Condition::Lt, false) => (true, false),
+        (Condition::Lt, true) | (Condition::Ge, false) => (false, true),
+        (Condition::Le, true) | (Condition::Gt, false) => (false, false),
+        _ => return true,
+    };
+    let Target::Packet { region, range } = pointer.target else { return true };
+    let is_end = end.target == Target::PacketEnd;
+    match (range, beyond, strict) {
+        // A pointer found beyond the end is not before it.
+        (PacketRange::BeyondEnd, false, _) | (PacketRange::AtEnd, false, true) if is_end => return false,
+        _ => {}
+    }
+    if beyond {
+        if is_end {
+            mark_end(
+                state,
+                pointer,
+                region,
+                if strict { PacketRange::BeyondEnd } else { PacketRange::AtEnd },
+            );
+        }
+        return true;
+    }
+    let reach = i64::from(pointer.fixed) + i64::from(strict);
+    if pointer.fixed < 0
+        || reach == 0
+        || pointer.variable.umax().saturating_add(pointer.fixed as u64) > MAX_PACKET_OFFSET
+    {
+        return true;
+    }
+    let Ok(bytes) = u16::try_from(reach) else { return true };
+    let same = |value: &Value| {
+        value.pointer().is_some_and(|p| {
+            p.id == pointer.id && matches!(p.target, Target::Packet { region: r, .. } if r == region)
+        })
+    };
+    state.update(same, |value| {
+        if let Value::Pointer(Pointer { target: Target::Packet { range, .. }, .. }) = value {
+            *range = match *range {
+                PacketRange::Bytes(known) => PacketRange::Bytes(known.max(bytes)),
+                PacketRange::AtEnd | PacketRange::BeyondEnd => PacketRange::Bytes(bytes),
+            };
+        }
+    });
+    true
+}
+
+/// Notes in the registers that hold this very pointer that it lies at or beyond the end.
+fn mark_end(state: &mut State, pointer: &Pointer, region: Region, range: PacketRange) {
+    let same = |value: &Value| {
+        value.pointer().is_some_and(|p| {
+            p.id == pointer.id
+                && p.fixed == pointer.fixed
+                && p.variable == pointer.variable
+                && p.target == pointer.target
+        })
+    };
+    state.update(same, |value| {
+        if let Value::Pointer(pointer) = value {
+            pointer.target = Target::Packet { region, range };
+        }
+    });
+}

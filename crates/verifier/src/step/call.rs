@@ -1,0 +1,189 @@
+//! Calls of functions of the program, and returns.
+
+use paceline_isa::{Callee, Insn, Reg, RegSet};
+
+use super::memory::describe;
+use crate::cfg::ControlFlow;
+use crate::domain::Number;
+use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
+use crate::facts::FunctionFact;
+use crate::state::{Frame, MAX_STACK, Target, Value};
+use crate::walk::{Next, Walk};
+
+/// Most calls that may be active (`MAX_CALL_FRAMES`).
+const MAX_FRAMES: usize = 8;
+
+/// Stack that may be used before a call that leads to a tail call (`check_max_stack_depth_subprog`).
+const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
+
+impl Walk<'_> {
+    pub(super) fn call(&mut self, insn: &Insn, callee: Callee) -> Check<Next> {
+        match callee {
+            Callee::Helper(id) => {
+                self.call_helper(id)?;
+                Ok(Next::Go(self.slot + 1))
+            }
+            Callee::Subprogram(_) => {
+                let target =
+                    insn.subprogram_target(self.slot).and_then(|target| usize::try_from(target).ok());
+                let function = target.and_then(|target| self.flow.function_starting(target));
+                let Some((target, function)) = target.zip(function) else {
+                    return broken(Cause::CallOutOfRange { target: target.map_or(-1, |t| t as i64) });
+                };
+                if self.flow.functions.get(function).is_some_and(|f| f.is_global) {
+                    self.call_global(function)?;
+                    return Ok(Next::Go(self.slot + 1));
+                }
+                self.enter(function)?;
+                Ok(Next::Go(target))
+            }
+            Callee::Kfunc { btf_id, .. } => {
+                let known = usize::try_from(btf_id).ok().and_then(|index| self.program.kfuncs.get(index));
+                let name = known.map_or_else(|| btf_id.to_string(), |kfunc| kfunc.name.clone());
+                broken(Cause::Kfunc(name))
+            }
+        }
+    }
+
+    /// Enters a static function: its code is walked again at each call, with the state of the caller.
+    fn enter(&mut self, function: usize) -> Check {
+        let depth = self.state.depth() + 1;
+        if depth >= MAX_FRAMES {
+            return broken(Cause::CallDepth(depth + 1));
+        }
+        let mut frame = Frame::new(function, self.slot, depth as u8);
+        for reg in RegSet::ARGUMENTS.iter() {
+            frame.set(reg, self.state.get(reg));
+        }
+        self.forget_caller_saved();
+        self.state.push(frame);
+        Ok(())
+    }
+
+    /// After a call nobody knows what these registers hold.
+    pub(super) fn forget_caller_saved(&mut self) {
+        let frame = self.state.top_mut();
+        for reg in RegSet::CALLER_SAVED.iter() {
+            frame.set(reg, Value::Unset);
+        }
+    }
+
+    /// All pointers into the packet are worthless once it may have moved; as numbers they may still be looked at.
+    pub(super) fn forget_packet(&mut self) {
+        let slot = self.slot as u32;
+        let is_packet =
+            |value: &Value| value.pointer().is_some_and(|p| p.is_packet() || p.target == Target::PacketEnd);
+        self.state.update(is_packet, |value| {
+            *value = Value::unknown();
+            if let Value::Scalar(scalar) = value {
+                scalar.stale_since = Some(slot);
+            }
+        });
+    }
+
+    pub(super) fn exit(&mut self) -> Check<Next> {
+        if self.state.depth() > 0 {
+            return self.leave();
+        }
+        let result = self.read(Reg::R0)?;
+        if self.in_global && result.scalar().is_none() {
+            return broken(Cause::GlobalReturn(describe(&result)));
+        }
+        if let Some(reference) = self.state.references.first() {
+            return broken_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release);
+        }
+        Ok(Next::End)
+    }
+
+    fn leave(&mut self) -> Check<Next> {
+        let result = self.state.get(Reg::R0);
+        if result.pointer().is_some_and(|p| matches!(p.target, Target::Stack { .. })) {
+            return broken(Cause::StackPointerReturned);
+        }
+        let Some(frame) = self.state.pop() else { return Ok(Next::End) };
+        self.state.set(Reg::R0, result);
+        Ok(Next::Go(frame.call_slot + 1))
+    }
+
+    /// The result of a helper or a global function that gives any number.
+    pub(super) fn return_number(&mut self) {
+        self.state.set(Reg::R0, Value::number(Number::UNKNOWN));
+    }
+}
+
+/// Checks the stack that chains of calls use together (`check_max_stack_depth`).
+pub(crate) fn check_stack_depth(
+    code: &paceline_isa::Code,
+    flow: &ControlFlow,
+    functions: &[FunctionFact],
+) -> Result<(), Refusal> {
+    let calls: Vec<Vec<(usize, usize)>> = functions.iter().map(|f| calls_of(code, flow, f)).collect();
+    let has_tail_call = reaching_tail_calls(functions, &calls);
+    let mut chain = Chain { functions, calls: &calls, has_tail_call: &has_tail_call };
+    let roots = flow.functions.iter().enumerate().filter(|(i, f)| *i == 0 || f.is_global);
+    for (root, _) in roots {
+        chain.check(root, 0, 1, None)?;
+    }
+    Ok(())
+}
+
+struct Chain<'a> {
+    functions: &'a [FunctionFact],
+    calls: &'a [Vec<(usize, usize)>],
+    has_tail_call: &'a [bool],
+}
+
+impl Chain<'_> {
+    fn check(
+        &mut self,
+        function: usize,
+        before: u32,
+        frames: usize,
+        call: Option<usize>,
+    ) -> Result<(), Refusal> {
+        let Some(fact) = self.functions.get(function) else { return Ok(()) };
+        let slot = call.unwrap_or(fact.start);
+        let refuse = |cause, hint| Err(Refusal { hint, ..Refusal::at(slot, cause) });
+        if frames > 1 && before >= MAX_STACK_BEFORE_TAIL_CALL && self.has_tail_call[function] {
+            return refuse(Cause::TailCallStack(before), Some(Hint::StackTooDeep));
+        }
+        let bytes = before + fact.stack.next_multiple_of(16);
+        if bytes > MAX_STACK {
+            return refuse(Cause::StackDepth { frames, bytes }, Some(Hint::StackTooDeep));
+        }
+        if frames > MAX_FRAMES {
+            return refuse(Cause::CallDepth(frames), None);
+        }
+        let Some(calls) = self.calls.get(function) else { return Ok(()) };
+        calls.iter().try_for_each(|&(slot, callee)| self.check(callee, bytes, frames + 1, Some(slot)))
+    }
+}
+
+/// The functions that a function calls, with the slots of the calls; each callee once.
+fn calls_of(code: &paceline_isa::Code, flow: &ControlFlow, function: &FunctionFact) -> Vec<(usize, usize)> {
+    let mut calls: Vec<(usize, usize)> = Vec::new();
+    for slot in function.start..function.end {
+        let target = code.get(slot).and_then(|insn| insn.subprogram_target(slot));
+        let callee = target.and_then(|t| usize::try_from(t).ok()).and_then(|t| flow.function_starting(t));
+        if let Some(callee) = callee
+            && calls.iter().all(|&(_, known)| known != callee)
+        {
+            calls.push((slot, callee));
+        }
+    }
+    calls
+}
+
+/// For each function whether it or something it calls has a tail call.
+fn reaching_tail_calls(functions: &[FunctionFact], calls: &[Vec<(usize, usize)>]) -> Vec<bool> {
+    let mut reaching: Vec<bool> = functions.iter().map(|f| f.tail_calls).collect();
+    // Each round carries it one call further out; no chain is longer than the number of functions.
+    for _ in 0..functions.len() {
+        for (function, callees) in calls.iter().enumerate() {
+            if callees.iter().any(|&(_, callee)| reaching[callee]) {
+                reaching[function] = true;
+            }
+        }
+    }
+    reaching
+}

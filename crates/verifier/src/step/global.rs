@@ -1,0 +1,196 @@
+//! Global functions: verified once, on their own, for whatever their BTF types allow.
+
+use paceline_isa::Reg;
+use paceline_spec::ProgramKind;
+use paceline_spec::btf::{Btf, Type, TypeId};
+
+use super::ARGUMENTS;
+use super::helper::wrong_argument;
+use super::memory::{Access, Span, check_context_pointer};
+use crate::error::{Cause, Check, Hint, Refusal, RegName, broken, broken_with};
+use crate::state::{Frame, Pointer, State, Target, Value};
+use crate::walk::Walk;
+
+/// What a global function takes in one register (`btf_prepare_func_args`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    /// A number.
+    Number,
+    /// The context.
+    Context,
+    /// Memory of a size in bytes, or null unless tagged `arg:nonnull`.
+    Memory { size: u32, nullable: bool },
+}
+
+/// The state in which a global function starts.
+pub(crate) fn entry_state(walk: &mut Walk<'_>, function: usize) -> Result<State, Refusal> {
+    let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
+    let mut frame = Frame::new(function, 0, 0);
+    if function == 0 {
+        frame.set(Reg::R1, Value::Pointer(Pointer::to(Target::Context)));
+        return Ok(State::new(frame));
+    }
+    let parameters = walk.parameters(function).map_err(|problem| Refusal::at(start, problem.cause))?;
+    for (reg, parameter) in ARGUMENTS.into_iter().zip(parameters) {
+        let value = match parameter {
+            Parameter::Number => Value::unknown(),
+            Parameter::Context => Value::Pointer(Pointer::to(Target::Context)),
+            Parameter::Memory { size, nullable } => {
+                let id = if nullable { walk.new_id() } else { 0 };
+                let target = Target::Memory { size, writable: true };
+                Value::Pointer(Pointer { nullable, id, ..Pointer::to(target) })
+            }
+        };
+        frame.set(reg, value);
+    }
+    Ok(State::new(frame))
+}
+
+impl Walk<'_> {
+    /// What a global function takes.
+    fn parameters(&self, function: usize) -> Check<Vec<Parameter>> {
+        let start = self.flow.functions.get(function).map_or(0, |f| f.start);
+        let info = self.program.functions.iter().find(|f| f.start == start);
+        let (Some(info), Some(btf)) = (info, self.btf) else {
+            return broken(Cause::GlobalFunction { name: String::new(), problem: "its type is not known" });
+        };
+        let problem = |problem| broken(Cause::GlobalFunction { name: info.name.clone(), problem });
+        let Some(Type::Func { proto, .. }) = btf.get(info.btf_id) else {
+            return problem("its type is no function");
+        };
+        let Some(Type::FuncProto { result, params }) = btf.get(*proto) else {
+            return problem("its type is no function");
+        };
+        if params.len() > ARGUMENTS.len() {
+            return problem("it takes more than 5 arguments");
+        }
+        if !is_void(btf, *result) && !is_number(btf, *result) {
+            return problem("it returns something that is no number");
+        }
+        let parameter = |(i, p): (usize, &paceline_spec::btf::Param)| {
+            let is_nonnull = has_tag(btf, info.btf_id, i, "arg:nonnull");
+            let is_context = has_tag(btf, info.btf_id, i, "arg:ctx");
+            parameter(btf, self.program.kind, p.ty, is_context, is_nonnull)
+        };
+        let found: Result<Vec<Parameter>, &'static str> = params.iter().enumerate().map(parameter).collect();
+        found.or_else(problem)
+    }
+
+    pub(super) fn call_global(&mut self, function: usize) -> Check {
+        let parameters = self.parameters(function)?;
+        let name = self.function_name(function);
+        for (reg, parameter) in ARGUMENTS.into_iter().zip(parameters) {
+            self.check_parameter(&name, reg, parameter)?;
+        }
+        if !self.called_globals.contains(&function) {
+            self.called_globals.push(function);
+        }
+        if self.flow.functions.get(function).is_some_and(|f| f.moves_packet) {
+            self.forget_packet();
+        }
+        self.forget_caller_saved();
+        self.return_number();
+        Ok(())
+    }
+
+    fn function_name(&self, function: usize) -> String {
+        let start = self.flow.functions.get(function).map_or(0, |f| f.start);
+        let info = self.program.functions.iter().find(|f| f.start == start);
+        info.map_or_else(|| format!("function at {start}"), |info| info.name.clone())
+    }
+
+    fn check_parameter(&mut self, name: &str, reg: Reg, parameter: Parameter) -> Check {
+        let value = self.read(reg)?;
+        match (parameter, value) {
+            (Parameter::Number, Value::Scalar(_)) => Ok(()),
+            (Parameter::Number, other) => wrong_argument(name, reg, "a number", &other),
+            (Parameter::Context, Value::Pointer(p)) if p.target == Target::Context => {
+                check_context_pointer(reg, &p)
+            }
+            (Parameter::Context, other) => wrong_argument(name, reg, "the context", &other),
+            (Parameter::Memory { nullable, .. }, value) if value.is_null() => {
+                self.demand(&value);
+                if nullable {
+                    return Ok(());
+                }
+                wrong_argument(name, reg, "a pointer that is not null", &value)
+            }
+            (Parameter::Memory { size, nullable }, Value::Pointer(pointer)) => {
+                if pointer.nullable && !nullable {
+                    return broken_with(Cause::MayBeNull(RegName(reg), pointer.target), Hint::NullCheck);
+                }
+                // The function asks for itself whether it is null.
+                self.check_lent(name, reg, &Pointer { nullable: false, ..pointer }, u64::from(size))
+            }
+            (Parameter::Memory { .. }, other) => wrong_argument(name, reg, "a pointer to memory", &other),
+        }
+    }
+
+    /// Memory that a global function may read and write.
+    fn check_lent(&mut self, name: &str, register: Reg, pointer: &Pointer, size: u64) -> Check {
+        for access in [Access::Read, Access::Write] {
+            let span = Span { register, pointer: *pointer, offset: 0, size, access };
+            match pointer.target {
+                Target::Stack { frame } => {
+                    let frame = usize::from(frame);
+                    self.check_stack(&span, frame)?;
+                    let range = span.offsets();
+                    let reach = (range.max - range.min).unsigned_abs() + size;
+                    self.note_read(frame, range.min, reach);
+                    if access == Access::Write {
+                        self.overwrite_stack(&span, frame)?;
+                    }
+                }
+                Target::MapValue(_) | Target::Packet { .. } | Target::Memory { .. } => {
+                    self.check_span(&span)?
+                }
+                _ => return wrong_argument(name, register, "a pointer to memory", &Value::Pointer(*pointer)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parameter(
+    btf: &Btf,
+    kind: ProgramKind,
+    ty: TypeId,
+    is_context: bool,
+    is_nonnull: bool,
+) -> Result<Parameter, &'static str> {
+    let (_, resolved) = btf.resolve(ty).map_err(|_| "an argument has no type")?;
+    let Type::Ptr(pointee) = resolved else {
+        return if is_number(btf, ty) {
+            Ok(Parameter::Number)
+        } else {
+            Err("an argument is neither number nor pointer")
+        };
+    };
+    if is_context {
+        return Ok(Parameter::Context);
+    }
+    let (id, pointee) = btf.resolve(*pointee).map_err(|_| "an argument has no type")?;
+    if matches!(pointee, Type::Struct(_)) && btf.type_name(id) == kind.context().name {
+        return Ok(Parameter::Context);
+    }
+    let size = btf.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
+    let size = size.ok_or("an argument points to something of unknown size")?;
+    Ok(Parameter::Memory { size, nullable: !is_nonnull })
+}
+
+fn is_void(btf: &Btf, ty: TypeId) -> bool {
+    matches!(btf.resolve(ty), Ok((_, Type::Void)))
+}
+
+fn is_number(btf: &Btf, ty: TypeId) -> bool {
+    matches!(btf.resolve(ty), Ok((_, Type::Int(_) | Type::Enum(_))))
+}
+
+fn has_tag(btf: &Btf, function: TypeId, argument: usize, wanted: &str) -> bool {
+    btf.types().any(|(_, t)| match t {
+        Type::DeclTag { name, ty, component } => {
+            *ty == function && usize::try_from(*component) == Ok(argument) && btf.name(*name) == wanted
+        }
+        _ => false,
+    })
+}

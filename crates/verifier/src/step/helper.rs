@@ -1,0 +1,247 @@
+//! Calls of helpers, by the table of their prototypes.
+
+use paceline_isa::Reg;
+use paceline_spec::availability::is_gpl_compatible;
+use paceline_spec::helper::{Arg, Helper, Prototype, Return};
+use paceline_spec::{MapKind, MapSpec};
+
+use super::memory::{Access, Span, check_context_pointer, describe};
+use super::{ARGUMENTS, MAX_OFFSET};
+use crate::domain::Number;
+use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::state::{Byte, MapRef, Pointer, Stack, Target, Value};
+use crate::walk::Walk;
+
+/// What the arguments of a call turned out to be.
+#[derive(Default)]
+struct Arguments {
+    map: Option<MapRef>,
+    /// The key that is looked up, where it is a known number.
+    key: Option<u64>,
+    /// Memory that the helper writes.
+    written: Vec<Span>,
+}
+
+impl Walk<'_> {
+    pub(super) fn call_helper(&mut self, id: i32) -> Check {
+        self.check_poison(id)?;
+        let Some(helper) = u32::try_from(id).ok().and_then(Helper::from_id) else {
+            return broken(Cause::UnknownHelper(id));
+        };
+        if !helper.is_for(self.program.kind) {
+            return broken_with(Cause::HelperNotAllowed(helper.name), Hint::OtherHelper);
+        }
+        if helper.is_gpl_only() && !is_gpl_compatible(&self.program.license) {
+            return broken_with(Cause::GplOnly(helper.name), Hint::OtherHelper);
+        }
+        let Some(prototype) = helper.prototype else { return broken(Cause::MissingHelper(helper.name)) };
+        let arguments = self.check_arguments(helper, &prototype)?;
+        for span in &arguments.written {
+            self.write_by_helper(span)?;
+        }
+        if prototype.moves_packet {
+            self.forget_packet();
+        }
+        self.forget_caller_saved();
+        let result = self.result(&prototype, &arguments);
+        self.state.set(Reg::R0, result);
+        Ok(())
+    }
+
+    fn check_arguments(&mut self, helper: &'static Helper, prototype: &Prototype) -> Check<Arguments> {
+        let mut arguments = Arguments::default();
+        for (i, (&arg, reg)) in prototype.args.iter().zip(ARGUMENTS).enumerate() {
+            let value = self.read(reg)?;
+            match arg {
+                Arg::Scalar => {}
+                Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
+                Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
+                Arg::MapKey => {
+                    let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
+                    arguments.key = self.constant_key(&value, size);
+                    self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
+                }
+                Arg::MapValue => {
+                    let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.value_size));
+                    self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
+                }
+                // Checked together with their sizes, which follow.
+                Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}
+                Arg::Size | Arg::SizeOrZero => {
+                    let memory =
+                        i.checked_sub(1).and_then(|i| Some((*prototype.args.get(i)?, *ARGUMENTS.get(i)?)));
+                    if let Some(memory) = memory {
+                        self.check_sized(helper, memory, (arg, reg), &mut arguments)?;
+                    }
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn map_of(&self, arguments: &Arguments) -> Option<&MapSpec> {
+        self.map(arguments.map?)
+    }
+
+    fn check_context_argument(&self, helper: &'static str, reg: Reg, value: &Value) -> Check {
+        match value {
+            Value::Pointer(pointer) if pointer.target == Target::Context => {
+                check_context_pointer(reg, pointer)
+            }
+            other => wrong_argument(helper, reg, "the context", other),
+        }
+    }
+
+    fn check_map_argument(&mut self, helper: &'static Helper, reg: Reg, value: &Value) -> Check<MapRef> {
+        let map = match value {
+            Value::Pointer(Pointer { target: Target::Map(map), nullable: false, .. }) => *map,
+            other => return wrong_argument(helper.name, reg, "a map", other),
+        };
+        let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
+        if !helper.takes_map(spec.kind) {
+            return broken(Cause::MapKind { helper: helper.name, kind: spec.kind });
+        }
+        self.facts.map(self.slot, map);
+        Ok(map)
+    }
+
+    /// Checks memory and its size (`check_mem_size_reg`).
+    fn check_sized(
+        &mut self,
+        helper: &'static Helper,
+        (memory, address): (Arg, Reg),
+        (size, reg): (Arg, Reg),
+        arguments: &mut Arguments,
+    ) -> Check {
+        let (pointer, value) = (self.read(address)?, self.read(reg)?);
+        let Some(number) = value.scalar().map(|s| s.number) else {
+            return wrong_argument(helper.name, reg, "a size", &value);
+        };
+        self.demand(&value);
+        if memory == Arg::ReadMemOrNull && pointer.is_null() {
+            self.demand(&pointer);
+            return Ok(());
+        }
+        if number.smin() < 0 {
+            return broken_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
+        }
+        if size == Arg::Size && number.umin() == 0 {
+            return broken(Cause::ZeroSize(RegName(reg)));
+        }
+        if number.umax() >= MAX_OFFSET as u64 {
+            return broken_with(Cause::UnboundedSize(RegName(reg), number.umax()), Hint::BoundOffset);
+        }
+        if number.umax() == 0 && pointer.is_null() {
+            self.demand(&pointer);
+            return Ok(());
+        }
+        let access = if memory == Arg::WriteMem { Access::Write } else { Access::Read };
+        self.check_memory(helper, address, &pointer, number.umax(), access, arguments)
+    }
+
+    /// Checks memory of a size that a helper reads or writes (`check_helper_mem_access`).
+    fn check_memory(
+        &mut self,
+        helper: &'static Helper,
+        register: Reg,
+        value: &Value,
+        size: u64,
+        access: Access,
+        arguments: &mut Arguments,
+    ) -> Check {
+        let pointer = match value {
+            Value::Pointer(pointer) => *pointer,
+            other => return wrong_argument(helper.name, register, "a pointer to memory", other),
+        };
+        let span = Span { register, pointer, offset: 0, size, access };
+        if pointer.nullable {
+            return broken_with(Cause::MayBeNull(RegName(register), pointer.target), Hint::NullCheck);
+        }
+        match pointer.target {
+            Target::Stack { frame } => {
+                self.check_stack(&span, usize::from(frame))?;
+                let range = span.offsets();
+                let reach = (range.max - range.min).unsigned_abs() + size;
+                if access == Access::Read {
+                    self.note_read(usize::from(frame), range.min, reach);
+                }
+            }
+            Target::Packet { .. } if !helper.takes_packet_memory() => {
+                return broken(Cause::PacketArgument(RegName(register), helper.name));
+            }
+            Target::MapValue(_) | Target::Packet { .. } | Target::Memory { .. } => self.check_span(&span)?,
+            _ => return wrong_argument(helper.name, register, "a pointer to memory", value),
+        }
+        if access == Access::Write {
+            arguments.written.push(span);
+        }
+        Ok(())
+    }
+
+    /// Only what a helper writes to the stack is known to the state.
+    fn write_by_helper(&mut self, span: &Span) -> Check {
+        match span.pointer.target {
+            Target::Stack { frame } => self.overwrite_stack(span, usize::from(frame)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The key of a look-up where the program has just stored a constant (`get_constant_map_key`).
+    fn constant_key(&mut self, value: &Value, size: u64) -> Option<u64> {
+        let pointer = value.pointer()?;
+        let Target::Stack { frame } = pointer.target else { return None };
+        let offset = pointer.offset()?;
+        if size == 0 || size > 8 || !(-512..0).contains(&offset) {
+            return None;
+        }
+        let (index, first) = Stack::place(offset);
+        let slot = self.state.frame(usize::from(frame))?.stack.slot(index);
+        let bytes = slot.bytes.get(first..first.checked_add(size as usize)?)?;
+        if bytes.iter().all(|&b| b == Byte::Zero) {
+            return Some(0);
+        }
+        let scalar = slot.value.scalar()?;
+        if first != 0 || bytes.iter().any(|&b| b != Byte::Spilled) {
+            return None;
+        }
+        let key = scalar.number.zero_extend(size as u32 * 8).as_constant()?;
+        self.demands.demand(scalar.mark);
+        Some(key)
+    }
+
+    fn result(&mut self, prototype: &Prototype, arguments: &Arguments) -> Value {
+        match prototype.returns {
+            Return::Scalar => Value::number(Number::UNKNOWN),
+            Return::MapValueOrNull => match arguments.map {
+                Some(map) => self.looked_up(map, arguments.key),
+                None => Value::unknown(),
+            },
+        }
+    }
+
+    /// A value found in a map, or null; for a map of maps, a map.
+    fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
+        let Some(spec) = self.map(map) else { return Value::unknown() };
+        let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
+        // The key of an array is its index; one within the array is always there.
+        let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
+        let target = match spec.kind {
+            MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
+            _ => Target::MapValue(map),
+        };
+        self.facts.key(self.slot, key.and_then(|key| u32::try_from(key).ok()));
+        let id = self.new_id();
+        match key {
+            Some(_) => Value::Pointer(Pointer::to(target)),
+            None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
+        }
+    }
+}
+
+/// An argument of the wrong kind.
+pub(super) fn wrong_argument<T>(callee: &str, reg: Reg, wanted: &'static str, found: &Value) -> Check<T> {
+    let nullable = found.pointer().is_some_and(|p| p.nullable);
+    let cause =
+        Cause::Argument { register: RegName(reg), helper: callee.to_owned(), wanted, found: describe(found) };
+    if nullable { broken_with(cause, Hint::NullCheck) } else { broken(cause) }
+}

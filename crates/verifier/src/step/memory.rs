@@ -1,0 +1,328 @@
+//! Loads, stores and atomic operations: what each kind of memory allows.
+
+use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
+use paceline_spec::context::{Field, FieldKind};
+use paceline_spec::{InitialValue, MapFlags, MapSpec};
+
+use super::{MAX_OFFSET, bits};
+use crate::domain::Number;
+use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
+use crate::facts::Base;
+use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
+use crate::walk::Walk;
+
+/// What is done with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// A stretch of memory that an instruction or a helper touches.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    /// The register that holds the address.
+    pub(super) register: Reg,
+    /// Its pointer.
+    pub(super) pointer: Pointer,
+    /// Added to the pointer, in bytes.
+    pub(super) offset: i64,
+    /// Bytes.
+    pub(super) size: u64,
+    pub(super) access: Access,
+}
+
+impl Span {
+    /// The known part of the offset.
+    fn fixed(&self) -> i64 {
+        i64::from(self.pointer.fixed) + self.offset
+    }
+
+    /// Where the first byte may lie.
+    pub(super) fn offsets(&self) -> OffsetRange {
+        let variable = &self.pointer.variable;
+        OffsetRange {
+            min: self.fixed().saturating_add(variable.smin()),
+            max: self.fixed().saturating_add(variable.smax()),
+        }
+    }
+
+    fn out_of_bounds(&self, limit: Option<u64>) -> Cause {
+        Cause::OutOfBounds {
+            register: RegName(self.register),
+            target: self.pointer.target,
+            offset: self.offsets(),
+            size: self.size,
+            limit,
+        }
+    }
+
+    /// Whether the bytes from `start` lie within `limit` of them.
+    fn fits(&self, start: i64, limit: u64) -> bool {
+        u64::try_from(start).is_ok_and(|start| start.checked_add(self.size).is_some_and(|end| end <= limit))
+    }
+
+    /// Checks against memory of a fixed size (`check_mem_region_access`).
+    pub(super) fn check_within(&self, limit: u64) -> Check {
+        let variable = &self.pointer.variable;
+        let range = self.offsets();
+        if range.min < 0 && variable.as_constant().is_none() {
+            let cause = Cause::NegativeOffset(RegName(self.register), self.pointer.target, range.min);
+            return broken_with(cause, Hint::BoundOffset);
+        }
+        if !self.fits(range.min, limit) {
+            return broken(self.out_of_bounds(Some(limit)));
+        }
+        if variable.umax() >= MAX_OFFSET as u64 {
+            let cause = Cause::UnboundedOffset(RegName(self.register), self.pointer.target);
+            return broken_with(cause, Hint::BoundOffset);
+        }
+        if !self.fits(self.fixed() + variable.umax() as i64, limit) {
+            return broken_with(self.out_of_bounds(Some(limit)), Hint::BoundOffset);
+        }
+        Ok(())
+    }
+
+    /// Checks against what was proven of the packet (`check_packet_access`).
+    pub(super) fn check_packet(&self, range: PacketRange) -> Check {
+        let variable = &self.pointer.variable;
+        if variable.smin() < 0 {
+            let cause = Cause::NegativeOffset(RegName(self.register), self.pointer.target, variable.smin());
+            return broken_with(cause, Hint::BoundOffset);
+        }
+        match range {
+            PacketRange::Bytes(bytes) if self.fits(self.fixed(), u64::from(bytes)) => Ok(()),
+            PacketRange::Bytes(0) | PacketRange::AtEnd | PacketRange::BeyondEnd => {
+                broken_with(self.out_of_bounds(Some(0)), Hint::MissingBoundsCheck)
+            }
+            PacketRange::Bytes(bytes) => {
+                broken_with(self.out_of_bounds(Some(bytes.into())), Hint::ShortBoundsCheck)
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// The value that a load gives.
+    pub(super) fn load(&mut self, base: Reg, offset: i16, size: Size, signed: bool) -> Check<Value> {
+        let pointer = self.base(base, offset)?;
+        let span = span(base, pointer, offset, size, Access::Read);
+        let any = Number::unsigned(bits(size));
+        let value = match pointer.target {
+            Target::Stack { frame } => self.load_stack(&span, usize::from(frame))?,
+            Target::Context => self.load_context(&span, signed)?,
+            Target::MapValue(map) => {
+                self.check_map_value(&span, map)?;
+                Value::number(self.frozen_value(&span, map).unwrap_or(any))
+            }
+            _ => {
+                self.check_span(&span)?;
+                Value::number(any)
+            }
+        };
+        Ok(if signed { sign_extended(value, size) } else { value })
+    }
+
+    pub(super) fn store(&mut self, base: Reg, offset: i16, size: Size, src: Operand) -> Check {
+        let value = match (src, size) {
+            (Operand::Reg(reg), _) => {
+                self.read(reg)?;
+                self.linked_for_spill(reg)?
+            }
+            (Operand::Imm(_), _) => self.operand(src)?,
+        };
+        let pointer = self.base(base, offset)?;
+        let span = span(base, pointer, offset, size, Access::Write);
+        match pointer.target {
+            Target::Stack { frame } => self.store_stack(&span, usize::from(frame), src, value),
+            _ => self.check_span(&span),
+        }
+    }
+
+    pub(super) fn atomic(&mut self, width: Width, op: AtomicOp, base: Reg, offset: i16, src: Reg) -> Check {
+        let size = if width == Width::W64 { Size::Dw } else { Size::W };
+        self.read(src)?;
+        if op == AtomicOp::CmpXchg {
+            self.read(Reg::R0)?;
+        }
+        self.check_atomic_target(base)?;
+        let old = self.load(base, offset, size, false)?;
+        let pointer = self.base(base, offset)?;
+        let span = span(base, pointer, offset, size, Access::Write);
+        match pointer.target {
+            Target::Stack { frame } => self.overwrite_stack(&span, usize::from(frame))?,
+            _ => self.check_span(&span)?,
+        }
+        match op {
+            AtomicOp::CmpXchg => self.write(Reg::R0, old),
+            _ if op.fetches() => self.write(src, old),
+            _ => Ok(()),
+        }
+    }
+
+    /// Atomic operations work on maps, the stack and plain memory only.
+    pub(super) fn check_atomic_target(&self, base: Reg) -> Check {
+        match self.read(base)? {
+            Value::Pointer(p) if matches!(p.target, Target::Context | Target::Packet { .. }) => {
+                broken(Cause::Atomic(RegName(base), p.target.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The pointer in a base register, fit for an access.
+    fn base(&mut self, base: Reg, offset: i16) -> Check<Pointer> {
+        let pointer = match self.read(base)? {
+            Value::Pointer(pointer) => pointer,
+            other => return broken(Cause::NoMemory(RegName(base), describe(&other))),
+        };
+        if pointer.nullable {
+            return broken_with(Cause::MayBeNull(RegName(base), pointer.target), Hint::NullCheck);
+        }
+        // The kernel rewrites context accesses, and so do we: they must be that on every path.
+        if let Some(before) = self.facts.base(self.slot) {
+            let is_context = pointer.target == Target::Context;
+            if is_context != (before == Base::Context) {
+                let other = if is_context { Target::PacketEnd } else { Target::Context };
+                let other = if is_context { other_of(before).unwrap_or(other) } else { other };
+                return broken(Cause::MixedPointers(other, pointer.target));
+            }
+        }
+        let depth = self.state.depth();
+        self.facts.memory(self.slot, &pointer, offset, depth);
+        Ok(pointer)
+    }
+
+    /// Checks an access to anything but the stack and the context.
+    pub(super) fn check_span(&self, span: &Span) -> Check {
+        match span.pointer.target {
+            Target::MapValue(map) => self.check_map_value(span, map),
+            Target::Packet { range, .. } => span.check_packet(range),
+            Target::Memory { size, writable } => {
+                if span.access == Access::Write && !writable {
+                    return broken(Cause::ReadOnly(RegName(span.register), span.pointer.target));
+                }
+                span.check_within(u64::from(size))
+            }
+            Target::Context if span.access == Access::Write => {
+                broken(Cause::Context { offset: span.fixed(), size: span.size, write: true })
+            }
+            _ => {
+                let found = describe(&Value::Pointer(span.pointer));
+                broken(Cause::NoMemory(RegName(span.register), found))
+            }
+        }
+    }
+
+    fn check_map_value(&self, span: &Span, map: MapRef) -> Check {
+        let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
+        let (register, target) = (RegName(span.register), span.pointer.target);
+        match span.access {
+            Access::Write if spec.flags.contains(MapFlags::RDONLY_PROG) => {
+                return broken(Cause::ReadOnly(register, target));
+            }
+            Access::Read if spec.flags.contains(MapFlags::WRONLY_PROG) => {
+                return broken(Cause::WriteOnly(register, target));
+            }
+            _ => {}
+        }
+        span.check_within(u64::from(spec.value_size))
+    }
+
+    /// What lies in a map that nobody can change any more, such as `.rodata`.
+    fn frozen_value(&self, span: &Span, map: MapRef) -> Option<Number> {
+        let spec = self.map(map).filter(|spec| is_constant(spec) && !map.inner)?;
+        let offset = usize::try_from(span.pointer.offset()?.checked_add(span.offset)?).ok()?;
+        let size = usize::try_from(span.size).ok().filter(|size| *size <= 8)?;
+        let stored: &[u8] = match spec.contents.first() {
+            Some((_, InitialValue::Bytes(bytes))) => bytes,
+            Some(_) => return None,
+            None => &[],
+        };
+        // Values are shorter than the map's where they end in zeros.
+        let byte = |i: usize| stored.get(offset.checked_add(i)?).copied();
+        let mut value = [0u8; 8];
+        for (i, place) in value.iter_mut().take(size).enumerate() {
+            *place = byte(i).unwrap_or(0);
+        }
+        if cfg!(target_endian = "big") {
+            value.rotate_right(8 - size);
+        }
+        Some(Number::constant(u64::from_ne_bytes(value)))
+    }
+
+    fn load_context(&mut self, span: &Span, signed: bool) -> Check<Value> {
+        check_context_pointer(span.register, &span.pointer)?;
+        let (offset, size) = (span.fixed(), span.size);
+        let kind = self.program.kind;
+        let aligned = |field: &&Field| i64::from(field.offset) == offset && u64::from(field.size) == size;
+        let field = u64::try_from(offset).ok().and_then(|o| kind.context().field_at(o, size));
+        let Some(field) = field.filter(aligned).filter(|field| kind.may_read(field)) else {
+            return broken(Cause::Context { offset, size, write: false });
+        };
+        let start = |region| Target::Packet { region, range: PacketRange::Bytes(0) };
+        let target = match field.kind {
+            FieldKind::PacketData => start(Region::Data),
+            FieldKind::PacketMeta => start(Region::Meta),
+            FieldKind::PacketEnd => Target::PacketEnd,
+            _ => return Ok(Value::number(Number::unsigned(size as u32 * 8))),
+        };
+        if signed {
+            // A pointer has no sign to extend.
+            return broken(Cause::Context { offset, size, write: false });
+        }
+        Ok(Value::Pointer(Pointer::to(target)))
+    }
+}
+
+/// The context pointer must be as the program got it.
+pub(super) fn check_context_pointer(register: Reg, pointer: &Pointer) -> Check {
+    match pointer.offset() {
+        Some(0) => Ok(()),
+        Some(offset) => broken(Cause::ChangedContext(RegName(register), offset.to_string())),
+        None => broken(Cause::ChangedContext(RegName(register), pointer.variable.to_string())),
+    }
+}
+
+/// A value in words, for messages.
+pub(super) fn describe(value: &Value) -> String {
+    match value {
+        Value::Unset => "nothing".to_owned(),
+        Value::Scalar(_) => "a number".to_owned(),
+        Value::Pointer(pointer) if pointer.nullable => format!("a pointer to {} or null", pointer.target),
+        Value::Pointer(pointer) => format!("a pointer to {}", pointer.target),
+    }
+}
+
+fn span(register: Reg, pointer: Pointer, offset: i16, size: Size, access: Access) -> Span {
+    Span { register, pointer, offset: i64::from(offset), size: size.bytes() as u64, access }
+}
+
+fn sign_extended(value: Value, size: Size) -> Value {
+    match value {
+        Value::Scalar(mut scalar) => {
+            let fits = scalar.number.umax() < 1 << (bits(size) - 1);
+            scalar.number = scalar.number.sign_extend(bits(size));
+            scalar.link = scalar.link.filter(|_| fits);
+            Value::Scalar(scalar)
+        }
+        other => other,
+    }
+}
+
+/// Whether a map's value is the same for ever, and can be looked at (`bpf_map_is_rdonly`, `map_direct_value_addr`).
+fn is_constant(spec: &MapSpec) -> bool {
+    spec.frozen
+        && spec.flags.contains(MapFlags::RDONLY_PROG)
+        && spec.kind == paceline_spec::MapKind::Array
+        && spec.max_entries == 1
+}
+
+fn other_of(base: Base) -> Option<Target> {
+    Some(match base {
+        Base::OwnStack | Base::CallerStack => Target::Stack { frame: 0 },
+        Base::MapValue(map) => Target::MapValue(map),
+        Base::Packet => Target::Packet { region: Region::Data, range: PacketRange::Bytes(0) },
+        _ => return None,
+    })
+}

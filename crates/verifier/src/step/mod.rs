@@ -1,0 +1,159 @@
+//! What each instruction does to the state, and the rules it must keep.
+
+mod alu;
+mod branch;
+mod call;
+mod global;
+mod helper;
+mod memory;
+mod pointer;
+mod stack;
+
+use paceline_isa::{Imm64, Insn, Operand, Reg, Size};
+use paceline_spec::{MapKind, MapSpec, Poison};
+
+use crate::domain::Number;
+use crate::error::{Cause, Check, broken};
+use crate::state::{MapRef, Pointer, Target, Value};
+use crate::walk::{Next, Walk};
+
+pub(crate) use call::check_stack_depth;
+pub(crate) use global::entry_state;
+
+/// Offsets of 2^29 and more are refused wherever they appear (`BPF_MAX_VAR_OFF`).
+const MAX_OFFSET: i64 = 1 << 29;
+
+impl Walk<'_> {
+    /// Runs one instruction on the state.
+    pub(crate) fn run(&mut self, insn: &Insn) -> Check<Next> {
+        let next = Next::Go(self.slot + insn.slots());
+        match *insn {
+            Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src)?,
+            Insn::Neg { width, dst } => self.negate(width, dst)?,
+            Insn::MovSx { width, from, dst, src } => self.move_extended(width, from, dst, src)?,
+            Insn::Swap { order, size, dst } => self.swap(order, size, dst)?,
+            Insn::LoadImm64 { dst, value } => {
+                let value = self.immediate(value)?;
+                self.write(dst, value)?;
+            }
+            Insn::Load { size, signed, dst, base, offset } => {
+                let value = self.load(base, offset, size, signed)?;
+                self.write(dst, value)?;
+            }
+            Insn::Store { size, base, offset, src } => self.store(base, offset, size, src)?,
+            Insn::Atomic { width, op, base, offset, src } => self.atomic(width, op, base, offset, src)?,
+            Insn::LoadAcquire { size, dst, base, offset } => {
+                self.check_atomic_target(base)?;
+                let value = self.load(base, offset, size, false)?;
+                self.write(dst, value)?;
+            }
+            Insn::StoreRelease { size, base, offset, src } => {
+                self.check_atomic_target(base)?;
+                self.store(base, offset, size, Operand::Reg(src))?;
+            }
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                self.facts.branch(self.slot, true);
+                return Ok(Next::Go(self.jump_target(insn)));
+            }
+            Insn::JumpIf { width, condition, dst, src, .. } => {
+                let target = self.jump_target(insn);
+                return self.branch(width, condition, dst, src, target);
+            }
+            Insn::Call(callee) => return self.call(insn, callee),
+            Insn::Exit => return self.exit(),
+            Insn::LoadPacket { .. } => return broken(Cause::NotAllowed("a legacy packet load")),
+            Insn::AddrSpaceCast { .. } => return broken(Cause::NotAllowed("a cast between address spaces")),
+            Insn::MayGoto { .. } => return broken(Cause::NotAllowed("may_goto")),
+            Insn::CallReg(_) => return broken(Cause::NotAllowed("a call through a register")),
+        }
+        Ok(next)
+    }
+
+    fn jump_target(&self, insn: &Insn) -> usize {
+        // Targets were checked to lie in the function.
+        insn.jump_target(self.slot).and_then(|target| usize::try_from(target).ok()).unwrap_or(usize::MAX)
+    }
+
+    /// The value of an operand; immediates are sign-extended.
+    fn operand(&self, operand: Operand) -> Check<Value> {
+        match operand {
+            Operand::Reg(reg) => self.read(reg),
+            Operand::Imm(imm) => Ok(Value::number(Number::constant(i64::from(imm) as u64))),
+        }
+    }
+
+    fn immediate(&self, value: Imm64) -> Check<Value> {
+        match value {
+            Imm64::Value(value) => Ok(Value::number(Number::constant(value))),
+            Imm64::MapIndex(index) => {
+                let map = self.map_index(index)?;
+                Ok(Value::Pointer(Pointer::to(Target::Map(map))))
+            }
+            Imm64::MapValueIndex { index, offset } => {
+                let map = self.map_index(index)?;
+                self.map_address(map, offset)
+            }
+            Imm64::Code { .. } => {
+                let slot = self.code.get(self.slot).and_then(|insn| insn.subprogram_target(self.slot));
+                let slot = slot.and_then(|slot| u32::try_from(slot).ok()).unwrap_or(u32::MAX);
+                Ok(Value::Pointer(Pointer::to(Target::Code { slot })))
+            }
+            Imm64::MapFd(_) | Imm64::MapValueFd { .. } => {
+                broken(Cause::NotAllowed("a map by file descriptor"))
+            }
+            Imm64::Variable { .. } => broken(Cause::NotAllowed("the address of a kernel variable")),
+        }
+    }
+
+    fn map_index(&self, index: i32) -> Check<MapRef> {
+        match u32::try_from(index) {
+            Ok(i) if (i as usize) < self.maps.len() => Ok(MapRef { index: i, inner: false }),
+            _ => broken(Cause::NoMap(index)),
+        }
+    }
+
+    /// The address of a place in a map's only value: arrays of one element have that.
+    fn map_address(&self, map: MapRef, offset: u32) -> Check<Value> {
+        match self.map(map) {
+            Some(spec)
+                if spec.kind == MapKind::Array && spec.max_entries == 1 && offset < spec.value_size =>
+            {
+                let fixed = i32::try_from(offset).unwrap_or(i32::MAX);
+                Ok(Value::Pointer(Pointer { fixed, ..Pointer::to(Target::MapValue(map)) }))
+            }
+            Some(spec) => broken(Cause::MapAddress(spec.name.clone(), offset)),
+            None => broken(Cause::NoMap(map.index as i32)),
+        }
+    }
+
+    /// What a map is.
+    pub(crate) fn map(&self, map: MapRef) -> Option<&MapSpec> {
+        let spec = self.maps.get(map.index as usize)?;
+        if map.inner { spec.inner.as_deref() } else { Some(spec) }
+    }
+
+    /// Says that a number decided something, so that states that differ in it are different.
+    fn demand(&mut self, value: &Value) {
+        if let Value::Scalar(scalar) = value {
+            self.demands.demand(scalar.mark);
+        }
+    }
+
+    /// Why a call reaches an instruction that was not relocated.
+    fn check_poison(&self, helper: i32) -> Check {
+        if helper == Poison::HELPER
+            && let Some(poison) = self.program.poison_at(self.slot)
+        {
+            return broken(Cause::Poisoned(poison.reason.to_string()));
+        }
+        Ok(())
+    }
+}
+
+/// Bits that an access of a size moves.
+const fn bits(size: Size) -> u32 {
+    size.bytes() as u32 * 8
+}
+
+/// The arguments of a call.
+const ARGUMENTS: [Reg; 5] = [Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];

@@ -1,0 +1,137 @@
+//! Arithmetic on pointers (`adjust_ptr_min_max_vals` in the kernel).
+
+use paceline_isa::{AluOp, Operand, Reg, Width};
+
+use super::MAX_OFFSET;
+use crate::domain::Number;
+use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::state::{PacketRange, Pointer, Scalar, Target, Value};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    pub(super) fn alu_pointer(
+        &mut self,
+        width: Width,
+        op: AluOp,
+        (dst, a): (Reg, Value),
+        (src, b): (Operand, Value),
+    ) -> Check<Value> {
+        let any = || Value::number(if width == Width::W64 { Number::UNKNOWN } else { Number::unsigned(32) });
+        match (a, b) {
+            (Value::Pointer(_), Value::Pointer(_)) if op == AluOp::Sub => Ok(any()),
+            (Value::Pointer(_), Value::Pointer(_)) => broken(Cause::TwoPointers(RegName(dst), name(op))),
+            (Value::Pointer(pointer), Value::Scalar(scalar)) => {
+                if width == Width::W32 {
+                    return if op == AluOp::Sub { Ok(any()) } else { prohibited(dst, op, &pointer) };
+                }
+                self.offset_pointer(dst, op, &pointer, &scalar)
+            }
+            (Value::Scalar(scalar), Value::Pointer(pointer)) => {
+                let from = src.reg().unwrap_or(dst);
+                match (width, op) {
+                    (Width::W32, AluOp::Sub) => Ok(any()),
+                    (Width::W64, AluOp::Sub) => broken(Cause::PointerSubtracted(RegName(dst))),
+                    (Width::W64, AluOp::Add) => self.offset_pointer(from, op, &pointer, &scalar),
+                    _ => prohibited(from, op, &pointer),
+                }
+            }
+            // Both were read, so they are set; two numbers do not come here.
+            _ => Ok(any()),
+        }
+    }
+
+    fn offset_pointer(&mut self, reg: Reg, op: AluOp, pointer: &Pointer, scalar: &Scalar) -> Check<Value> {
+        if pointer.nullable {
+            return broken_with(Cause::NullableArithmetic(RegName(reg), pointer.target), Hint::NullCheck);
+        }
+        self.demands.demand(scalar.mark);
+        let target = pointer.target;
+        match target {
+            Target::PacketEnd => return prohibited(reg, op, pointer),
+            Target::Map(_) if op != AluOp::Add || scalar.number.as_constant() != Some(0) => {
+                return prohibited(reg, op, pointer);
+            }
+            // Adding the negative is what compilers write; the kernel knows no other.
+            Target::Stack { .. } if op == AluOp::Sub => return prohibited(reg, op, pointer),
+            _ => {}
+        }
+        check_offset(reg, target, &scalar.number)?;
+        let moved = match op {
+            AluOp::Add => self.add(pointer, &scalar.number, false),
+            AluOp::Sub => self.add(pointer, &scalar.number, true),
+            _ => return prohibited(reg, op, pointer),
+        };
+        if i64::from(moved.fixed).abs() >= MAX_OFFSET {
+            return broken(Cause::PointerOffset(RegName(reg), target, moved.fixed.to_string()));
+        }
+        check_offset(reg, target, &moved.variable)?;
+        Ok(Value::Pointer(moved))
+    }
+
+    fn add(&mut self, pointer: &Pointer, number: &Number, subtract: bool) -> Pointer {
+        let sign = if subtract { -1 } else { 1 };
+        let fixed = number
+            .as_constant()
+            .and_then(|value| (value as i64).checked_mul(sign))
+            .and_then(|value| i64::from(pointer.fixed).checked_add(value))
+            .and_then(|sum| i32::try_from(sum).ok());
+        if let Some(fixed) = fixed {
+            let mut moved = Pointer { fixed, ..*pointer };
+            if let Target::Packet { region, range: PacketRange::AtEnd | PacketRange::BeyondEnd } =
+                pointer.target
+                && fixed < pointer.fixed
+            {
+                // Back from the end, it may be before it again.
+                moved.target = Target::Packet { region, range: PacketRange::Bytes(0) };
+            }
+            return moved;
+        }
+        let op = if subtract { AluOp::Sub } else { AluOp::Add };
+        let variable = pointer.variable.alu(Width::W64, op, number);
+        let mut moved = Pointer { variable, ..*pointer };
+        if let Target::Packet { region, range } = pointer.target {
+            // Another variable part: what was proven of the old one holds only if the pointer moved away from the end.
+            moved.id = self.new_id();
+            let keeps = subtract && number.smin() >= 0;
+            let range = if keeps { range } else { PacketRange::Bytes(0) };
+            moved.target = Target::Packet { region, range };
+        }
+        moved
+    }
+}
+
+/// An offset, or a part of it, must stay within 2^29 in both directions, or sums of several could wrap.
+fn check_offset(reg: Reg, target: Target, number: &Number) -> Check {
+    let within = |value: i64| value.checked_abs().is_some_and(|value| value < MAX_OFFSET);
+    let is_known = number.as_constant().is_some();
+    // The kernel looks at the lower end only, and at the upper when memory is accessed.
+    if within(number.smin()) {
+        return Ok(());
+    }
+    let hint = if is_known { None } else { Some(Hint::BoundOffset) };
+    let cause = Cause::PointerOffset(RegName(reg), target, number.to_string());
+    match hint {
+        Some(hint) => broken_with(cause, hint),
+        None => broken(cause),
+    }
+}
+
+fn prohibited<T>(reg: Reg, op: AluOp, pointer: &Pointer) -> Check<T> {
+    broken(Cause::PointerOperation(RegName(reg), name(op), pointer.target))
+}
+
+/// An operation in words.
+const fn name(op: AluOp) -> &'static str {
+    match op {
+        AluOp::Add => "addition",
+        AluOp::Sub => "subtraction",
+        AluOp::Mul => "multiplication",
+        AluOp::Div | AluOp::SDiv => "division",
+        AluOp::Mod | AluOp::SMod => "remainder",
+        AluOp::Or => "bitwise or",
+        AluOp::And => "bitwise and",
+        AluOp::Xor => "bitwise exclusive or",
+        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh => "shift",
+        AluOp::Mov => "move",
+    }
+}

@@ -1,0 +1,177 @@
+//! Loads and stores on the stack.
+
+use paceline_isa::{Operand, Reg};
+
+use super::alu::truncated;
+use super::memory::{Access, Span};
+use crate::domain::Number;
+use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::state::{Byte, MAX_STACK, Slot, Stack, Target, Value, parts};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    /// Checks that an access stays within a frame's 512 bytes, and notes how deep it goes.
+    pub(super) fn check_stack(&mut self, span: &Span, frame: usize) -> Check {
+        let range = span.offsets();
+        let lowest = -i64::from(MAX_STACK);
+        let end = range.max.checked_add_unsigned(span.size);
+        if range.min < lowest || end.is_none_or(|end| end > 0) {
+            let cause = Cause::StackBounds {
+                register: RegName(span.register),
+                offset: range,
+                size: span.size,
+                write: span.access == Access::Write,
+            };
+            let hint = if range.min == range.max { Hint::StackTooDeep } else { Hint::BoundOffset };
+            return if range.min < lowest { broken_with(cause, hint) } else { broken(cause) };
+        }
+        let function = self.state.frame(frame).map_or(0, |f| f.function);
+        if let Some(used) = self.stack_used.get_mut(function) {
+            *used = (*used).max(range.min.unsigned_abs() as u32);
+        }
+        Ok(())
+    }
+
+    pub(super) fn load_stack(&mut self, span: &Span, frame: usize) -> Check<Value> {
+        self.check_stack(span, frame)?;
+        let range = span.offsets();
+        if range.min != range.max {
+            return Ok(self.load_stack_somewhere(span, frame));
+        }
+        check_aligned(span)?;
+        self.note_read(frame, range.min, span.size);
+        let (index, first) = Stack::place(range.min);
+        let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
+        load_slot(&slot, first, span.size as usize)
+    }
+
+    /// A load whose place is not known: zero if all bytes it may read are zero, or else any number.
+    fn load_stack_somewhere(&mut self, span: &Span, frame: usize) -> Value {
+        let range = span.offsets();
+        let (start, size) = (range.min, (range.max - range.min).unsigned_abs() + span.size);
+        self.note_read(frame, start, size);
+        let is_zero = |offset: i64| {
+            let (index, byte) = Stack::place(offset);
+            self.state.frame(frame).is_some_and(|f| f.stack.slot(index).bytes.get(byte) == Some(&Byte::Zero))
+        };
+        let all_zero = (start..start.saturating_add_unsigned(size)).all(is_zero);
+        Value::number(if all_zero { Number::ZERO } else { Number::unsigned(span.size as u32 * 8) })
+    }
+
+    /// Says that stack bytes matter to the checkpoints that they come from.
+    pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) {
+        let Some(frame) = self.state.frame(frame) else { return };
+        for (index, bytes) in parts(offset, size) {
+            if let Some(slot) = frame.stack.slots().get(index) {
+                self.reads.read(slot.origin, bytes & !slot.fresh);
+            }
+        }
+    }
+
+    pub(super) fn store_stack(&mut self, span: &Span, frame: usize, src: Operand, value: Value) -> Check {
+        self.check_stack(span, frame)?;
+        let range = span.offsets();
+        if range.min != range.max {
+            self.store_stack_somewhere(span, frame, &value);
+            return Ok(());
+        }
+        check_aligned(span)?;
+        let (index, first) = Stack::place(range.min);
+        let size = span.size as usize;
+        if let Value::Pointer(pointer) = value {
+            let register = RegName(src.reg().unwrap_or(Reg::R0));
+            if size != 8 {
+                return broken(Cause::PartialSpill(register));
+            }
+            if matches!(pointer.target, Target::Stack { .. }) && frame != self.state.depth() {
+                return broken(Cause::StackPointerEscapes(register));
+            }
+        }
+        let is_zero = value.is_null();
+        if first != 0 && is_zero {
+            self.demand(&value);
+        }
+        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
+        let slot = frame.stack.slot_mut(index);
+        if first == 0 {
+            slot.spill(narrowed(value, size), size);
+        } else {
+            let bytes = ((1u16 << size) - 1) << first;
+            slot.overwrite(bytes as u8, if is_zero { Byte::Zero } else { Byte::Data });
+        }
+        Ok(())
+    }
+
+    /// A store whose place is not known may change any of the bytes.
+    fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) {
+        let range = span.offsets();
+        let size = (range.max - range.min).unsigned_abs() + span.size;
+        let is_zero = value.is_null();
+        if is_zero {
+            self.demand(value);
+        }
+        let Some(frame) = self.state.frame_mut(frame) else { return };
+        for (index, bytes) in parts(range.min, size) {
+            let slot = frame.stack.slot_mut(index);
+            // Zeros over zeros change nothing.
+            let zeros =
+                (0..8).filter(|&i| is_zero && slot.bytes[i] == Byte::Zero).fold(0, |all, i| all | 1 << i);
+            slot.overwrite(bytes & !zeros, Byte::Data);
+        }
+    }
+
+    /// Anything may be in these bytes afterwards; the place may be unknown.
+    pub(super) fn overwrite_stack(&mut self, span: &Span, frame: usize) -> Check {
+        self.check_stack(span, frame)?;
+        let range = span.offsets();
+        let size = (range.max - range.min).unsigned_abs() + span.size;
+        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
+        for (index, bytes) in parts(range.min, size) {
+            frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);
+        }
+        Ok(())
+    }
+}
+
+/// Loads and stores on the stack are aligned, whatever the machine, so that spilled registers stay whole.
+fn check_aligned(span: &Span) -> Check {
+    let offset = span.offsets().min;
+    if offset.rem_euclid(span.size as i64) == 0 {
+        return Ok(());
+    }
+    broken(Cause::StackAlignment { offset, size: span.size })
+}
+
+/// The value of bytes of a slot (`check_stack_read_fixed_off`).
+fn load_slot(slot: &Slot, first: usize, size: usize) -> Check<Value> {
+    let any = Number::unsigned(size as u32 * 8);
+    let spilled = slot.spilled_bytes();
+    match slot.value {
+        value if spilled == 8 && size == 8 => return Ok(value),
+        Value::Pointer(_) => return broken(Cause::PartialFill),
+        Value::Scalar(scalar) if first == 0 && size <= spilled => {
+            return Ok(Value::Scalar(truncated(&scalar, size as u32 * 8)));
+        }
+        _ => {}
+    }
+    let bytes = slot.bytes.get(first..first + size).unwrap_or_default();
+    let zero = bytes.iter().all(|&b| b == Byte::Zero);
+    let spilled_zero = slot.value.is_null() && bytes.iter().all(|&b| b == Byte::Spilled);
+    if spilled_zero {
+        // Keeps the mark: that the number is zero matters if this one does.
+        return Ok(slot.value);
+    }
+    Ok(Value::number(if zero { Number::ZERO } else { any }))
+}
+
+/// What the low bytes of a value still say of it: it stays equal to others if nothing was cut off.
+fn narrowed(value: Value, size: usize) -> Value {
+    match value {
+        Value::Scalar(mut scalar) if size < 8 => {
+            let fits = scalar.number.umax() >> (size * 8) == 0;
+            scalar.link = scalar.link.filter(|_| fits);
+            Value::Scalar(scalar)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,238 @@
+//! The walk over all paths.
+//!
+//! One state is carried along one path; at a branch that may go both ways the state for the jump waits on a stack
+//! while the path falls through. Where paths meet, states are kept as checkpoints, and a path whose state an earlier,
+//! finished one covers ends there (see [`crate::prune`]).
+
+use paceline_isa::{Code, Insn, Reg};
+use paceline_spec::btf::Btf;
+use paceline_spec::{MapSpec, ProgramSpec};
+
+use crate::Options;
+use crate::cfg::ControlFlow;
+use crate::demand::{Demands, StackReads};
+use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
+use crate::facts::{Facts, Stats};
+use crate::prune::Checkpoints;
+use crate::state::{Frame, State, Value};
+
+/// Branches on the way to a refusal that are told.
+const PATH_TOLD: usize = 64;
+
+/// Most branches that may wait (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`).
+const MAX_WAITING: usize = 8192;
+
+/// What an instruction does to the path.
+pub(crate) enum Next {
+    /// Goes on at a slot.
+    Go(usize),
+    /// May jump: the state there waits; goes on with the next instruction.
+    Both { target: usize, jumping: Box<State> },
+    /// The path ends.
+    End,
+}
+
+/// A branch that waits.
+struct Waiting {
+    state: State,
+    slot: usize,
+    /// The checkpoint that the path to it passed last.
+    checkpoint: Option<usize>,
+    trail: u32,
+}
+
+/// The branches that lead to a point, as a list that paths share; entry 0 is the start.
+struct Trail {
+    entries: Vec<(u32, Branch)>,
+}
+
+impl Trail {
+    fn add(&mut self, before: u32, branch: Branch) -> u32 {
+        self.entries.push((before, branch));
+        (self.entries.len() - 1) as u32
+    }
+
+    fn to(&self, mut at: u32) -> Vec<Branch> {
+        let mut path = Vec::new();
+        while at != 0 && path.len() < PATH_TOLD {
+            let Some(&(before, branch)) = self.entries.get(at as usize) else { break };
+            path.push(branch);
+            at = before;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// The walk and all it knows.
+pub(crate) struct Walk<'a> {
+    pub(crate) program: &'a ProgramSpec,
+    pub(crate) code: &'a Code,
+    pub(crate) maps: &'a [MapSpec],
+    pub(crate) btf: Option<&'a Btf>,
+    pub(crate) options: &'a Options,
+    pub(crate) flow: &'a ControlFlow,
+    pub(crate) facts: Facts,
+    pub(crate) stats: Stats,
+    /// The state on the current path.
+    pub(crate) state: State,
+    /// The slot that is looked at.
+    pub(crate) slot: usize,
+    pub(crate) demands: Demands,
+    pub(crate) reads: StackReads,
+    pub(crate) checkpoints: Checkpoints,
+    /// Deepest stack use of each function, in bytes.
+    pub(crate) stack_used: Vec<u32>,
+    /// Global functions that were called and must be verified on their own.
+    pub(crate) called_globals: Vec<usize>,
+    /// Whether the path's outermost function is a global one other than the main program.
+    pub(crate) in_global: bool,
+    waiting: Vec<Waiting>,
+    trail: Trail,
+    at: u32,
+    last_id: u32,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        program: &'a ProgramSpec,
+        code: &'a Code,
+        maps: &'a [MapSpec],
+        btf: Option<&'a Btf>,
+        options: &'a Options,
+        flow: &'a ControlFlow,
+    ) -> Self {
+        let start = Branch { slot: 0, taken: false };
+        Self {
+            program,
+            code,
+            maps,
+            btf,
+            options,
+            flow,
+            facts: Facts::new(code.len()),
+            stats: Stats::default(),
+            state: State::new(Frame::new(0, 0, 0)),
+            slot: 0,
+            demands: Demands::new(),
+            reads: StackReads::new(),
+            checkpoints: Checkpoints::new(code.len()),
+            stack_used: vec![0; flow.functions.len()],
+            called_globals: Vec::new(),
+            in_global: false,
+            waiting: Vec::new(),
+            trail: Trail { entries: vec![(0, start)] },
+            at: 0,
+            last_id: 0,
+        }
+    }
+
+    /// A number that no pointer or group of numbers has yet.
+    pub(crate) fn new_id(&mut self) -> u32 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Walks all paths from a state at the start of a function.
+    pub(crate) fn explore(&mut self, state: State, slot: usize) -> Result<(), Refusal> {
+        self.checkpoints = Checkpoints::new(self.code.len());
+        self.demands = Demands::new();
+        self.reads = StackReads::new();
+        self.trail.entries.truncate(1);
+        (self.state, self.slot, self.at) = (state, slot, 0);
+        loop {
+            let next = match self.step() {
+                Ok(next) => next,
+                Err(problem) => return Err(self.refusal(*problem)),
+            };
+            match next {
+                Next::Go(slot) => self.slot = slot,
+                Next::Both { target, jumping } => {
+                    if let Err(problem) = self.fork(target, *jumping) {
+                        return Err(self.refusal(*problem));
+                    }
+                }
+                Next::End => {
+                    self.checkpoints.path_ends();
+                    let Some(waiting) = self.waiting.pop() else { return Ok(()) };
+                    (self.state, self.slot, self.at) = (waiting.state, waiting.slot, waiting.trail);
+                    self.checkpoints.resume(waiting.checkpoint);
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) -> Check<Next> {
+        if self.stats.instructions >= self.options.max_instructions {
+            return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+        }
+        if self.meets_earlier_state()? {
+            return Ok(Next::End);
+        }
+        self.stats.instructions += 1;
+        self.facts.reached(self.slot);
+        let Some(&insn) = self.code.get(self.slot) else {
+            // The shape of the program was checked: control gets to instructions only.
+            return crate::error::broken(Cause::FallsOff);
+        };
+        self.run(&insn)
+    }
+
+    /// Lets a branch wait and goes on with the next instruction.
+    fn fork(&mut self, target: usize, jumping: State) -> Check {
+        if self.waiting.len() >= MAX_WAITING {
+            return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+        }
+        let slot = self.slot;
+        let trail = self.trail.add(self.at, Branch { slot, taken: true });
+        self.at = self.trail.add(self.at, Branch { slot, taken: false });
+        let checkpoint = self.checkpoints.branch();
+        self.waiting.push(Waiting { state: jumping, slot: target, checkpoint, trail });
+        self.stats.peak_branches = self.stats.peak_branches.max(self.waiting.len());
+        self.slot = slot + 1;
+        Ok(())
+    }
+
+    /// Reads a register, which must have been set.
+    pub(crate) fn read(&self, reg: Reg) -> Check<Value> {
+        match self.state.get(reg) {
+            Value::Unset => {
+                crate::error::broken_with(Cause::NotSet(crate::error::RegName(reg)), Hint::Initialize)
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// Changes a register, which must not be the frame pointer.
+    pub(crate) fn write(&mut self, reg: Reg, value: Value) -> Check {
+        if reg == Reg::R10 {
+            return crate::error::broken(Cause::FramePointer);
+        }
+        self.state.set(reg, value);
+        Ok(())
+    }
+
+    fn refusal(&self, problem: Problem) -> Refusal {
+        let insn = self.code.get(self.slot);
+        let told = |reg: &Reg| *reg != Reg::R10 && !self.state.get(*reg).is_unset();
+        let registers: Vec<(Reg, Value)> = match insn {
+            Some(insn) if !matches!(insn, Insn::Exit) => {
+                insn.reads().iter().filter(told).map(|reg| (reg, self.state.get(reg))).collect()
+            }
+            _ => Vec::new(),
+        };
+        let stale =
+            registers.iter().filter_map(|(_, value)| value.scalar().and_then(|s| s.stale_since)).next();
+        let is_access = matches!(problem.cause, Cause::NoMemory(..) | Cause::Argument { .. });
+        let invalidated_by = stale.filter(|_| is_access).map(|slot| slot as usize);
+        Refusal {
+            slot: self.slot,
+            hint: invalidated_by.map_or(problem.hint, |_| Some(Hint::StalePacketPointer)),
+            cause: problem.cause,
+            registers,
+            invalidated_by,
+            path: self.trail.to(self.at),
+            calls: self.state.frames().skip(1).map(|frame| frame.call_slot).collect(),
+        }
+    }
+}
