@@ -73,7 +73,8 @@ fn function_names(btf: &Btf) -> HashMap<String, TypeId> {
     functions.map(|(id, _)| (btf.type_name(id).to_owned(), id)).collect()
 }
 
-fn by_section<T: Copy>(
+/// Records by the name of their section, in order of offset, one for each slot.
+pub(crate) fn by_section<T: Copy>(
     btf: &Btf,
     records: &[ExtRecords<T>],
     offset: impl Fn(&T) -> u32,
