@@ -11,6 +11,7 @@ pub mod generate;
 pub mod kernel;
 pub mod outcome;
 pub mod runner;
+pub mod traffic;
 pub mod whole;
 
 use std::collections::BTreeMap;
