@@ -41,12 +41,14 @@ fn near_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 0..24).prop_map(|words| words.join(" "))
 }
 
+/// So many cases, or `PROPTEST_CASES`.
 fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases, ..default } }
 }
 
 proptest! {
-    #![proptest_config(cases(16_384))]
+    #![proptest_config(cases(8192))]
 
     #[test]
     fn decode_reads_what_encode_writes(insn in insn()) {
@@ -79,7 +81,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(2048))]
+    #![proptest_config(cases(1024))]
 
     #[test]
     fn parse_reads_what_display_writes(insn in insn()) {
