@@ -14,19 +14,19 @@ use crate::run::FaultReport;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{name}: {source}")]
-    Object { name: String, source: OpenError, is_capture: bool },
+    Object { name: String, source: Box<OpenError>, is_capture: bool },
     #[error("{name}: {source}")]
-    Setup { name: String, source: SetupError },
+    Setup { name: String, source: Box<SetupError> },
     #[error("{name}: {source}")]
-    Program { name: String, source: NoProgram },
+    Program { name: String, source: Box<NoProgram> },
     #[error("{name}: {source}")]
     OpenCapture { name: String, source: io::Error },
     #[error("{name}: {source}")]
-    Capture { name: String, source: ReadError, processed: u64 },
+    Capture { name: String, source: Box<ReadError>, processed: u64 },
     #[error("{0}")]
     Fault(Box<FaultReport>),
     #[error("{name}: {source}")]
-    Map { name: String, source: MapFailure },
+    Map { name: String, source: Box<MapFailure> },
     #[error("{name}: {source}")]
     CreateOutput { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -68,7 +68,7 @@ impl Failure {
             Self::Object { name, is_capture: true, .. } => {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
             }
-            Self::Object { source: OpenError::Parse(error), .. } => object_hint(error),
+            Self::Object { source, .. } => object_hint(source),
             Self::Program { name, source } => program_hint(name, source),
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
@@ -80,10 +80,10 @@ impl Failure {
     }
 }
 
-fn object_hint(error: &LoadError) -> Option<String> {
+fn object_hint(error: &OpenError) -> Option<String> {
     let compile = "objects are made by `clang -O2 -g -target bpf -c program.bpf.c -o program.o`";
     match error {
-        LoadError::NotElf | LoadError::NotBpf { .. } => Some(compile.to_owned()),
+        OpenError::Parse(LoadError::NotElf | LoadError::NotBpf { .. }) => Some(compile.to_owned()),
         _ => None,
     }
 }

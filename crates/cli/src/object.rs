@@ -13,12 +13,12 @@ pub(crate) fn open(path: &Path) -> Result<Object, Failure> {
     let name = || path.display().to_string();
     let bytes = fs::read(path).map_err(|error| Failure::Object {
         name: name(),
-        source: error.into(),
+        source: Box::new(error.into()),
         is_capture: false,
     })?;
     parse(&bytes).map_err(|source| {
         let is_capture = CaptureReader::new(bytes.as_slice()).is_ok();
-        Failure::Object { name: name(), source, is_capture }
+        Failure::Object { name: name(), source: Box::new(source), is_capture }
     })
 }
 

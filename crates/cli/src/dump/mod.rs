@@ -22,7 +22,7 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let object = object::open(&target.path)?;
     let name = target.path.display().to_string();
     let programs = chosen(&object, target.program.as_deref())
-        .map_err(|source| Failure::Program { name: name.clone(), source })?;
+        .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
     let listings: Vec<_> = programs.into_iter().map(|spec| Listing::new(&object, spec)).collect();
     console::print(|out| {
         if args.json {

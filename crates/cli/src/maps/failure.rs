@@ -16,14 +16,17 @@ pub(crate) enum MapFailure {
     #[error("the object has no map `{map}`")]
     NoMap { map: String, hint: String },
     #[error("{place}: {problem}")]
-    At { place: Place, problem: Problem },
+    At { place: Place, problem: Box<Problem> },
 }
 
 impl MapFailure {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::NoMap { hint, .. } => Some(hint.clone()),
-            Self::At { problem: Problem::NoVariable { suggestion, .. }, .. } => suggestion.clone(),
+            Self::At { problem, .. } => match &**problem {
+                Problem::NoVariable { suggestion, .. } => suggestion.clone(),
+                _ => None,
+            },
             _ => None,
         }
     }

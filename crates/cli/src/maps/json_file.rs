@@ -34,7 +34,7 @@ pub(crate) fn identities(files: &[MapFile]) -> impl Iterator<Item = Taken> {
 impl JsonFile {
     fn read(file: &MapFile) -> Result<Self, Failure> {
         let name = file.path.display().to_string();
-        let failed = |source| Failure::Map { name: name.clone(), source };
+        let failed = |source| Failure::Map { name: name.clone(), source: Box::new(source) };
         let text = fs::read_to_string(&file.path).map_err(|error| failed(MapFailure::Io(error)))?;
         serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(MapFailure::Syntax(error)))?;
         Ok(Self { map: file.map.clone(), name, text })
@@ -42,7 +42,7 @@ impl JsonFile {
 
     /// Adds the file's name to what is wrong.
     pub(super) fn failure(&self, source: MapFailure) -> Failure {
-        Failure::Map { name: self.name.clone(), source }
+        Failure::Map { name: self.name.clone(), source: Box::new(source) }
     }
 
     pub(super) fn root(&self) -> Result<Part<'_>, MapFailure> {
@@ -111,6 +111,6 @@ impl<'a> Part<'a> {
             map: self.file.map.clone(),
             parts: self.within.clone(),
         };
-        MapFailure::At { place, problem }
+        MapFailure::At { place, problem: Box::new(problem) }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     maps::set_elements(&files, &collection)?;
     let program = collection
         .program(subject.program.as_deref())
-        .map_err(|source| Failure::Program { name: subject.name.clone(), source })?;
+        .map_err(|source| Failure::Program { name: subject.name.clone(), source: Box::new(source) })?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let mut taken = subject.identity();
     taken.extend(maps::identities(&args.map_files));
@@ -65,7 +65,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
 fn load(subject: &Subject, budget: u64) -> Result<Collection, Failure> {
     let options = LoadOptions { budget, ..LoadOptions::default() };
-    subject.object.load(&options).map_err(|source| Failure::Setup { name: subject.name.clone(), source })
+    subject
+        .object
+        .load(&options)
+        .map_err(|source| Failure::Setup { name: subject.name.clone(), source: Box::new(source) })
 }
 
 fn replay_all(
@@ -95,7 +98,9 @@ fn failure(
     processed: u64,
 ) -> Failure {
     match error {
-        ReplayError::Read(source) => Failure::Capture { name: capture.name.clone(), source, processed },
+        ReplayError::Read(source) => {
+            Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
+        }
         ReplayError::Fault { packet, fault } => {
             let report = FaultReport::new(&subject.object, program.spec(), packet, fault);
             Failure::Fault(Box::new(report.of(&subject.name, &capture.name)))

@@ -43,7 +43,7 @@ impl Subject {
         let name = "built-in firewall".to_owned();
         let object = object::parse(FIREWALL).map_err(|source| Failure::Object {
             name: name.clone(),
-            source,
+            source: Box::new(source),
             is_capture: false,
         })?;
         Ok(Self { name, object, program: None, file: None })
@@ -104,8 +104,10 @@ impl Capture {
         identity: Option<Taken>,
     ) -> Result<Self, Failure> {
         let position = Rc::new(Cell::new(0));
-        let reader = CaptureReader::new(Counted { source, position: position.clone() })
-            .map_err(|source| Failure::Capture { name: name.clone(), source, processed: 0 })?;
+        let reader =
+            CaptureReader::new(Counted { source, position: position.clone() }).map_err(|source| {
+                Failure::Capture { name: name.clone(), source: Box::new(source), processed: 0 }
+            })?;
         Ok(Self { name, reader, size, position, identity })
     }
 }
