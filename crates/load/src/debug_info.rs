@@ -28,6 +28,8 @@ impl DebugInfo {
             names: function_names(btf),
             texts: HashMap::new(),
         };
+        // Line 0 is code that compilers made up; what it belongs to is best told by the line before.
+        info.lines.values_mut().for_each(|lines| lines.retain(|l| l.line != 0));
         for line in info.lines.values().flatten() {
             for offset in [line.file, line.text] {
                 info.texts.entry(offset).or_insert_with(|| btf.text(offset).unwrap_or_default().into());

@@ -36,5 +36,5 @@ pub(crate) fn skip(what: &str) {
         std::env::var_os("PACELINE_REQUIRE_ALL").is_none_or(|v| v != "1"),
         "{what} is required and missing"
     );
-    println!("SKIP: {what} is missing");
+    eprintln!("SKIP: {what} is missing");
 }
