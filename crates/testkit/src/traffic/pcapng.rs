@@ -23,11 +23,8 @@ fn interface(name: &[u8], resolution: u8, offset: i64) -> Vec<u8> {
 }
 
 /// Interfaces of the capture: name, units to a second as a power of 10 and as a number, seconds added to stamps.
-const INTERFACES: [(&[u8], u8, u64, i64); 3] = [
-    (b"eth0", 6, 1_000_000, 0),
-    (b"eth1", 9, 1_000_000_000, 0),
-    (b"eth2", 12, 1_000_000_000_000, 1_699_999_000),
-];
+const INTERFACES: [(&[u8], u8, u64, i64); 3] =
+    [(b"eth0", 6, 1_000_000, 0), (b"eth1", 9, 1_000_000_000, 0), (b"eth2", 7, 10_000_000, 1_699_999_000)];
 
 /// The capture in the pcapng format: big-endian, three interfaces with stamps of different resolution and offset,
 /// comments, and blocks that hold no packet. The packets and their stamps are those of [`pcap`](super::pcap).
