@@ -109,7 +109,7 @@ pub(crate) struct RunArgs {
     /// Instructions a program may run for one packet.
     #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
     pub(crate) budget: u64,
-    /// What runs the program.
+    /// What runs the program: `plain` is the interpreter that checks every access.
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Engine::Plain)]
     pub(crate) engine: Engine,
     /// Print one JSON object instead of text.
@@ -120,7 +120,7 @@ pub(crate) struct RunArgs {
 /// An engine by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
-    /// The interpreter that checks every access.
+    // Without help of its own the option keeps to one line.
     Plain,
 }
 

@@ -8,7 +8,7 @@ use paceline::{LoadError, NoProgram, OpenError, SetupError, suggest};
 
 use crate::console;
 use crate::maps::MapFailure;
-use crate::run::FaultReport;
+use crate::run::{self, FaultReport};
 
 /// Why a command ends with status 1. File names are as the user gave them.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +69,7 @@ impl Failure {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
             }
             Self::Object { source, .. } => object_hint(source),
+            Self::Setup { name, .. } => Some(needs(name)),
             Self::Program { name, source } => program_hint(name, source),
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
@@ -88,12 +89,16 @@ fn object_hint(error: &OpenError) -> Option<String> {
     }
 }
 
+fn needs(name: &str) -> String {
+    format!("`paceline inspect {name}` shows all that it needs")
+}
+
 fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
     match error {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::Unknown { name: wanted, names } => closest(wanted, names.iter().map(String::as_str)),
-        NoProgram::Refused { .. } => None,
+        NoProgram::Refused { .. } => Some(needs(name)),
     }
 }
 
@@ -105,8 +110,7 @@ fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String>
         ReadError::Foreign("an ELF object") => {
             Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
         }
-        _ if processed > 0 => Some(format!("the packets before it were processed and written ({processed})")),
-        _ => None,
+        _ => run::processed(processed),
     }
 }
 

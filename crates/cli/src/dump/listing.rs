@@ -58,7 +58,7 @@ impl<'a> Listing<'a> {
         write!(out, "{:6}: ", line.slot)?;
         if opcodes {
             let bytes: Vec<_> = self.bytes(line).iter().map(|byte| format!("{byte:02x}")).collect();
-            write!(out, "{:<47}  ", bytes.join(" "))?;
+            write!(out, "{:<23}  ", bytes.join(" "))?;
         }
         write!(out, "{}", self.symbols.text(line))?;
         match self.symbols.remark(line) {

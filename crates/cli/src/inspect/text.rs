@@ -45,10 +45,8 @@ fn write_program(out: &mut dyn Write, program: &ProgramSurvey<'_>) -> io::Result
     }
     rows.push(row("maps", list(program.maps.iter().map(|spec| spec.name.clone()))));
     if !spec.poisoned.is_empty() {
-        rows.push(row(
-            "not relocated",
-            format!("{} instructions, which fail if reached", spec.poisoned.len()),
-        ));
+        let reasons = spec.poisoned.iter().map(|p| format!("instruction {} ({})", p.slot, p.reason));
+        rows.push(row("not relocated", format!("{}, which fails if reached", list(reasons))));
     }
     if !spec.autoload {
         rows.push(row("autoload", "no".to_owned()));

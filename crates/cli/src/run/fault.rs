@@ -46,13 +46,22 @@ impl FaultReport {
     }
 
     pub(crate) fn hint(&self) -> Option<String> {
-        let before = self.packet - 1;
         let first = match self.fault.kind {
             FaultKind::Budget(_) => "--budget N lets it run for longer; ",
             _ => "",
         };
-        Some(format!("{first}the packets before it were processed and written ({before})"))
+        processed(self.packet.saturating_sub(1)).map(|text| format!("{first}{text}"))
     }
+}
+
+/// What became of the packets before a failure.
+pub(crate) fn processed(packets: u64) -> Option<String> {
+    let text = match packets {
+        0 => return None,
+        1 => "the packet before it has its verdict, and outputs are whole up to there".to_owned(),
+        n => format!("the {n} packets before it have their verdicts, and outputs are whole up to there"),
+    };
+    Some(text)
 }
 
 impl fmt::Display for FaultReport {

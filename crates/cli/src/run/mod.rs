@@ -15,7 +15,7 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::maps;
 
-pub(crate) use fault::FaultReport;
+pub(crate) use fault::{FaultReport, processed};
 pub(crate) use outputs::Taken;
 use outputs::{OutputNames, Writers};
 use report::{Report, Run};
@@ -39,10 +39,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut taken = subject.identity();
     taken.extend(maps::identities(&args.map_files));
     taken.extend(capture.identity.clone());
+    let watch = Watch::start(capture.size, capture.position.clone())?;
     let (writers, names) = outputs::create(args, capture.reader.header(), &taken)?;
     source::announce(args, &subject, &capture);
 
-    let watch = Watch::start(capture.size, capture.position.clone())?;
     let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
