@@ -1,5 +1,5 @@
 #!/bin/bash
-# Compiles the example programs into the objects that are committed beside them.
+# Compiles the example programs, and those of the command's tests, into the objects that are committed beside them.
 #
 #   examples/build.sh           rebuild in place
 #   examples/build.sh --check   rebuild elsewhere and compare; exit 1 if a committed object differs
@@ -30,19 +30,17 @@ compile() {
 	llvm-strip-19 -g "$2"
 }
 
-if [ -n "$check" ]; then
-	out=$(mktemp -d)
-	trap 'rm -rf "$out"' EXIT
-else
-	out=examples
-fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 
 status=0
-for source in examples/*.bpf.c; do
-	object=$(basename "$source" .bpf.c).o
-	compile "$source" "$out/$object"
-	if [ -n "$check" ] && ! cmp -s "$out/$object" "examples/$object"; then
-		echo "examples/$object is not what $source compiles to: run examples/build.sh" >&2
+for source in examples/*.bpf.c crates/cli/tests/fixtures/*.bpf.c; do
+	object=${source%.bpf.c}.o
+	compile "$source" "$scratch/object"
+	if [ -z "$check" ]; then
+		mv "$scratch/object" "$object"
+	elif ! cmp -s "$scratch/object" "$object"; then
+		echo "$object is not what $source compiles to: run examples/build.sh" >&2
 		status=1
 	fi
 done

@@ -1,8 +1,9 @@
 //! From slots to instructions.
 //!
-//! What the kernel's verifier refuses as an unknown opcode or a reserved field in use is refused here. What it
-//! refuses for other reasons is not judged: jump targets, writes to `r10`, a constant division by zero or shift
-//! by too much, the address spaces of a cast.
+//! What the kernel's verifier refuses as an unknown opcode or a reserved field in use is refused here, with one
+//! exception: `callx`, which clang emits and the kernel does not know. What it refuses for other reasons is not
+//! judged: jump targets, writes to `r10`, a constant division by zero or shift by too much, which address spaces
+//! a cast is between.
 
 use crate::form::Operands;
 use crate::table::{Encoding, Field, rows_of};

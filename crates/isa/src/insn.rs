@@ -282,9 +282,9 @@ pub enum Imm64 {
         /// BTF file descriptor, 0 for the kernel's own.
         btf_fd: i32,
     },
-    /// `src` 4: address of code, as an offset in slots from the next instruction but one slot short, as calls count.
+    /// `src` 4: address of a subprogram.
     Code {
-        /// Slots relative to the slot after the first half.
+        /// Slots relative to the second slot of this instruction: offsets count from the slot after the first.
         offset: i32,
     },
     /// `src` 5: a map by index in the program's own list.
@@ -471,7 +471,7 @@ pub enum Insn {
     },
     /// `call`
     Call(Callee),
-    /// `callx dst`: call through a register.
+    /// `callx dst`: call through a register (LLVM's; neither the RFC nor the kernel has it).
     CallReg(Reg),
     /// `exit`
     Exit,

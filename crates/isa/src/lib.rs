@@ -4,6 +4,35 @@
 //! The source of every rule is [RFC 9669](https://www.rfc-editor.org/rfc/rfc9669); what the RFC leaves
 //! out (load-acquire, `may_goto`, `callx`) follows the kernel's `kernel/bpf/verifier.c` and LLVM's
 //! `lib/Target/BPF/BPFInstrInfo.td`.
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | bytes | [`RawInsn`], a slot | [`RawInsn::from_le_bytes`], [`RawInsn::from_be_bytes`] |
+//! | slots | [`Code`], a program of [`Insn`]s | [`decode`], [`decode_at`] |
+//! | [`Insn`] | slots | [`encode`], [`Code::encode`] |
+//! | [`Insn`] | text | `Display`, [`disassemble`] |
+//! | text | [`Insn`]s | `FromStr`, [`assemble`] |
+//!
+//! ```
+//! use paceline_isa::{assemble, decode, disassemble};
+//!
+//! let code = assemble(
+//!     "
+//!         r2 = *(u32 *)(r1 + 4)   ; data_end
+//!         r1 = *(u32 *)(r1 + 0)   ; data
+//!         r0 = 2                  ; XDP_PASS
+//!         if r1 < r2 goto out
+//!         r0 = 1                  ; XDP_DROP
+//!     out:
+//!         exit
+//!     ",
+//!     &(),
+//! )?;
+//! let slots = code.encode()?;
+//! assert_eq!(decode(&slots)?, code);
+//! assert_eq!(disassemble(&slots)[3].to_string(), "       3: if r1 < r2 goto +1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod code;
@@ -14,7 +43,7 @@ pub mod eval;
 mod form;
 mod insn;
 pub mod table;
-mod text;
+pub mod text;
 
 pub use code::Code;
 pub use decode::{DecodeError, FieldName, decode, decode_at};
@@ -23,4 +52,4 @@ pub use encode::{EncodeError, Slots, encode, encode_all};
 pub use insn::{
     AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, RawInsn, Reg, Size, SwapOrder, Width,
 };
-pub use text::{AssembleError, Line, Names, Problem, Wanted, assemble, disassemble};
+pub use text::{AssembleError, Names, assemble, disassemble};

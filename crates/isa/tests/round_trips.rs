@@ -41,8 +41,14 @@ fn near_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 0..24).prop_map(|words| words.join(" "))
 }
 
+/// So many cases, or `PROPTEST_CASES`.
+fn cases(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases, ..default } }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(8192))]
 
     #[test]
     fn decode_reads_what_encode_writes(insn in insn()) {
@@ -65,6 +71,18 @@ proptest! {
         prop_assert_eq!(RawInsn::from_be_bytes(bytes).to_be_bytes(), bytes);
     }
 
+    /// The disassembler goes through anything to its end.
+    #[test]
+    fn every_slot_is_disassembled(raw in raw_program()) {
+        let lines = disassemble(&raw);
+        let slots: usize = lines.iter().map(|line| line.insn.as_ref().map_or(1, Insn::slots)).sum();
+        prop_assert_eq!(slots, raw.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1024))]
+
     #[test]
     fn parse_reads_what_display_writes(insn in insn()) {
         prop_assert_eq!(insn.to_string().parse::<Insn>(), Ok(insn));
@@ -76,14 +94,6 @@ proptest! {
         let lines = disassemble(&code.encode().unwrap());
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         prop_assert_eq!(assemble(&text, &()).unwrap(), code);
-    }
-
-    /// The disassembler goes through anything to its end.
-    #[test]
-    fn every_slot_is_disassembled(raw in raw_program()) {
-        let lines = disassemble(&raw);
-        let slots: usize = lines.iter().map(|line| line.insn.as_ref().map_or(1, Insn::slots)).sum();
-        prop_assert_eq!(slots, raw.len());
     }
 
     #[test]

@@ -28,6 +28,8 @@ impl DebugInfo {
             names: function_names(btf),
             texts: HashMap::new(),
         };
+        // Line 0 is code that compilers made up; what it belongs to is best told by the line before.
+        info.lines.values_mut().for_each(|lines| lines.retain(|l| l.line != 0));
         for line in info.lines.values().flatten() {
             for offset in [line.file, line.text] {
                 info.texts.entry(offset).or_insert_with(|| btf.text(offset).unwrap_or_default().into());
@@ -73,7 +75,8 @@ fn function_names(btf: &Btf) -> HashMap<String, TypeId> {
     functions.map(|(id, _)| (btf.type_name(id).to_owned(), id)).collect()
 }
 
-fn by_section<T: Copy>(
+/// Records by the name of their section, in order of offset, one for each slot.
+pub(crate) fn by_section<T: Copy>(
     btf: &Btf,
     records: &[ExtRecords<T>],
     offset: impl Fn(&T) -> u32,

@@ -187,8 +187,68 @@ pub enum LoadError {
         /// Name of the type.
         ty: String,
         /// What is wrong.
-        problem: String,
+        problem: CoreProblem,
     },
+}
+
+/// What is wrong with a CO-RE relocation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoreProblem {
+    /// The types are broken.
+    #[error(transparent)]
+    Btf(#[from] BtfError),
+    /// A path that does not lead through the object's own types.
+    #[error("access path `{0}` does not fit the type")]
+    Access(String),
+    /// A path or type of too many levels.
+    #[error("types are nested too deep")]
+    TooDeep,
+    /// Comparing the types takes too long.
+    #[error("types are too complex to compare")]
+    TooComplex,
+    /// A type without a name, which cannot be searched for.
+    #[error("the type has no name")]
+    Anonymous,
+    /// It is not at the start of an instruction.
+    #[error("it is not at an instruction")]
+    Misplaced,
+    /// Target types of the name have the field in different places.
+    #[error("candidates in the target's types have it at bit {first} and at bit {second}")]
+    OffsetAmbiguity {
+        /// One place.
+        first: u64,
+        /// The other.
+        second: u64,
+    },
+    /// Target types of the name give different answers.
+    #[error("candidates in the target's types give different answers")]
+    Ambiguity,
+    /// A question that cannot be asked of an array's element.
+    #[error("it is about an element of an array")]
+    Element,
+    /// An answer that does not fit the instruction, or a field that no load can reach.
+    #[error("the answer is out of range")]
+    OutOfRange,
+    /// A field whose size a load or store cannot have.
+    #[error("a load or store of {old} bytes cannot become one of {new}")]
+    Size {
+        /// Bytes where the object was compiled.
+        old: u64,
+        /// Bytes in the target.
+        new: u64,
+    },
+    /// The instruction does not hold what the object's own types say.
+    #[error("the instruction holds {found}, the object's types say {expected}")]
+    Unexpected {
+        /// What it holds.
+        found: u64,
+        /// What it should hold.
+        expected: u64,
+    },
+    /// An instruction that takes no answer.
+    #[error("it cannot be applied to opcode {0:#04x}")]
+    Instruction(u8),
 }
 
 impl From<elf::ParseError> for LoadError {

@@ -89,7 +89,7 @@ impl<'a> Externs<'a> {
         if config.is_empty() {
             return None;
         }
-        config.sort_by_key(|v| (std::cmp::Reverse((v.align, v.bytes.len())), v.name));
+        config.sort_by_key(|v| (std::cmp::Reverse(v.align), v.bytes.len(), v.name));
         let mut contents = Vec::new();
         for var in config {
             contents.resize(contents.len().next_multiple_of(var.align), 0);

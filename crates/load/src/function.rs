@@ -72,7 +72,7 @@ impl<'a> Functions<'a> {
 fn slots(offset: u64, size: u64, len: usize) -> Option<(usize, usize)> {
     let bytes = RawInsn::BYTES as u64;
     let end = offset.checked_add(size)?;
-    if size == 0 || offset % bytes != 0 || size % bytes != 0 || end > len as u64 {
+    if size == 0 || !offset.is_multiple_of(bytes) || !size.is_multiple_of(bytes) || end > len as u64 {
         return None;
     }
     Some((usize::try_from(offset / bytes).ok()?, usize::try_from(end / bytes).ok()?))

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod btf_maps;
+mod core;
 mod data_maps;
 mod debug_info;
 mod elf_file;
@@ -22,6 +23,6 @@ mod object;
 mod relocate;
 mod section;
 
-pub use error::{LoadError, MapProblem};
+pub use error::{CoreProblem, LoadError, MapProblem};
 pub use externs::{ConfigValue, DEFAULT_KERNEL_VERSION};
 pub use object::{LoadOptions, Object, SkippedProgram};

@@ -7,6 +7,7 @@ use paceline_spec::btf::{Btf, BtfExt, SymbolLinkage, Type};
 use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::LoadError;
+use crate::core::CoreRelocations;
 use crate::debug_info::DebugInfo;
 use crate::elf_file::{ElfFile, Place};
 use crate::externs::{Config, DEFAULT_KERNEL_VERSION, Externs};
@@ -84,22 +85,23 @@ impl Object {
         let mut maps = Maps::collect(&elf, btf.as_ref(), &functions)?;
         let (externs, config) = Externs::collect(&elf, btf.as_ref(), options)?;
         if let Some(config) = config {
-            if let Some(btf) = &mut btf {
-                if let Some((id, _)) = btf.data_section(".kconfig") {
-                    btf.lay_out_section(id, config.value_size, |name, _| externs.config_offset(name));
-                }
+            if let Some(btf) = &mut btf
+                && let Some((id, _)) = btf.data_section(".kconfig")
+            {
+                btf.lay_out_section(id, config.value_size, |name, _| externs.config_offset(name));
             }
             maps.add_config(config);
         }
-        let debug = match &btf {
-            Some(btf) => Some(DebugInfo::new(btf, &parse_records(&elf)?)),
-            None => None,
-        };
+        let records = parse_records(&elf)?;
+        let debug = btf.as_ref().map(|btf| DebugInfo::new(btf, &records));
+        let core = btf.as_ref().zip(options.target_btf);
+        let core = core.map(|(local, target)| CoreRelocations::new(local, &records, target));
         let relocator = Relocator {
             elf: &elf,
             functions: &functions,
             maps: &maps,
             externs: &externs,
+            core,
             kfuncs: options.kfuncs,
         };
         let mut linker = Linker::new(relocator, debug, &license);

@@ -4,6 +4,7 @@ use paceline_isa::RawInsn;
 use paceline_spec::{KfuncRef, Poison};
 
 use crate::LoadError;
+use crate::core::CoreRelocations;
 use crate::elf_file::{ElfFile, Place, Relocation, Section, Symbol, SymbolKind, reloc};
 use crate::externs::{Extern, Externs};
 use crate::function::{Function, Functions, decode_slots};
@@ -42,6 +43,8 @@ pub(crate) struct Relocator<'a> {
     pub(crate) functions: &'a Functions<'a>,
     pub(crate) maps: &'a Maps,
     pub(crate) externs: &'a Externs<'a>,
+    /// What to adapt to the target's types, if there are any.
+    pub(crate) core: Option<CoreRelocations<'a>>,
     /// Names of the kernel functions that the engine has.
     pub(crate) kfuncs: &'a [&'a str],
 }
@@ -53,6 +56,9 @@ impl Relocator<'_> {
             Body { insns: Vec::new(), links: Vec::new(), kfuncs: Vec::new(), poisoned: Vec::new() };
         let Some(section) = self.elf.sections.get(function.section) else { return Ok(body) };
         body.insns = decode_slots(section.data, function);
+        if let Some(core) = &self.core {
+            body.poisoned = core.apply(section.name, function, &mut body.insns)?;
+        }
         let start = function.start * RawInsn::BYTES;
         let end = function.end * RawInsn::BYTES;
         let first = section.relocations.partition_point(|r| r.offset < start as u64);
@@ -83,7 +89,7 @@ impl Relocator<'_> {
         };
         let bytes = RawInsn::BYTES as u64;
         let slot = usize::try_from(relocation.offset / bytes).ok().map(|slot| slot - function.start);
-        let slot = slot.filter(|_| relocation.offset % bytes == 0).ok_or_else(nowhere)?;
+        let slot = slot.filter(|_| relocation.offset.is_multiple_of(bytes)).ok_or_else(nowhere)?;
         let insn = *body.insns.get(slot).ok_or_else(nowhere)?;
         let symbol = self.elf.symbols.get(relocation.symbol as usize).ok_or_else(nowhere)?;
         Ok(Site { from: self, section, relocation, symbol, slot, insn })

@@ -40,7 +40,7 @@ pub use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Poison,
-    ProgramKind, ProgramSpec, XdpAttach, btf, context, helper,
+    ProgramKind, ProgramSpec, XdpAttach, btf, context, helper, suggest,
 };
 pub use paceline_vm::{
     Access, BurstFault, DEFAULT_BUDGET, EventSink, Exit, Fault, FaultKind, Host, Near, Program, ProgramError,

@@ -10,29 +10,27 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     distances.filter(|(d, _)| *d <= most).min_by_key(|(d, _)| *d).map(|(_, c)| c)
 }
 
-/// How many characters are to be changed, added or left out to get from one name to another, capitals aside.
+/// How many characters are to be changed, added, left out or swapped with the next to get from one name to another,
+/// capitals aside.
 fn distance(a: &str, b: &str) -> Option<usize> {
-    let (a, b) = (a.to_lowercase(), b.to_lowercase());
-    let b: Vec<char> = b.chars().collect();
-    if a.chars().count() > LONGEST || b.len() > LONGEST {
+    let letters = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
+    let (a, b) = (letters(a), letters(b));
+    if a.len() > LONGEST || b.len() > LONGEST {
         return None;
     }
-    // One row of the table of distances between prefixes.
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(&b) {
-            let changed = diagonal + usize::from(x != *y);
-            diagonal = *cell;
-            left = changed.min(left + 1).min(*cell + 1);
-            *cell = left;
+    // Rows of the table of distances between prefixes: the last but one, the last and the next.
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    for (i, x) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
+            let swap = before.get(j.wrapping_sub(1)).filter(|_| swapped).map_or(usize::MAX, |d| d + 1);
+            let change = last.get(j)? + usize::from(x != y);
+            next.push(change.min(last.get(j + 1)? + 1).min(next.get(j)? + 1).min(swap));
         }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        before = std::mem::replace(&mut last, next);
     }
-    row.last().copied()
+    last.last().copied()
 }
 
 #[cfg(test)]
@@ -45,6 +43,7 @@ mod tests {
         assert_eq!(nearest("protocl", names), Some("protocol"));
         assert_eq!(nearest("SADDR", names), Some("saddr"));
         assert_eq!(nearest("port", names), Some("sport"));
+        assert_eq!(nearest("dadrd", names), Some("daddr"));
         assert_eq!(nearest("ttl", names), None);
         assert_eq!(nearest("x", []), None);
     }

@@ -32,22 +32,24 @@ pub struct Workload {
     pub packets: Vec<Captured>,
     /// Captures that cannot be read, and why.
     pub refused: Vec<(PathBuf, String)>,
+    /// Packets left out of captures that have more than asked for.
+    pub left: u64,
 }
 
 impl Workload {
-    /// Reads captures. Packets before an error in a capture are kept.
+    /// Reads the first `most` packets of each capture. Packets before an error in a capture are kept.
     #[must_use]
-    pub fn read(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+    pub fn read(paths: impl IntoIterator<Item = PathBuf>, most: u64) -> Self {
         let mut workload = Self::default();
         for path in paths {
-            if let Err(reason) = workload.add(&path) {
+            if let Err(reason) = workload.add(&path, most) {
                 workload.refused.push((path, reason));
             }
         }
         workload
     }
 
-    fn add(&mut self, path: &Path) -> Result<(), String> {
+    fn add(&mut self, path: &Path, most: u64) -> Result<(), String> {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let mut reader = CaptureReader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
         let capture = self.captures.len();
@@ -62,6 +64,10 @@ impl Workload {
             }
             for frame in burst.iter() {
                 number += 1;
+                if number > most {
+                    self.left += 1;
+                    continue;
+                }
                 self.packets.push(Captured { capture, number, data: frame.packet().to_vec() });
             }
         }

@@ -86,6 +86,7 @@ impl<'a> Line<'a> {
 
 /// An instruction that may still refer to a label.
 struct Item<'a> {
+    /// The line that names the label.
     line: &'a Line<'a>,
     slot: usize,
     row: &'static Encoding,
@@ -132,7 +133,7 @@ impl<'a> Assembler<'a> {
                 Ok(())
             }
             Statement::Insn(insn) => self.instruction(line, insn),
-            Statement::Relocation(symbol) => self.relocation(*symbol),
+            Statement::Relocation(symbol) => self.relocation(line, *symbol),
         }
     }
 
@@ -207,7 +208,7 @@ impl<'a> Assembler<'a> {
 
     /// A relocation puts a symbol in the place of the operand of the instruction before it, whose number becomes
     /// the distance from the symbol.
-    fn relocation(&mut self, symbol: Part<'a>) -> Result<(), Failure> {
+    fn relocation(&mut self, line: &'a Line<'a>, symbol: Part<'a>) -> Result<(), Failure> {
         let fail = |problem| Failure { at: symbol.at, problem };
         let item = self.items.last_mut().ok_or_else(|| fail(Problem::Relocation))?;
         let is_code = self.labels.contains_key(symbol.text) || self.sections.contains_key(symbol.text);
@@ -224,6 +225,7 @@ impl<'a> Assembler<'a> {
         };
         item.row = row_of(form).ok_or_else(|| fail(Problem::Relocation))?;
         item.operands = Operands { dst: item.operands.dst, ..Operands::NONE };
+        item.line = line;
         item.label = Some(LabelUse { name: symbol.text.to_owned(), at: symbol.at, far: true, addend });
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Other spellings: read, never written.
+//! Other spellings: read, never written. Beside the table's placeholders, `{map_id}` is a kernel's id of a map.
 
 use crate::AtomicOp;
 use crate::Width::{W32, W64};

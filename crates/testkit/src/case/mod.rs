@@ -5,6 +5,7 @@ mod error;
 mod layer;
 mod parse;
 mod source;
+mod write;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::Contents;
 pub use data::parse_data;
 pub use error::{DataError, FileError, ParseError, Problem};
 pub use parse::parse_file;
+pub use write::write_case;
 
 /// What `r1` is on entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype};
-use paceline_spec::{MapFlags, MapSpec};
 
 use super::{Caller, MAX_FRAMES, Machine, Next, STACK_FRAME};
 use crate::fault::FaultKind;
@@ -63,12 +62,15 @@ impl Machine<'_, '_> {
                 Arg::Context if value == self.env.regions.frame as u64 && value != 0 => continue,
                 Arg::Context => "the context",
                 Arg::Map => match self.env.regions.map(value) {
-                    Some(found) if takes(helper, found.spec()) => {
+                    None => "map",
+                    Some(found) if !helper.takes_map(found.spec().kind) => "map of a kind that it takes",
+                    Some(found) if writes(helper) && !found.program_access().write => {
+                        "map that programs may write"
+                    }
+                    Some(found) => {
                         map = Some(found.spec());
                         continue;
                     }
-                    Some(_) => "map that it can be called on",
-                    None => "map",
                 },
                 Arg::MapKey | Arg::MapValue => {
                     let len = map.map_or(0, |m| if *arg == Arg::MapKey { m.key_size } else { m.value_size });
@@ -95,8 +97,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Whether the helper may be called on the map: by its kind, and by what programs may do with it.
-fn takes(helper: &Helper, map: &MapSpec) -> bool {
-    let writes = matches!(helper.name, "bpf_map_update_elem" | "bpf_map_delete_elem");
-    helper.takes_map(map.kind) && !(writes && map.flags.contains(MapFlags::RDONLY_PROG))
+/// Whether the helper changes the map it is called on.
+fn writes(helper: &Helper) -> bool {
+    matches!(helper.name, "bpf_map_update_elem" | "bpf_map_delete_elem")
 }

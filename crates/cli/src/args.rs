@@ -1,0 +1,248 @@
+//! What can be asked for on the command line.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  paceline run                                        try it: a firewall over a small capture, both built in
+  paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
+  paceline inspect firewall.o                         what is in the object, and what would it need?
+  paceline dump firewall.o                            its instructions, beside the lines of C they come from
+
+Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  paceline run
+  paceline run firewall.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
+  paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps
+  paceline run vlan.o:vlan_pop --in tagged.pcapng --out untagged.pcapng --json
+  tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
+
+Packets with verdict pass, tx or redirect go to --out, as the program left them; dropped and aborted ones go to
+--drops. Outputs have the format of the input. No root and no network card is needed.
+
+A map file is a list like the one `bpftool map dump` and `--maps --json` print:
+  [{\"key\": 22, \"value\": {\"action\": 1}}, {\"key\": 53, \"value\": {\"action\": 2}}]
+Values of per-CPU maps may be {\"key\": 1, \"values\": [{\"cpu\": 0, \"value\": 5}]}. Keys and values without BTF types are
+lists of bytes, [\"0x0a\", \"0x00\"]. Global variables are set by name: --map .rodata=FILE with {\"threshold\": 10}.";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  paceline inspect firewall.o
+  paceline inspect --json firewall.o | jq '.programs[].helpers'
+  paceline inspect --json firewall.o | jq -e '.missing == []'       can Paceline run all of it?";
+
+const DUMP_EXAMPLES: &str = "\
+Examples:
+  paceline dump firewall.o
+  paceline dump vlan.o:vlan_push --opcodes
+  paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  paceline completions bash > ~/.local/share/bash-completion/completions/paceline
+  paceline completions zsh > ~/.zfunc/_paceline
+  paceline completions fish > ~/.config/fish/completions/paceline.fish";
+
+/// Run XDP programs over captures in user space: every packet's verdict, the packets as the program left them, and
+/// the contents of its maps.
+#[derive(Debug, Parser)]
+#[command(name = "paceline", version, styles = STYLES, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program over the packets of a capture.
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Show what is in an object and what it would need.
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(InspectArgs),
+    /// Disassemble programs, with their source lines.
+    #[command(after_help = DUMP_EXAMPLES)]
+    Dump(DumpArgs),
+    /// Print a script that completes this command's arguments in a shell.
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completions(CompletionsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// Object file, and which of its programs where it has several; a built-in firewall if left out.
+    #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
+    pub(crate) target: Option<OsString>,
+    /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
+    #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: Option<PathBuf>,
+    /// Capture to write for packets with verdict pass, tx or redirect; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Capture to write for packets that were dropped or aborted; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) drops: Option<PathBuf>,
+    /// Fill a map before the run, or set global variables; may be given several times.
+    #[arg(long = "map", value_name = "NAME=FILE.json", value_parser = OsStringValueParser::new().try_map(MapFile::parse))]
+    pub(crate) map_files: Vec<MapFile>,
+    /// Print the maps after the run.
+    #[arg(long)]
+    pub(crate) maps: bool,
+    /// Stop after this many packets.
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// Instructions a program may run for one packet.
+    #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
+    pub(crate) budget: u64,
+    /// What runs the program: `plain` is the interpreter that checks every access.
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = Engine::Plain)]
+    pub(crate) engine: Engine,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An engine by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    // Without help of its own the option keeps to one line.
+    Plain,
+}
+
+impl Engine {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// Object file.
+    #[arg(value_name = "OBJECT", value_hint = ValueHint::FilePath)]
+    pub(crate) object: PathBuf,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DumpArgs {
+    /// Object file, and one of its programs; all of them if none is named.
+    #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
+    pub(crate) target: OsString,
+    /// Show the bytes of each instruction.
+    #[arg(long)]
+    pub(crate) opcodes: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+/// `NAME=FILE.json`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapFile {
+    pub(crate) map: String,
+    pub(crate) path: PathBuf,
+}
+
+impl MapFile {
+    fn parse(arg: OsString) -> Result<Self, &'static str> {
+        let bytes = arg.as_bytes();
+        let at = bytes.iter().position(|&b| b == b'=').ok_or("it must be NAME=FILE")?;
+        let (name, path) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());
+        let map = std::str::from_utf8(name).map_err(|_| "the map's name is not UTF-8")?.to_owned();
+        match (map.is_empty(), path.is_empty()) {
+            (true, _) => Err("the map's name is missing"),
+            (_, true) => Err("the file is missing"),
+            _ => Ok(Self { map, path: PathBuf::from(OsStr::from_bytes(path)) }),
+        }
+    }
+}
+
+/// `OBJECT[:PROGRAM]`, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) path: PathBuf,
+    pub(crate) program: Option<String>,
+}
+
+impl Target {
+    /// A file of the whole name wins over a program after its last colon.
+    pub(crate) fn parse(arg: &OsStr, exists: impl Fn(&Path) -> bool) -> Self {
+        let whole = Self { path: PathBuf::from(arg), program: None };
+        let bytes = arg.as_bytes();
+        let Some(colon) = bytes.iter().rposition(|&b| b == b':') else { return whole };
+        let (path, program) = (bytes.get(..colon).unwrap_or_default(), bytes.get(colon + 1..));
+        // A colon before a slash belongs to a folder's name.
+        let program = program.unwrap_or_default();
+        if path.is_empty() || program.is_empty() || program.contains(&b'/') || exists(&whole.path) {
+            return whole;
+        }
+        // No program has a name that is not UTF-8; the message about it shows what can be shown.
+        let program = String::from_utf8_lossy(program).into_owned();
+        Self { path: PathBuf::from(OsStr::from_bytes(path)), program: Some(program) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    fn target(arg: &[u8], there: &[&[u8]]) -> (Vec<u8>, Option<String>) {
+        let exists = |path: &Path| there.contains(&path.as_os_str().as_bytes());
+        let target = Target::parse(OsStr::from_bytes(arg), exists);
+        (target.path.into_os_string().as_bytes().to_vec(), target.program)
+    }
+
+    #[test]
+    fn a_program_follows_the_last_colon_unless_a_file_has_that_name() {
+        assert_eq!(target(b"a.o", &[]), (b"a.o".to_vec(), None));
+        assert_eq!(target(b"a.o:main", &[]), (b"a.o".to_vec(), Some("main".into())));
+        assert_eq!(target(b"a:b.o:main", &[]), (b"a:b.o".to_vec(), Some("main".into())));
+        assert_eq!(target(b"a:b.o", &[b"a:b.o"]), (b"a:b.o".to_vec(), None));
+        assert_eq!(target(b"a:b/c.o", &[]), (b"a:b/c.o".to_vec(), None));
+        assert_eq!(target(b"a.o:", &[]), (b"a.o:".to_vec(), None));
+        assert_eq!(target(b"\xff.o:main", &[]), (b"\xff.o".to_vec(), Some("main".into())));
+    }
+
+    #[test]
+    fn a_map_file_has_a_name_and_a_path() {
+        let parse = |text: &[u8]| MapFile::parse(OsStr::from_bytes(text).to_owned());
+        let path = PathBuf::from(OsStr::from_bytes(b"x=\xff.json"));
+        assert_eq!(parse(b".rodata=x=\xff.json"), Ok(MapFile { map: ".rodata".into(), path }));
+        for wrong in [&b"rules"[..], b"=x", b"rules=", b"\xff=x"] {
+            parse(wrong).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `paceline dump`.
+
+mod listing;
+mod symbols;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use paceline::{NoProgram, Object, ProgramSpec};
+use serde_json::{Value as Json, json};
+
+use crate::args::{DumpArgs, Target};
+use crate::console;
+use crate::failure::Failure;
+use crate::object;
+use listing::Listing;
+pub(crate) use symbols::{Symbols, helper};
+
+/// Prints the instructions of programs.
+pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
+    let target = Target::parse(&args.target, Path::exists);
+    let object = object::open(&target.path)?;
+    let name = target.path.display().to_string();
+    let programs = chosen(&object, target.program.as_deref())
+        .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
+    let listings: Vec<_> = programs.into_iter().map(|spec| Listing::new(&object, spec)).collect();
+    console::print(|out| {
+        if args.json {
+            let programs: Json = listings.iter().map(Listing::to_json).collect();
+            serde_json::to_writer_pretty(&mut *out, &json!({ "object": name, "programs": programs }))?;
+            return writeln!(out);
+        }
+        writeln!(out, "; {name}")?;
+        listings.iter().try_for_each(|listing| listing.write_text(out, args.opcodes))
+    })
+}
+
+fn chosen<'a>(object: &'a Object, name: Option<&str>) -> Result<Vec<&'a ProgramSpec>, NoProgram> {
+    let Some(name) = name else {
+        let all: Vec<_> = object.programs.iter().collect();
+        return if all.is_empty() { Err(NoProgram::None) } else { Ok(all) };
+    };
+    let names = || object.programs.iter().map(|spec| spec.name.clone()).collect();
+    let unknown = || NoProgram::Unknown { name: name.to_owned(), names: names() };
+    object.program(name).map(|spec| vec![spec]).ok_or_else(unknown)
+}

@@ -1,0 +1,120 @@
+//! Everything that can fail, and how it is told.
+
+use std::io;
+use std::process::ExitCode;
+
+use paceline::port::{ReadError, WriteError};
+use paceline::{LoadError, NoProgram, OpenError, SetupError, suggest};
+
+use crate::console;
+use crate::maps::MapFailure;
+use crate::run::{self, FaultReport};
+
+/// Why a command ends with status 1. File names are as the user gave them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{name}: {source}")]
+    Object { name: String, source: Box<OpenError>, is_capture: bool },
+    #[error("{name}: {source}")]
+    Setup { name: String, source: Box<SetupError> },
+    #[error("{name}: {source}")]
+    Program { name: String, source: Box<NoProgram> },
+    #[error("{name}: {source}")]
+    OpenCapture { name: String, source: io::Error },
+    #[error("{name}: {source}")]
+    Capture { name: String, source: Box<ReadError>, processed: u64 },
+    #[error("{0}")]
+    Fault(Box<FaultReport>),
+    #[error("{name}: {source}")]
+    Map { name: String, source: Box<MapFailure> },
+    #[error("{name}: {source}")]
+    CreateOutput { name: String, source: io::Error },
+    #[error("{name}: {source}")]
+    Write { name: String, source: WriteError },
+    #[error("{option} {name} is the same file as {other}")]
+    SameFile { option: &'static str, name: String, other: String },
+    #[error("{option} {name}: packets are not written to a terminal")]
+    Terminal { option: &'static str, name: String },
+    #[error("standard output: {0}")]
+    Stdout(io::Error),
+    #[error("cannot handle interrupts: {0}")]
+    Signals(io::Error),
+}
+
+impl Failure {
+    /// Tells what went wrong and gives the exit status.
+    pub(crate) fn report(self) -> ExitCode {
+        if self.is_closed_pipe() {
+            return ExitCode::SUCCESS;
+        }
+        console::error(&self);
+        if let Some(hint) = self.hint() {
+            console::hint(hint);
+        }
+        ExitCode::FAILURE
+    }
+
+    /// Whether the reader of our output had enough, as `head` does: no failure of ours.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        match self {
+            Self::Stdout(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            Self::Write { source, .. } => matches!(source, WriteError::BrokenPipe),
+            _ => false,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Object { name, is_capture: true, .. } => {
+                Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
+            }
+            Self::Object { source, .. } => object_hint(source),
+            Self::Setup { name, .. } => Some(needs(name)),
+            Self::Program { name, source } => program_hint(name, source),
+            Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
+            Self::Fault(report) => report.hint(),
+            Self::Map { source, .. } => source.hint(),
+            Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
+            Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn object_hint(error: &OpenError) -> Option<String> {
+    let compile = "objects are made by `clang -O2 -g -target bpf -c program.bpf.c -o program.o`";
+    match error {
+        OpenError::Parse(LoadError::NotElf | LoadError::NotBpf { .. }) => Some(compile.to_owned()),
+        _ => None,
+    }
+}
+
+fn needs(name: &str) -> String {
+    format!("`paceline inspect {name}` shows all that it needs")
+}
+
+fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
+    match error {
+        NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
+        NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
+        NoProgram::Unknown { name: wanted, names } => closest(wanted, names.iter().map(String::as_str)),
+        NoProgram::Refused { .. } => Some(needs(name)),
+    }
+}
+
+fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String> {
+    match error {
+        ReadError::Compressed(program @ ("gzip" | "zstd" | "xz" | "bzip2" | "lz4")) => {
+            Some(format!("say `{program} -dc {name} | paceline run ... --in -`"))
+        }
+        ReadError::Foreign("an ELF object") => {
+            Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
+        }
+        _ => run::processed(processed),
+    }
+}
+
+/// The name that was most likely meant.
+pub(crate) fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    suggest::nearest(wanted, names).map(|name| format!("did you mean `{name}`?"))
+}

@@ -1,0 +1,74 @@
+//! What an object would need that Paceline does not have.
+
+use std::sync::Arc;
+
+use paceline::{CreateErrorKind, LoadOptions, Map, Object, Program, SetupError};
+
+use super::survey::ProgramSurvey;
+
+/// Something missing, and who needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// `program x` or `map y`
+    pub(super) user: String,
+    /// What is missing or wrong.
+    pub(super) what: String,
+}
+
+/// Everything that keeps maps from being made and programs from being loaded.
+pub(super) fn find(object: &Object, programs: &[ProgramSurvey<'_>]) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    let mut maps = Vec::new();
+    let limits = LoadOptions::default().limits;
+    for spec in &object.maps {
+        match Map::create(spec, &limits) {
+            Ok(map) => maps.push(map),
+            Err(error) => {
+                let what = match &error.cause {
+                    CreateErrorKind::Unsupported(kind) => format!("map type {kind}"),
+                    cause => cause.to_string(),
+                };
+                missing.push(Missing { user: format!("map {}", spec.name), what });
+            }
+        }
+    }
+    let all_made = maps.len() == object.maps.len();
+    if all_made && let Err(error) = object.load(&LoadOptions::default()) {
+        missing.push(setup(error));
+    }
+    for program in programs {
+        missing.extend(of_program(program, all_made.then_some(&maps)));
+    }
+    missing
+}
+
+fn setup(error: SetupError) -> Missing {
+    match error {
+        SetupError::Map(error) => {
+            Missing { user: format!("map {}", error.name), what: error.cause.to_string() }
+        }
+        SetupError::Fill { map, source } => Missing { user: format!("map {map}"), what: source.to_string() },
+        SetupError::InitialReference { map, what } => {
+            Missing { user: format!("map {map}"), what: format!("initial {what} in maps") }
+        }
+        other => Missing { user: "object".to_owned(), what: other.to_string() },
+    }
+}
+
+fn of_program(program: &ProgramSurvey<'_>, maps: Option<&Vec<Arc<Map>>>) -> Vec<Missing> {
+    let user = format!("program {}", program.spec.name);
+    let helpers = program.helpers.iter().filter(|helper| helper.prototype.is_none());
+    let helpers = helpers.map(|helper| format!("helper {}", helper.name));
+    let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak);
+    let kfuncs = kfuncs.map(|kfunc| format!("kernel function {}", kfunc.name));
+    let mut missing: Vec<_> =
+        helpers.chain(kfuncs).map(|what| Missing { user: user.clone(), what }).collect();
+    // The loader stops at the first, so it is asked only where the lists above have nothing.
+    if missing.is_empty()
+        && let Some(maps) = maps
+        && let Err(error) = Program::new(Arc::new(program.spec.clone()), maps.clone())
+    {
+        missing.push(Missing { user, what: error.to_string() });
+    }
+    missing
+}

@@ -1,0 +1,28 @@
+//! `paceline inspect`.
+
+mod missing;
+mod survey;
+mod table;
+mod text;
+
+use std::process::ExitCode;
+
+use crate::args::InspectArgs;
+use crate::console;
+use crate::failure::Failure;
+use crate::object;
+use survey::Survey;
+
+/// Prints what is in an object.
+pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
+    let object = object::open(&args.object)?;
+    let name = args.object.display().to_string();
+    let survey = Survey::of(&name, &object);
+    console::print(|out| {
+        if args.json {
+            serde_json::to_writer_pretty(&mut *out, &survey.to_json())?;
+            return writeln!(out);
+        }
+        text::write(out, &survey)
+    })
+}

@@ -1,0 +1,115 @@
+//! What can be wrong with a map file.
+
+use std::fmt;
+use std::io;
+
+use paceline::btf::ValueError;
+use paceline::{Errno, MapKind, MapSpec};
+
+/// Why a map file cannot be used. The caller adds the file's name.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MapFailure {
+    #[error("{0}")]
+    Io(io::Error),
+    #[error("{}", Syntax(.0))]
+    Syntax(serde_json::Error),
+    #[error("the object has no map `{map}`")]
+    NoMap { map: String, hint: String },
+    #[error("{place}: {problem}")]
+    At { place: Place, problem: Box<Problem> },
+}
+
+impl MapFailure {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoMap { hint, .. } => Some(hint.clone()),
+            Self::At { problem, .. } => match &**problem {
+                Problem::NoVariable { suggestion, .. } => suggestion.clone(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// serde_json puts the place at the end; everybody else has it first.
+struct Syntax<'a>(&'a serde_json::Error);
+
+impl fmt::Display for Syntax<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string();
+        let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+        write!(f, "line {}, column {}: {what}", self.0.line(), self.0.column())
+    }
+}
+
+/// A place in a map file, in the text and in the map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// From 1.
+    pub(super) line: usize,
+    /// From 1.
+    pub(super) column: usize,
+    pub(super) map: String,
+    /// Such as `element 2`, `key` and `variable x`, from the outside in.
+    pub(super) parts: Vec<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: map {}", self.line, self.column, self.map)?;
+        self.parts.iter().try_for_each(|part| write!(f, ", {part}"))
+    }
+}
+
+/// What is wrong at a place.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("{0}")]
+    Shape(&'static str),
+    #[error("unknown member `{0}`; an element has `key` and `value` or `values`")]
+    UnknownMember(String),
+    #[error("null is no value")]
+    Null,
+    #[error("{0}")]
+    Value(ValueError),
+    #[error("the map has no types, so this must be a list of {size} bytes, such as [\"0x0a\", \"0x00\"]{}", if matches!(.size, 1 | 2 | 4 | 8) { " or a number" } else { "" })]
+    Untyped { size: usize },
+    #[error("the type takes {found} bytes, the map has {expected}")]
+    Size { found: usize, expected: usize },
+    #[error("section {section} has no variable `{name}`")]
+    NoVariable { section: String, name: String, suggestion: Option<String> },
+    #[error("cpu {cpu}: the run has {cpus} CPUs, numbered from 0")]
+    Cpu { cpu: u64, cpus: usize },
+    #[error("only per-CPU maps have `values`, this one has a `value`")]
+    NotPerCpu,
+    #[error("{}", Refusal { errno: *.errno, kind: *.kind, entries: *.entries })]
+    Refused { errno: Errno, kind: MapKind, entries: u32 },
+}
+
+impl Problem {
+    pub(super) fn refused(errno: Errno, spec: &MapSpec) -> Self {
+        Self::Refused { errno, kind: spec.kind, entries: spec.max_entries }
+    }
+}
+
+/// An error number of a map update, in words.
+struct Refusal {
+    errno: Errno,
+    kind: MapKind,
+    entries: u32,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { errno, kind, entries } = self;
+        match (*errno, kind) {
+            (Errno::E2BIG, MapKind::Array | MapKind::PerCpuArray) => {
+                write!(f, "the index is out of range, the map has {entries} entries")
+            }
+            (Errno::E2BIG, _) => write!(f, "the map is full: it holds {entries} entries"),
+            (Errno::EPERM, _) => f.write_str("the map is read-only outside of programs"),
+            _ => write!(f, "the {kind} map does not take it ({errno})"),
+        }
+    }
+}

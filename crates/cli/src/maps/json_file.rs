@@ -1,0 +1,116 @@
+//! Map files as text: JSON of which every part remembers where it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::value::RawValue;
+
+use super::failure::{MapFailure, Place, Problem};
+use crate::args::MapFile;
+use crate::failure::Failure;
+use crate::run::Taken;
+
+/// A map file that was read and is JSON.
+pub(crate) struct JsonFile {
+    /// Map to fill.
+    pub(super) map: String,
+    /// For messages.
+    name: String,
+    text: String,
+}
+
+/// Reads all map files, so that a mistake in the last is told before anything is done.
+pub(crate) fn read_files(files: &[MapFile]) -> Result<Vec<JsonFile>, Failure> {
+    files.iter().map(JsonFile::read).collect()
+}
+
+/// The files, which no output may replace.
+pub(crate) fn identities(files: &[MapFile]) -> impl Iterator<Item = Taken> {
+    files.iter().filter_map(|file| {
+        Taken::of_path(&file.path, &format!("the file {} of map {}", file.path.display(), file.map))
+    })
+}
+
+impl JsonFile {
+    fn read(file: &MapFile) -> Result<Self, Failure> {
+        let name = file.path.display().to_string();
+        let failed = |source| Failure::Map { name: name.clone(), source: Box::new(source) };
+        let text = fs::read_to_string(&file.path).map_err(|error| failed(MapFailure::Io(error)))?;
+        serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(MapFailure::Syntax(error)))?;
+        Ok(Self { map: file.map.clone(), name, text })
+    }
+
+    /// Adds the file's name to what is wrong.
+    pub(super) fn failure(&self, source: MapFailure) -> Failure {
+        Failure::Map { name: self.name.clone(), source: Box::new(source) }
+    }
+
+    pub(super) fn root(&self) -> Result<Part<'_>, MapFailure> {
+        let raw = serde_json::from_str(&self.text).map_err(MapFailure::Syntax)?;
+        Ok(Part { file: self, raw, within: Vec::new() })
+    }
+}
+
+/// A value in a map file.
+#[derive(Clone)]
+pub(super) struct Part<'a> {
+    file: &'a JsonFile,
+    raw: &'a RawValue,
+    /// What it is, from the outside in.
+    within: Vec<String>,
+}
+
+impl<'a> Part<'a> {
+    /// Says what this is, in messages about it.
+    pub(super) fn named(mut self, name: String) -> Self {
+        self.within.push(name);
+        self
+    }
+
+    fn of(&self, raw: &'a RawValue) -> Self {
+        Self { raw, ..self.clone() }
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.raw.get().starts_with('[')
+    }
+
+    pub(super) fn is_object(&self) -> bool {
+        self.raw.get().starts_with('{')
+    }
+
+    /// The elements of a list.
+    pub(super) fn list(&self, otherwise: &'static str) -> Result<Vec<Self>, MapFailure> {
+        let raw: Result<Vec<&'a RawValue>, _> = serde_json::from_str(self.raw.get());
+        let raw = raw.map_err(|_| self.fail(Problem::Shape(otherwise)))?;
+        Ok(raw.into_iter().map(|raw| self.of(raw)).collect())
+    }
+
+    /// The members of an object.
+    pub(super) fn members(&self, otherwise: &'static str) -> Result<BTreeMap<String, Self>, MapFailure> {
+        let raw: Result<BTreeMap<String, &'a RawValue>, _> = serde_json::from_str(self.raw.get());
+        let raw = raw.map_err(|_| self.fail(Problem::Shape(otherwise)))?;
+        Ok(raw.into_iter().map(|(name, raw)| (name, self.of(raw))).collect())
+    }
+
+    /// The value as it is.
+    pub(super) fn value(&self) -> Result<serde_json::Value, MapFailure> {
+        serde_json::from_str(self.raw.get()).map_err(|_| self.fail(Problem::Shape("it is nested too deep")))
+    }
+
+    /// A failure at this place.
+    pub(super) fn fail(&self, problem: Problem) -> MapFailure {
+        let text = &self.file.text;
+        // The part borrows from the text.
+        let at = self.raw.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        let before = text.get(..at).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let place = Place {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            map: self.file.map.clone(),
+            parts: self.within.clone(),
+        };
+        MapFailure::At { place, problem: Box::new(problem) }
+    }
+}

@@ -1,0 +1,82 @@
+//! A fault of a program, with everything that helps to find it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use paceline::isa::disassemble;
+use paceline::{Fault, FaultKind, LineInfo, Object, ProgramSpec};
+
+use crate::dump::Symbols;
+
+/// What happened, to which packet, and where in the program.
+#[derive(Debug)]
+pub(crate) struct FaultReport {
+    object: String,
+    capture: String,
+    packet: u64,
+    program: String,
+    function: String,
+    line: Option<LineInfo>,
+    insn: Option<String>,
+    fault: Fault,
+    /// Why the instruction was replaced when the object was loaded, if it was.
+    poison: Option<Arc<str>>,
+}
+
+impl FaultReport {
+    pub(super) fn new(object: &Object, spec: &ProgramSpec, packet: u64, fault: Fault) -> Self {
+        let slot = fault.slot;
+        let symbols = Symbols::new(object, spec);
+        let insn = disassemble(&spec.insns).into_iter().find(|line| line.slot == slot);
+        Self {
+            object: String::new(),
+            capture: String::new(),
+            packet,
+            program: spec.name.clone(),
+            function: spec.function_of(slot).map_or_else(|| spec.name.clone(), |f| f.name.clone()),
+            line: spec.line_of(slot).cloned(),
+            insn: insn.map(|line| symbols.text(&line)),
+            poison: spec.poison_at(slot).map(|poison| poison.reason.clone()),
+            fault,
+        }
+    }
+
+    pub(super) fn of(self, object: &str, capture: &str) -> Self {
+        Self { object: object.to_owned(), capture: capture.to_owned(), ..self }
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
+        let first = match self.fault.kind {
+            FaultKind::Budget(_) => "--budget N lets it run for longer; ",
+            _ => "",
+        };
+        processed(self.packet.saturating_sub(1)).map(|text| format!("{first}{text}"))
+    }
+}
+
+/// What became of the packets before a failure.
+pub(crate) fn processed(packets: u64) -> Option<String> {
+    let text = match packets {
+        0 => return None,
+        1 => "the packet before it has its verdict, and outputs are whole up to there".to_owned(),
+        n => format!("the {n} packets before it have their verdicts, and outputs are whole up to there"),
+    };
+    Some(text)
+}
+
+impl fmt::Display for FaultReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { object, program, packet, capture, .. } = self;
+        write!(f, "{object}: program {program}, packet {packet} of {capture}: ")?;
+        match &self.poison {
+            Some(reason) => write!(f, "reached an instruction that could not be relocated: {reason}")?,
+            None => write!(f, "{}", self.fault.kind)?,
+        }
+        write!(f, "\n  in function {}", self.function)?;
+        if let Some(LineInfo { file, line, text, .. }) = &self.line {
+            write!(f, "\n  at {file}:{line}: {}", text.trim())?;
+        }
+        write!(f, "\n  by instruction {}", self.fault.slot)?;
+        self.insn.as_ref().map_or(Ok(()), |insn| write!(f, ": {insn}"))
+    }
+}

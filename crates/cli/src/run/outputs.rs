@@ -1,0 +1,167 @@
+//! The captures that are written. Nothing is emptied before it is certain that nothing needed is lost.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, IsTerminal};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use paceline::port::{CaptureWriter, Header};
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+
+/// A regular file that is in use, by device and inode: names differ where links are.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    device: u64,
+    inode: u64,
+    what: String,
+}
+
+impl Taken {
+    /// `None` for devices, pipes and the like, of which nothing can be lost.
+    pub(crate) fn of(metadata: &Metadata, what: &str) -> Option<Self> {
+        let what = what.to_owned();
+        metadata.is_file().then(|| Self { device: metadata.dev(), inode: metadata.ino(), what })
+    }
+
+    /// `None` as well when there is no such file.
+    pub(crate) fn of_path(path: &Path, what: &str) -> Option<Self> {
+        Self::of(&fs::metadata(path).ok()?, what)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// The captures that are written.
+pub(super) struct Writers {
+    pub(super) passed: Option<CaptureWriter<File>>,
+    pub(super) dropped: Option<CaptureWriter<File>>,
+}
+
+/// What they are called in messages.
+pub(super) struct OutputNames {
+    passed: Option<PathBuf>,
+    dropped: Option<PathBuf>,
+}
+
+impl OutputNames {
+    pub(super) fn passed(&self) -> String {
+        self.passed.as_deref().map(name).unwrap_or_default()
+    }
+
+    pub(super) fn dropped(&self) -> String {
+        self.dropped.as_deref().map(name).unwrap_or_default()
+    }
+
+    /// Whether packets go to standard output, so that nothing else may.
+    pub(super) fn use_stdout(&self) -> bool {
+        [&self.passed, &self.dropped].into_iter().flatten().any(|path| is_stdout(path))
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn name(path: &Path) -> String {
+    if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() }
+}
+
+/// Creates the outputs and writes their headers. Fails, and changes no file, if one of them is a file that is in use
+/// already or both are the same.
+pub(super) fn create(
+    args: &RunArgs,
+    header: &Header,
+    taken: &[Taken],
+) -> Result<(Writers, OutputNames), Failure> {
+    let mut taken = taken.to_vec();
+    let passed = args.out.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()?;
+    let dropped = args.drops.as_deref().map(|path| Opened::open(path, "--drops", &mut taken)).transpose()?;
+    let writers = Writers {
+        passed: passed.map(|output| output.start(header)).transpose()?,
+        dropped: dropped.map(|output| output.start(header)).transpose()?,
+    };
+    Ok((writers, OutputNames { passed: args.out.clone(), dropped: args.drops.clone() }))
+}
+
+/// An output that is open and still has what was in it.
+struct Opened {
+    file: File,
+    path: PathBuf,
+    /// Whether it was not there before; it goes again if nothing comes of it.
+    is_new: bool,
+}
+
+impl Opened {
+    fn open(path: &Path, option: &'static str, taken: &mut Vec<Taken>) -> Result<Self, Failure> {
+        let failed = |source| Failure::CreateOutput { name: name(path), source };
+        let (file, is_new) = if is_stdout(path) {
+            if io::stdout().is_terminal() {
+                return Err(Failure::Terminal { option, name: path.display().to_string() });
+            }
+            (io::stdout().as_fd().try_clone_to_owned().map_err(failed)?.into(), false)
+        } else {
+            open_without_emptying(path).map_err(failed)?
+        };
+        let opened = Self { file, path: path.to_owned(), is_new };
+        opened.claim(option, taken)?;
+        Ok(opened)
+    }
+
+    /// Enters the file among those in use, unless it is there.
+    fn claim(&self, option: &'static str, taken: &mut Vec<Taken>) -> Result<(), Failure> {
+        let name = name(&self.path);
+        let failed = |source| Failure::CreateOutput { name: name.clone(), source };
+        let metadata = self.file.metadata().map_err(failed)?;
+        // Packets of two outputs would mix in a pipe too.
+        let is_second_stdout = is_stdout(&self.path) && taken.iter().any(|t| t.what == "--out -");
+        let what = if is_stdout(&self.path) { format!("{option} -") } else { format!("{option} {name}") };
+        let identity = Taken::of(&metadata, &what);
+        let clash = identity.as_ref().and_then(|file| taken.iter().find(|other| other.is(file)));
+        if let Some(other) = clash.map(|t| t.what.clone()).or(is_second_stdout.then(|| "--out -".to_owned()))
+        {
+            return Err(Failure::SameFile { option, name, other });
+        }
+        let marker = Taken { device: u64::MAX, inode: u64::MAX, what };
+        taken.push(identity.unwrap_or(marker));
+        Ok(())
+    }
+
+    /// Empties the file and starts the capture.
+    fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
+        let failed = |source| Failure::CreateOutput { name: name(&self.path), source };
+        let file = self.file.try_clone().map_err(failed)?;
+        // What the shell opened for us is the shell's to empty or not.
+        if !is_stdout(&self.path) && file.metadata().map_err(failed)?.is_file() {
+            file.set_len(0).map_err(failed)?;
+        }
+        let writer = CaptureWriter::new(file, header)
+            .map_err(|source| Failure::Write { name: name(&self.path), source })?;
+        self.is_new = false;
+        Ok(writer)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.is_new {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn open_without_emptying(path: &Path) -> io::Result<(File, bool)> {
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => Ok((file, true)),
+        // Also for a link to a file that is not there yet.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            Ok((file, false))
+        }
+        Err(error) => Err(error),
+    }
+}

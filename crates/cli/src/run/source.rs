@@ -1,0 +1,146 @@
+//! What is run, and over which packets.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::rc::Rc;
+
+use paceline::Object;
+use paceline::port::CaptureReader;
+
+use super::outputs::Taken;
+use crate::args::{RunArgs, Target};
+use crate::console;
+use crate::failure::Failure;
+use crate::object;
+
+static FIREWALL: &[u8] = include_bytes!("../../../../examples/firewall.o");
+static TRAFFIC: &[u8] = include_bytes!("../../../../examples/traffic.pcap");
+
+/// An object and which of its programs to run.
+pub(super) struct Subject {
+    /// For messages.
+    pub(super) name: String,
+    pub(super) object: Object,
+    pub(super) program: Option<String>,
+    file: Option<Taken>,
+}
+
+impl Subject {
+    pub(super) fn open(arg: Option<&OsStr>) -> Result<Self, Failure> {
+        let Some(arg) = arg else { return Self::built_in() };
+        let Target { path, program } = Target::parse(arg, Path::exists);
+        let object = object::open(&path)?;
+        let name = path.display().to_string();
+        let file = Taken::of_path(&path, &format!("the object {name}"));
+        Ok(Self { name, object, program, file })
+    }
+
+    fn built_in() -> Result<Self, Failure> {
+        let name = "built-in firewall".to_owned();
+        let object = object::parse(FIREWALL).map_err(|source| Failure::Object {
+            name: name.clone(),
+            source: Box::new(source),
+            is_capture: false,
+        })?;
+        Ok(Self { name, object, program: None, file: None })
+    }
+
+    /// The file that no output may replace.
+    pub(super) fn identity(&self) -> Vec<Taken> {
+        self.file.iter().cloned().collect()
+    }
+}
+
+/// A capture, with its header read.
+pub(super) struct Capture {
+    /// For messages.
+    pub(super) name: String,
+    pub(super) reader: CaptureReader<Counted>,
+    /// Its length in bytes, where it is known.
+    pub(super) size: Option<u64>,
+    /// Bytes read so far.
+    pub(super) position: Rc<Cell<u64>>,
+    /// The file that no output may replace.
+    pub(super) identity: Option<Taken>,
+}
+
+impl Capture {
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        match path {
+            None => {
+                let size = Some(TRAFFIC.len() as u64);
+                Self::read("built-in capture".to_owned(), Box::new(TRAFFIC), size, None)
+            }
+            Some(path) if path == Path::new("-") => {
+                let name = "standard input".to_owned();
+                let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+                let file = file.map_err(|source| Failure::OpenCapture { name: name.clone(), source })?;
+                Self::file(name, file)
+            }
+            Some(path) => {
+                let name = path.display().to_string();
+                let file =
+                    File::open(path).map_err(|source| Failure::OpenCapture { name: name.clone(), source })?;
+                Self::file(name, file)
+            }
+        }
+    }
+
+    fn file(name: String, file: File) -> Result<Self, Failure> {
+        let metadata = file.metadata().ok();
+        let size = metadata.as_ref().filter(|m| m.is_file()).map(std::fs::Metadata::len);
+        let identity = metadata.and_then(|m| Taken::of(&m, &format!("the capture {name}")));
+        Self::read(name, Box::new(file), size, identity)
+    }
+
+    fn read(
+        name: String,
+        source: Box<dyn Read>,
+        size: Option<u64>,
+        identity: Option<Taken>,
+    ) -> Result<Self, Failure> {
+        let position = Rc::new(Cell::new(0));
+        let reader =
+            CaptureReader::new(Counted { source, position: position.clone() }).map_err(|source| {
+                Failure::Capture { name: name.clone(), source: Box::new(source), processed: 0 }
+            })?;
+        Ok(Self { name, reader, size, position, identity })
+    }
+}
+
+/// Counts the bytes that are read, for the progress bar.
+pub(super) struct Counted {
+    source: Box<dyn Read>,
+    position: Rc<Cell<u64>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.position.set(self.position.get().saturating_add(read as u64));
+        Ok(read)
+    }
+}
+
+/// Says what is run when the user did not.
+pub(super) fn announce(args: &RunArgs, subject: &Subject, capture: &Capture) {
+    match (&args.target, &args.input) {
+        (Some(_), Some(_)) => {}
+        (None, None) => console::note(
+            "running the built-in firewall (examples/firewall.o) over the built-in capture (examples/traffic.pcap); \
+             for your own: paceline run OBJECT --in CAPTURE",
+        ),
+        (Some(_), None) => console::note(format_args!(
+            "running {} over the {} (examples/traffic.pcap); for your own: --in CAPTURE",
+            subject.name, capture.name
+        )),
+        (None, Some(_)) => console::note(format_args!(
+            "running the {} (examples/firewall.o) over {}; for your own: paceline run OBJECT --in CAPTURE",
+            subject.name, capture.name
+        )),
+    }
+}

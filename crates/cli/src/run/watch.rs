@@ -1,0 +1,85 @@
+//! Watching a run: the progress bar, and the interrupt that ends it.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use paceline::Tally;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::failure::Failure;
+
+/// A run that is shorter needs no progress bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Between two looks at the bar; to make its text for every burst would cost more than a burst.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Follows a run from burst to burst.
+pub(super) struct Watch {
+    interrupted: Arc<AtomicBool>,
+    start: Instant,
+    size: Option<u64>,
+    position: Rc<Cell<u64>>,
+    bar: Option<ProgressBar>,
+    /// When the bar was last told something new.
+    told: Duration,
+}
+
+impl Watch {
+    /// From here on an interrupt ends the run after the burst it falls into, so that the outputs are complete up to
+    /// there; a second one ends the process at once.
+    pub(super) fn start(size: Option<u64>, position: Rc<Cell<u64>>) -> Result<Self, Failure> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            flag::register_conditional_default(signal, interrupted.clone()).map_err(Failure::Signals)?;
+            flag::register(signal, interrupted.clone()).map_err(Failure::Signals)?;
+        }
+        Ok(Self { interrupted, start: Instant::now(), size, position, bar: None, told: Duration::ZERO })
+    }
+
+    /// To be called after every burst.
+    pub(super) fn look(&mut self, tally: &Tally) -> ControlFlow<()> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        let elapsed = self.start.elapsed();
+        if elapsed > PATIENCE && elapsed - self.told > INTERVAL {
+            self.told = elapsed;
+            self.show(tally);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn show(&mut self, tally: &Tally) {
+        let bar = self.bar.get_or_insert_with(|| bar(self.size));
+        bar.set_position(self.position.get());
+        bar.set_message(format!("{} packets", tally.packets));
+    }
+
+    /// Takes the bar away; whether the run was interrupted.
+    pub(super) fn finish(self) -> bool {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// Draws nothing where standard error is no terminal.
+fn bar(size: Option<u64>) -> ProgressBar {
+    let template = match size {
+        Some(_) => "{bar:30} {bytes}/{total_bytes} {msg} {eta} left",
+        None => "{spinner} {bytes} {msg} {elapsed}",
+    };
+    let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr());
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

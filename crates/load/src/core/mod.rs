@@ -1,0 +1,240 @@
+//! CO-RE ("compile once, run everywhere"): instructions that depend on the layout of types are adapted to the types
+//! that the program meets.
+//!
+//! The rules are libbpf's (`src/relo_core.c`), so that an object means the same here: which target types are
+//! candidates, when fields and types are compatible, what happens to instructions whose field is not there. Without
+//! target types nothing is changed: the compiler has already written the answers for the object's own types.
+
+mod access;
+mod answer;
+mod compatible;
+mod matching;
+mod patch;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use paceline_isa::RawInsn;
+use paceline_spec::Poison;
+use paceline_spec::btf::{Btf, BtfExt, CoreKind, CoreRelocation, Name, Type, TypeId};
+
+use self::access::Access;
+use self::answer::{Answer, answer};
+use crate::LoadError;
+use crate::debug_info::by_section;
+use crate::error::CoreProblem;
+use crate::function::Function;
+
+/// How much comparing of types one relocation may take. Types that refer to each other in circles, with many
+/// parameters or anonymous members, could be compared for ever.
+#[derive(Debug)]
+pub(crate) struct Budget(usize);
+
+impl Budget {
+    const STEPS: usize = 1 << 20;
+
+    fn new() -> Self {
+        Self(Self::STEPS)
+    }
+
+    /// Takes one step.
+    fn step(&mut self) -> Result<(), CoreProblem> {
+        self.0 = self.0.checked_sub(1).ok_or(CoreProblem::TooComplex)?;
+        Ok(())
+    }
+}
+
+/// The CO-RE relocations of an object and the types to adapt it to.
+#[derive(Debug)]
+pub(crate) struct CoreRelocations<'a> {
+    local: &'a Btf,
+    target: &'a Btf,
+    /// By section, in order of offset.
+    relocations: HashMap<String, Vec<CoreRelocation>>,
+    /// Target types by their names without flavor.
+    by_name: HashMap<&'a str, Vec<TypeId>>,
+    /// Candidates for each local root type; each relocation strikes out those that do not fit.
+    candidates: RefCell<HashMap<TypeId, Rc<[TypeId]>>>,
+}
+
+impl<'a> CoreRelocations<'a> {
+    pub(crate) fn new(local: &'a Btf, ext: &BtfExt, target: &'a Btf) -> Self {
+        let relocations = by_section(local, &ext.relocations, |r| r.offset);
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        if !relocations.is_empty() {
+            for (id, name) in target.types().filter_map(|(id, t)| Some((id, target.name(t.name()?)))) {
+                if !name.is_empty() {
+                    by_name.entry(essential_name(name)).or_default().push(id);
+                }
+            }
+        }
+        Self { local, target, relocations, by_name, candidates: RefCell::default() }
+    }
+
+    /// Adapts a function's code. The second result has the instructions for which the target has no answer.
+    pub(crate) fn apply(
+        &self,
+        section: &str,
+        function: &Function<'_>,
+        insns: &mut [RawInsn],
+    ) -> Result<Vec<Poison>, LoadError> {
+        let bytes = RawInsn::BYTES as u64;
+        let (start, end) = (function.start as u64 * bytes, function.end as u64 * bytes);
+        let relocations = self.relocations.get(section).map(Vec::as_slice).unwrap_or_default();
+        let first = relocations.partition_point(|r| u64::from(r.offset) < start);
+        let mut poisoned = Vec::new();
+        for relocation in relocations.iter().skip(first).take_while(|r| u64::from(r.offset) < end) {
+            let error = |problem| LoadError::Core {
+                section: section.to_owned(),
+                offset: relocation.offset,
+                kind: relocation.kind.name(),
+                ty: self.local.c_name(relocation.ty),
+                problem,
+            };
+            let slot = (u64::from(relocation.offset) - start) / bytes;
+            let slot = usize::try_from(slot).map_err(|_| error(CoreProblem::Misplaced))?;
+            if !relocation.offset.is_multiple_of(RawInsn::BYTES as u32) {
+                return Err(error(CoreProblem::Misplaced));
+            }
+            let reason = self.relocate(relocation, slot, insns).map_err(error)?;
+            if let Some(reason) = reason {
+                let reason: Arc<str> = reason.into();
+                poisoned.extend(
+                    patch::poison(insns, slot).map(|slot| Poison { slot, reason: Arc::clone(&reason) }),
+                );
+            }
+        }
+        Ok(poisoned)
+    }
+
+    /// Adapts one instruction; gives the reason if it is to be poisoned.
+    fn relocate(
+        &self,
+        relocation: &CoreRelocation,
+        slot: usize,
+        insns: &mut [RawInsn],
+    ) -> Result<Option<String>, CoreProblem> {
+        let access = Access::parse(self.local, relocation)?;
+        if relocation.kind == CoreKind::LocalTypeId {
+            // Linkers renumber types, so what the instruction holds says nothing.
+            patch::apply(insns, slot, &Answer::unchecked(u64::from(relocation.ty)))?;
+            return Ok(None);
+        }
+        let found = self.search(relocation, &access)?;
+        let answer = match found {
+            Some(answer) => answer,
+            None => answer(relocation.kind, (self.local, &access), None)?,
+        };
+        if answer.value.is_none() {
+            return Ok(Some(format!(
+                "{} `{}` is not in the target's types",
+                if access.path.is_empty() { "type" } else { "field or enumerator" },
+                access.describe(self.local)
+            )));
+        }
+        if answer.size_mismatch && patch::is_memory(insns, slot) {
+            return Ok(Some(format!(
+                "`{}` is in the target's types, but of a size or sign that the instruction cannot be adapted to",
+                access.describe(self.local)
+            )));
+        }
+        patch::apply(insns, slot, &answer)?;
+        Ok(None)
+    }
+
+    /// What the target's types answer; `None` when no candidate fits. All that fit have to agree.
+    fn search(
+        &self,
+        relocation: &CoreRelocation,
+        access: &Access<'a>,
+    ) -> Result<Option<Answer>, CoreProblem> {
+        let mut budget = Budget::new();
+        let mut found: Option<(Answer, u64)> = None;
+        let mut fitting = Vec::new();
+        for candidate in self.candidates(relocation.ty)?.iter() {
+            let Some(target) =
+                access.find_in(self.local, self.target, *candidate, relocation.kind, &mut budget)?
+            else {
+                continue;
+            };
+            let new = answer(relocation.kind, (self.local, access), Some((self.target, &target)))?;
+            if let Some((known, bits)) = &found {
+                if *bits != target.bit_offset {
+                    return Err(CoreProblem::OffsetAmbiguity { first: *bits, second: target.bit_offset });
+                }
+                if known.value != new.value {
+                    return Err(CoreProblem::Ambiguity);
+                }
+            }
+            found = found.or(Some((new, target.bit_offset)));
+            fitting.push(*candidate);
+        }
+        if !fitting.is_empty() {
+            self.candidates.borrow_mut().insert(relocation.ty, fitting.into());
+        }
+        Ok(found.map(|(answer, _)| answer))
+    }
+
+    /// The target types of the same kind and, flavors aside, the same name as a local type.
+    fn candidates(&self, local: TypeId) -> Result<Rc<[TypeId]>, CoreProblem> {
+        if let Some(known) = self.candidates.borrow().get(&local) {
+            return Ok(Rc::clone(known));
+        }
+        let name = match self.local.type_name(local) {
+            "" => return Err(CoreProblem::Anonymous),
+            name => essential_name(name),
+        };
+        let local_type = self.local.get(local).ok_or(CoreProblem::Anonymous)?;
+        let same_name = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        let same_kind =
+            |id: &TypeId| self.target.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
+        let found: Rc<[TypeId]> = same_name.iter().copied().filter(same_kind).collect();
+        self.candidates.borrow_mut().insert(local, Rc::clone(&found));
+        Ok(found)
+    }
+}
+
+/// A name without its flavor, `task_struct` for `task_struct___old`: flavors are how a program describes several
+/// versions of a type.
+pub(crate) fn essential_name(name: &str) -> &str {
+    let bytes = name.as_bytes();
+    let is_separator =
+        |w: &[u8]| matches!(w, [before, b'_', b'_', b'_', after] if *before != b'_' && *after != b'_');
+    match bytes.windows(5).rposition(is_separator) {
+        Some(at) => name.get(..=at).unwrap_or(name),
+        None => name,
+    }
+}
+
+/// The text of a name without its flavor.
+pub(crate) fn essential(btf: &Btf, name: Name) -> &str {
+    essential_name(btf.name(name))
+}
+
+/// The type behind typedefs and modifiers.
+pub(crate) fn resolve(btf: &Btf, id: TypeId) -> Result<(TypeId, &Type), CoreProblem> {
+    Ok(btf.resolve(id)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::essential_name;
+
+    #[test]
+    fn flavors_are_cut_off() {
+        for (name, essential) in [
+            ("task_struct", "task_struct"),
+            ("task_struct___old", "task_struct"),
+            ("a___b___c", "a___b"),
+            ("sample____not", "sample____not"),
+            ("___leading", "___leading"),
+            ("trailing___", "trailing___"),
+            ("x___y", "x"),
+            ("", ""),
+        ] {
+            assert_eq!(essential_name(name), essential, "{name}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What an operation costs: `cargo bench -p paceline-maps`. Prints nanoseconds per operation, the best of several
+//! rounds, keys in random order, for one thread and for two at once on the same map. Numbers of entries may be given:
+//! `cargo bench -p paceline-maps -- 1000 4000000`.
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use paceline_maps::{Limits, Map};
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+
+const OPERATIONS: usize = 1 << 18;
+const ROUNDS: usize = 5;
+const DEFAULT_ENTRIES: [u32; 2] = [1000, 100_000];
+
+fn create(kind: MapKind, key_size: usize, max_entries: u32) -> Arc<Map> {
+    let spec = MapSpec {
+        name: "bench".to_owned(),
+        kind,
+        key_size: key_size as u32,
+        value_size: 8,
+        max_entries,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    };
+    Map::create(&spec, &Limits { cpus: 2, memory: 1 << 33 }).unwrap()
+}
+
+fn key(number: u32, size: usize) -> Vec<u8> {
+    let mut key = vec![0x5a; size];
+    key[size - 4..].copy_from_slice(&number.to_ne_bytes());
+    key
+}
+
+/// Keys numbered from `start` up, in random order, end to end.
+fn keys(start: u32, count: u32, size: usize, seed: u64) -> Vec<u8> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    (0..OPERATIONS).flat_map(|_| key(start + rng.u32(..count), size)).collect()
+}
+
+/// Best time of an operation over all keys, by each of so many threads at the same time.
+fn measure(threads: usize, keys: &[u8], size: usize, operation: impl Fn(&[u8], usize) + Sync) -> f64 {
+    let run = |cpu: usize| {
+        let start = Instant::now();
+        keys.chunks_exact(size).for_each(|key| operation(key, cpu));
+        start.elapsed().as_secs_f64()
+    };
+    let round = || {
+        thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|cpu| scope.spawn(move || run(cpu))).collect();
+            all.into_iter().map(|worker| worker.join().unwrap()).fold(0.0, f64::max)
+        })
+    };
+    (0..ROUNDS).map(|_| round()).fold(f64::MAX, f64::min) * 1e9 / OPERATIONS as f64
+}
+
+fn main() {
+    let given: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let entries = if given.is_empty() { DEFAULT_ENTRIES.to_vec() } else { given };
+    println!(
+        "{:14} {:>4} {:>9} {:>8} {:>7} {:>7} {:>7}",
+        "map", "key", "entries", "threads", "hit", "miss", "update"
+    );
+    for kind in [MapKind::Array, MapKind::PerCpuArray, MapKind::Hash, MapKind::PerCpuHash] {
+        let sizes: &[usize] =
+            if matches!(kind, MapKind::Array | MapKind::PerCpuArray) { &[4] } else { &[4, 16, 40] };
+        for (&size, entries) in
+            sizes.iter().flat_map(|size| entries.iter().map(move |&entries| (size, entries)))
+        {
+            let map = create(kind, size, entries);
+            let value = vec![1; map.user_value_size()];
+            (0..entries).for_each(|i| map.set(&key(i, size), &value, 0).unwrap());
+            let present = keys(0, entries, size, 1);
+            let absent = keys(entries, entries, size, 2);
+            for threads in [1, 2] {
+                let look = |key: &[u8], cpu: usize| _ = black_box(map.lookup(black_box(key), cpu));
+                let hit = measure(threads, &present, size, look);
+                let miss = measure(threads, &absent, size, look);
+                let update =
+                    measure(threads, &present, size, |key, cpu| map.update(key, &[1; 8], 0, cpu).unwrap());
+                println!(
+                    "{:14} {size:4} {entries:9} {threads:8} {hit:7.1} {miss:7.1} {update:7.1}",
+                    kind.name()
+                );
+            }
+        }
+    }
+}

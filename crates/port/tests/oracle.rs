@@ -1,0 +1,207 @@
+//! Wireshark's tools as oracle: they and we find the same packets, in what others wrote and in what we write.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{copy, read};
+use paceline_port::ReadError;
+
+/// Says that a test is skipped, which an environment with `PACELINE_REQUIRE_ALL=1` does not allow.
+fn skip(name: &str, reason: &str) {
+    eprintln!("SKIP {name}: {reason}");
+    let required = std::env::var("PACELINE_REQUIRE_ALL").is_ok_and(|value| value == "1");
+    assert!(!required, "{name} must run (PACELINE_REQUIRE_ALL=1) but cannot: {reason}");
+}
+
+/// Real captures of Debian's `pathspider` package.
+const PATHSPIDER: &str = "/usr/lib/python3/dist-packages/pathspider/tests/data";
+
+fn captures_in(folder: &Path) -> Vec<PathBuf> {
+    let mut captures: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "pcap" || e == "pcapng"))
+        .collect();
+    captures.sort();
+    captures
+}
+
+fn shipped() -> Vec<PathBuf> {
+    let captures = captures_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"));
+    assert!(captures.len() >= 2);
+    captures
+}
+
+/// A packet as either side sees it: nanoseconds, captured length, original length, interface.
+type Row = (u64, usize, u32, u32);
+
+fn ours(capture: &[u8]) -> (Vec<Row>, Option<ReadError>) {
+    let (packets, error) = read(capture);
+    let row = |(meta, bytes): &(paceline_frame::FrameMeta, Vec<u8>)| {
+        (meta.timestamp_ns, bytes.len(), meta.original_len, meta.interface)
+    };
+    (packets.iter().map(row).collect(), error)
+}
+
+/// Runs a tool and gives its output; `None` if it is not installed.
+fn run(tool: &str, arguments: &[&str], file: &Path) -> Option<(String, bool)> {
+    let output = Command::new(tool).args(arguments).arg(file).output().ok()?;
+    Some((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()))
+}
+
+/// What Wireshark reads: the packets, and whether all of them are Ethernet.
+fn theirs(file: &Path) -> Option<(Vec<Row>, bool)> {
+    const FIELDS: [&str; 13] = [
+        "-T",
+        "fields",
+        "-e",
+        "frame.time_epoch",
+        "-e",
+        "frame.cap_len",
+        "-e",
+        "frame.len",
+        "-e",
+        "frame.interface_id",
+        "-e",
+        "frame.encap_type",
+        "-r",
+    ];
+    let (text, _) = run("tshark", &FIELDS, file)?;
+    let mut ethernet = true;
+    let rows = text
+        .lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let (seconds, fraction) = fields[0].split_once('.').unwrap_or((fields[0], ""));
+            let nanoseconds: u64 = format!("{fraction:0<9}")[..9].parse().expect("a fraction");
+            ethernet &= fields[4] == "1";
+            (
+                seconds.parse::<u64>().expect("seconds") * 1_000_000_000 + nanoseconds,
+                fields[1].parse().expect("a length"),
+                fields[2].parse().expect("a length"),
+                fields[3].parse().unwrap_or(0),
+            )
+        })
+        .collect();
+    Some((rows, ethernet))
+}
+
+/// A folder for files of one test, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("paceline-port-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder for temporary files");
+        Self(folder)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Names the first packet that differs.
+fn assert_same(ours: &[Row], theirs: &[Row], file: &Path) {
+    for (number, (one, other)) in ours.iter().zip(theirs).enumerate() {
+        assert_eq!(one, other, "{}, packet {}", file.display(), number + 1);
+    }
+    assert_eq!(ours.len(), theirs.len(), "packets of {}", file.display());
+}
+
+/// Compares what is read, and what is written when every third packet is dropped.
+fn compare(file: &Path, scratch: &Scratch) -> Option<usize> {
+    let capture = fs::read(file).expect("a readable capture");
+    let (wanted, ethernet) = theirs(file)?;
+    let (rows, error) = ours(&capture);
+    if !ethernet {
+        let refused = matches!(error, Some(ReadError::LinkType(_) | ReadError::PacketLinkType { .. }));
+        assert!(refused, "{}: {error:?}", file.display());
+        return Some(0);
+    }
+    assert!(error.is_none(), "{}: {error:?}", file.display());
+    assert_same(&rows, &wanted, file);
+    let out = scratch.file("out");
+    fs::write(&out, copy(&capture, 64, |number| number % 3 != 1)).expect("room for a temporary file");
+    let kept: Vec<Row> = wanted.iter().enumerate().filter(|(i, _)| i % 3 != 1).map(|(_, row)| *row).collect();
+    assert_same(&theirs(&out)?.0, &kept, file);
+    let mut copied = copy(&capture, 64, |_| true);
+    if !copied.starts_with(&[0x0a, 0x0d]) {
+        // The snapshot length of a pcap file may be raised.
+        copied[16..20].copy_from_slice(&capture[16..20]);
+    }
+    assert!(copied == capture, "{} does not survive", file.display());
+    Some(rows.len())
+}
+
+#[test]
+fn wireshark_reads_the_same_packets() {
+    let name = "wireshark_reads_the_same_packets";
+    let scratch = Scratch::new("same");
+    let real = captures_in(Path::new(PATHSPIDER));
+    if real.is_empty() {
+        skip(name, "no captures of pathspider");
+    }
+    let mut packets = 0;
+    for file in real.iter().chain(&shipped()) {
+        match compare(file, &scratch) {
+            Some(count) => packets += count,
+            None => return skip(name, "no tshark"),
+        }
+    }
+    println!("{packets} packets in {} captures", real.len() + 2);
+}
+
+#[test]
+fn wireshark_writes_what_we_read() {
+    let name = "wireshark_writes_what_we_read";
+    let scratch = Scratch::new("written");
+    let real = ["basic_ipv6_tcp.pcap", "tcp_http.pcap"].map(|file| Path::new(PATHSPIDER).join(file));
+    let real = real.into_iter().filter(|file| file.exists());
+    for file in real.chain(shipped()) {
+        for (format, cut) in
+            [("pcap", "0"), ("nsecpcap", "0"), ("modpcap", "0"), ("pcapng", "0"), ("pcapng", "60")]
+        {
+            let to = scratch.file("converted");
+            let input = file.to_string_lossy();
+            let Some(_) = run("editcap", &["-F", format, "-s", cut, &input], &to) else {
+                return skip(name, "no editcap");
+            };
+            // A format that cannot hold the interfaces of a pcapng capture is refused.
+            if to.exists() {
+                let count = compare(&to, &scratch);
+                assert!(count.is_some_and(|count| count > 0), "{format} of {input}");
+                fs::remove_file(&to).expect("a file that was there");
+            }
+        }
+    }
+}
+
+/// tcpdump reads what we write, to the last packet, even where packets grew past the snapshot length.
+#[test]
+fn libpcap_reads_what_we_write() {
+    let name = "libpcap_reads_what_we_write";
+    let scratch = Scratch::new("libpcap");
+    for file in shipped() {
+        let capture = fs::read(&file).expect("a readable capture");
+        let out = scratch.file("out");
+        fs::write(&out, copy(&capture, 64, |number| number % 2 == 0)).expect("room for a temporary file");
+        let Some((text, success)) = run("tcpdump", &["-nn", "-q", "-t", "-#", "-r"], &out) else {
+            return skip(name, "no tcpdump");
+        };
+        assert!(success, "{}", file.display());
+        let count =
+            text.lines().filter(|line| line.starts_with(|c: char| c == ' ' || c.is_ascii_digit())).count();
+        assert!(count >= read(&capture).0.len() / 2, "{}: {count}", file.display());
+    }
+}

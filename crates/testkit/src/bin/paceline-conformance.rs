@@ -1,0 +1,128 @@
+//! The plugin that the public bpf_conformance suite runs to judge an engine of ours:
+//!
+//! ```sh
+//! bpf_conformance_runner --test_file_directory tests --plugin_path target/debug/paceline-conformance
+//! bpf_conformance_runner ... --plugin_options "--engine=plain"
+//! ```
+//!
+//! The protocol, from the suite's own plugins: the program comes as hex on the first line of standard input, or after
+//! `--program`; the first argument that is no option is the memory as hex. `r0` is printed in hex. A program that is
+//! refused or stopped gives exit status 1 and a message on standard error.
+//!
+//! Helper numbers are the kernel's. The suite tests helpers only through maps (`bpf_map_lookup_elem` in its `lddw-src`
+//! cases); other runtimes' private numbers, such as ubpf's `unwind` at 5, mean what the kernel means by them.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use lexopt::{Arg, ValueExt};
+use paceline_testkit::conformance::{Judged, Task, run};
+
+const HELP: &str = "\
+usage: paceline-conformance [MEMORY] [--program HEX] [--engine NAME] [--elf] [--xdp]
+
+Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins.
+
+  MEMORY         memory that r1 points to, in hex; r2 is its length
+  --program HEX  the program; without, the first line of standard input
+  --engine NAME  plain (default) or kernel
+  --elf          the program is an object file; its first XDP program is run
+  --xdp          r1 is an xdp_md whose packet is MEMORY (always so with the kernel; run the suite with --xdp_prolog)";
+
+/// Why there is nothing to run.
+#[derive(Debug, thiserror::Error)]
+enum UsageError {
+    #[error(transparent)]
+    Arguments(#[from] lexopt::Error),
+    #[error("unexpected argument {0:?}")]
+    Unexpected(OsString),
+    #[error("no engine {0:?}; there is plain and kernel")]
+    NoEngine(OsString),
+    #[error("{0}: `{1}` is no hex byte")]
+    NotHex(&'static str, String),
+    #[error("standard input: {0}")]
+    Input(#[from] io::Error),
+}
+
+fn main() -> ExitCode {
+    let task = match parse(std::env::args_os().skip(1)) {
+        Ok(Some(task)) => task,
+        Ok(None) => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("paceline-conformance: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(&task) {
+        Ok(r0) => {
+            println!("{r0:x}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("paceline-conformance: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `None` if only help is wanted.
+fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Option<Task>, UsageError> {
+    let mut task = Task::default();
+    let mut program = None;
+    let mut memory = None;
+    let mut parser = lexopt::Parser::from_args(arguments.flat_map(split_options));
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(None),
+            Arg::Long("program") => program = Some(parser.value()?.string()?),
+            Arg::Long("engine") => {
+                let name = parser.value()?;
+                let engine = name.to_str().and_then(Judged::from_name);
+                task.engine = engine.ok_or(UsageError::NoEngine(name))?;
+            }
+            Arg::Long("elf") => task.elf = true,
+            Arg::Long("xdp") => task.xdp = true,
+            // The suite passes empty options as an empty argument.
+            Arg::Value(value) if value.is_empty() => {}
+            Arg::Value(value) if memory.is_none() => memory = Some(value.string()?),
+            Arg::Value(value) => return Err(UsageError::Unexpected(value)),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let program = match program {
+        Some(program) => program,
+        None => {
+            let mut line = String::new();
+            io::stdin().read_line(&mut line)?;
+            line
+        }
+    };
+    task.program = hex("program", &program)?;
+    task.memory = hex("memory", &memory.unwrap_or_default())?;
+    Ok(Some(task))
+}
+
+/// The suite passes all of its `--plugin_options` as one argument.
+fn split_options(argument: OsString) -> Vec<OsString> {
+    match argument.to_str() {
+        Some(text) if text.starts_with("--") => text.split_whitespace().map(OsString::from).collect(),
+        _ => vec![argument],
+    }
+}
+
+/// Bytes in hex, with or without white space between them.
+fn hex(what: &'static str, text: &str) -> Result<Vec<u8>, UsageError> {
+    let digits: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let byte = |pair: &[char]| {
+        let value = |c: Option<&char>| c.and_then(|c| c.to_digit(16));
+        let (high, low) = (value(pair.first()), value(pair.get(1)));
+        let byte = high.zip(low).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
+        byte.ok_or_else(|| UsageError::NotHex(what, pair.iter().collect()))
+    };
+    digits.chunks(2).map(byte).collect()
+}

@@ -1,0 +1,137 @@
+//! What a generated program starts from and leaves.
+
+use std::fmt;
+
+use fastrand::Rng;
+use paceline_isa::Reg;
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+
+/// Registers that steps may use as numbers.
+pub(super) const REGISTERS: [Reg; 9] =
+    [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5, Reg::R6, Reg::R7, Reg::R8];
+
+/// Bytes of stack that are initialized, below `r10`.
+pub const STACK: usize = 32;
+
+/// Bytes of memory in the state.
+pub(super) const MEMORY: usize = 32;
+/// Where the stack is in the state's bytes: after the registers.
+pub(super) const STACK_AT: usize = 9 * 8;
+/// Where the memory is.
+pub(super) const MEMORY_AT: usize = STACK_AT + STACK;
+const BYTES: usize = MEMORY_AT + MEMORY;
+
+/// Registers `r0` to `r8`, [`STACK`] bytes of stack, and memory, as one map value holds them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct State {
+    /// Native order. In a box, because errors carry states.
+    bytes: Box<[u8; BYTES]>,
+}
+
+impl State {
+    /// A state of values that are often at the edges of their ranges.
+    #[must_use]
+    pub fn random(rng: &mut Rng) -> Self {
+        let mut bytes = Box::new([0; BYTES]);
+        for word in bytes.chunks_exact_mut(8) {
+            word.copy_from_slice(&interesting(rng).to_ne_bytes());
+        }
+        Self { bytes }
+    }
+
+    /// A state from a value of its map; `None` if it is of another size.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self { bytes: Box::new(bytes.try_into().ok()?) })
+    }
+
+    /// The value of its map.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.bytes.to_vec()
+    }
+
+    /// Its 64-bit words: nine registers, then stack from the lowest address, then memory.
+    pub(super) fn words(&self) -> impl Iterator<Item = u64> {
+        self.bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
+    }
+
+    /// The same with one word zero.
+    pub(super) fn with_zero(&self, word: usize) -> Self {
+        let mut state = self.clone();
+        if let Some(word) = state.bytes.chunks_exact_mut(8).nth(word) {
+            word.fill(0);
+        }
+        state
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, word) in self.words().enumerate() {
+            let at = index * 8;
+            match at {
+                0..STACK_AT => write!(f, "r{index}={word:#x} ")?,
+                STACK_AT..MEMORY_AT => write!(f, "stack[-{}]={word:#x} ", MEMORY_AT - at)?,
+                _ => write!(f, "memory[{}]={word:#x} ", at - MEMORY_AT)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The map that holds the state.
+#[must_use]
+pub fn state_map() -> MapSpec {
+    MapSpec {
+        name: "state".to_owned(),
+        kind: MapKind::Array,
+        key_size: 4,
+        value_size: BYTES as u32,
+        max_entries: 1,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    }
+}
+
+/// A number, often one where arithmetic goes wrong.
+pub(super) fn interesting(rng: &mut Rng) -> u64 {
+    const EDGES: [u64; 22] = [
+        0,
+        1,
+        2,
+        31,
+        32,
+        63,
+        64,
+        0x7f,
+        0x80,
+        0xff,
+        0x7fff,
+        0x8000,
+        0xffff,
+        0x7fff_ffff,
+        0x8000_0000,
+        0xffff_ffff,
+        1 << 32,
+        i64::MAX as u64,
+        1 << 63,
+        u64::MAX,
+        u64::MAX - 1,
+        0xffff_ffff_8000_0000,
+    ];
+    match rng.u8(0..8) {
+        0..=2 => rng.choice(EDGES).unwrap_or(0),
+        3 => rng.u64(0..256).wrapping_neg(),
+        4 => u64::from(rng.u32(..)),
+        5 => 1 << rng.u32(0..64),
+        6 => i64::from(rng.i32(..)) as u64,
+        _ => rng.u64(..),
+    }
+}
