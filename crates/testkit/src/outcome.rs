@@ -10,6 +10,15 @@ use crate::case::{Case, Expect, Verifier};
 pub enum Outcome {
     /// The engine does not take the program; why.
     Refused(String),
+    /// The verifier does not take a program, and says where.
+    RefusedAt {
+        /// Index of the program in the case.
+        program: usize,
+        /// Slot of the guilty instruction.
+        slot: usize,
+        /// Why.
+        message: String,
+    },
     /// It ran.
     Ran(Ran),
 }
@@ -87,12 +96,39 @@ impl Display for Return {
 pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<String> {
     match (outcome, &case.verifier) {
         (Outcome::Refused(_), Verifier::Refuses { .. }) if verifies => Vec::new(),
+        (Outcome::RefusedAt { program, slot, message }, Verifier::Refuses { text, place }) => {
+            against_refusal(case, (*program, *slot), message, text, *place)
+        }
+        (Outcome::RefusedAt { message, .. }, _) => {
+            vec![format!("line {}: refuses the program: {message}", case.line)]
+        }
         (Outcome::Refused(reason), _) => vec![format!("line {}: refuses the program: {reason}", case.line)],
         (Outcome::Ran(_), Verifier::Refuses { .. }) if verifies => {
             vec![format!("line {}: accepts the program, which should be refused", case.line)]
         }
         (Outcome::Ran(ran), _) => against_expectations(case, ran),
     }
+}
+
+fn against_refusal(
+    case: &Case,
+    at: (usize, usize),
+    message: &str,
+    text: &str,
+    place: Option<(usize, usize)>,
+) -> Vec<String> {
+    let mut differences = Vec::new();
+    if let Some((program, slot)) = place.filter(|&place| place != at) {
+        let found = format!("slot {} of program {}", at.1, at.0);
+        differences.push(format!(
+            "line {}: refuses {found}, expected slot {slot} of program {program}: {message}",
+            case.line
+        ));
+    }
+    if !message.contains(text) {
+        differences.push(format!("line {}: refuses with `{message}`, expected `{text}`", case.line));
+    }
+    differences
 }
 
 fn against_expectations(case: &Case, ran: &Ran) -> Vec<String> {

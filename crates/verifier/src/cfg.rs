@@ -32,7 +32,7 @@ pub(crate) struct ControlFlow {
 
 impl ControlFlow {
     /// Checks the shape of a program.
-    pub(crate) fn of(program: &ProgramSpec, code: &Code) -> Result<Self, Refusal> {
+    pub(crate) fn of(program: &ProgramSpec, code: &Code) -> Result<Self, Box<Refusal>> {
         let functions = functions(program, code)?;
         for function in &functions {
             check_function(function, code)?;
@@ -59,7 +59,7 @@ impl ControlFlow {
         self.functions.binary_search_by_key(&slot, |f| f.start).ok()
     }
 
-    fn check_reachable(&self, code: &Code) -> Result<(), Refusal> {
+    fn check_reachable(&self, code: &Code) -> Result<(), Box<Refusal>> {
         let mut reached = vec![false; code.len()];
         let mut work = vec![0];
         while let Some(slot) = work.pop() {
@@ -169,7 +169,7 @@ pub(crate) fn successors(insn: &Insn, slot: usize) -> impl Iterator<Item = usize
 }
 
 /// The functions: what is called, besides the main program.
-fn functions(program: &ProgramSpec, code: &Code) -> Result<Vec<Function>, Refusal> {
+fn functions(program: &ProgramSpec, code: &Code) -> Result<Vec<Function>, Box<Refusal>> {
     let mut starts: Vec<usize> = program.functions.iter().map(|f| f.start).chain([0]).collect();
     for (slot, insn) in code.iter() {
         let Some(target) = insn.subprogram_target(slot) else { continue };
@@ -189,7 +189,7 @@ fn functions(program: &ProgramSpec, code: &Code) -> Result<Vec<Function>, Refusa
     Ok(starts.iter().zip(ends).map(function).collect())
 }
 
-fn check_function(function: &Function, code: &Code) -> Result<(), Refusal> {
+fn check_function(function: &Function, code: &Code) -> Result<(), Box<Refusal>> {
     let range = function.start..function.end;
     let mut last = function.start;
     for slot in range.clone() {

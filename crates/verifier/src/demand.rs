@@ -73,11 +73,6 @@ impl Demands {
     pub(crate) fn is_demanded(&self, mark: Mark) -> bool {
         self.nodes.get(mark.0 as usize).is_none_or(|node| node.demanded)
     }
-
-    /// How many marks there are.
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
-    }
 }
 
 /// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
@@ -133,11 +128,6 @@ impl StackReads {
     /// The bytes that were read.
     pub(crate) fn bytes_read(&self, origin: Origin) -> u8 {
         self.nodes.get(origin.0 as usize).map_or(u8::MAX, |node| node.read)
-    }
-
-    /// How many origins there are.
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
     }
 }
 

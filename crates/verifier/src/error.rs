@@ -81,7 +81,7 @@ pub enum Cause {
     #[error("{0}: invalid memory access, the pointer to {1} may be null")]
     MayBeNull(RegName, Target),
     /// An access that may lie outside of what the pointer points to.
-    #[error("{register}: invalid access to {target}, offset {offset} size {size}{}", limit_text(.limit))]
+    #[error("{register}: access outside of the {target}, offset {offset} size {size}{}", limit_text(.limit))]
     OutOfBounds {
         /// The address register.
         register: RegName,
@@ -285,7 +285,7 @@ impl fmt::Display for OffsetRange {
 }
 
 fn limit_text(limit: &Option<u64>) -> String {
-    limit.map_or(String::new(), |limit| format!(", {limit} bytes are there"))
+    limit.map_or(String::new(), |limit| format!(", {limit} bytes are known to be there"))
 }
 
 fn access_text(write: &bool) -> &'static str {
@@ -366,8 +366,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn at(slot: usize, cause: Cause) -> Self {
-        Self {
+    pub(crate) fn at(slot: usize, cause: Cause) -> Box<Self> {
+        Box::new(Self {
             slot,
             cause,
             hint: None,
@@ -375,7 +375,7 @@ impl Refusal {
             invalidated_by: None,
             path: Vec::new(),
             calls: Vec::new(),
-        }
+        })
     }
 }
 

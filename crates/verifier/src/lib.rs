@@ -86,7 +86,7 @@ pub fn verify(
 }
 
 /// Walks the main program, then every global function that was called.
-fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Refusal> {
+fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     let mut done = 0;
     let mut function = 0;
     loop {

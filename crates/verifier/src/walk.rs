@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks all paths from a state at the start of a function.
-    pub(crate) fn explore(&mut self, state: State, slot: usize) -> Result<(), Refusal> {
+    pub(crate) fn explore(&mut self, state: State, slot: usize) -> Result<(), Box<Refusal>> {
         self.checkpoints = Checkpoints::new(self.code.len());
         self.demands = Demands::new();
         self.reads = StackReads::new();
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn refusal(&self, problem: Problem) -> Refusal {
+    fn refusal(&self, problem: Problem) -> Box<Refusal> {
         let insn = self.code.get(self.slot);
         let told = |reg: &Reg| *reg != Reg::R10 && !self.state.get(*reg).is_unset();
         let registers: Vec<(Reg, Value)> = match insn {
@@ -225,7 +225,7 @@ impl<'a> Walk<'a> {
             registers.iter().filter_map(|(_, value)| value.scalar().and_then(|s| s.stale_since)).next();
         let is_access = matches!(problem.cause, Cause::NoMemory(..) | Cause::Argument { .. });
         let invalidated_by = stale.filter(|_| is_access).map(|slot| slot as usize);
-        Refusal {
+        Box::new(Refusal {
             slot: self.slot,
             hint: invalidated_by.map_or(problem.hint, |_| Some(Hint::StalePacketPointer)),
             cause: problem.cause,
@@ -233,6 +233,6 @@ impl<'a> Walk<'a> {
             invalidated_by,
             path: self.trail.to(self.at),
             calls: self.state.frames().skip(1).map(|frame| frame.call_slot).collect(),
-        }
+        })
     }
 }

@@ -2,12 +2,14 @@
 
 mod kernel;
 mod plain;
+mod verifier;
 
 use crate::case::Case;
 use crate::outcome::Outcome;
 
 pub use kernel::KernelEngine;
 pub use plain::{PlainEngine, fill_map, map_contents};
+pub use verifier::VerifierEngine;
 
 /// Why an engine cannot run a case at all, for a reason that lies in its nature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +51,7 @@ pub trait Engine: Send + Sync {
 /// All engines of this machine: ours, and the kernel if it can be asked.
 #[must_use]
 pub fn available() -> Vec<Box<dyn Engine>> {
-    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(PlainEngine)];
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(PlainEngine), Box::new(VerifierEngine)];
     match crate::kernel::probe() {
         Ok(()) => engines.push(Box::new(KernelEngine)),
         Err(reason) => crate::skip("kernel", &reason),

@@ -116,7 +116,7 @@ pub(crate) fn check_stack_depth(
     code: &paceline_isa::Code,
     flow: &ControlFlow,
     functions: &[FunctionFact],
-) -> Result<(), Refusal> {
+) -> Result<(), Box<Refusal>> {
     let calls: Vec<Vec<(usize, usize)>> = functions.iter().map(|f| calls_of(code, flow, f)).collect();
     let has_tail_call = reaching_tail_calls(functions, &calls);
     let mut chain = Chain { functions, calls: &calls, has_tail_call: &has_tail_call };
@@ -140,10 +140,10 @@ impl Chain<'_> {
         before: u32,
         frames: usize,
         call: Option<usize>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Box<Refusal>> {
         let Some(fact) = self.functions.get(function) else { return Ok(()) };
         let slot = call.unwrap_or(fact.start);
-        let refuse = |cause, hint| Err(Refusal { hint, ..Refusal::at(slot, cause) });
+        let refuse = |cause, hint| Err(Box::new(Refusal { hint, ..*Refusal::at(slot, cause) }));
         if frames > 1 && before >= MAX_STACK_BEFORE_TAIL_CALL && self.has_tail_call[function] {
             return refuse(Cause::TailCallStack(before), Some(Hint::StackTooDeep));
         }

@@ -23,7 +23,7 @@ pub(crate) enum Parameter {
 }
 
 /// The state in which a global function starts.
-pub(crate) fn entry_state(walk: &mut Walk<'_>, function: usize) -> Result<State, Refusal> {
+pub(crate) fn entry_state(walk: &mut Walk<'_>, function: usize) -> Result<State, Box<Refusal>> {
     let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
     let mut frame = Frame::new(function, 0, 0);
     if function == 0 {

@@ -3,7 +3,7 @@
 use paceline_isa::Reg;
 use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
-use paceline_spec::{MapKind, MapSpec};
+use paceline_spec::{MapFlags, MapKind, MapSpec};
 
 use super::memory::{Access, Span, check_context_pointer, describe};
 use super::{ARGUMENTS, MAX_OFFSET};
@@ -100,6 +100,9 @@ impl Walk<'_> {
         let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
         if !helper.takes_map(spec.kind) {
             return broken(Cause::MapKind { helper: helper.name, kind: spec.kind });
+        }
+        if spec.flags.contains(MapFlags::RDONLY_PROG) && changes_map(helper.name) {
+            return broken(Cause::ReadOnly(RegName(reg), Target::Map(map)));
         }
         self.facts.map(self.slot, map);
         Ok(map)
@@ -236,6 +239,11 @@ impl Walk<'_> {
             None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
         }
     }
+}
+
+/// Whether a helper changes the elements of the map it is called on.
+fn changes_map(helper: &str) -> bool {
+    ["bpf_map_update_elem", "bpf_map_delete_elem", "bpf_map_push_elem", "bpf_map_pop_elem"].contains(&helper)
 }
 
 /// An argument of the wrong kind.

@@ -1,0 +1,34 @@
+//! Cases on the verifier, and what it accepts on the plain interpreter.
+
+use paceline_verifier::{Options, verify};
+
+use super::{Engine, PlainEngine, Unsupported};
+use crate::case::{Case, CaseKind};
+use crate::outcome::Outcome;
+
+/// The verifier; the plain interpreter runs what it accepts.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifierEngine;
+
+impl Engine for VerifierEngine {
+    fn name(&self) -> &'static str {
+        "verifier"
+    }
+
+    fn verifies(&self) -> bool {
+        true
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
+        if case.kind == CaseKind::Raw {
+            return Err(Unsupported::RawMemory);
+        }
+        for (program, spec) in case.programs.iter().enumerate() {
+            if let Err(refusal) = verify(spec, &case.maps, None, &Options::default()) {
+                let (slot, message) = (refusal.slot, refusal.to_string());
+                return Ok(Outcome::RefusedAt { program, slot, message });
+            }
+        }
+        PlainEngine.run(case)
+    }
+}
