@@ -22,7 +22,7 @@ fn random_key(rng: &mut fastrand::Rng, size: usize) -> Vec<u8> {
 }
 
 /// Few enough different bits that prefixes often nest; rarely too long a prefix.
-fn random_prefix(rng: &mut fastrand::Rng, size: usize) -> Vec<u8> {
+pub(crate) fn random_prefix(rng: &mut fastrand::Rng, size: usize) -> Vec<u8> {
     let bits = 8 * (size as u32 - 4);
     let length = match rng.u32(..30) {
         0 => bits + 1,
