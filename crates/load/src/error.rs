@@ -26,8 +26,8 @@ pub enum LoadError {
         /// The object's order.
         order: &'static str,
     },
-    /// A name in the ELF string tables that is not UTF-8.
-    #[error("the name of {what} {index} is not UTF-8")]
+    /// A name in the ELF string tables that is not UTF-8, or longer than any.
+    #[error("the name of {what} {index} is not a text of at most 1024 bytes")]
     Name {
         /// Section or symbol.
         what: &'static str,

@@ -8,7 +8,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use common::{fixture, fixtures};
+use common::{fixture, fixtures, section};
 use paceline_load::{LoadOptions, Object};
 use paceline_spec::InitialValue;
 use paceline_spec::btf::Btf;
@@ -122,7 +122,7 @@ fn objects_cut_off_anywhere_are_refused_or_read() {
 fn objects_changed_at_random_are_refused_or_read() {
     let count = std::env::var("PACELINE_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     let target = target();
-    let mut slowest = Duration::ZERO;
+    let mut slowest = (Duration::ZERO, String::new());
     for path in fixtures() {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let bytes = std::fs::read(&path).expect("a fixture");
@@ -132,7 +132,7 @@ fn objects_changed_at_random_are_refused_or_read() {
             mutate(&mut changed, &mut random);
             let start = Instant::now();
             check(&name, &format!("copy {case}"), &changed, Some(&target).filter(|_| case % 2 == 0));
-            slowest = slowest.max(start.elapsed());
+            slowest = slowest.max((start.elapsed(), format!("{name}, copy {case}")));
         }
     }
     eprintln!("slowest {slowest:?}, most memory {:?} KiB", peak_memory());
@@ -142,7 +142,7 @@ fn objects_changed_at_random_are_refused_or_read() {
 #[test]
 fn target_types_that_lie_are_refused_or_used() {
     let object = fixture("core.clang19.o");
-    let types = section(&object, ".BTF");
+    let types = section(&object, ".BTF").expect("it has types");
     let count = std::env::var("PACELINE_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     for case in 0..count {
         let mut changed = types.clone();
@@ -151,11 +151,4 @@ fn target_types_that_lie_are_refused_or_used() {
             check("core.clang19.o", &format!("types {case}"), &object, Some(&target));
         }
     }
-}
-
-/// The bytes of a section.
-fn section(object: &[u8], name: &str) -> Vec<u8> {
-    let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(object).expect("an ELF file");
-    let header = file.section_header_by_name(name).expect("a section table").expect("the section");
-    file.section_data(&header).expect("its bytes").0.to_vec()
 }

@@ -23,6 +23,8 @@ pub struct Limits {
 pub struct CreateError {
     /// Name of the map in its object.
     pub name: String,
+    /// Its kind.
+    pub kind: MapKind,
     /// Why.
     pub cause: CreateErrorKind,
 }
@@ -80,26 +82,36 @@ pub enum CreateErrorKind {
         /// The largest sum.
         limit: u32,
     },
+    /// A key smaller than the kind's smallest.
+    #[error("key size is {size}, at least {least} required")]
+    KeyTooSmall {
+        /// Size asked for.
+        size: u32,
+        /// The smallest.
+        least: u32,
+    },
     /// No elements.
     #[error("max_entries is zero")]
     ZeroEntries,
     /// More elements than the kind may have.
-    #[error("max_entries is {entries}, map type {kind} allows at most {limit}")]
+    #[error("max_entries is {entries}, at most {limit} allowed")]
     TooManyEntries {
-        /// The kind.
-        kind: MapKind,
         /// Elements asked for.
         entries: u32,
         /// The most.
         limit: u32,
     },
     /// Flags that are unknown, not for this kind, or exclude each other.
-    #[error("map flags {flags:#x} are not allowed for map type {kind}")]
+    #[error("map flags {flags:#x} are not allowed")]
     Flags {
         /// The offending bits.
         flags: u32,
-        /// The kind.
-        kind: MapKind,
+    },
+    /// A flag that the kind must have.
+    #[error("map flags {flags:#x} are required")]
+    MissingFlags {
+        /// The missing bits.
+        flags: u32,
     },
     /// More bytes than the limit set for a map.
     #[error("{entries} entries need {needed} bytes, the limit is {limit}")]
@@ -125,18 +137,22 @@ pub enum CreateErrorKind {
     NoIds,
 }
 
-impl CreateErrorKind {
+impl CreateError {
     /// What `bpf(BPF_MAP_CREATE)` gives in the same case.
     #[must_use]
     pub fn errno(&self) -> Errno {
-        match self {
-            Self::TooManyEntries { kind: MapKind::DevMapHash, .. } => Errno::EINVAL,
-            Self::ValueTooLarge { .. }
-            | Self::KeyTooLarge { .. }
-            | Self::ElementTooLarge { .. }
-            | Self::TooManyEntries { .. } => Errno::E2BIG,
-            Self::Memory { .. } | Self::OutOfMemory { .. } => Errno::ENOMEM,
-            Self::NoIds => Errno::ENOSPC,
+        use CreateErrorKind as Cause;
+        let is_lru = matches!(self.kind, MapKind::LruHash | MapKind::LruPerCpuHash);
+        match &self.cause {
+            Cause::Memory { .. } | Cause::OutOfMemory { .. } => Errno::ENOMEM,
+            Cause::NoIds => Errno::ENOSPC,
+            Cause::Flags { flags } if is_lru && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
+            // These two make one check of everything.
+            _ if matches!(self.kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
+            Cause::ValueTooLarge { .. }
+            | Cause::KeyTooLarge { .. }
+            | Cause::ElementTooLarge { .. }
+            | Cause::TooManyEntries { .. } => Errno::E2BIG,
             _ => Errno::EINVAL,
         }
     }
@@ -200,7 +216,25 @@ impl Request<'_> {
     fn reject(&self, flags: MapFlags) -> Result<(), CreateErrorKind> {
         match flags.0 {
             0 => Ok(()),
-            flags => Err(CreateErrorKind::Flags { flags, kind: self.spec.kind }),
+            flags => Err(CreateErrorKind::Flags { flags }),
+        }
+    }
+
+    pub(crate) fn check_has_no_flag(&self, flag: MapFlags) -> Result<(), CreateErrorKind> {
+        self.reject(MapFlags(self.spec.flags.0 & flag.0))
+    }
+
+    pub(crate) fn check_has_flag(&self, flag: MapFlags) -> Result<(), CreateErrorKind> {
+        let has = self.spec.flags.contains(flag);
+        if has { Ok(()) } else { Err(CreateErrorKind::MissingFlags { flags: flag.0 }) }
+    }
+
+    pub(crate) fn check_key_between(&self, least: u32, limit: u32) -> Result<(), CreateErrorKind> {
+        match self.spec.key_size {
+            0 => Err(CreateErrorKind::ZeroKeySize),
+            size if size < least => Err(CreateErrorKind::KeyTooSmall { size, least }),
+            size if size > limit => Err(CreateErrorKind::KeyTooLarge { size, limit }),
+            _ => Ok(()),
         }
     }
 
@@ -209,8 +243,8 @@ impl Request<'_> {
     }
 
     pub(crate) fn check_entries_at_most(&self, limit: u32) -> Result<(), CreateErrorKind> {
-        let (kind, entries) = (self.spec.kind, self.spec.max_entries);
-        if entries > limit { Err(CreateErrorKind::TooManyEntries { kind, entries, limit }) } else { Ok(()) }
+        let entries = self.spec.max_entries;
+        if entries > limit { Err(CreateErrorKind::TooManyEntries { entries, limit }) } else { Ok(()) }
     }
 
     /// Keys are array indices.

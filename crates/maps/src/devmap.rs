@@ -104,13 +104,7 @@ impl DevMapHash {
     pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         check(request)?;
         request.check_entries_at_most(MAX_HASH_ENTRIES)?;
-        let shape = TableShape {
-            key_size: request.key_size(),
-            payload_words: 1,
-            max_entries: request.spec.max_entries,
-            cpus: request.limits.cpus,
-            zero_seed: false,
-        };
+        let shape = TableShape::of(request, 1);
         request.check_memory(shape.bytes())?;
         Ok(Box::new(Self { table: Table::new(shape)?, value_size: request.value_size() }))
     }

@@ -5,10 +5,11 @@ use std::ptr::NonNull;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
+use crate::clock::Clock;
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::slab::{Shape, Slab};
 use crate::storage::{Mode, Storage};
-use crate::table::{Table, TableShape};
+use crate::table::{Locked, Table, TableShape};
 use crate::words;
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, on x86-64 4 MiB less 48.
@@ -17,12 +18,14 @@ const MAX_ELEMENT: u32 = (4 << 20) - 48 - 1;
 /// `htab_map_alloc` refuses a bucket count that does not fit 32 bits.
 const MAX_ENTRIES: u32 = 1 << 31;
 
+/// Tries to make room in an LRU table while other threads fill it: many more than there are threads that could.
+const MAX_EVICTIONS: usize = 1024;
+
 /// Flags that all hash kinds take.
 const FLAGS: MapFlags = MapFlags(ACCESS.0 | MapFlags::NO_PREALLOC.0 | MapFlags::ZERO_SEED.0);
 
-/// The checks that all hash kinds share.
-fn check(request: &Request<'_>, flags: MapFlags) -> Result<(), CreateErrorKind> {
-    request.check_flags(flags)?;
+/// The checks that all hash kinds share, after that of the flags.
+fn check_sizes(request: &Request<'_>) -> Result<(), CreateErrorKind> {
     request.check_entries()?;
     let (key, value) = (request.spec.key_size, request.spec.value_size);
     if key == 0 {
@@ -41,36 +44,120 @@ fn check(request: &Request<'_>, flags: MapFlags) -> Result<(), CreateErrorKind> 
     Ok(())
 }
 
-fn table_shape(request: &Request<'_>, payload_words: usize) -> TableShape {
-    TableShape {
-        key_size: request.key_size(),
-        payload_words,
-        max_entries: request.spec.max_entries,
-        cpus: request.limits.cpus,
-        zero_seed: request.spec.flags.contains(MapFlags::ZERO_SEED),
+/// The checks of the LRU kinds. Their elements are always allocated up front: that is a flag they refuse.
+fn check_lru(request: &mut Request<'_>) -> Result<(), CreateErrorKind> {
+    let list_per_cpu = request.spec.flags.contains(MapFlags::NO_COMMON_LRU);
+    request.check_flags(FLAGS | NUMA_NODE | MapFlags::NO_COMMON_LRU)?;
+    request.check_has_no_flag(MapFlags::NO_PREALLOC)?;
+    if list_per_cpu || request.spec.kind.is_per_cpu() {
+        request.check_has_no_flag(NUMA_NODE)?;
+    }
+    check_sizes(request)?;
+    request.check_entries_at_most(MAX_ENTRIES)?;
+    if list_per_cpu {
+        // As if each CPU had a list of its own, all equally long.
+        let (entries, cpus) =
+            (request.spec.max_entries, u32::try_from(request.limits.cpus).unwrap_or(u32::MAX));
+        let rounded = entries.checked_next_multiple_of(cpus);
+        request.spec.max_entries = rounded.unwrap_or(entries - entries % cpus);
+    }
+    Ok(())
+}
+
+/// A table that may give up elements to make room.
+struct Elements {
+    table: Table,
+    clock: Option<Clock>,
+}
+
+impl Elements {
+    fn new(shape: TableShape, lru: bool) -> Result<Self, CreateErrorKind> {
+        let clock = lru.then(|| Clock::new(shape.slots().unwrap_or(usize::MAX))).transpose()?;
+        Ok(Self { table: Table::new(shape)?, clock })
+    }
+
+    fn bytes(shape: TableShape, lru: bool) -> Option<u64> {
+        let marks = if lru { Clock::bytes(shape.slots()?)? } else { 0 };
+        shape.bytes()?.checked_add(marks)
+    }
+
+    /// A program's look-up, which counts as use; user space's do not.
+    #[inline]
+    fn find(&self, key: &[u8]) -> Option<u32> {
+        let slot = self.table.find(key)?;
+        self.touch(slot);
+        Some(slot)
+    }
+
+    #[inline]
+    fn touch(&self, slot: u32) {
+        if let Some(clock) = &self.clock {
+            clock.touch(slot);
+        }
+    }
+
+    /// Lets `write` change the key's element, or a new one, while no other thread can.
+    fn update(
+        &self,
+        key: &[u8],
+        mode: Mode,
+        write: impl Fn(&mut Locked<'_>) -> Result<u32, Errno>,
+    ) -> Result<(), Errno> {
+        // Each try that finds the table full follows an eviction, whose room other threads may take.
+        for _ in 0..MAX_EVICTIONS {
+            let mut entry = self.table.lock(key);
+            let exists = entry.slot().is_some();
+            mode.check(exists)?;
+            match (write(&mut entry), &self.clock) {
+                (Err(Errno::E2BIG), Some(clock)) => {
+                    drop(entry);
+                    clock.evict(&self.table);
+                }
+                (Ok(slot), Some(clock)) => {
+                    if exists {
+                        clock.touch(slot);
+                    } else {
+                        clock.forget(slot as usize);
+                    }
+                    return Ok(());
+                }
+                (result, _) => return result.map(|_| ()),
+            }
+        }
+        Err(Errno::ENOMEM)
     }
 }
 
-/// `BPF_MAP_TYPE_HASH`; the value is the payload of its slot.
+/// `BPF_MAP_TYPE_HASH` and `BPF_MAP_TYPE_LRU_HASH`; the value is the payload of its slot.
 pub(crate) struct Hash {
-    table: Table,
+    elements: Elements,
     value_size: usize,
 }
 
 impl Hash {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        check(request, FLAGS | NUMA_NODE)?;
+        request.check_flags(FLAGS | NUMA_NODE)?;
+        check_sizes(request)?;
         request.check_entries_at_most(MAX_ENTRIES)?;
-        let shape = table_shape(request, words::words_for(request.value_size()));
-        request.check_memory(shape.bytes())?;
-        Ok(Box::new(Self { table: Table::new(shape)?, value_size: request.value_size() }))
+        Self::build(request, false)
+    }
+
+    pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        check_lru(request)?;
+        Self::build(request, true)
+    }
+
+    fn build(request: &Request<'_>, lru: bool) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        let shape = TableShape::of(request, words::words_for(request.value_size()));
+        request.check_memory(Elements::bytes(shape, lru))?;
+        Ok(Box::new(Self { elements: Elements::new(shape, lru)?, value_size: request.value_size() }))
     }
 }
 
 impl Storage for Hash {
     #[inline]
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
-        self.table.payload_address(self.table.find(key)?)
+        self.elements.table.payload_address(self.elements.find(key)?)
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
@@ -82,7 +169,7 @@ impl Storage for Hash {
     }
 
     fn contains(&self, address: usize, len: usize) -> bool {
-        self.table.payload_holds(address, len, self.value_size)
+        self.elements.table.payload_holds(address, len, self.value_size)
     }
 
     fn user_value_size(&self) -> usize {
@@ -90,53 +177,65 @@ impl Storage for Hash {
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
-        let copy = |slot| words::append(out, self.table.payload(slot), self.value_size);
-        self.table.inspect(key, copy).ok_or(Errno::ENOENT)
+        let copy = |slot| words::append(out, self.elements.table.payload(slot), self.value_size);
+        self.elements.table.inspect(key, copy).ok_or(Errno::ENOENT)
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        let mut entry = self.table.lock(key);
-        mode.check(entry.slot().is_some())?;
-        let slot = match entry.replace() {
-            Some(slot) => slot,
-            None => entry.insert()?,
-        };
-        words::fill(self.table.payload(slot), value);
-        Ok(())
+        self.elements.update(key, mode, |entry| {
+            let slot = match entry.replace() {
+                Some(slot) => slot,
+                None => entry.insert()?,
+            };
+            words::fill(self.elements.table.payload(slot), value);
+            Ok(slot)
+        })
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        if self.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
+        if self.elements.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.table.keys(part, out)
+        self.elements.table.keys(part, out)
     }
 
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.table.next_key(after)
+        self.elements.table.next_key(after)
     }
 }
 
-/// `BPF_MAP_TYPE_PERCPU_HASH`; the values of a slot are the cells of that number, one in each CPU's lane.
+/// `BPF_MAP_TYPE_PERCPU_HASH` and `BPF_MAP_TYPE_LRU_PERCPU_HASH`; the values of a slot are the cells of that number,
+/// one in each CPU's lane.
 pub(crate) struct PerCpuHash {
-    table: Table,
+    elements: Elements,
     values: Slab,
     value_size: usize,
 }
 
 impl PerCpuHash {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        check(request, FLAGS)?;
+        request.check_flags(FLAGS)?;
+        check_sizes(request)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
         request.check_entries_at_most(MAX_ENTRIES)?;
-        let shape = table_shape(request, 0);
+        Self::build(request, false)
+    }
+
+    pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        check_lru(request)?;
+        request.check_value_at_most(MAX_PER_CPU_VALUE)?;
+        Self::build(request, true)
+    }
+
+    fn build(request: &Request<'_>, lru: bool) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        let shape = TableShape::of(request, 0);
         let words = words::words_for(request.value_size());
         let values = Shape { lanes: request.limits.cpus, cells: shape.slots().unwrap_or(usize::MAX), words };
-        let needed = shape.bytes().zip(values.bytes());
+        let needed = Elements::bytes(shape, lru).zip(values.bytes());
         request.check_memory(needed.and_then(|(table, values)| table.checked_add(values as u64)))?;
-        let (table, values) = (Table::new(shape)?, Slab::new(values)?);
-        Ok(Box::new(Self { table, values, value_size: request.value_size() }))
+        let (elements, values) = (Elements::new(shape, lru)?, Slab::new(values)?);
+        Ok(Box::new(Self { elements, values, value_size: request.value_size() }))
     }
 
     fn clear(&self, slot: usize) {
@@ -147,7 +246,7 @@ impl PerCpuHash {
 impl Storage for PerCpuHash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        self.values.cell(cpu, self.table.find(key)? as usize)
+        self.values.cell(cpu, self.elements.find(key)? as usize)
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
@@ -155,19 +254,18 @@ impl Storage for PerCpuHash {
         if cpu >= self.values.shape().lanes {
             return Err(Errno::EINVAL);
         }
-        let mut entry = self.table.lock(key);
-        let found = entry.slot();
-        mode.check(found.is_some())?;
-        let slot = match found {
-            Some(slot) => slot as usize,
-            None => {
-                let slot = entry.insert()? as usize;
-                self.clear(slot);
-                slot
-            }
-        };
-        words::merge(self.values.words(cpu, slot), value);
-        Ok(())
+        self.elements.update(key, mode, |entry| {
+            let slot = match entry.slot() {
+                Some(slot) => slot,
+                None => {
+                    let slot = entry.insert()?;
+                    self.clear(slot as usize);
+                    slot
+                }
+            };
+            words::merge(self.values.words(cpu, slot as usize), value);
+            Ok(slot)
+        })
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -184,30 +282,29 @@ impl Storage for PerCpuHash {
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
         let copy = |slot| append_all_cpus(&self.values, slot as usize, out);
-        self.table.inspect(key, copy).ok_or(Errno::ENOENT)
+        self.elements.table.inspect(key, copy).ok_or(Errno::ENOENT)
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        let mut entry = self.table.lock(key);
-        let found = entry.slot();
-        mode.check(found.is_some())?;
-        let slot = match found {
-            Some(slot) => slot,
-            None => entry.insert()?,
-        };
-        fill_all_cpus(&self.values, slot as usize, value);
-        Ok(())
+        self.elements.update(key, mode, |entry| {
+            let slot = match entry.slot() {
+                Some(slot) => slot,
+                None => entry.insert()?,
+            };
+            fill_all_cpus(&self.values, slot as usize, value);
+            Ok(slot)
+        })
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        if self.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
+        if self.elements.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
-        self.table.keys(part, out)
+        self.elements.table.keys(part, out)
     }
 
     fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
-        self.table.next_key(after)
+        self.elements.table.next_key(after)
     }
 }

@@ -20,11 +20,13 @@
 //! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.
 
 mod array;
+mod clock;
 mod cpumap;
 mod create;
 mod devmap;
 mod entries;
 mod hash;
+mod lpm_trie;
 mod map;
 mod perf_event_array;
 mod prog_array;

@@ -90,7 +90,11 @@ impl Map {
     /// # Errors
     /// A [`CreateError`] that names the map and the first rule it breaks.
     pub fn create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateError> {
-        Self::try_create(spec, limits).map_err(|cause| CreateError { name: spec.name.clone(), cause })
+        Self::try_create(spec, limits).map_err(|cause| CreateError {
+            name: spec.name.clone(),
+            kind: spec.kind,
+            cause,
+        })
     }
 
     fn try_create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateErrorKind> {

@@ -8,7 +8,7 @@ use paceline_spec::{Errno, MapKind};
 use crate::create::{CreateErrorKind, Request};
 use crate::map::{ArrayLayout, RedirectTarget};
 use crate::prog_array::ProgArray;
-use crate::{array, cpumap, devmap, hash, perf_event_array, xskmap};
+use crate::{array, cpumap, devmap, hash, lpm_trie, perf_event_array, xskmap};
 
 /// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
 pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
@@ -17,6 +17,9 @@ pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, Create
         MapKind::PerCpuArray => array::PerCpuArray::open(request),
         MapKind::Hash => hash::Hash::open(request),
         MapKind::PerCpuHash => hash::PerCpuHash::open(request),
+        MapKind::LruHash => hash::Hash::open_lru(request),
+        MapKind::LruPerCpuHash => hash::PerCpuHash::open_lru(request),
+        MapKind::LpmTrie => lpm_trie::LpmTrie::open(request),
         MapKind::ProgArray => ProgArray::open(request),
         MapKind::PerfEventArray => perf_event_array::PerfEventArray::open(request),
         MapKind::DevMap => devmap::DevMap::open(request),

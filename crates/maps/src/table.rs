@@ -12,8 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use foldhash::fast::SeedableRandomState;
 use hashbrown::HashTable;
-use paceline_spec::Errno;
+use paceline_spec::{Errno, MapFlags};
 
+use crate::create::Request;
 use crate::slab::{NoMemory, Shape, Slab, WORD};
 use crate::words;
 
@@ -37,6 +38,17 @@ pub(crate) struct TableShape {
 }
 
 impl TableShape {
+    /// What a request asks for, with so many words of payload.
+    pub(crate) fn of(request: &Request<'_>, payload_words: usize) -> Self {
+        Self {
+            key_size: request.key_size(),
+            payload_words,
+            max_entries: request.spec.max_entries,
+            cpus: request.limits.cpus,
+            zero_seed: request.spec.flags.contains(MapFlags::ZERO_SEED),
+        }
+    }
+
     fn shards(self) -> usize {
         self.cpus.saturating_mul(SHARDS_PER_CPU).clamp(1, MAX_SHARDS).next_power_of_two()
     }
@@ -149,21 +161,50 @@ impl Table {
         Locked { table: self, key, hash, slots }
     }
 
-    /// Appends the keys of a part of the table, seen in one instant; false past the last part.
-    pub(crate) fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+    /// Visits the slots of a part of the table, as they are at one instant; false past the last part.
+    pub(crate) fn visit(&self, part: usize, visit: impl FnMut(u32)) -> bool {
         if part >= self.shards.len() {
             return false;
         }
-        for &slot in &self.read(part).table {
-            self.append_key(slot, out);
-        }
+        self.read(part).table.iter().copied().for_each(visit);
         true
     }
 
-    /// The key after this one in the table's order, the first one where this is not in the table.
-    pub(crate) fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+    /// Appends the keys of a part of the table.
+    pub(crate) fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        self.visit(part, |slot| self.append_key_start(slot, self.key_size, out))
+    }
+
+    /// Looks at the slot after that of this key in the table's order, the first one where the key is not there.
+    pub(crate) fn next<T>(&self, after: Option<&[u8]>, look: impl Fn(u32) -> T) -> Option<T> {
         let (shard, bucket) = after.and_then(|key| self.position(key)).map_or((0, 0), |(s, b)| (s, b + 1));
-        (shard..self.shards.len()).find_map(|s| self.key_from(s, if s == shard { bucket } else { 0 }))
+        (shard..self.shards.len()).find_map(|s| self.look_from(s, if s == shard { bucket } else { 0 }, &look))
+    }
+
+    /// The key after this one in the table's order.
+    pub(crate) fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        self.next(after, |slot| {
+            let mut key = Vec::with_capacity(self.key_size);
+            self.append_key_start(slot, self.key_size, &mut key);
+            key
+        })
+    }
+
+    /// Appends the first bytes of a slot's key.
+    pub(crate) fn append_key_start(&self, slot: u32, len: usize, out: &mut Vec<u8>) {
+        words::append(out, self.slab.words(0, slot as usize), len);
+    }
+
+    /// Removes whatever element a slot has; false when it has none.
+    pub(crate) fn evict(&self, slot: u32) -> bool {
+        // The key may be changing as it is read; then the hash leads to no shard that knows the slot.
+        let hash = self.hash_of_slot(slot);
+        let shard = &self.shards[self.shard_of(hash)];
+        let mut slots = shard.0.write().unwrap_or_else(PoisonError::into_inner);
+        let Ok(entry) = slots.table.find_entry(hash, |&found| found == slot) else { return false };
+        entry.remove();
+        self.give_back(slot);
+        true
     }
 
     fn position(&self, key: &[u8]) -> Option<(usize, usize)> {
@@ -173,16 +214,10 @@ impl Table {
         Some((shard, bucket))
     }
 
-    fn key_from(&self, shard: usize, bucket: usize) -> Option<Vec<u8>> {
+    fn look_from<T>(&self, shard: usize, bucket: usize, look: impl Fn(u32) -> T) -> Option<T> {
         let slots = self.read(shard);
         let slot = (bucket..slots.table.num_buckets()).find_map(|b| slots.table.get_bucket(b))?;
-        let mut key = Vec::with_capacity(self.key_size);
-        self.append_key(*slot, &mut key);
-        Some(key)
-    }
-
-    fn append_key(&self, slot: u32, out: &mut Vec<u8>) {
-        words::append(out, self.slab.words(0, slot as usize), self.key_size);
+        Some(look(*slot))
     }
 
     fn read(&self, shard: usize) -> RwLockReadGuard<'_, Slots> {

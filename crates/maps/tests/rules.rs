@@ -208,7 +208,7 @@ fn refusals_name_map_and_cause() {
     assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8");
     assert_eq!(text(spec(MapKind::Hash, 4, 4, 0)), "map \"m\": max_entries is zero");
     let flags = MapSpec { flags: MapFlags::NO_PREALLOC, ..spec(MapKind::Array, 4, 4, 1) };
-    assert_eq!(text(flags), "map \"m\": map flags 0x1 are not allowed for map type array");
+    assert_eq!(text(flags), "map \"m\": map flags 0x1 are not allowed");
 }
 
 #[test]

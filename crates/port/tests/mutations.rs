@@ -134,7 +134,7 @@ fn captures_changed_at_random() {
                 judge(&format!("{name}, seed {seed}"), &mutant)
             })
             .count();
-        println!("{name}: {good} of {count} mutants could be read to the end");
+        eprintln!("{name}: {good} of {count} mutants could be read to the end");
     }
 }
 

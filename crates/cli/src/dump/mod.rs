@@ -27,7 +27,7 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     console::print(|out| {
         if args.json {
             let programs: Json = listings.iter().map(Listing::to_json).collect();
-            serde_json::to_writer_pretty(&mut *out, &json!({ "object": name, "programs": programs }))?;
+            serde_json::to_writer(&mut *out, &json!({ "object": name, "programs": programs }))?;
             return writeln!(out);
         }
         writeln!(out, "; {name}")?;

@@ -20,7 +20,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let survey = Survey::of(&name, &object);
     console::print(|out| {
         if args.json {
-            serde_json::to_writer_pretty(&mut *out, &survey.to_json())?;
+            serde_json::to_writer(&mut *out, &survey.to_json())?;
             return writeln!(out);
         }
         text::write(out, &survey)

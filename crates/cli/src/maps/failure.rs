@@ -79,7 +79,7 @@ pub(crate) enum Problem {
     Size { found: usize, expected: usize },
     #[error("section {section} has no variable `{name}`")]
     NoVariable { section: String, name: String, suggestion: Option<String> },
-    #[error("cpu {cpu}: the run has {cpus} CPUs, numbered from 0")]
+    #[error("there is no cpu {cpu}: CPUs are numbered from 0, and the run has {cpus}")]
     Cpu { cpu: u64, cpus: usize },
     #[error("only per-CPU maps have `values`, this one has a `value`")]
     NotPerCpu,

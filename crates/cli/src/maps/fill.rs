@@ -144,17 +144,18 @@ fn set_element(element: &Part<'_>, map: &Map, btf: Option<&Btf>) -> Result<(), M
     if let Some(formatted) = members.remove("formatted") {
         members = formatted.members(ELEMENTS)?;
     }
+    let [key, value, values] = ["key", "value", "values"].map(|name| members.remove(name));
+    if let Some((name, member)) = members.pop_first() {
+        return Err(member.fail(Problem::UnknownMember(name)));
+    }
     let shape = || element.fail(Problem::Shape(ELEMENTS));
-    let key = members.remove("key").ok_or_else(shape)?.named("key".to_owned());
-    let given = match (members.remove("value"), members.remove("values")) {
+    let key = key.ok_or_else(shape)?.named("key".to_owned());
+    let given = match (value, values) {
         (Some(value), None) => Given::One(value.named("value".to_owned())),
         (None, Some(values)) if map.spec().kind.is_per_cpu() => Given::PerCpu(values.list(ELEMENTS)?),
         (None, Some(values)) => return Err(values.fail(Problem::NotPerCpu)),
         _ => return Err(shape()),
     };
-    if let Some((name, member)) = members.pop_first() {
-        return Err(member.fail(Problem::UnknownMember(name)));
-    }
     let key = encode(&key, btf, map.spec().key_type, key_size(map))?;
     store(element, map, &key, given, btf)
 }

@@ -89,7 +89,7 @@ impl Report<'_> {
         if let Some(error) = self.error {
             object["error"] = error.to_string().into();
         }
-        serde_json::to_writer_pretty(&mut *out, &object)?;
+        serde_json::to_writer(&mut *out, &object)?;
         writeln!(out)
     }
 }

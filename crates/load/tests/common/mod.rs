@@ -38,3 +38,10 @@ pub(crate) fn skip(what: &str) {
     );
     eprintln!("SKIP: {what} is missing");
 }
+
+/// The bytes of a section.
+pub(crate) fn section(object: &[u8], name: &str) -> Option<Vec<u8>> {
+    let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(object).expect("an ELF file");
+    let header = file.section_header_by_name(name).expect("a section table")?;
+    Some(file.section_data(&header).expect("its bytes").0.to_vec())
+}

@@ -113,9 +113,10 @@ impl KernelMap {
         self.fd.as_raw_fd()
     }
 
-    /// `map_flags` of `struct bpf_map_info`: what the kernel made of the flags.
-    pub(crate) fn flags(&self) -> u32 {
-        info(&self.fd)[5]
+    /// `max_entries` and `map_flags` of `struct bpf_map_info`: what the kernel made of them.
+    pub(crate) fn entries_and_flags(&self) -> (u32, u32) {
+        let info = info(&self.fd);
+        (info[4], info[5])
     }
 }
 

@@ -6,11 +6,14 @@ use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use crate::bpf::KernelMap;
 use crate::{kernel_permits, limits, spec};
 
-const KINDS: [MapKind; 10] = [
+const KINDS: [MapKind; 13] = [
     MapKind::Array,
     MapKind::PerCpuArray,
     MapKind::Hash,
     MapKind::PerCpuHash,
+    MapKind::LruHash,
+    MapKind::LruPerCpuHash,
+    MapKind::LpmTrie,
     MapKind::ProgArray,
     MapKind::PerfEventArray,
     MapKind::DevMap,
@@ -21,7 +24,10 @@ const KINDS: [MapKind; 10] = [
 
 /// Sizes of a key and a value that every map of the kind takes.
 fn plain(kind: MapKind) -> MapSpec {
-    spec(kind, 4, 4, 1, MapFlags::default())
+    match kind {
+        MapKind::LpmTrie => spec(kind, 8, 4, 1, MapFlags::NO_PREALLOC),
+        _ => spec(kind, 4, 4, 1, MapFlags::default()),
+    }
 }
 
 /// The kernel keeps these with the descriptor and not with the map.
@@ -29,13 +35,16 @@ const OF_DESCRIPTOR: u32 = MapFlags::RDONLY.0 | MapFlags::WRONLY.0;
 
 /// Compares unless the kernel is short of memory: what it has left is not a rule.
 fn compare(spec: &MapSpec) {
-    let kernels = KernelMap::create(spec, 0).map(|map| map.flags());
+    let kernels = KernelMap::create(spec, 0).map(|map| map.entries_and_flags());
     if kernels == Err(Errno::ENOMEM) {
         return;
     }
     let ours = Map::create(spec, &limits());
-    let flags = ours.as_ref().map(|map| map.spec().flags.0 & !OF_DESCRIPTOR).map_err(|e| e.cause.errno());
-    assert_eq!(flags, kernels, "{spec:?}\nours: {:?}", ours.as_ref().err());
+    let made = ours
+        .as_ref()
+        .map(|map| (map.spec().max_entries, map.spec().flags.0 & !OF_DESCRIPTOR))
+        .map_err(|e| e.errno());
+    assert_eq!(made, kernels, "{spec:?}\nours: {:?}", ours.as_ref().err());
 }
 
 #[test]
@@ -44,8 +53,27 @@ fn key_sizes() {
         return;
     }
     const LARGE: u32 = 4 << 20;
-    let sizes =
-        [0, 1, 2, 3, 4, 5, 8, 16, 511, 512, 513, 4096, 32768, LARGE - 53, LARGE - 52, LARGE, u32::MAX];
+    let sizes = [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        8,
+        16,
+        260,
+        261,
+        511,
+        512,
+        513,
+        4096,
+        32768,
+        LARGE - 53,
+        LARGE - 52,
+        LARGE,
+        u32::MAX,
+    ];
     for kind in KINDS {
         sizes.iter().for_each(|&key_size| compare(&MapSpec { key_size, ..plain(kind) }));
     }
@@ -76,6 +104,12 @@ fn value_sizes() {
         LARGE - 54,
         LARGE - 53,
         LARGE - 52,
+        LARGE - 297,
+        LARGE - 296,
+        LARGE - 295,
+        LARGE - 281,
+        LARGE - 280,
+        LARGE - 279,
         LARGE - 8,
         LARGE,
         1 << 31,
@@ -105,7 +139,9 @@ fn entries() {
         }
     }
     for max_entries in [(1 << 31) + 1, u32::MAX] {
-        for kind in [MapKind::Hash, MapKind::PerCpuHash, MapKind::DevMapHash, MapKind::CpuMap] {
+        for kind in
+            [MapKind::Hash, MapKind::PerCpuHash, MapKind::LruHash, MapKind::DevMapHash, MapKind::CpuMap]
+        {
             compare(&MapSpec { max_entries, ..plain(kind) });
         }
     }
@@ -134,7 +170,7 @@ fn which_rule_comes_first() {
         return;
     }
     for kind in KINDS {
-        for key_size in [0, 4, u32::MAX] {
+        for key_size in [0, 4, 8, u32::MAX] {
             for value_size in [0, 4, 5, 40_000, u32::MAX] {
                 for max_entries in [0, 1] {
                     for flags in [0, 1, 3, 0x18, 0x180, 1 << 12] {

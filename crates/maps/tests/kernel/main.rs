@@ -115,5 +115,6 @@ impl Twin {
 
 /// Whether the kind's iteration has an order that is part of its interface.
 fn has_order(kind: MapKind) -> bool {
-    !matches!(kind, MapKind::Hash | MapKind::PerCpuHash | MapKind::DevMapHash)
+    use MapKind::{DevMapHash, Hash, LpmTrie, LruHash, LruPerCpuHash, PerCpuHash};
+    !matches!(kind, Hash | PerCpuHash | LruHash | LruPerCpuHash | LpmTrie | DevMapHash)
 }

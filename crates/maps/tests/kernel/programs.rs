@@ -3,6 +3,7 @@
 use paceline_spec::{Errno, MapFlags, MapKind};
 
 use crate::bpf::{Program, pin_to_cpu};
+use crate::operations::random_prefix;
 use crate::{Twin, kernel_permits, limits, spec};
 
 const OPERATIONS: usize = 800;
@@ -58,11 +59,20 @@ fn as_return(result: Result<(), Errno>) -> u32 {
 }
 
 fn run(kind: MapKind, key_size: u32, value_size: u32, cpu: usize, seed: u64) {
-    let twin = Twin::create(&spec(kind, key_size, value_size, ENTRIES, MapFlags::default()));
+    let (entries, flags) = match kind {
+        // With room, so that the kernel evicts nothing.
+        MapKind::LruHash | MapKind::LruPerCpuHash => (4096, MapFlags::default()),
+        MapKind::LpmTrie => (ENTRIES, MapFlags::NO_PREALLOC),
+        _ => (ENTRIES, MapFlags::default()),
+    };
+    let twin = Twin::create(&spec(kind, key_size, value_size, entries, flags));
     let mut rng = fastrand::Rng::with_seed(seed);
     for _ in 0..OPERATIONS {
         let mut key = rng.u32(..ENTRIES + 3).to_ne_bytes().to_vec();
         key.resize(key_size as usize, 0);
+        if kind == MapKind::LpmTrie {
+            key = random_prefix(&mut rng, key_size as usize);
+        }
         let value: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(value_size as usize).collect();
         let flags = [0, 0, 0, 1, 2, 3, 4, 1 << 32][rng.usize(..8)];
         let helper = [MAP_LOOKUP, MAP_UPDATE, MAP_UPDATE, MAP_UPDATE, MAP_DELETE][rng.usize(..5)];
@@ -101,5 +111,8 @@ fn helpers() {
         // Whole words only: the padding of a new element shows what an earlier one had there, in the kernel.
         run(MapKind::PerCpuHash, 4, 24, cpu, 5);
         run(MapKind::PerCpuHash, 8, 8, cpu, 6);
+        run(MapKind::LruHash, 4, 13, cpu, 7);
+        run(MapKind::LruPerCpuHash, 4, 24, cpu, 8);
+        run(MapKind::LpmTrie, 8, 13, cpu, 9);
     }
 }

@@ -42,7 +42,7 @@ fn device_maps() {
     for kind in [MapKind::DevMap, MapKind::DevMapHash] {
         for size in [4, 8] {
             let twin = Twin::create(&spec(kind, 4, size, 5, MapFlags::default()));
-            assert_eq!(twin.ours.spec().flags.0, twin.kernels.flags());
+            assert_eq!(twin.ours.spec().flags.0, twin.kernels.entries_and_flags().1);
             run(&twin, 8, 1, |rng| {
                 let program = [0, u32::MAX, i32::MIN as u32][rng.usize(..3)];
                 pair([LOOPBACK, LOOPBACK, 0][rng.usize(..3)], program, size)

@@ -12,9 +12,9 @@ use crate::suggest;
 /// Most bytes of a value: what the types ask for is allocated before anything is known to be there.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// Most members that are looked at in the search for names: anonymous structures that hold each other many times
+/// Most members that are looked at in the search for one name: anonymous structures that hold each other many times
 /// have more of them than could ever be searched.
-const MOST_LOOKS: usize = 1 << 24;
+const MOST_LOOKS: usize = 1 << 20;
 
 impl Btf {
     /// The bytes, in this machine's order, of a value of a type. What the value does not give is zero: members left
@@ -38,7 +38,7 @@ impl Btf {
 
 struct Encoder<'a> {
     btf: &'a Btf,
-    /// Members that may still be looked at in the search for names.
+    /// Members that may still be looked at in the search for a name.
     looks: Cell<usize>,
 }
 
@@ -198,6 +198,7 @@ impl Encoder<'_> {
             if written.members.iter().any(|(written, ..)| *written == name) {
                 return Err(ValueProblem::Repeated(name.clone()).into());
             }
+            self.looks.set(MOST_LOOKS);
             let (m, base) = match self.find_member(composite, name, 0, depth)? {
                 Some(found) => found,
                 None => return Err(self.no_member(id, composite, name)),

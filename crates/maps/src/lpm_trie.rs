@@ -1,0 +1,238 @@
+//! Longest-prefix maps (`kernel/bpf/lpm_trie.c`). A key is `struct bpf_lpm_trie_key`: the length of a prefix in bits,
+//! 32 bits in native order, then the bytes whose first bits it counts.
+//!
+//! Not a trie: one hash table holds all prefixes, each under its length and its bytes with the rest masked out, and a
+//! look-up probes it for every length in use, the longest first.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use paceline_spec::{Errno, MapFlags};
+
+use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::storage::{Mode, Storage};
+use crate::table::{Table, TableShape};
+use crate::words;
+
+/// Bytes of a key before its data.
+const PREFIX_LEN: usize = 4;
+/// `LPM_DATA_SIZE_MAX`
+const MAX_DATA: u32 = 256;
+/// `LPM_VAL_SIZE_MAX`: `KMALLOC_MAX_SIZE` less the data and `struct lpm_trie_node`.
+const MAX_VALUE: u32 = (4 << 20) - MAX_DATA - 24;
+
+/// `BPF_MAP_TYPE_LPM_TRIE`; the payload of a slot is the value, then the data as it was given, unmasked.
+pub(crate) struct LpmTrie {
+    table: Table,
+    value_size: usize,
+    data_size: usize,
+    lengths: Lengths,
+}
+
+impl LpmTrie {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        request.check_entries()?;
+        request.check_flags(NUMA_NODE | ACCESS | MapFlags::NO_PREALLOC)?;
+        request.check_has_flag(MapFlags::NO_PREALLOC)?;
+        request.check_key_between(PREFIX_LEN as u32 + 1, PREFIX_LEN as u32 + MAX_DATA)?;
+        request.check_value_at_most(MAX_VALUE)?;
+        let (value_size, data_size) = (request.value_size(), request.key_size() - PREFIX_LEN);
+        let payload_words = words::words_for(value_size) + words::words_for(data_size);
+        let shape = TableShape::of(request, payload_words);
+        request.check_memory(shape.bytes())?;
+        let lengths = Lengths::new(data_size * 8);
+        Ok(Box::new(Self { table: Table::new(shape)?, value_size, data_size, lengths }))
+    }
+
+    /// The prefix length of a key, where it is in range.
+    fn length_of(&self, key: &[u8]) -> Option<usize> {
+        let length = u32::from_ne_bytes(*key.first_chunk()?) as usize;
+        (length <= self.data_size * 8).then_some(length)
+    }
+
+    /// Looks at the slot with the longest prefix of a key.
+    fn longest<T>(&self, key: &[u8], mut look: impl FnMut(u32) -> T) -> Option<T> {
+        let mut probe = Probe::new(key, self.length_of(key)?)?;
+        let mut longest = probe.length;
+        loop {
+            longest = self.lengths.at_most(longest)?;
+            probe.shorten(longest);
+            if let Some(found) = self.table.inspect(probe.key(), &mut look) {
+                return Some(found);
+            }
+            longest = longest.checked_sub(1)?;
+        }
+    }
+
+    fn append_key(&self, slot: u32, out: &mut Vec<u8>) {
+        let payload = self.table.payload(slot);
+        self.table.append_key_start(slot, PREFIX_LEN, out);
+        let data = payload.get(words::words_for(self.value_size)..).unwrap_or_default();
+        words::append(out, data, self.data_size);
+    }
+}
+
+/// A key being made shorter.
+struct Probe {
+    bytes: [u8; PREFIX_LEN + MAX_DATA as usize],
+    size: usize,
+    length: usize,
+}
+
+impl Probe {
+    /// The key with the bits beyond its length cleared.
+    fn new(key: &[u8], length: usize) -> Option<Self> {
+        let mut bytes = [0; PREFIX_LEN + MAX_DATA as usize];
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        let mut probe = Self { bytes, size: key.len(), length };
+        probe.shorten(length);
+        Some(probe)
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.bytes[..self.size]
+    }
+
+    fn shorten(&mut self, length: usize) {
+        let (prefix, data) = self.bytes[..self.size].split_at_mut(PREFIX_LEN);
+        prefix.copy_from_slice(&(length as u32).to_ne_bytes());
+        let whole = length / 8;
+        if let Some(partial) = data.get_mut(whole) {
+            *partial &= !(0xff >> (length % 8));
+        }
+        if let Some(rest) = data.get_mut(whole + 1..) {
+            rest.fill(0);
+        }
+        self.length = length;
+    }
+}
+
+/// Which prefix lengths are in use: a bit for each, and how many prefixes have it.
+struct Lengths {
+    bits: Box<[AtomicU64]>,
+    counts: Mutex<Box<[u32]>>,
+}
+
+impl Lengths {
+    fn new(longest: usize) -> Self {
+        let bits = (0..=longest / 64).map(|_| AtomicU64::new(0)).collect();
+        Self { bits, counts: Mutex::new(vec![0; longest + 1].into_boxed_slice()) }
+    }
+
+    /// The longest length in use up to this one.
+    fn at_most(&self, length: usize) -> Option<usize> {
+        let mut keep = u64::MAX >> (63 - length % 64);
+        for index in (0..=length / 64).rev() {
+            let bits = self.bits.get(index)?.load(Ordering::Acquire) & keep;
+            if bits != 0 {
+                return Some(index * 64 + 63 - bits.leading_zeros() as usize);
+            }
+            keep = u64::MAX;
+        }
+        None
+    }
+
+    /// Keeps changes apart: a length is in use before a look-up can need it, and until none can.
+    fn lock(&self) -> Changes<'_> {
+        Changes { lengths: self, counts: self.counts.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+struct Changes<'a> {
+    lengths: &'a Lengths,
+    counts: MutexGuard<'a, Box<[u32]>>,
+}
+
+impl Changes<'_> {
+    fn add(&mut self, length: usize) {
+        if let Some(count) = self.counts.get_mut(length) {
+            *count += 1;
+            self.lengths.bits[length / 64].fetch_or(1 << (length % 64), Ordering::Release);
+        }
+    }
+
+    fn take(&mut self, length: usize) {
+        if let Some(count) = self.counts.get_mut(length) {
+            *count -= 1;
+            if *count == 0 {
+                self.lengths.bits[length / 64].fetch_and(!(1 << (length % 64)), Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Storage for LpmTrie {
+    fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
+        let slot = self.longest(key, |slot| slot)?;
+        self.table.payload_address(slot)
+    }
+
+    fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
+        self.set(key, value, Mode::from_flags(flags)?)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), Errno> {
+        self.remove(key)
+    }
+
+    fn contains(&self, address: usize, len: usize) -> bool {
+        self.table.payload_holds(address, len, self.value_size)
+    }
+
+    fn user_value_size(&self) -> usize {
+        self.value_size
+    }
+
+    fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        let copy = |slot| words::append(out, self.table.payload(slot), self.value_size);
+        self.longest(key, copy).ok_or(Errno::ENOENT)
+    }
+
+    /// A full map is `ENOSPC` here, and a prefix longer than the data `EINVAL`.
+    fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
+        let length = self.length_of(key).ok_or(Errno::EINVAL)?;
+        let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
+        let mut lengths = self.lengths.lock();
+        let mut entry = self.table.lock(probe.key());
+        mode.check(entry.slot().is_some())?;
+        let slot = match entry.replace() {
+            Some(slot) => slot,
+            None => {
+                let full = |errno| if errno == Errno::E2BIG { Errno::ENOSPC } else { errno };
+                let slot = entry.insert().map_err(full)?;
+                lengths.add(length);
+                slot
+            }
+        };
+        let (to_value, to_data) = self.table.payload(slot).split_at(words::words_for(self.value_size));
+        words::fill(to_value, value);
+        words::fill(to_data, key.get(PREFIX_LEN..).unwrap_or_default());
+        Ok(())
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+        let length = self.length_of(key).ok_or(Errno::EINVAL)?;
+        let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
+        let mut lengths = self.lengths.lock();
+        if !self.table.lock(probe.key()).remove() {
+            return Err(Errno::ENOENT);
+        }
+        lengths.take(length);
+        Ok(())
+    }
+
+    fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
+        self.table.visit(part, |slot| self.append_key(slot, out))
+    }
+
+    fn next_key(&self, after: Option<&[u8]>) -> Option<Vec<u8>> {
+        let after = after.and_then(|key| Probe::new(key, self.length_of(key)?));
+        let copy = |slot| {
+            let mut key = Vec::new();
+            self.append_key(slot, &mut key);
+            key
+        };
+        self.table.next(after.as_ref().map(Probe::key), copy)
+    }
+}

@@ -1,0 +1,184 @@
+//! The case format: what it means, and what is said about files that are wrong.
+
+use paceline_spec::{InitialValue, MapFlags, MapKind};
+use paceline_testkit::case::{CaseKind, NoteKind, Verifier, parse_file};
+use paceline_testkit::engine::{Engine, PlainEngine, Unsupported};
+use paceline_testkit::outcome::{Finished, Outcome, Ran, Return};
+use paceline_testkit::{case::Case, runner};
+
+fn error(text: &str) -> String {
+    parse_file(text).expect_err("the file is wrong").to_string()
+}
+
+fn one(text: &str) -> Case {
+    let mut cases = parse_file(text).expect("a good file");
+    assert_eq!(cases.len(), 1);
+    cases.remove(0)
+}
+
+const EXIT: &str = "program:\n    r0 = 2\n    exit\n";
+
+#[test]
+fn a_case_means_what_it_says() {
+    let case = one("
+# Why this case is here.
+case: everything
+kernel: since 6.12 because
+map: hits percpu_array key 4 value 8 entries 2 flags rdonly_prog|0x400
+    u32 1 = u64 7   # seven
+map: jump prog_array key 4 value 4 entries 1
+    u32 0 = program second
+program:
+    r1 = map[hits] ll
+    if r1 == 0 goto out
+    r0 = 1          # one
+out:
+    exit
+program: second
+    r0 = 2
+    exit
+packet: eth / ipv4 10.0.0.1 10.0.0.2 / udp 1 2
+    / \"a # in a string\"
+meta: 00 01 02 03
+context: rx_queue_index 3
+verdict: drop
+packet: zeros 60
+r0: -1
+output: same
+after: hits
+    u32 1 = u64 8
+");
+    assert_eq!((case.name.as_str(), case.line, case.kind), ("everything", 3, CaseKind::Xdp));
+    assert_eq!(case.notes[0].kind, NoteKind::Since(6, 12));
+    let [hits, jump] = &case.maps[..] else { panic!("two maps") };
+    assert_eq!((hits.kind, hits.flags), (MapKind::PerCpuArray, MapFlags::RDONLY_PROG | MapFlags::MMAPABLE));
+    assert_eq!(hits.contents[0].1, InitialValue::Bytes(7u64.to_ne_bytes().to_vec()));
+    assert_eq!(jump.contents[0].1, InitialValue::Program("second".to_owned()));
+    assert_eq!(case.programs.iter().map(|p| p.insns.len()).collect::<Vec<_>>(), [5, 2]);
+    let [first, second] = &case.runs[..] else { panic!("two runs") };
+    assert_eq!(first.data.len(), 14 + 20 + 8 + 15);
+    assert_eq!((first.meta.as_slice(), first.context.rx_queue_index), (&[0, 1, 2, 3][..], 3));
+    assert_eq!((second.expect.r0, second.expect.output.as_deref()), (Some(u64::MAX), Some(&[0; 60][..])));
+    // Elements that are not listed are zero.
+    assert_eq!(case.after[0].1.len(), 2);
+    assert_eq!(case.verifier, Verifier::Accepts);
+}
+
+#[test]
+fn marks_say_which_instruction_is_guilty() {
+    let case = one("case: a\nprogram:\n    r1 = 5 ll\nhere:\n    r0 = r7    #! R7 is not set\n    exit\n");
+    let expected = Verifier::Refuses { text: "R7 is not set".to_owned(), place: Some((0, 2)) };
+    assert_eq!(case.verifier, expected);
+    assert!(case.runs.is_empty());
+}
+
+#[test]
+fn an_error_means_that_the_verifier_refuses() {
+    let case = one(&format!("case: a\n{EXIT}error: beyond the end\n"));
+    assert_eq!(case.verifier, Verifier::Refuses { text: String::new(), place: None });
+    assert_eq!(case.runs.len(), 1);
+}
+
+#[test]
+fn errors_name_line_and_cause() {
+    assert_eq!(error("type: xdp\n"), "1: `type` comes before the first `case`");
+    assert_eq!(error("    r0 = 2\n"), "1: this line is indented but belongs to no block");
+    assert_eq!(error("case: a\nno directive\n"), "2: expected a directive `name: value`");
+    assert_eq!(error("case: A b\n"), "1: `A b` is no name of lower-case letters, digits and underscores");
+    assert_eq!(error("case: a\nr0: 2\n"), "1: case `a` has no program");
+    assert_eq!(error(&format!("case: a\n{EXIT}")), "1: case `a` expects nothing");
+    assert_eq!(
+        error(&format!("case: a\n{EXIT}r0: 2\ncase: a\n{EXIT}r0: 2\n")),
+        "6: `case: a` is given twice"
+    );
+    assert_eq!(error(&format!("case: a\n{EXIT}r0: 2\nr0: 3\n")), "6: `r0` is given twice");
+    assert_eq!(error(&format!("case: a\n{EXIT}result: 2\n")), "5: unknown directive `result`");
+    assert_eq!(error(&format!("case: a\n{EXIT}verdict: dropped\n")), "5: `dropped` is no verdict");
+    assert_eq!(error(&format!("case: a\n{EXIT}packet: 00 zz\n")), "5: unknown term `zz` in data");
+    assert_eq!(error(&format!("case: a\n{EXIT}after: hits\n")), "5: no map `hits`");
+    assert_eq!(error(&format!("case: a\nkernel: skip\n{EXIT}r0: 2\n")), "2: missing: reason");
+    let late = format!("case: a\n{EXIT}r0: 2\nmap: m array key 4 value 4 entries 1\n");
+    assert!(error(&late).starts_with("6: `map` cannot come here"), "{}", error(&late));
+    let memory = format!("case: a\n{EXIT}memory: 00\n");
+    assert!(error(&memory).starts_with("5: `memory` cannot come here"), "{}", error(&memory));
+}
+
+#[test]
+fn errors_in_programs_and_maps_are_at_their_lines() {
+    let program = "case: a\nprogram:\n    # comment\n    r0 = 2\n    r0 ?= 2\n    exit\nr0: 2\n";
+    assert!(error(program).starts_with("5: column 8: expected"), "{}", error(program));
+    let unknown = "case: a\nprogram:\n    call bpf_fly\n    exit\nr0: 2\n";
+    assert_eq!(error(unknown), "3: column 10: no subprogram or helper `bpf_fly`");
+    let map = format!("case: a\nmap: m array key 4 value 8 entries 1\n    u32 0 = u32 5\n{EXIT}r0: 2\n");
+    assert_eq!(error(&map), "3: value has 4 bytes, the map's values have 8");
+    let no_value = format!("case: a\nmap: m array key 4 value 8 entries 1\n    u32 0\n{EXIT}r0: 2\n");
+    assert_eq!(error(&no_value), "3: expected `KEY = VALUE`");
+    let dangling =
+        format!("case: a\nmap: m prog_array key 4 value 4 entries 1\n    u32 0 = program p\n{EXIT}r0: 2\n");
+    assert_eq!(error(&dangling), "1: `p` is no program of this case");
+}
+
+/// An engine that says what it is told.
+struct Fixed(&'static str, bool, Outcome);
+
+impl Engine for Fixed {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+    fn verifies(&self) -> bool {
+        self.1
+    }
+    fn run(&self, _: &Case) -> Result<Outcome, Unsupported> {
+        Ok(self.2.clone())
+    }
+}
+
+fn ran(r0: Return, data: Vec<u8>) -> Outcome {
+    Outcome::Ran(Ran { runs: vec![Ok(Finished { r0, data, meta: Vec::new() })], maps: Vec::new() })
+}
+
+fn failures(text: &str, other: Fixed) -> Vec<String> {
+    runner::run(&one(text), &[Box::new(PlainEngine), Box::new(other)]).failures
+}
+
+#[test]
+fn disagreements_are_found() {
+    let case = format!("case: a\n{EXIT}verdict: pass\n");
+    let same = ran(Return::Low(2), vec![0; 64]);
+    assert_eq!(failures(&case, Fixed("jit", false, same.clone())), Vec::<String>::new());
+    // The case only looks at the low half; the engines must agree on all of it.
+    let upper = failures(&case, Fixed("jit", false, ran(Return::Full(1 << 32 | 2), vec![0; 64])));
+    assert_eq!(upper, ["jit: line 1: returns 0x100000002, plain 0x2"]);
+    let longer = failures(&case, Fixed("jit", false, ran(Return::Low(2), vec![0; 65])));
+    assert!(longer[0].contains("65 bytes, plain: 64"), "{longer:?}");
+    let refused = Outcome::Refused("no".to_owned());
+    let refuses = failures(&case, Fixed("kernel", true, refused.clone()));
+    assert_eq!(refuses, ["kernel: line 1: refuses the program: no"]);
+    // Engines that verify nothing have no say in what the verifier does.
+    let faulty = format!("case: a\n{EXIT}verifier: refuses\nr0: 2\n");
+    let accepts = failures(&faulty, Fixed("kernel", true, same.clone()));
+    assert_eq!(accepts, ["kernel: line 1: accepts the program, which should be refused"]);
+    assert_eq!(failures(&faulty, Fixed("kernel", true, refused)), Vec::<String>::new());
+    // A note that something differs must be true.
+    let differs = format!("case: a\nkernel: differs for some reason\n{EXIT}verdict: pass\n");
+    let agrees = failures(&differs, Fixed("kernel", true, same));
+    assert_eq!(agrees, ["kernel: line 1: agrees although the case says that it differs (for some reason)"]);
+    assert_eq!(
+        failures(&differs, Fixed("kernel", true, ran(Return::Low(3), vec![0; 64]))),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn wrong_expectations_are_found() {
+    let wrong = |expectation: &str| {
+        let text = format!(
+            "case: a\nmap: m array key 4 value 4 entries 2\n{EXIT}packet: zeros 20\n{expectation}\nafter: m\n    u32 1 = u32 1\n"
+        );
+        runner::run(&one(&text), &[Box::new(PlainEngine)]).failures
+    };
+    let all = wrong("r0: 3\nverdict: drop\noutput: 00\noutput_meta: 00 00 00 00");
+    assert_eq!(all.len(), 5, "{all:?}");
+    assert!(all[4].contains("[01000000] = 00000000, expected: 01000000"), "{all:?}");
+    assert!(wrong("error: anything")[0].contains("returns 0x2, expected an error with `anything`"));
+}
