@@ -49,6 +49,17 @@ pub struct SkippedProgram {
     pub section: String,
 }
 
+/// An address in initialized data, such as an element of an array of strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataPointer {
+    /// The section it is in.
+    pub section: String,
+    /// Its offset in bytes.
+    pub offset: u64,
+    /// What it should point to: a symbol, or a section.
+    pub symbol: String,
+}
+
 /// The programs and maps of an object file.
 #[derive(Clone, Debug)]
 pub struct Object {
@@ -62,6 +73,9 @@ pub struct Object {
     pub license: String,
     /// Programs of other types.
     pub skipped: Vec<SkippedProgram>,
+    /// Addresses in data that nobody fills in, as with libbpf: maps have no addresses before a program runs. A program
+    /// that uses them reads offsets. At most the first 1024.
+    pub data_pointers: Vec<DataPointer>,
 }
 
 impl Object {
@@ -121,7 +135,8 @@ impl Object {
             }
         }
         drop(linker);
-        Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped })
+        let data_pointers = data_pointers(&elf, &maps);
+        Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped, data_pointers })
     }
 
     /// The program of a name.
@@ -135,6 +150,20 @@ impl Object {
     pub fn map(&self, name: &str) -> Option<&MapSpec> {
         self.maps.iter().find(|m| m.name == name)
     }
+}
+
+fn data_pointers(elf: &ElfFile<'_>, maps: &Maps) -> Vec<DataPointer> {
+    let data = elf.sections.iter().enumerate().filter(|(index, _)| maps.of_section(*index).is_some());
+    let pointers = data.flat_map(|(_, section)| section.relocations.iter().map(move |r| (section.name, r)));
+    let label = |symbol: u32| elf.symbols.get(symbol as usize).map_or("", |s| elf.symbol_label(s));
+    pointers
+        .map(|(section, relocation)| DataPointer {
+            section: section.to_owned(),
+            offset: relocation.offset,
+            symbol: label(relocation.symbol).to_owned(),
+        })
+        .take(1024)
+        .collect()
 }
 
 /// The text of section `license`, cut to the 127 bytes that the kernel looks at.
