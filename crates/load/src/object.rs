@@ -40,13 +40,16 @@ impl Default for LoadOptions<'_> {
     }
 }
 
-/// A program of a type that Paceline does not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A program that is not among the object's programs.
+#[derive(Clone, Debug)]
 pub struct SkippedProgram {
     /// Name of its function.
     pub name: String,
     /// The section it is in, which tells its type.
     pub section: String,
+    /// What is wrong with it, for a program of a section with `?`: such programs may need what is not there. `None`
+    /// for programs of types that Paceline does not run.
+    pub error: Option<Arc<LoadError>>,
 }
 
 /// An address in initialized data, such as an element of an array of strings.
@@ -71,7 +74,7 @@ pub struct Object {
     pub btf: Option<Arc<Btf>>,
     /// Its license, empty when it does not say.
     pub license: String,
-    /// Programs of other types.
+    /// Programs of other types, and those that need not load and cannot.
     pub skipped: Vec<SkippedProgram>,
     /// Addresses in data that nobody fills in, as with libbpf: maps have no addresses before a program runs. A program
     /// that uses them reads offsets. At most the first 1024.
@@ -121,18 +124,21 @@ impl Object {
         let mut linker = Linker::new(relocator, debug, &license);
         let (mut programs, mut skipped) = (Vec::new(), Vec::new());
         for (index, function) in functions.iter().filter(|(_, f)| f.exported) {
-            match elf.section_name(function.section) {
-                ".text" => {}
-                name => match program_section(name) {
-                    Some(section) => programs.push(linker.link(index, function, section)?),
-                    None => {
-                        skipped.push(SkippedProgram {
-                            name: function.name.to_owned(),
-                            section: name.to_owned(),
-                        });
-                    }
-                },
+            let name = elf.section_name(function.section);
+            if name == ".text" {
+                continue;
             }
+            let section = program_section(name);
+            let error = match section.map(|section| linker.link(index, function, section)) {
+                Some(Ok(program)) => {
+                    programs.push(program);
+                    continue;
+                }
+                Some(Err(error)) if section.is_some_and(|s| s.autoload) => return Err(error),
+                Some(Err(error)) => Some(Arc::new(error)),
+                None => None,
+            };
+            skipped.push(SkippedProgram { name: function.name.to_owned(), section: name.to_owned(), error });
         }
         drop(linker);
         let data_pointers = data_pointers(&elf, &maps);

@@ -394,3 +394,17 @@ fn relocations_and_names_that_are_shared_cannot_multiply() {
     elf.symbol(&"x".repeat(200_000), GLOBAL, FUNC, 1, 0, 8);
     assert_eq!(elf.refused(), "the name of symbol 2 is not a text of at most 1024 bytes");
 }
+
+#[test]
+fn programs_that_nobody_asks_for_may_need_what_is_not_there() {
+    let mut elf = program(&EXIT);
+    let unasked = elf.section("?xdp", PROGBITS, CODE, &[CALL, EXIT].concat());
+    elf.symbol("optional", GLOBAL, FUNC, unasked, 0, 16);
+    let away = elf.symbol("away", GLOBAL, 0, 0, 0, 0);
+    elf.relocations(unasked, &[(0, R_64_32, away)]);
+    let object = elf.parse().expect("the other one is good");
+    assert_eq!(object.programs.len(), 1);
+    let [skipped] = &object.skipped[..] else { panic!("one is skipped") };
+    assert_eq!((skipped.name.as_str(), skipped.section.as_str()), ("optional", "?xdp"));
+    assert!(matches!(skipped.error.as_deref(), Some(LoadError::Undefined { name, .. }) if name == "away"));
+}
