@@ -8,10 +8,25 @@ use crate::case::{Case, Expect, Verifier};
 /// What came of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The engine does not take the program; why.
-    Refused(String),
+    /// The engine does not take the program.
+    Refused(Refusal),
     /// It ran.
     Ran(Ran),
+}
+
+/// Why an engine does not take a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What it says.
+    pub reason: String,
+    /// The program and slot that are guilty, if the engine tells.
+    pub place: Option<(usize, usize)>,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, place: None }
+    }
 }
 
 /// All runs of a case.
@@ -86,12 +101,30 @@ impl Display for Return {
 #[must_use]
 pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<String> {
     match (outcome, &case.verifier) {
-        (Outcome::Refused(_), Verifier::Refuses { .. }) if verifies => Vec::new(),
-        (Outcome::Refused(reason), _) => vec![format!("line {}: refuses the program: {reason}", case.line)],
+        (Outcome::Refused(refusal), Verifier::Refuses { place, .. }) if verifies => {
+            against_place(case, refusal, *place)
+        }
+        (Outcome::Refused(Refusal { reason, .. }), _) => {
+            vec![format!("line {}: refuses the program: {reason}", case.line)]
+        }
         (Outcome::Ran(_), Verifier::Refuses { .. }) if verifies => {
             vec![format!("line {}: accepts the program, which should be refused", case.line)]
         }
         (Outcome::Ran(ran), _) => against_expectations(case, ran),
+    }
+}
+
+/// Whether a refusal is of the instruction that the case marks, where both name one.
+fn against_place(case: &Case, refusal: &Refusal, expected: Option<(usize, usize)>) -> Vec<String> {
+    match (refusal.place, expected) {
+        (Some((program, slot)), Some(guilty)) if (program, slot) != guilty => {
+            let reason = &refusal.reason;
+            vec![format!(
+                "line {}: refuses instruction {slot} of program {program}, not instruction {} of program {}: {reason}",
+                case.line, guilty.1, guilty.0
+            )]
+        }
+        _ => Vec::new(),
     }
 }
 
