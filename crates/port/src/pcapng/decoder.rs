@@ -162,7 +162,7 @@ impl Decoder {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn enhanced_packet(
         &mut self,
         block: &[u8],
@@ -188,6 +188,7 @@ impl Decoder {
         self.deliver(&packet, burst, records)
     }
 
+    #[inline(never)]
     fn simple_packet(
         &mut self,
         block: &[u8],
@@ -208,7 +209,7 @@ impl Decoder {
         self.deliver(&packet, burst, records)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, packet: &Packet<'_>, burst: &mut Burst, records: &mut Records) -> Result<(), Stop> {
         let &Packet { head, captured, original, .. } = packet;
         let interface = self.interface_of(packet)?;
@@ -236,10 +237,10 @@ impl Decoder {
     }
 
     #[inline]
-    fn interface_of(&self, packet: &Packet<'_>) -> Result<Interface, ReadError> {
+    fn interface_of(&self, packet: &Packet<'_>) -> Result<&Interface, Stop> {
         match self.interfaces.get(packet.interface as usize) {
-            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(*interface),
-            found => Err(self.bad_interface(packet, found)),
+            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(interface),
+            found => Err(self.bad_interface(packet, found).into()),
         }
     }
 
