@@ -41,6 +41,17 @@ fn there_is_always_room() {
 }
 
 #[test]
+fn when_all_are_in_use_one_goes_all_the_same() {
+    for kind in KINDS {
+        let map = create(kind, 5000);
+        (0..5000).for_each(|number| map.update(&key(number), &[0; 8], 0, 0).unwrap());
+        (0..5000).for_each(|number| assert!(map.lookup(&key(number), 0).is_some()));
+        map.update(&key(9999), &[0; 8], 0, 0).unwrap();
+        assert_eq!(count(&map), 5000);
+    }
+}
+
+#[test]
 fn without_look_ups_the_oldest_go() {
     for kind in KINDS {
         let map = create(kind, 100);
