@@ -2,6 +2,7 @@
 
 mod failure;
 mod fill;
+mod fold;
 mod json;
 mod json_file;
 mod show;

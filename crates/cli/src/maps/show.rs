@@ -7,11 +7,12 @@ use paceline::{Collection, Map, MapKind};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
+use super::fold::fold;
 use super::json::{hex, to_json as value_to_json};
 use super::variables;
 
-/// Longest value that is written on one line.
-const LINE: usize = 100;
+/// What everything in a map is indented by.
+const INDENT: usize = 2;
 
 /// A map and what its bytes mean.
 struct View<'a> {
@@ -171,9 +172,9 @@ fn write_variables(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
     for element in view.elements() {
         let bytes = element.values.first().map(Vec::as_slice).unwrap_or_default();
         match view.value(bytes) {
-            Some(Value::Struct(variables)) => {
-                variables.iter().try_for_each(|(name, value)| writeln!(out, "  {name} = {}", fold(value)))?
-            }
+            Some(Value::Struct(variables)) => variables
+                .iter()
+                .try_for_each(|(name, value)| writeln!(out, "  {name} = {}", fold(value, INDENT)))?,
             _ => writeln!(out, "  {}", spaced(bytes))?,
         }
     }
@@ -181,13 +182,7 @@ fn write_variables(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
 }
 
 fn text(value: Option<Value>, bytes: &[u8]) -> String {
-    value.map_or_else(|| spaced(bytes), |value| fold(&value))
-}
-
-/// On one line if it is short.
-fn fold(value: &Value) -> String {
-    let line = value.to_string();
-    if line.len() <= LINE { line } else { format!("{value:#}").replace('\n', "\n  ") }
+    value.map_or_else(|| spaced(bytes), |value| fold(&value, INDENT))
 }
 
 /// `0a 00 00 00`
