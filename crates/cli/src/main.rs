@@ -8,6 +8,8 @@ mod dump;
 mod failure;
 mod inspect;
 mod maps;
+#[cfg(test)]
+mod mutations;
 mod object;
 mod run;
 

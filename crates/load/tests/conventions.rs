@@ -390,3 +390,16 @@ fn what_cannot_be_loaded_is_refused_with_its_place() {
     assert!(error.contains("`bpf_xdp_metadata_rx_hash` is not defined"), "{error}");
     assert!(error.starts_with("section xdp, offset 0x"), "{error}");
 }
+
+#[test]
+fn addresses_in_data_are_listed() {
+    for name in ["pointers.clang14.o", "pointers.clang19.o"] {
+        let object = load(name);
+        let mut symbols: Vec<_> = object.data_pointers.iter().map(|p| p.symbol.as_str()).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        assert_eq!(symbols, [".rodata.str1.1", "target"]);
+        assert!(object.data_pointers.iter().all(|p| p.section == ".data"));
+        assert!(load("data.clang14.o").data_pointers.is_empty());
+    }
+}

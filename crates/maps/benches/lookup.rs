@@ -69,9 +69,9 @@ fn main() {
         "{:14} {:>4} {:>9} {:>8} {:>7} {:>7} {:>7}",
         "map", "key", "entries", "threads", "hit", "miss", "update"
     );
-    for kind in [MapKind::Array, MapKind::PerCpuArray, MapKind::Hash, MapKind::PerCpuHash] {
-        let sizes: &[usize] =
-            if matches!(kind, MapKind::Array | MapKind::PerCpuArray) { &[4] } else { &[4, 16, 40] };
+    use MapKind::{Array, Hash, LruHash, PerCpuArray, PerCpuHash};
+    for kind in [Array, PerCpuArray, Hash, PerCpuHash, LruHash] {
+        let sizes: &[usize] = if matches!(kind, Array | PerCpuArray) { &[4] } else { &[4, 16, 40] };
         for (&size, entries) in
             sizes.iter().flat_map(|size| entries.iter().map(move |&entries| (size, entries)))
         {

@@ -13,7 +13,7 @@ use crate::args::{DumpArgs, Target};
 use crate::console;
 use crate::failure::Failure;
 use crate::object;
-use listing::Listing;
+pub(crate) use listing::Listing;
 pub(crate) use symbols::{Symbols, helper};
 
 /// Prints the instructions of programs.

@@ -2,6 +2,7 @@
 
 mod failure;
 mod fill;
+mod fold;
 mod json;
 mod json_file;
 mod show;
@@ -12,7 +13,7 @@ use paceline::btf::{Btf, DataSection, Type};
 pub(crate) use failure::MapFailure;
 pub(crate) use fill::{set_elements, set_variables};
 pub(crate) use json_file::{identities, read_files};
-pub(crate) use show::{to_json, write_text};
+pub(crate) use show::{MapsAsJson, write_text};
 
 /// The variables of a map that is a section of global data.
 fn variables<'a>(btf: Option<&'a Btf>, spec: &MapSpec) -> Option<&'a DataSection> {

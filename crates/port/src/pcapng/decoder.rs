@@ -9,7 +9,7 @@ use super::{
 };
 use crate::byte_order::ByteOrder;
 use crate::reader::{Drained, Stop};
-use crate::records::{HEAD, Records};
+use crate::records::{HEAD, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
 /// Shortest block: type and twice the length.
@@ -151,18 +151,35 @@ impl Decoder {
             return Ok(());
         }
         if kind == INTERFACE_DESCRIPTION {
-            if self.interfaces.len() >= MAX_INTERFACES {
-                return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
-            }
-            let options = block.get(16..block.len() - 4).unwrap_or_default();
-            self.interfaces.push(Interface::decode(head(block)?, options, self.order, offset)?);
+            return self.interface_description(block, offset, records);
         }
         room_for(block, offset, records)?;
         records.push_block(block);
         Ok(())
     }
 
-    #[inline]
+    fn interface_description(
+        &mut self,
+        block: &[u8],
+        offset: u64,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
+        }
+        let options = block.get(16..block.len() - 4).unwrap_or_default();
+        let interface = Interface::decode(head(block)?, options, self.order, offset)?;
+        room_for(block, offset, records)?;
+        let mut block = Box::<[u8]>::from(block);
+        if let Some(snaplen) = block.get_mut(12..16) {
+            snaplen.copy_from_slice(&self.order.bytes(written_snaplen(interface.snaplen)));
+        }
+        records.push_block(&block);
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    #[inline(always)]
     fn enhanced_packet(
         &mut self,
         block: &[u8],
@@ -188,6 +205,7 @@ impl Decoder {
         self.deliver(&packet, burst, records)
     }
 
+    #[inline(never)]
     fn simple_packet(
         &mut self,
         block: &[u8],
@@ -197,18 +215,23 @@ impl Decoder {
     ) -> Result<(), Stop> {
         let head = head::<SIMPLE_HEAD>(block)?;
         let original = self.order.u32(head, 8);
-        let captured = match self.interfaces.first() {
-            Some(interface) if interface.snaplen != 0 => original.min(interface.snaplen),
-            _ => original,
-        };
+        let snaplen = self.interfaces.first().map_or(0, |interface| interface.snaplen);
+        let cut_to = |snaplen| if snaplen == 0 { original } else { original.min(snaplen) };
+        let captured = cut_to(snaplen);
         let mut kept = [0; HEAD];
-        kept[..SIMPLE_HEAD].copy_from_slice(head);
+        if captured == cut_to(written_snaplen(snaplen)) {
+            kept[..SIMPLE_HEAD].copy_from_slice(head);
+        } else {
+            // What is written has no such captured length. It is for interface 0 and has time stamp 0, which is what an
+            // Enhanced Packet Block has to say of it.
+            kept[..4].copy_from_slice(&self.order.bytes(ENHANCED_PACKET));
+        }
         let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
         let packet = Packet { offset, head: kept, interface: 0, stamp: None, captured, original, body };
         self.deliver(&packet, burst, records)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, packet: &Packet<'_>, burst: &mut Burst, records: &mut Records) -> Result<(), Stop> {
         let &Packet { head, captured, original, .. } = packet;
         let interface = self.interface_of(packet)?;
@@ -236,10 +259,10 @@ impl Decoder {
     }
 
     #[inline]
-    fn interface_of(&self, packet: &Packet<'_>) -> Result<Interface, ReadError> {
+    fn interface_of(&self, packet: &Packet<'_>) -> Result<&Interface, Stop> {
         match self.interfaces.get(packet.interface as usize) {
-            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(*interface),
-            found => Err(self.bad_interface(packet, found)),
+            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(interface),
+            found => Err(self.bad_interface(packet, found).into()),
         }
     }
 
