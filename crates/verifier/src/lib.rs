@@ -26,6 +26,7 @@ mod demand;
 pub mod domain;
 mod error;
 mod facts;
+mod observe;
 mod prune;
 pub mod state;
 mod step;
@@ -38,6 +39,7 @@ use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
 pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
+pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
 use walk::Walk;
@@ -71,13 +73,38 @@ pub fn verify(
     btf: Option<&Btf>,
     options: &Options,
 ) -> Result<Verified, Box<Refusal>> {
+    verify_with(program, maps, btf, options, None)
+}
+
+/// The same, with somebody who is told what the walk does.
+///
+/// # Errors
+/// Why the program may not run.
+pub fn verify_observed(
+    program: &ProgramSpec,
+    maps: &[MapSpec],
+    btf: Option<&Btf>,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Verified, Box<Refusal>> {
+    verify_with(program, maps, btf, options, Some(observer))
+}
+
+fn verify_with(
+    program: &ProgramSpec,
+    maps: &[MapSpec],
+    btf: Option<&Btf>,
+    options: &Options,
+    observer: Option<&mut dyn Observer>,
+) -> Result<Verified, Box<Refusal>> {
     let slots = program.insns.len();
     if slots == 0 || slots > MAX_INSTRUCTIONS {
-        return Err(Box::new(Refusal::at(0, Cause::Length { slots })));
+        return Err(Refusal::at(0, Cause::Length { slots }));
     }
     let code = decode(&program.insns).map_err(|error| Refusal::at(error.slot(), Cause::Decode(error)))?;
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
+    walk.observer = observer.map(|observer| observer as &mut dyn Observer);
     walk_functions(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk.stack_used);
     step::check_stack_depth(&code, &flow, &functions)?;
