@@ -12,6 +12,7 @@ mod maps;
 mod mutations;
 mod object;
 mod run;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
+        Command::Verify(args) => verify::verify(&args),
         Command::Completions(args) => completions::completions(&args),
     };
     done.unwrap_or_else(Failure::report)
