@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use paceline::port::{CaptureReader, CaptureWriter};
+use paceline::verifier::{Observer, Options};
 use paceline::{
-    Burst, Collection, FrameMeta, Host, Limits, LoadOptions, Object, Outputs, ReplayOptions, Tally, Verdict,
-    replay,
+    Burst, Collection, FrameMeta, Host, Limits, LoadOptions, Object, Outputs, ProgramSpec, ReplayOptions,
+    Tally, Verdict, replay,
 };
 
 use crate::dump::Listing;
 use crate::inspect::Survey;
 use crate::maps::{self, MapsAsJson};
+use crate::verify::{Diagnosis, render, verdict_to_json};
 
 const MUTANTS: u64 = 300;
 
@@ -109,6 +111,21 @@ fn look_at(object: &Object) {
         let listing = Listing::new(object, program);
         listing.write_text(&mut io::sink(), true).expect("a sink");
         let _ = listing.to_json();
+        judge(object, program);
+    }
+}
+
+/// Verifies a program, and renders why it is refused if it is.
+fn judge(object: &Object, program: &ProgramSpec) {
+    struct Quiet;
+    impl Observer for Quiet {}
+    let options = Options { max_instructions: 10_000, ..Options::default() };
+    if let Err(refused) = object.verify_observed(program, &options, &mut Quiet) {
+        let diagnosis = Diagnosis::new("mutant", object, &refused);
+        for color in [false, true] {
+            assert!(render(&diagnosis, color).contains("mutant"), "{diagnosis}");
+        }
+        let _ = verdict_to_json(&diagnosis, Duration::ZERO);
     }
 }
 

@@ -118,7 +118,7 @@ fn a_program_that_reads_outside_its_packet_is_shown_where() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[&[1; 60], &[1; 64], &[1; 59], &[1; 60]]);
     let (object, out) = (fixture("outside.o"), folder.text("out.pcap"));
-    let done = paceline(["run", &object, "--in", &input, "--out", &out]);
+    let done = paceline(["run", &object, "--unverified", "--in", &input, "--out", &out]);
     let start =
         format!("{object}: program outside, packet 3 of {input}: read of 1 bytes at packet offset 59");
     done.fails(
@@ -139,7 +139,7 @@ fn a_program_that_does_not_end_is_ended() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[&[1; 60], &[1; 10]]);
     let object = fixture("endless.o");
-    let done = paceline(["run", &object, "--in", &input, "--budget", "5000"]);
+    let done = paceline(["run", &object, "--unverified", "--in", &input, "--budget", "5000"]);
     let start =
         format!("{object}: program endless, packet 2 of {input}: still running after 5000 instructions");
     done.fails(1, &start, &["in function endless", "endless.bpf.c:1", "--budget"]);

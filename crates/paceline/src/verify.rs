@@ -17,6 +17,8 @@ pub struct Refused {
     pub program: Arc<ProgramSpec>,
     /// The guilty instruction, what is wrong with it, and how it was reached.
     pub refusal: Box<Refusal>,
+    /// How it was verified.
+    pub options: Options,
 }
 
 impl Refused {
@@ -45,8 +47,12 @@ impl Object {
     /// # Errors
     /// Why it is not, or what of it is not supported.
     pub fn verify(&self, program: &ProgramSpec) -> Result<Verified, Refused> {
-        verify(program, &self.maps, self.btf.as_deref(), &Options::default())
-            .map_err(|refusal| Refused { program: Arc::new(program.clone()), refusal })
+        let options = Options::default();
+        verify(program, &self.maps, self.btf.as_deref(), &options).map_err(|refusal| Refused {
+            program: Arc::new(program.clone()),
+            refusal,
+            options,
+        })
     }
 
     /// The same, with somebody who is told what the verifier does.
@@ -56,10 +62,12 @@ impl Object {
     pub fn verify_observed(
         &self,
         program: &ProgramSpec,
+        options: &Options,
         observer: &mut dyn Observer,
     ) -> Result<Verified, Refused> {
-        verify_observed(program, &self.maps, self.btf.as_deref(), &Options::default(), observer)
-            .map_err(|refusal| Refused { program: Arc::new(program.clone()), refusal })
+        verify_observed(program, &self.maps, self.btf.as_deref(), options, observer).map_err(|refusal| {
+            Refused { program: Arc::new(program.clone()), refusal, options: options.clone() }
+        })
     }
 }
 

@@ -55,6 +55,13 @@ struct {
         __type(value, struct scratch);
 } scratch SEC(\".maps\");"
         }
+        Hint::OtherHelper => {
+            "\
+/* XDP has no bpf_skb_ helpers, it reads the packet through pointers: */
+__u8 *data = (void *)(long)ctx->data;
+if ((void *)(data + 1) > (void *)(long)ctx->data_end)
+        return XDP_PASS;"
+        }
         _ => return None,
     })
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use paceline::isa::{Reg, disassemble};
-use paceline::verifier::{Branch, Cause, Hint, Refusal};
+use paceline::isa::text::Line;
+use paceline::isa::{Reg, decode_at, disassemble};
+use paceline::verifier::{Branch, Cause, Hint, Refusal, RegName};
 use paceline::{LineInfo, Object, ProgramSpec, Refused};
 
 use super::history::History;
@@ -62,13 +63,15 @@ pub(super) struct Source {
 pub(super) struct Mark {
     pub(super) place: Place,
     pub(super) text: String,
+    /// Whether it is a branch on the path.
+    pub(super) is_branch: bool,
 }
 
 impl Diagnosis {
     /// Walks the program again, to remember how it gets to the guilty instruction.
     pub(crate) fn new(name: &str, object: &Object, refused: &Refused) -> Self {
         let mut history = History::default();
-        let _ = object.verify_observed(&refused.program, &mut history);
+        let _ = object.verify_observed(&refused.program, &refused.options, &mut history);
         let (spec, refusal) = (&*refused.program, &*refused.refusal);
         let places = Places { spec, symbols: Symbols::new(object, spec) };
         let path: Vec<_> = refusal.path.iter().map(|branch| (*branch, places.of(branch.slot))).collect();
@@ -83,7 +86,7 @@ impl Diagnosis {
             unsupported: refused.is_unsupported(),
             refusal: refusal.clone(),
             at: places.of(refusal.slot),
-            registers: refusal.registers.iter().map(|(reg, value)| (*reg, value.to_string())).collect(),
+            registers: registers(refusal),
             marks,
             path,
             listing: places.around(refusal.slot),
@@ -128,18 +131,7 @@ struct Places<'a> {
 
 impl Places<'_> {
     fn of(&self, slot: usize) -> Place {
-        let line = disassemble(
-            self.spec
-                .insns
-                .get(slot..)
-                .unwrap_or_default()
-                .get(..2)
-                .unwrap_or_else(|| self.spec.insns.get(slot..).unwrap_or_default()),
-        )
-        .into_iter()
-        .next();
-        let insn = line
-            .map_or_else(String::new, |line| self.symbols.text(&paceline::isa::text::Line { slot, ..line }));
+        let insn = self.symbols.text(&Line { slot, insn: decode_at(&self.spec.insns, slot) });
         Place { slot, insn: shown(&insn), line: self.spec.line_of(slot).and_then(source) }
     }
 
@@ -159,33 +151,75 @@ fn source(info: &LineInfo) -> Option<Source> {
     known.then(|| Source { file: shown(file), text: shown(text), line: *line, column: *column })
 }
 
+/// What the registers hold that matter.
+fn registers(refusal: &Refusal) -> Vec<(Reg, String)> {
+    let told = refusal.registers.iter().filter(|_| is_about_values(&refusal.cause));
+    told.map(|(reg, value)| (*reg, value.to_string())).collect()
+}
+
 /// Where what matters for the refusal was established.
 fn marks(spec: &ProgramSpec, refusal: &Refusal, history: &History, places: &Places<'_>) -> Vec<Mark> {
     let mut marks = Vec::new();
-    let mut mark = |slot: usize, text: String| marks.push(Mark { place: places.of(slot), text });
-    if history.back().next() == Some(refusal.slot) {
-        for (reg, value) in &refusal.registers {
-            if let Some(slot) = history.origin(spec, *reg).filter(|&slot| slot != refusal.slot) {
-                mark(slot, format!("{reg} is set here: {}", places.of(slot).insn));
-                let _ = value;
-            }
-        }
-        if let Cause::NotSet(register) = refusal.cause
-            && let Some(slot) = history.origin(spec, register.0)
-        {
-            mark(slot, format!("{register} has no value any more after this call"));
+    let mut mark = |slot: usize, what: &str| {
+        let place = places.of(slot);
+        let text = format!("{what} by instruction {slot}: {}", place.insn);
+        marks.push(Mark { place, text, is_branch: false });
+    };
+    let origin = |reg| history.origin(spec, reg).filter(|_| history.back().next() == Some(refusal.slot));
+    if let Some(RegName(reg)) = guilty(&refusal.cause)
+        && let Some(slot) = origin(reg)
+    {
+        match refusal.cause {
+            Cause::NotSet(_) => mark(slot, &format!("{reg} has lost its value")),
+            _ => mark(slot, &format!("{reg} is set")),
         }
     }
     if let Some(slot) = refusal.invalidated_by {
-        mark(slot, format!("pointers into the packet are no good after this: {}", places.of(slot).insn));
+        mark(slot, "the packet may be moved");
     }
     if let Cause::Leak { slot } = refusal.cause {
-        mark(slot, "acquired here".to_owned());
+        mark(slot, "acquired");
     }
     for &slot in &refusal.calls {
-        mark(slot, format!("called from here: {}", places.of(slot).insn));
+        mark(slot, "called");
     }
     marks
+}
+
+/// The register that a cause is about.
+fn guilty(cause: &Cause) -> Option<RegName> {
+    match cause {
+        Cause::NotSet(register)
+        | Cause::PointerOperation(register, ..)
+        | Cause::NullableArithmetic(register, _)
+        | Cause::TwoPointers(register, _)
+        | Cause::PointerSubtracted(register)
+        | Cause::PointerOffset(register, ..)
+        | Cause::NoMemory(register, _)
+        | Cause::MayBeNull(register, _)
+        | Cause::OutOfBounds { register, .. }
+        | Cause::NegativeOffset(register, ..)
+        | Cause::UnboundedOffset(register, _)
+        | Cause::ChangedContext(register, _)
+        | Cause::StackBounds { register, .. }
+        | Cause::PartialSpill(register)
+        | Cause::StackPointerEscapes(register)
+        | Cause::ReadOnly(register, _)
+        | Cause::WriteOnly(register, _)
+        | Cause::Atomic(register, _)
+        | Cause::Argument { register, .. }
+        | Cause::PacketArgument(register, _)
+        | Cause::NegativeSize(register, _)
+        | Cause::ZeroSize(register)
+        | Cause::UnboundedSize(register, _) => Some(*register),
+        Cause::GlobalReturn(_) => Some(RegName(Reg::R0)),
+        _ => None,
+    }
+}
+
+/// Whether what the registers hold explains a cause: it is about none where a helper does not exist.
+fn is_about_values(cause: &Cause) -> bool {
+    guilty(cause).is_some() || matches!(cause, Cause::InfiniteLoop | Cause::TooComplex(_))
 }
 
 /// The last branches, each once.
@@ -197,7 +231,8 @@ fn last_branches(path: &[(Branch, Place)]) -> Vec<Mark> {
         }
         if marks.iter().all(|mark| mark.place.slot != place.slot) {
             let what = if branch.taken { "jumps" } else { "does not jump" };
-            marks.push(Mark { place: place.clone(), text: format!("{what}: {}", place.insn) });
+            let text = format!("instruction {} {what}: {}", place.slot, place.insn);
+            marks.push(Mark { place: place.clone(), text, is_branch: true });
         }
     }
     marks

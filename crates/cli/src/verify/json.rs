@@ -22,7 +22,7 @@ pub(super) fn accepted(program: &str, stats: &Stats, time: Duration) -> Json {
     })
 }
 
-pub(super) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
+pub(crate) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
     let refusal = &diagnosis.refusal;
     let mut json = json!({
         "name": diagnosis.program,

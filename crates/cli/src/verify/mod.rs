@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paceline::verifier::Stats;
+use paceline::verifier::{Options, Stats};
 use paceline::{Object, ProgramSpec, Refused};
 use serde_json::{Value as Json, json};
 
@@ -21,6 +21,8 @@ use crate::dump::chosen;
 use crate::failure::Failure;
 use crate::object;
 pub(crate) use diagnosis::Diagnosis;
+#[cfg(test)]
+pub(crate) use json::refused as verdict_to_json;
 use log::Log;
 pub(crate) use render::render;
 
@@ -59,7 +61,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
 fn log(object: &Object, spec: &ProgramSpec) -> Result<(), Failure> {
     console::print(|out| {
         let mut log = Log::new(object, spec, out);
-        let _ = object.verify_observed(spec, &mut log);
+        let _ = object.verify_observed(spec, &Options::default(), &mut log);
         log.finish()
     })
     .map(drop)

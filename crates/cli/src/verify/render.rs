@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use paceline::isa::Reg;
+use paceline::verifier::Cause;
 
 use super::advice;
-use super::diagnosis::{Diagnosis, Mark, Source};
+use super::diagnosis::{Diagnosis, Source};
 
 /// Lines further apart than this are shown as two pieces.
 const NEAR: u32 = 100;
@@ -18,7 +19,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, color: bool) -> String {
         Some(line) => error.elements(snippets(diagnosis, line)),
         None => error
             .element(listing(diagnosis))
-            .elements(diagnosis.marks.iter().map(|mark| Level::NOTE.message(in_words(mark)))),
+            .elements(diagnosis.marks.iter().map(|mark| Level::NOTE.message(mark.text.clone()))),
     };
     error = error.elements(notes(diagnosis).into_iter().map(|note| Level::NOTE.message(note)));
     let mut groups = vec![error];
@@ -35,10 +36,6 @@ pub(crate) fn render(diagnosis: &Diagnosis, color: bool) -> String {
     renderer.term_width(120).render(&groups)
 }
 
-fn in_words(mark: &Mark) -> String {
-    format!("instruction {}: {}", mark.place.slot, mark.text)
-}
-
 /// What is known, and how the program got there.
 fn notes(diagnosis: &Diagnosis) -> Vec<String> {
     let mut notes = Vec::new();
@@ -47,16 +44,13 @@ fn notes(diagnosis: &Diagnosis) -> Vec<String> {
         let known: Vec<_> = diagnosis.registers.iter().map(known).collect();
         notes.push(known.join("\n"));
     }
-    let branches = diagnosis.path.len();
-    let shown = diagnosis.marks.iter().filter(|mark| mark.text.contains("jump")).count();
     let function = &diagnosis.function;
-    let more = match branches.saturating_sub(shown) {
-        0 => String::new(),
-        1 => "; 1 branch before is not shown, `paceline verify --log` shows it".to_owned(),
-        n => format!("; {n} branches before are not shown, `paceline verify --log` shows them"),
-    };
-    if !more.is_empty() || *function != diagnosis.program {
-        notes.push(format!("in function {function}{more}"));
+    if *function != diagnosis.program {
+        notes.push(format!("in function {function}"));
+    }
+    let shown = diagnosis.marks.iter().filter(|mark| mark.is_branch).count();
+    if diagnosis.path.len() > shown {
+        notes.push("earlier branches are not shown, `paceline verify --log` shows all".to_owned());
     }
     notes
 }
@@ -88,11 +82,15 @@ struct Note<'a> {
 
 /// The source lines that matter: those of the guilty file first, and in it those near the guilty line.
 fn snippets(diagnosis: &Diagnosis, line: &Source) -> Vec<Snippet<'static, Annotation<'static>>> {
-    let label = format!("instruction {}: {}", diagnosis.at.slot, diagnosis.at.insn);
+    let gave_up = match diagnosis.refusal.cause {
+        Cause::TooComplex(_) => "given up at ",
+        _ => "",
+    };
+    let label = format!("{gave_up}instruction {}: {}", diagnosis.at.slot, diagnosis.at.insn);
     let mut notes = vec![Note { line, kind: AnnotationKind::Primary, label }];
     for mark in &diagnosis.marks {
         if let Some(line) = &mark.place.line {
-            notes.push(Note { line, kind: AnnotationKind::Context, label: in_words(mark) });
+            notes.push(Note { line, kind: AnnotationKind::Context, label: mark.text.clone() });
         }
     }
     let mut pieces: Vec<Vec<Note<'_>>> = Vec::new();
