@@ -154,6 +154,9 @@ pub enum Cause {
     /// An atomic operation on memory that has none.
     #[error("{0}: atomic operation on {1} is not allowed")]
     Atomic(RegName, String),
+    /// An atomic operation at a place that may not be a multiple of its size.
+    #[error("{0}: atomic operation of {1} bytes at an address that is not aligned to them")]
+    AtomicAlignment(RegName, usize),
     /// An instruction reached with different kinds of base pointer, of which one is the context.
     #[error("the same instruction is used with pointers to {0} and {1}")]
     MixedPointers(Target, Target),

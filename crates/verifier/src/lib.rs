@@ -73,11 +73,12 @@ pub fn verify(
 ) -> Result<Verified, Box<Refusal>> {
     let slots = program.insns.len();
     if slots == 0 || slots > MAX_INSTRUCTIONS {
-        return Err(Box::new(Refusal::at(0, Cause::Length { slots })));
+        return Err(Refusal::at(0, Cause::Length { slots }));
     }
     let code = decode(&program.insns).map_err(|error| Refusal::at(error.slot(), Cause::Decode(error)))?;
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
+    walk.check_immediates()?;
     walk_functions(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk.stack_used);
     step::check_stack_depth(&code, &flow, &functions)?;
