@@ -71,9 +71,6 @@ pub enum Cause {
     /// A pointer offset of 2^29 or more, known or possible.
     #[error("{0}: offset of the pointer to {1} may get out of bounds ({2})")]
     PointerOffset(RegName, Target, String),
-    /// Part of a pointer is moved.
-    #[error("{0}: sign extension of a pointer")]
-    PointerExtended(RegName),
     /// A memory access through something that is no pointer to memory.
     #[error("{0}: invalid memory access through {1}")]
     NoMemory(RegName, String),

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use fastrand::Rng;
 use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
-use paceline_verifier::Cause;
 use paceline_testkit::verdict::{Candidate, Judge, Judgement, candidate, reason_class};
+use paceline_verifier::Cause;
 
 const HELP: &str = "\
 usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show] [--kinds N]
@@ -131,7 +131,9 @@ fn kind(judgement: &Judgement) -> Option<String> {
     match (&judgement.ours, &judgement.kernel) {
         (Ok(_), Ok(())) => None,
         (Err(_), Err(_)) => Some(String::new()),
-        (Err(refusal), Ok(())) => Some(format!("only the kernel accepts: {}", reason_class(&refusal.cause.to_string()))),
+        (Err(refusal), Ok(())) => {
+            Some(format!("only the kernel accepts: {}", reason_class(&refusal.cause.to_string())))
+        }
         (Ok(_), Err(error)) => Some(format!("only we accept: {}", reason_class(error.reason()))),
     }
 }

@@ -24,8 +24,7 @@ enum Guess {
 const CALLEE_SAVED: [Reg; 4] = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
 
 /// Key and value sizes of the maps that are looked up.
-const MAPS: [(i32, Size, i16); 4] =
-    [(0, Size::W, 16), (1, Size::Dw, 24), (2, Size::W, 8), (3, Size::W, 16)];
+const MAPS: [(i32, Size, i16); 4] = [(0, Size::W, 16), (1, Size::Dw, 24), (2, Size::W, 8), (3, Size::W, 16)];
 
 struct Generator<'a> {
     rng: &'a mut Rng,
@@ -95,8 +94,9 @@ impl<'a> Generator<'a> {
     fn function(rng: &'a mut Rng, functions: usize) -> Self {
         let mut guesses = [Guess::Nothing; 10];
         for place in &mut guesses[1..=3] {
-            *place = [Guess::Number, Guess::Number, Guess::Packet, Guess::Stack, Guess::Value(8), Guess::Context]
-                [rng.usize(..6)];
+            *place =
+                [Guess::Number, Guess::Number, Guess::Packet, Guess::Stack, Guess::Value(8), Guess::Context]
+                    [rng.usize(..6)];
         }
         let mut this = Self { rng, guesses, steps: Vec::new(), functions };
         this.emit(vec![mov(Reg::R0, Operand::Imm(1))]);
@@ -189,7 +189,8 @@ impl<'a> Generator<'a> {
 
     fn condition(&mut self) -> Condition {
         use Condition as C;
-        [C::Eq, C::Ne, C::Gt, C::Ge, C::Lt, C::Le, C::Set, C::SGt, C::SGe, C::SLt, C::SLe][self.rng.usize(..11)]
+        [C::Eq, C::Ne, C::Gt, C::Ge, C::Lt, C::Le, C::Set, C::SGt, C::SGe, C::SLt, C::SLe]
+            [self.rng.usize(..11)]
     }
 
     fn forward(&mut self) -> Target {
@@ -218,7 +219,8 @@ impl<'a> Generator<'a> {
 
     /// `x = packet; x += n; if x > end goto out`
     fn check_packet(&mut self) {
-        let (Some(packet), Some(end)) = (self.find(|g| g == Guess::Packet), self.find(|g| g == Guess::End)) else {
+        let (Some(packet), Some(end)) = (self.find(|g| g == Guess::Packet), self.find(|g| g == Guess::End))
+        else {
             return self.load_context();
         };
         let bytes = [1, 2, 4, 8, 14, 20, 34, 64][self.rng.usize(..8)] + i32::from(self.rng.u8(..40) == 0);
@@ -270,7 +272,22 @@ impl<'a> Generator<'a> {
 
     fn arithmetic(&mut self) {
         use AluOp as A;
-        let ops = [A::Add, A::Sub, A::Mul, A::Div, A::SDiv, A::Mod, A::SMod, A::Or, A::And, A::Xor, A::Lsh, A::Rsh, A::Arsh, A::Mov];
+        let ops = [
+            A::Add,
+            A::Sub,
+            A::Mul,
+            A::Div,
+            A::SDiv,
+            A::Mod,
+            A::SMod,
+            A::Or,
+            A::And,
+            A::Xor,
+            A::Lsh,
+            A::Rsh,
+            A::Arsh,
+            A::Mov,
+        ];
         let dst = self.number();
         let (width, op) = (self.width(), ops[self.rng.usize(..ops.len())]);
         let shifts = matches!(op, A::Lsh | A::Rsh | A::Arsh);
@@ -283,7 +300,11 @@ impl<'a> Generator<'a> {
         };
         let insn = match self.rng.u8(..12) {
             0 => Insn::Neg { width, dst },
-            1 => Insn::Swap { order: SwapOrder::ToBe, size: [Size::H, Size::W, Size::Dw][self.rng.usize(..3)], dst },
+            1 => Insn::Swap {
+                order: SwapOrder::ToBe,
+                size: [Size::H, Size::W, Size::Dw][self.rng.usize(..3)],
+                dst,
+            },
             2 => Insn::MovSx { width, from: [Size::B, Size::H][self.rng.usize(..2)], dst, src: dst },
             _ => Insn::Alu { width, op, dst, src },
         };
@@ -410,7 +431,12 @@ impl<'a> Generator<'a> {
             let reg = self.number();
             let mask = [1, 3, 7, 15, 0xff][self.rng.usize(..5)];
             if self.rng.u8(..4) != 0 {
-                self.emit(vec![Insn::Alu { width: Width::W64, op: AluOp::And, dst: reg, src: Operand::Imm(mask) }]);
+                self.emit(vec![Insn::Alu {
+                    width: Width::W64,
+                    op: AluOp::And,
+                    dst: reg,
+                    src: Operand::Imm(mask),
+                }]);
             }
             Operand::Reg(reg)
         };

@@ -65,12 +65,8 @@ impl Judge {
     /// # Errors
     /// Its refusal, with the log.
     pub fn kernel(&self, program: &ProgramSpec) -> Result<(), KernelError> {
-        let request = Request {
-            maps: &self.kernel_maps,
-            license: "GPL",
-            log_level: 1,
-            ..Request::xdp(&program.insns)
-        };
+        let request =
+            Request { maps: &self.kernel_maps, license: "GPL", log_level: 1, ..Request::xdp(&program.insns) };
         kernel::Program::load(&request).map(drop)
     }
 
