@@ -12,6 +12,7 @@ pub mod kernel;
 pub mod outcome;
 pub mod runner;
 pub mod traffic;
+pub mod verdict;
 pub mod whole;
 
 use std::collections::BTreeMap;

@@ -71,9 +71,6 @@ pub enum Cause {
     /// A pointer offset of 2^29 or more, known or possible.
     #[error("{0}: offset of the pointer to {1} may get out of bounds ({2})")]
     PointerOffset(RegName, Target, String),
-    /// Part of a pointer is moved.
-    #[error("{0}: sign extension of a pointer")]
-    PointerExtended(RegName),
     /// A memory access through something that is no pointer to memory.
     #[error("{0}: invalid memory access through {1}")]
     NoMemory(RegName, String),
@@ -154,6 +151,9 @@ pub enum Cause {
     /// An atomic operation on memory that has none.
     #[error("{0}: atomic operation on {1} is not allowed")]
     Atomic(RegName, String),
+    /// An atomic operation at a place that may not be a multiple of its size.
+    #[error("{0}: atomic operation of {1} bytes at an address that is not aligned to them")]
+    AtomicAlignment(RegName, usize),
     /// An instruction reached with different kinds of base pointer, of which one is the context.
     #[error("the same instruction is used with pointers to {0} and {1}")]
     MixedPointers(Target, Target),

@@ -6,13 +6,13 @@
 //!
 //! The verifier runs the program on all inputs at once. It carries an abstract [`State`](state::State) along every
 //! path: what each register and each stack byte holds, numbers as sets ([`domain::Number`]), pointers as what they
-//! point to and how far in ([`state::Pointer`]). Each instruction is a rule about that state ([`step`]); each branch
+//! point to and how far in ([`state::Pointer`]). Each instruction is a rule about that state (`step`); each branch
 //! splits it into what holds on either side. Static functions are walked with the state of each caller, global ones
 //! once by their types.
 //!
-//! What keeps that from taking for ever are checkpoints ([`prune`]): states kept where paths meet. A path ends when
+//! What keeps that from taking for ever are checkpoints (`prune`): states kept where paths meet. A path ends when
 //! an earlier state covers it in all that mattered. What matters is found by exploring: numbers carry marks of where
-//! they came from, and a number that decides something demands its mark and so all it came from ([`demand`]). The
+//! they came from, and a number that decides something demands its mark and so all it came from (`demand`). The
 //! kernel finds the same by walking back over the instructions.
 //!
 //! # What it accepts
@@ -105,6 +105,7 @@ fn verify_with(
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);
+    walk.check_immediates()?;
     walk_functions(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk.stack_used);
     step::check_stack_depth(&code, &flow, &functions)?;

@@ -2,7 +2,7 @@
 //!
 //! One state is carried along one path; at a branch that may go both ways the state for the jump waits on a stack
 //! while the path falls through. Where paths meet, states are kept as checkpoints, and a path whose state an earlier,
-//! finished one covers ends there (see [`crate::prune`]).
+//! finished one covers ends there (see `prune`).
 
 use paceline_isa::{Code, Insn, Reg};
 use paceline_spec::btf::Btf;

@@ -5,7 +5,7 @@ use paceline_spec::context::{Field, FieldKind};
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
 
 use super::{MAX_OFFSET, bits};
-use crate::domain::Number;
+use crate::domain::{Number, Tnum};
 use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
 use crate::facts::Base;
 use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
@@ -145,7 +145,7 @@ impl Walk<'_> {
         if op == AtomicOp::CmpXchg {
             self.read(Reg::R0)?;
         }
-        self.check_atomic_target(base)?;
+        self.check_atomic_target(base, offset, size)?;
         let old = self.load(base, offset, size, false)?;
         let pointer = self.base(base, offset)?;
         let span = span(base, pointer, offset, size, Access::Write);
@@ -160,14 +160,18 @@ impl Walk<'_> {
         }
     }
 
-    /// Atomic operations work on maps, the stack and plain memory only.
-    pub(super) fn check_atomic_target(&self, base: Reg) -> Check {
-        match self.read(base)? {
-            Value::Pointer(p) if matches!(p.target, Target::Context | Target::Packet { .. }) => {
-                broken(Cause::Atomic(RegName(base), p.target.to_string()))
-            }
-            _ => Ok(()),
+    /// Atomic operations work on maps, the stack and plain memory only, and at aligned places.
+    pub(super) fn check_atomic_target(&self, base: Reg, offset: i16, size: Size) -> Check {
+        let Value::Pointer(pointer) = self.read(base)? else { return Ok(()) };
+        if matches!(pointer.target, Target::Context | Target::Packet { .. }) {
+            return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
         }
+        let fixed = Tnum::constant((i64::from(pointer.fixed) + i64::from(offset)) as u64);
+        let place = pointer.variable.bits().add(fixed).truncate(size.bytes().trailing_zeros().max(1));
+        if size != Size::B && place.max() != 0 {
+            return broken(Cause::AtomicAlignment(RegName(base), size.bytes()));
+        }
+        Ok(())
     }
 
     /// The pointer in a base register, fit for an access.

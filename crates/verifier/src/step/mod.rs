@@ -13,7 +13,7 @@ use paceline_isa::{Imm64, Insn, Operand, Reg, Size};
 use paceline_spec::{MapKind, MapSpec, Poison};
 
 use crate::domain::Number;
-use crate::error::{Cause, Check, broken};
+use crate::error::{Cause, Check, Refusal, broken};
 use crate::state::{MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Walk};
 
@@ -43,12 +43,12 @@ impl Walk<'_> {
             Insn::Store { size, base, offset, src } => self.store(base, offset, size, src)?,
             Insn::Atomic { width, op, base, offset, src } => self.atomic(width, op, base, offset, src)?,
             Insn::LoadAcquire { size, dst, base, offset } => {
-                self.check_atomic_target(base)?;
+                self.check_atomic_target(base, offset, size)?;
                 let value = self.load(base, offset, size, false)?;
                 self.write(dst, value)?;
             }
             Insn::StoreRelease { size, base, offset, src } => {
-                self.check_atomic_target(base)?;
+                self.check_atomic_target(base, offset, size)?;
                 self.store(base, offset, size, Operand::Reg(src))?;
             }
             Insn::Jump { .. } | Insn::JumpLong { .. } => {
@@ -80,6 +80,17 @@ impl Walk<'_> {
             Operand::Reg(reg) => self.read(reg),
             Operand::Imm(imm) => Ok(Value::number(Number::constant(i64::from(imm) as u64))),
         }
+    }
+
+    /// Checks what every 64-bit load refers to, reached or not, as the kernel does before it walks.
+    pub(crate) fn check_immediates(&mut self) -> Result<(), Box<Refusal>> {
+        for (slot, insn) in self.code.iter() {
+            if let Insn::LoadImm64 { value, .. } = *insn {
+                self.slot = slot;
+                self.immediate(value).map_err(|problem| Refusal::at(slot, problem.cause))?;
+            }
+        }
+        Ok(())
     }
 
     fn immediate(&self, value: Imm64) -> Check<Value> {

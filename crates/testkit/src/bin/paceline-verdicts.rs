@@ -1,0 +1,175 @@
+//! Random programs judged by our verifier and the kernel's, and run where we accept them:
+//!
+//! ```sh
+//! cargo run --release -p paceline-testkit --bin paceline-verdicts -- --count 100000
+//! cargo run --release -p paceline-testkit --bin paceline-verdicts -- --seed 17 --count 1 --show   # that one again
+//! ```
+//!
+//! Prints how often the verdicts agree, and for each kind of disagreement how often it came and its first seed, shrunk.
+//! A fault while running an accepted program ends the run with exit status 1.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use fastrand::Rng;
+use lexopt::{Arg, ValueExt};
+use paceline_isa::disassemble;
+use paceline_testkit::verdict::{Candidate, Judge, Judgement, candidate, reason_class};
+use paceline_verifier::Cause;
+
+const HELP: &str = "\
+usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show] [--kinds N]
+
+  --seed N      seed of the first program (0)
+  --count N     programs (10000)
+  --runs N      packets each accepted program is run on (3)
+  --no-kernel   do not ask the kernel
+  --show        print each program with both verdicts
+  --kinds N     kinds of disagreement that are printed, commonest first (12)";
+
+struct Options {
+    seed: u64,
+    count: u64,
+    runs: usize,
+    kernel: bool,
+    show: bool,
+    kinds: usize,
+}
+
+fn main() -> ExitCode {
+    match parse().map(|options| options.map(|options| run(&options))) {
+        Ok(Some(Ok(code))) => code,
+        Ok(Some(Err(error))) => {
+            eprintln!("paceline-verdicts: {error}");
+            ExitCode::FAILURE
+        }
+        Ok(None) => {
+            println!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("paceline-verdicts: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse() -> Result<Option<Options>, lexopt::Error> {
+    let mut options = Options { seed: 0, count: 10_000, runs: 3, kernel: true, show: false, kinds: 12 };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
+            Arg::Long("count") => options.count = parser.value()?.parse()?,
+            Arg::Long("runs") => options.runs = parser.value()?.parse()?,
+            Arg::Long("kinds") => options.kinds = parser.value()?.parse()?,
+            Arg::Long("no-kernel") => options.kernel = false,
+            Arg::Long("show") => options.show = true,
+            Arg::Long("help") => return Ok(None),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Some(options))
+}
+
+#[derive(Default)]
+struct Tally {
+    both_accept: u64,
+    both_refuse: u64,
+    accepted: u64,
+    not_asked: u64,
+    faults: u64,
+    /// By kind: how often, and the first seed.
+    kinds: BTreeMap<String, (u64, u64)>,
+}
+
+fn run(options: &Options) -> Result<ExitCode, String> {
+    let mut judge = Judge::new()?;
+    let mut tally = Tally::default();
+    for seed in options.seed..options.seed + options.count {
+        let candidate = candidate(seed);
+        let Some(program) = candidate.program() else { continue };
+        let ours = judge.ours(&program);
+        if ours.is_ok() {
+            tally.accepted += 1;
+            let fault = judge.run(&program, &mut Rng::with_seed(seed), options.runs).err();
+            if let Some(fault) = fault {
+                tally.faults += 1;
+                println!("FAULT seed {seed}: {fault}");
+                if tally.faults <= 5 {
+                    show(&candidate);
+                }
+            }
+        }
+        // The kernel takes seconds over programs that are too complex, and says the same.
+        if !options.kernel || matches!(&ours, Err(r) if matches!(r.cause, Cause::TooComplex(_))) {
+            tally.not_asked += 1;
+            continue;
+        }
+        let kernel = judge.kernel(&program);
+        if options.show {
+            show(&candidate);
+            println!("seed {seed}: ours {ours:#?}");
+            match &kernel {
+                Ok(()) => println!("kernel accepts"),
+                Err(error) => println!("kernel refuses: {}\n{}", error.reason(), error.log),
+            }
+        }
+        match kind(&Judgement { ours, kernel }) {
+            None => tally.both_accept += 1,
+            Some(kind) if kind.is_empty() => tally.both_refuse += 1,
+            Some(kind) => tally.kinds.entry(kind).or_insert((0, seed)).0 += 1,
+        }
+    }
+    report(&judge, options, &tally);
+    Ok(if tally.faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `None`: both accept; empty: both refuse; otherwise the kind of disagreement.
+fn kind(judgement: &Judgement) -> Option<String> {
+    match (&judgement.ours, &judgement.kernel) {
+        (Ok(_), Ok(())) => None,
+        (Err(_), Err(_)) => Some(String::new()),
+        (Err(refusal), Ok(())) => {
+            Some(format!("only the kernel accepts: {}", reason_class(&refusal.cause.to_string())))
+        }
+        (Ok(_), Err(error)) => Some(format!("only we accept: {}", reason_class(error.reason()))),
+    }
+}
+
+fn report(judge: &Judge, options: &Options, tally: &Tally) {
+    println!(
+        "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults",
+        options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults
+    );
+    let mut kinds: Vec<_> = tally.kinds.iter().collect();
+    kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    for (name, (count, seed)) in kinds.into_iter().take(options.kinds) {
+        println!("\n== {count} x {name} (seed {seed})");
+        let first = candidate(*seed);
+        let shows = |candidate: &Candidate| {
+            candidate.program().is_some_and(|program| kind(&judge.judge(&program)).as_ref() == Some(name))
+        };
+        let small = first.shrink(shows);
+        show(&small);
+        if let Some(program) = small.program() {
+            let judgement = judge.judge(&program);
+            match judgement.ours {
+                Ok(_) => println!("ours: accepts"),
+                Err(refusal) => println!("ours: {refusal}"),
+            }
+            match judgement.kernel {
+                Ok(()) => println!("kernel: accepts"),
+                Err(error) => println!("kernel: {}", error.reason()),
+            }
+        }
+    }
+}
+
+fn show(candidate: &Candidate) {
+    let Some(program) = candidate.program() else { return };
+    for line in disassemble(&program.insns) {
+        println!("    {line}");
+    }
+}
