@@ -9,7 +9,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{fixture, fixtures, objects_in, root, section, skip};
+use common::{examples, fixture, fixtures, objects_in, root, section, skip};
 use paceline_isa::RawInsn;
 use paceline_load::{CoreProblem, LoadError, LoadOptions, Object};
 use paceline_spec::btf::Btf;
@@ -129,9 +129,8 @@ fn maps_and_instructions_are_libbpfs() {
     let kernel = Btf::parse(&kernel).expect("the kernel's BTF is good");
     let options = LoadOptions { target_btf: Some(&kernel), ..LoadOptions::default() };
     let mut compared = 0;
-    let examples = objects_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"));
     let debian = objects_in(Path::new("/usr/lib/x86_64-linux-gnu/bpf"));
-    for path in fixtures().into_iter().chain(examples).chain(debian) {
+    for path in fixtures().into_iter().chain(examples()).chain(debian) {
         let name = path.file_name().and_then(|n| n.to_str()).expect("a name").to_owned();
         let refused = REFUSED.iter().any(|(prefix, _)| name.starts_with(prefix));
         let theirs = libbpf(&dump, &path, None);
