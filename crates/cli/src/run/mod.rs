@@ -58,8 +58,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         maps: args.maps.then_some(&collection),
         error: ended.as_ref().err(),
     };
-    report.print(args.json, names.use_stdout())?;
-    ended?;
+    let printed = report.print(args.json, names.use_stdout());
+    ended.and(printed)?;
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
