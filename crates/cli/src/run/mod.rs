@@ -36,11 +36,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .program(subject.program.as_deref())
         .map_err(|source| Failure::Program { name: subject.name.clone(), source: Box::new(source) })?;
     let mut capture = Capture::open(args.input.as_deref())?;
-    let mut taken = subject.identity();
-    taken.extend(maps::identities(&args.map_files));
-    taken.extend(capture.identity.clone());
+    let inputs = subject.file.iter().chain(&capture.file).cloned();
+    let taken = inputs.chain(maps::identities(&args.map_files)).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), &taken)?;
+    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
     source::announce(args, &subject, &capture);
 
     let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
