@@ -28,8 +28,9 @@ struct Packet<'a> {
     offset: u64,
     head: [u8; HEAD],
     interface: u32,
-    /// Time stamp in the interface's units; Simple Packet Blocks have none.
-    stamp: Option<u64>,
+    /// Time stamp in the interface's units; 0 in Simple Packet Blocks, which have none.
+    stamp: u64,
+    has_options: bool,
     captured: u32,
     original: u32,
     /// Packet, padding and options, without the length that ends the block.
@@ -203,7 +204,8 @@ impl Decoder {
             offset,
             head: *head,
             interface,
-            stamp: Some(u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16))),
+            stamp: u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16)),
+            has_options: true,
             captured: order.u32(head, 20),
             original: order.u32(head, 24),
             body: block.get(ENHANCED_HEAD..block.len() - 4).unwrap_or_default(),
@@ -233,7 +235,16 @@ impl Decoder {
             kept[..4].copy_from_slice(&self.order.bytes(ENHANCED_PACKET));
         }
         let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
-        let packet = Packet { offset, head: kept, interface: 0, stamp: None, captured, original, body };
+        let packet = Packet {
+            offset,
+            head: kept,
+            interface: 0,
+            stamp: 0,
+            has_options: false,
+            captured,
+            original,
+            body,
+        };
         self.deliver(&packet, burst, records)
     }
 
@@ -246,11 +257,11 @@ impl Decoder {
             return Err(self.bad_length(packet, body.len()).into());
         };
         let meta = FrameMeta {
-            timestamp_ns: packet.stamp.map_or(0, |stamp| interface.clock.nanoseconds(stamp)),
+            timestamp_ns: interface.clock.nanoseconds(packet.stamp),
             original_len: original,
             interface: self.interfaces_before.saturating_add(packet.interface),
         };
-        let options = if packet.stamp.is_some() {
+        let options = if packet.has_options {
             body.get(bytes.len().next_multiple_of(4)..).unwrap_or_default()
         } else {
             &[]
