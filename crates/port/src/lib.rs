@@ -37,7 +37,7 @@
 //! - The length of a pcapng section becomes unknown, since packets may be missing.
 //! - `epb_hash` options, and custom options and blocks that are not to be copied by who edits a capture, are left out.
 //! - A Simple Packet Block whose packet was cut, or has changed its length, becomes an Enhanced Packet Block with time
-//!   stamp 0.
+//!   stamp 0, the earliest of its interface.
 //! - Padding after packets becomes zero.
 //!
 //! Statistics blocks stay as they were: they tell what was captured.
@@ -52,7 +52,6 @@ mod byte_order;
 mod error;
 mod input;
 mod link_type;
-mod path;
 mod pcap;
 mod pcapng;
 mod reader;
@@ -61,7 +60,6 @@ mod writer;
 
 pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;
-pub use path::{create, open};
 pub use pcap::{PcapHeader, Resolution};
 pub use reader::{CaptureReader, Header};
 pub use records::Records;
