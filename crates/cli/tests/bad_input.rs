@@ -146,6 +146,35 @@ fn a_program_that_does_not_end_is_ended() {
 }
 
 #[test]
+fn an_instruction_that_was_not_relocated_fails_with_the_reason() {
+    let folder = Folder::new();
+    let input = folder.capture("in.pcap", &[&[1; 60]]);
+    let object = fixture("weak.o");
+    let done = paceline(["run", &object, "--in", &input]);
+    let start =
+        format!("{object}: program weak, packet 1 of {input}: reached an instruction that could not be");
+    done.fails(
+        1,
+        &start,
+        &["calls `bpf_no_such_function`", "weak.bpf.c:11: return bpf_no_such_function(ctx);"],
+    );
+}
+
+#[test]
+fn a_failure_is_told_even_if_nobody_reads_the_summary() {
+    let mut child = command()
+        .args(["run", &fixture("weak.o")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("error: "));
+}
+
+#[test]
 fn outputs_that_cannot_be_written() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[b"\x02a"]);

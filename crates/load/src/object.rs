@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use paceline_spec::btf::{Btf, BtfExt, SymbolLinkage, Type};
+use paceline_spec::btf::{Btf, BtfExt, Type};
 use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::LoadError;
@@ -105,7 +105,7 @@ impl Object {
             if let Some(btf) = &mut btf
                 && let Some((id, _)) = btf.data_section(".kconfig")
             {
-                btf.lay_out_section(id, config.value_size, |name, _| externs.config_offset(name));
+                btf.lay_out_section(id, config.value_size, |name| externs.config_offset(name));
             }
             maps.add_config(config);
         }
@@ -194,12 +194,9 @@ fn parse_types(elf: &ElfFile<'_>) -> Result<Option<Btf>, LoadError> {
         .collect();
     for (id, (index, size)) in data_sections {
         let Ok(size) = u32::try_from(size) else { continue };
-        btf.lay_out_section(id, size, |name, linkage| {
-            // Compilers know the offsets of static variables only.
-            let place =
-                places.get(&(Place::Section(index), name)).filter(|_| linkage != SymbolLinkage::Static)?;
-            u32::try_from(*place).ok()
-        });
+        // Compilers know the offsets of static variables, whose symbols are local.
+        let offset_of = |name: &str| u32::try_from(*places.get(&(Place::Section(index), name))?).ok();
+        btf.lay_out_section(id, size, offset_of);
     }
     Ok(Some(btf))
 }

@@ -403,3 +403,19 @@ fn addresses_in_data_are_listed() {
         assert!(load("data.clang14.o").data_pointers.is_empty());
     }
 }
+
+#[test]
+fn linked_objects_have_one_of_each() {
+    let object = load("linked.clang19.o");
+    let names =
+        |name| -> Vec<_> { program(&object, name).functions.iter().map(|f| f.name.as_str()).collect() };
+    // Two static functions of the same name, and the strong one of two global ones.
+    assert_eq!(names("first"), ["first", "other_file", "same_name", "same_name", "overridden"]);
+    assert_eq!(names("second"), ["second", "same_name", "other_file"]);
+    assert_eq!(object.maps.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["shared", ".data"]);
+    let btf = object.btf.as_ref().expect("it has types");
+    let data = object.map(".data").expect("a map");
+    let [(_, InitialValue::Bytes(bytes))] = &data.contents[..] else { panic!("one value") };
+    let value = btf.decode(data.value_type, bytes).expect("it fits").to_string();
+    assert_eq!(value, "{ .own_data = 3, .local_data = 4, .other_data = 1, .local_data = 40 }");
+}

@@ -167,6 +167,17 @@ fn the_smallest_object_loads() {
 }
 
 #[test]
+fn programs_are_in_the_order_of_the_code() {
+    let mut elf = Elf::default();
+    let xdp = elf.section("xdp", PROGBITS, CODE, &EXIT.repeat(3));
+    for (name, offset) in [("c", 16), ("a", 0), ("b", 8)] {
+        elf.symbol(name, GLOBAL, FUNC, xdp, offset, 8);
+    }
+    let object = elf.parse().expect("it is good");
+    assert_eq!(object.programs.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+#[test]
 fn functions_outside_of_their_code_are_refused() {
     for (offset, size) in
         [(0, 0), (0, 16), (4, 8), (8, 8), (0, 7), (u64::MAX, 8), (0, u64::MAX), (u64::MAX, u64::MAX)]
@@ -362,7 +373,8 @@ fn functions_that_call_each_other_are_linked_once() {
     let f = elf.symbol("f", LOCAL, FUNC, text, 0, 16);
     let g = elf.symbol("g", LOCAL, FUNC, text, 16, 16);
     elf.relocations(1, &[(0, R_64_32, f)]);
-    elf.relocations(text, &[(0, R_64_32, g), (16, R_64_32, f)]);
+    // In any order.
+    elf.relocations(text, &[(16, R_64_32, f), (0, R_64_32, g)]);
     let object = elf.parse().expect("a verifier will judge recursion");
     let program = &object.programs[0];
     assert_eq!(program.functions.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(), ["main", "f", "g"]);

@@ -15,7 +15,8 @@ const GATHER: usize = 256 * 1024;
 
 /// Writes a capture in the format of the one that packets come from.
 ///
-/// What is handed on to the output is always a number of whole records. Dropping the writer hands on what is left,
+/// What is handed on to the output is always a number of whole records, at the latest when a burst was not full.
+/// Dropping the writer hands on what is left,
 /// but only [`finish`](Self::finish) tells whether that worked.
 pub struct CaptureWriter<W: Write> {
     /// `None` once writing failed.
@@ -101,7 +102,9 @@ impl<W: Write> CaptureWriter<W> {
         for (_, block) in blocks {
             self.buffer.extend_from_slice(block);
         }
-        self.hand_on_when_full()
+        // A burst that is not full means that the source has no more for now: whoever reads the output of a pipe gets
+        // what there is. From a file, that is once in a window of the reader.
+        if burst.is_full() { self.hand_on_when_full() } else { self.flush() }
     }
 
     /// Writes a packet that comes from no capture, with a time stamp of the header's resolution.

@@ -256,6 +256,26 @@ fn long_packets_are_read_up_to_the_limit() {
     assert_eq!(error(&capture), "packet 1 at byte 24 claims 262145 captured bytes, more than 262144");
 }
 
+/// From a pipe, what has come goes on before more comes.
+#[test]
+fn a_short_burst_goes_on_at_once() {
+    use std::io::Write;
+    let (mut from, to) = std::io::pipe().unwrap();
+    let (source, mut feed) = std::io::pipe().unwrap();
+    let capture = pcap(Order::Little, MICRO);
+    feed.write_all(&capture[..30]).unwrap();
+    let mut reader = CaptureReader::new(source).unwrap();
+    let mut writer = CaptureWriter::new(to, reader.header()).unwrap();
+    // The first packet, and a part of the second.
+    feed.write_all(&capture[30..120]).unwrap();
+    let mut burst = Burst::default();
+    assert_eq!(reader.fill(&mut burst).unwrap(), 1);
+    writer.write(&burst, reader.records(), |_| true).unwrap();
+    let mut seen = [0; 100];
+    std::io::Read::read_exact(&mut from, &mut seen).unwrap();
+    assert_eq!(seen, capture[..100]);
+}
+
 #[test]
 fn a_reader_of_one_layout_and_a_writer_of_another_do_not_mix() {
     let (pcap, pcapng) = (pcap(Order::Little, MICRO), pcapng(Order::Little));

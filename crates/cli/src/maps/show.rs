@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::fold::fold;
 use super::json::{hex, to_json as value_to_json};
-use super::variables;
+use super::variables::variables;
 
 /// What everything in a map is indented by.
 const INDENT: usize = 2;
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
     }
 
     fn holds_variables(&self) -> bool {
-        variables(self.btf, self.map.spec()).is_some()
+        self.btf.is_some_and(|btf| variables(btf, self.map.spec()).is_some())
     }
 
     /// The elements that can be read. Hashes have no order that would be the same in the next run, so theirs are

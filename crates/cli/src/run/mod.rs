@@ -38,11 +38,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     maps::set_elements(&files, &collection)?;
     let program = bind(args, &subject, &collection)?;
     let mut capture = Capture::open(args.input.as_deref())?;
-    let mut taken = subject.identity();
-    taken.extend(maps::identities(&args.map_files));
-    taken.extend(capture.identity.clone());
+    let inputs = subject.file.iter().chain(&capture.file).cloned();
+    let taken = inputs.chain(maps::identities(&args.map_files)).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), &taken)?;
+    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
     source::announce(args, &subject, &capture);
 
     let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
@@ -60,8 +59,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         maps: args.maps.then_some(&collection),
         error: ended.as_ref().err(),
     };
-    report.print(args.json, names.use_stdout())?;
-    ended?;
+    let printed = report.print(args.json, names.use_stdout());
+    ended.and(printed)?;
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

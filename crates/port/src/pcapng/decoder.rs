@@ -16,8 +16,8 @@ use crate::{LinkType, Part, ReadError};
 const MIN_BLOCK: usize = 12;
 /// Longest block that is read, as in Wireshark.
 const MAX_BLOCK: usize = 16 * 1024 * 1024;
-/// Most bytes of blocks kept between two packets.
-const MAX_BETWEEN: usize = 4 * MAX_BLOCK;
+/// Most bytes kept beside the packets of a burst: blocks and options.
+const MAX_KEPT: usize = 4 * MAX_BLOCK;
 /// Most interfaces of a section.
 const MAX_INTERFACES: usize = 1 << 16;
 
@@ -28,8 +28,9 @@ struct Packet<'a> {
     offset: u64,
     head: [u8; HEAD],
     interface: u32,
-    /// Time stamp in the interface's units; Simple Packet Blocks have none.
-    stamp: Option<u64>,
+    /// Time stamp in the interface's units; 0 in Simple Packet Blocks, which have none.
+    stamp: u64,
+    has_options: bool,
     captured: u32,
     original: u32,
     /// Packet, padding and options, without the length that ends the block.
@@ -121,7 +122,7 @@ impl Decoder {
         match kind {
             ENHANCED_PACKET | PACKET => self.enhanced_packet(block, offset, burst, records)?,
             SIMPLE_PACKET => self.simple_packet(block, offset, burst, records)?,
-            _ => self.other(kind, block, offset, records)?,
+            _ => self.other(kind, block, offset, burst, records)?,
         }
         Ok(block.len())
     }
@@ -139,21 +140,28 @@ impl Decoder {
             return Err(Stop::BurstFull);
         }
         let block = self.section(data, offset)?;
-        room_for(block, offset, records)?;
+        room_for(block, offset, burst, records)?;
         records.order = self.order;
         records.push_block(&unsized_section(Box::from(block)));
         Ok(block.len())
     }
 
     #[cold]
-    fn other(&mut self, kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
+    fn other(
+        &mut self,
+        kind: u32,
+        block: &[u8],
+        offset: u64,
+        burst: &Burst,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
         if kind == CUSTOM_NOT_COPIED {
             return Ok(());
         }
+        room_for(block, offset, burst, records)?;
         if kind == INTERFACE_DESCRIPTION {
             return self.interface_description(block, offset, records);
         }
-        room_for(block, offset, records)?;
         records.push_block(block);
         Ok(())
     }
@@ -169,7 +177,6 @@ impl Decoder {
         }
         let options = block.get(16..block.len() - 4).unwrap_or_default();
         let interface = Interface::decode(head(block)?, options, self.order, offset)?;
-        room_for(block, offset, records)?;
         let mut block = Box::<[u8]>::from(block);
         if let Some(snaplen) = block.get_mut(12..16) {
             snaplen.copy_from_slice(&self.order.bytes(written_snaplen(interface.snaplen)));
@@ -197,7 +204,8 @@ impl Decoder {
             offset,
             head: *head,
             interface,
-            stamp: Some(u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16))),
+            stamp: u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16)),
+            has_options: true,
             captured: order.u32(head, 20),
             original: order.u32(head, 24),
             body: block.get(ENHANCED_HEAD..block.len() - 4).unwrap_or_default(),
@@ -227,7 +235,16 @@ impl Decoder {
             kept[..4].copy_from_slice(&self.order.bytes(ENHANCED_PACKET));
         }
         let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
-        let packet = Packet { offset, head: kept, interface: 0, stamp: None, captured, original, body };
+        let packet = Packet {
+            offset,
+            head: kept,
+            interface: 0,
+            stamp: 0,
+            has_options: false,
+            captured,
+            original,
+            body,
+        };
         self.deliver(&packet, burst, records)
     }
 
@@ -240,19 +257,22 @@ impl Decoder {
             return Err(self.bad_length(packet, body.len()).into());
         };
         let meta = FrameMeta {
-            timestamp_ns: packet.stamp.map_or(0, |stamp| interface.clock.nanoseconds(stamp)),
+            timestamp_ns: interface.clock.nanoseconds(packet.stamp),
             original_len: original,
             interface: self.interfaces_before.saturating_add(packet.interface),
         };
-        // Its length was checked above, so that only a full burst refuses it.
-        if burst.push(bytes, meta).is_err() {
-            return Err(Stop::BurstFull);
-        }
-        let options = if packet.stamp.is_some() {
+        let options = if packet.has_options {
             body.get(bytes.len().next_multiple_of(4)..).unwrap_or_default()
         } else {
             &[]
         };
+        if !options.is_empty() {
+            room_for(options, packet.offset, burst, records)?;
+        }
+        // Its length was checked above, so that only a full burst refuses it.
+        if burst.push(bytes, meta).is_err() {
+            return Err(Stop::BurstFull);
+        }
         records.push_packet(head, captured, original, options);
         self.packets += 1;
         Ok(())
@@ -343,11 +363,15 @@ fn bad_block_length(kind: u32, offset: u64, len: u32) -> ReadError {
     ReadError::BlockLength { kind, offset, len, rule }
 }
 
-fn room_for(block: &[u8], offset: u64, records: &Records) -> Result<(), ReadError> {
-    if records.kept() + block.len() > MAX_BETWEEN {
-        return Err(ReadError::Blocks { offset, limit: MAX_BETWEEN });
+/// Keeps memory bounded: what does not fit starts a new burst, and if there is no packet before it, ends the capture.
+fn room_for(bytes: &[u8], offset: u64, burst: &Burst, records: &Records) -> Result<(), Stop> {
+    if records.kept() + bytes.len() <= MAX_KEPT {
+        Ok(())
+    } else if burst.is_empty() {
+        Err(ReadError::Blocks { offset, limit: MAX_KEPT }.into())
+    } else {
+        Err(Stop::BurstFull)
     }
-    Ok(())
 }
 
 /// A section header that leaves the section's length open, since fewer packets may be written than were read.
