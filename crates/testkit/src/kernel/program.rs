@@ -240,10 +240,15 @@ fn with_prog_load<T>(
 fn load(request: &ProgLoad<'_>) -> Result<Program, KernelError> {
     match sys::prog_load(request, &mut []) {
         Ok(fd) => Ok(Program { fd }),
-        // The walk took a million instructions; a log of all of them takes minutes and says no more.
+        // If the walk took a million instructions, a log of all of them takes minutes and says no more.
         Err(Errno::E2BIG) => {
-            let request = ProgLoad { log_level: LOG_STATS, ..*request };
-            load_with_log(&request).map(|(program, _)| program)
+            let brief = ProgLoad { log_level: LOG_STATS, ..*request };
+            match load_with_log(&brief) {
+                Err(error) if !error.reason().starts_with("BPF program is too large") => {
+                    load_with_log(request).map(|(program, _)| program)
+                }
+                result => result.map(|(program, _)| program),
+            }
         }
         Err(_) => load_with_log(request).map(|(program, _)| program),
     }
