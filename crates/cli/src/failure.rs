@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Setup { name: String, source: Box<SetupError> },
     #[error("{name}: {source}")]
     Program { name: String, source: Box<NoProgram> },
+    #[error("{name}: program {program} is a socket filter, and `run` takes XDP programs")]
+    Filter { name: String, program: String },
     #[error("{0}")]
     Refused(Box<Diagnosis>),
     #[error("{name}: {source}")]

@@ -13,11 +13,15 @@ pub(crate) struct ProgramSection {
 /// The meaning of a code section's name; `None` for programs of types that Paceline does not run.
 ///
 /// libbpf 1 takes `xdp`, `xdp.frags` and both with `/devmap` and `/cpumap`; before, it took any name that starts
-/// with `xdp` (and `xdp_devmap/`, `xdp_cpumap/`), and `ip link` loads section `prog` where none is named.
+/// with `xdp` (and `xdp_devmap/`, `xdp_cpumap/`), and `ip link` loads section `prog` where none is named. Socket
+/// filters are in `socket`, before version 1 in any section that starts so (`socket/NAME`, `socket_filter`).
 pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     let (name, autoload) = name.strip_prefix('?').map_or((name, true), |rest| (rest, false));
     if name == "prog" {
         return Some(ProgramSection { kind: xdp(XdpAttach::Interface, false), autoload });
+    }
+    if name.starts_with("socket") {
+        return Some(ProgramSection { kind: ProgramKind::SocketFilter, autoload });
     }
     let rest = name.strip_prefix("xdp")?;
     let (rest, frags) = match rest.strip_prefix(".frags") {
@@ -88,6 +92,19 @@ mod tests {
         assert_eq!(kind("?xdp.frags/cpumap"), Some((CpuMap, true, false)));
         for name in [".text", "tc", "fentry/xdp", "prog2", "classifier", "", "?"] {
             assert_eq!(kind(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn socket_filters_are_in_sections_that_start_so() {
+        for (name, autoload) in
+            [("socket", true), ("socket/mine", true), ("socket_filter", true), ("?socket", false)]
+        {
+            let expected = ProgramSection { kind: ProgramKind::SocketFilter, autoload };
+            assert_eq!(program_section(name), Some(expected), "{name}");
+        }
+        for name in ["sockops", "sk_skb", "sock", "cgroup/sock"] {
+            assert_eq!(program_section(name), None, "{name}");
         }
     }
 

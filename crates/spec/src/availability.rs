@@ -7,7 +7,7 @@ use crate::ProgramKind;
 use crate::helper::Helper;
 
 /// Helpers that XDP programs may call, by name without `bpf_`.
-const XDP: &[&str] = &[
+pub(crate) const XDP: &[&str] = &[
     "check_mtu",
     "csum_diff",
     "fib_lookup",
@@ -32,8 +32,17 @@ const XDP: &[&str] = &[
     "xdp_store_bytes",
 ];
 
+/// Helpers that socket filters may call (`sk_filter_func_proto`), by name without `bpf_`.
+pub(crate) const SOCKET_FILTER: &[&str] = &[
+    "get_socket_cookie",
+    "get_socket_uid",
+    "perf_event_output",
+    "skb_load_bytes",
+    "skb_load_bytes_relative",
+];
+
 /// Helpers that programs of every network type may call.
-const EVERYWHERE: &[&str] = &[
+pub(crate) const EVERYWHERE: &[&str] = &[
     "dynptr_data",
     "dynptr_from_mem",
     "dynptr_read",
@@ -134,9 +143,7 @@ impl Helper {
     /// Whether programs of a type may call it.
     #[must_use]
     pub fn is_for(&self, kind: ProgramKind) -> bool {
-        match kind {
-            ProgramKind::Xdp { .. } => self.is_in(XDP) || self.is_in(EVERYWHERE),
-        }
+        kind.rules().helpers.iter().any(|list| self.is_in(list))
     }
 
     /// Whether only programs under a GPL-compatible license may call it.
@@ -158,7 +165,8 @@ mod tests {
 
     #[test]
     fn every_name_is_a_helper() {
-        for name in XDP.iter().chain(EVERYWHERE).chain(GPL_ONLY).chain(PACKET_ARGUMENTS) {
+        for name in XDP.iter().chain(SOCKET_FILTER).chain(EVERYWHERE).chain(GPL_ONLY).chain(PACKET_ARGUMENTS)
+        {
             assert!(Helper::from_name(name).is_some(), "{name}");
         }
     }

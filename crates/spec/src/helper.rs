@@ -178,7 +178,7 @@ helpers! {
     23 bpf_redirect: (Scalar, Scalar) -> Scalar;
     24 bpf_get_route_realm;
     25 bpf_perf_event_output: (Context, Map, Scalar, ReadMem, SizeOrZero) -> Scalar;
-    26 bpf_skb_load_bytes;
+    26 bpf_skb_load_bytes: (Context, Scalar, WriteMem, Size) -> Scalar;
     27 bpf_get_stackid;
     28 bpf_csum_diff: (ReadMemOrNull, SizeOrZero, ReadMemOrNull, SizeOrZero, Scalar) -> Scalar;
     29 bpf_skb_get_tunnel_opt;

@@ -11,8 +11,10 @@ mod errno;
 pub mod helper;
 mod map;
 mod program;
+mod rules;
 pub mod suggest;
 
 pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
+pub use rules::{Meaning, Rules};

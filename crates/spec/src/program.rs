@@ -26,6 +26,8 @@ pub enum ProgramKind {
         /// Whether the program says it understands packets in several buffers (`xdp.frags`).
         frags: bool,
     },
+    /// `BPF_PROG_TYPE_SOCKET_FILTER`.
+    SocketFilter,
 }
 
 /// Whether a subprogram may be called from other objects, and is so verified on its own by its BTF type.

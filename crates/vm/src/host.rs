@@ -1,9 +1,12 @@
 //! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
 
 use std::io::Write;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
+
+use paceline_spec::context::SK_BUFF;
 
 use crate::plain::{STACK_FRAME, Stack};
 
@@ -30,7 +33,11 @@ pub struct Host {
     trace: Box<dyn Write + Send>,
     events: Option<EventSink>,
     stack: Box<Stack>,
+    context: Box<Context>,
 }
+
+/// A `struct __sk_buff` of which only the program's scratch area is used.
+type Context = [AtomicU64; SK_BUFF.size as usize / 8];
 
 impl Default for Host {
     fn default() -> Self {
@@ -49,6 +56,7 @@ impl Host {
             trace: Box::new(std::io::stderr()),
             events: None,
             stack: Box::new([const { AtomicU64::new(0) }; _]),
+            context: Box::new([const { AtomicU64::new(0) }; _]),
         };
         let seed = host.now(Clock::Monotonic);
         host.seed(seed);
@@ -80,6 +88,13 @@ impl Host {
     /// Address past the stack that programs on this host run on.
     pub(crate) fn stack_top(&self) -> u64 {
         self.stack.as_ptr_range().end as u64
+    }
+
+    /// The addresses of a socket filter's context, zeroed for its next packet.
+    pub(crate) fn clear_context(&mut self) -> Range<u64> {
+        self.context.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        let range = self.context.as_ptr_range();
+        range.start as u64..range.end as u64
     }
 
     /// Zeroes the stack frame of the function at a call depth, which starts at 0.

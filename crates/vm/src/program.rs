@@ -5,8 +5,8 @@ use std::sync::Arc;
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::Map;
-use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
+use paceline_spec::{ProgramKind, ProgramSpec};
 
 use crate::fault::Fault;
 use crate::helpers::{Env, has_helper};
@@ -197,14 +197,21 @@ impl Program {
         Ok(())
     }
 
-    /// Runs the program over one packet; the frame gets the verdict.
+    /// Runs the program over one packet; the frame gets the verdict, which [`FrameMut::code`] tells as it is: for
+    /// socket filters the number of bytes to keep, 0 to drop the packet.
+    ///
+    /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
     ///
     /// # Errors
     /// The packet made the program do what it may not.
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Exit, Fault> {
         // SAFETY: the frame stays in its place; helpers and the interpreter only change what it describes.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        let exit = self.interpret(frame, 0..0, [frame as u64, 0], host)?;
+        let context = match self.spec.kind {
+            ProgramKind::SocketFilter => host.clear_context(),
+            kind => frame as u64..frame as u64 + u64::from(kind.context().size),
+        };
+        let exit = self.interpret(frame, context.clone(), 0..0, [context.start, 0], host)?;
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(exit.r0 as u32);
         Ok(exit)
@@ -219,24 +226,18 @@ impl Program {
         let range = memory.as_mut_ptr_range();
         let start = if memory.is_empty() { 0 } else { range.start as u64 };
         let arguments = [start, memory.len() as u64];
-        self.interpret(std::ptr::null_mut(), range.start as u64..range.end as u64, arguments, host)
+        self.interpret(std::ptr::null_mut(), 0..0, range.start as u64..range.end as u64, arguments, host)
     }
 
     fn interpret(
         &self,
         frame: *mut Frame,
+        context: std::ops::Range<u64>,
         memory: std::ops::Range<u64>,
         arguments: [u64; 2],
         host: &mut Host,
     ) -> Result<Exit, Fault> {
-        let regions = Regions {
-            stack: 0..0,
-            frame_pointer: 0,
-            frame,
-            context_len: u64::from(self.spec.kind.context().size),
-            memory,
-            maps: &self.maps,
-        };
+        let regions = Regions { stack: 0..0, frame_pointer: 0, frame, context, memory, maps: &self.maps };
         plain::run(self, arguments, self.budget, Env { host, regions })
     }
 }
@@ -261,7 +262,9 @@ fn check_insn(
     }
     match insn {
         Insn::Call(Callee::Helper(id)) => match u32::try_from(id).ok().and_then(Helper::from_id) {
-            Some(Helper { name, id, .. }) if !has_helper(*id) => Err(ProgramError::UnsupportedHelper { slot, name }),
+            Some(Helper { name, id, .. }) if !has_helper(*id) => {
+                Err(ProgramError::UnsupportedHelper { slot, name })
+            }
             // A number that no helper has is what a CO-RE relocation leaves where it found no target: harmless
             // unless it is reached.
             _ => Ok(()),
@@ -284,7 +287,7 @@ fn check_insn(
             }
         }
         Insn::LoadImm64 { value: Imm64::Value(_) | Imm64::Code { .. }, .. } => Ok(()),
-        Insn::LoadPacket { .. } if raw => Ok(()),
+        Insn::LoadPacket { .. } if raw || spec.kind.rules().packet_loads => Ok(()),
         Insn::LoadPacket { .. }
         | Insn::LoadImm64 { .. }
         | Insn::AddrSpaceCast { .. }

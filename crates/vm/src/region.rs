@@ -86,10 +86,11 @@ pub(crate) struct Regions<'a> {
     pub(crate) stack: Range<u64>,
     /// The frame pointer of the running function.
     pub(crate) frame_pointer: u64,
-    /// The packet's frame; null when there is no packet. It is also the program's context.
+    /// The packet's frame; null when there is no packet.
     pub(crate) frame: *mut Frame,
-    /// Length of the context structure.
-    pub(crate) context_len: u64,
+    /// Where the program's context is: for XDP the frame, for socket filters a place in the host, of which only
+    /// the fields that programs may write are memory. Empty when there is no packet.
+    pub(crate) context: Range<u64>,
     /// Memory that the caller gave a program without packet.
     pub(crate) memory: Range<u64>,
     /// The program's maps.
@@ -123,8 +124,7 @@ impl Regions<'_> {
 
     /// Whether the address lies in the context, and at which offset.
     pub(crate) fn context_offset(&self, address: u64) -> Option<u64> {
-        let offset = address.checked_sub(self.frame as u64)?;
-        (!self.frame.is_null() && offset < self.context_len).then_some(offset)
+        self.context.contains(&address).then(|| address - self.context.start)
     }
 
     /// The map whose handle a register holds.

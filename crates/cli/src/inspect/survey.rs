@@ -107,16 +107,17 @@ impl<'a> ProgramSurvey<'a> {
     }
 
     fn to_json(&self) -> Json {
-        let ProgramKind::Xdp { attach, frags } = self.spec.kind else {
-            return json!({ "name": self.spec.name, "section": self.spec.section });
+        let (attach, frags) = match self.spec.kind {
+            ProgramKind::Xdp { attach, frags } => (Some(attach_name(attach)), Some(frags)),
+            _ => (None, None),
         };
         let function = |(f, slots): (&FunctionInfo, usize)| json!({ "name": f.name, "slots": slots, "static": f.linkage == Linkage::Static });
         let kfunc = |kfunc: &&KfuncRef| json!({ "name": kfunc.name, "weak": kfunc.weak });
         json!({
             "name": self.spec.name,
             "section": self.spec.section,
-            "type": "xdp",
-            "attach": attach_name(attach),
+            "type": self.spec.kind.rules().name,
+            "attach": attach,
             "frags": frags,
             "autoload": self.spec.autoload,
             "instructions": self.insns,

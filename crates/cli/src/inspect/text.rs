@@ -71,7 +71,7 @@ fn kind(kind: ProgramKind) -> String {
             let frags = if frags { ", packets in several buffers" } else { "" };
             format!("xdp, for {} {}{frags}", article(attach_name(attach)), attach_name(attach))
         }
-        other => format!("{other:?}"),
+        other => other.rules().name.replace('_', " "),
     }
 }
 

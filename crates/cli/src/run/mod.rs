@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::{
-    Collection, Host, LoadOptions, NoProgram, Outputs, Program, ReplayError, ReplayOptions, VerifiedProgram,
-    replay,
+    Collection, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
+    VerifiedProgram, replay,
 };
 
 use crate::args::RunArgs;
@@ -75,16 +75,23 @@ fn load(subject: &Subject, budget: u64) -> Result<Collection, Failure> {
 /// The program, verified unless the user does not want that.
 fn bind(args: &RunArgs, subject: &Subject, collection: &Collection) -> Result<Program, Failure> {
     let name = subject.program.as_deref();
-    let program = match args.unverified {
+    let bound = match args.unverified {
         true => collection.program_unverified(name),
         false => collection.program(name).map(VerifiedProgram::into_program),
     };
-    program.map_err(|source| match source {
+    let program = bound.map_err(|source| match source {
         NoProgram::Refused(refused) => {
             Failure::Refused(Box::new(Diagnosis::new(&subject.name, collection.object(), &refused)))
         }
         other => Failure::Program { name: subject.name.clone(), source: Box::new(other) },
-    })
+    })?;
+    // A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
+    match program.spec().kind.rules().meaning {
+        Meaning::Action => Ok(program),
+        Meaning::BytesKept => {
+            Err(Failure::Filter { name: subject.name.clone(), program: program.spec().name.clone() })
+        }
+    }
 }
 
 fn replay_all(

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paceline_frame::Verdict;
-use paceline_spec::{MapSpec, ProgramSpec};
+use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::Contents;
 
@@ -25,8 +25,20 @@ pub use write::write_case;
 pub enum CaseKind {
     /// The `xdp_md` of a packet.
     Xdp,
+    /// The `__sk_buff` of a packet.
+    SocketFilter,
     /// Memory, with its length in `r2`.
     Raw,
+}
+
+impl CaseKind {
+    /// The type of its programs; those over memory pass for XDP programs.
+    fn program_kind(self) -> ProgramKind {
+        match self {
+            Self::SocketFilter => ProgramKind::SocketFilter,
+            Self::Xdp | Self::Raw => ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
+        }
+    }
 }
 
 /// One case of a file.

@@ -225,8 +225,9 @@ impl<'a> Builder<'a> {
                 self.once(directive)?;
                 self.case.kind = match directive.value {
                     "xdp" => CaseKind::Xdp,
+                    "socket_filter" => CaseKind::SocketFilter,
                     "raw" => CaseKind::Raw,
-                    other => return Err(directive.not_a("type: xdp or raw", other)),
+                    other => return Err(directive.not_a("type: xdp, socket_filter or raw", other)),
                 };
                 directive.no_block()
             }
@@ -296,15 +297,15 @@ impl<'a> Builder<'a> {
     /// The directives of a run; the first one of a case that is no `packet` or `memory` starts a run without.
     fn run(&mut self, directive: &Directive<'a>) -> Result<(), ParseError> {
         match (directive.name, self.case.kind) {
-            ("packet", CaseKind::Xdp) | ("memory", CaseKind::Raw) => {
+            ("packet", CaseKind::Xdp | CaseKind::SocketFilter) | ("memory", CaseKind::Raw) => {
                 self.seen.clear();
                 let data = directive.data()?;
                 self.case.runs.push(Run { line: directive.line, data, ..Run::default() });
                 return Ok(());
             }
-            ("meta" | "context" | "verdict" | "output_meta", CaseKind::Raw)
+            ("meta" | "context" | "verdict" | "output_meta", CaseKind::Raw | CaseKind::SocketFilter)
             | ("packet", CaseKind::Raw)
-            | ("memory", CaseKind::Xdp) => {
+            | ("memory", CaseKind::Xdp | CaseKind::SocketFilter) => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
             }
             ("meta" | "context" | "r0" | "verdict" | "output" | "output_meta" | "error", _) => {}
@@ -349,9 +350,10 @@ impl<'a> Builder<'a> {
             return Err(first.error(Problem::NoProgram(self.case.name)));
         }
         self.resolve_programs(first)?;
+        let kind = self.case.kind.program_kind();
         for source in &self.sources {
             let mut assembled = source
-                .assemble(&self.case.maps)
+                .assemble(kind, &self.case.maps)
                 .map_err(|error| ParseError { line: error.line, problem: Problem::Assemble(error) })?;
             self.license.clone_into(&mut assembled.license);
             self.case.programs.push(assembled);
@@ -418,7 +420,7 @@ impl<'a> Builder<'a> {
 
 fn default_run(case: &Case) -> Run {
     let data = match case.kind {
-        CaseKind::Xdp => vec![0; 64],
+        CaseKind::Xdp | CaseKind::SocketFilter => vec![0; 64],
         CaseKind::Raw => Vec::new(),
     };
     Run { line: case.line, data, ..Run::default() }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use paceline_isa::{AssembleError, Callee, Code, Imm64, Insn, Names, RawInsn, assemble, encode_all};
 use paceline_spec::helper::Helper;
-use paceline_spec::{FunctionInfo, Linkage, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{FunctionInfo, Linkage, MapSpec, ProgramKind, ProgramSpec};
 
 /// A program's text and where it stands in the file.
 pub(super) struct Source<'a> {
@@ -37,7 +37,7 @@ impl Names for CaseNames<'_> {
 
 impl Source<'_> {
     /// The program; lines of errors are those of the file.
-    pub(super) fn assemble(&self, maps: &[MapSpec]) -> Result<ProgramSpec, AssembleError> {
+    pub(super) fn assemble(&self, kind: ProgramKind, maps: &[MapSpec]) -> Result<ProgramSpec, AssembleError> {
         // Blank lines in front make the assembler count lines as the file does.
         let mut text = String::new();
         let mut next = 1;
@@ -50,7 +50,6 @@ impl Source<'_> {
         let insns: Vec<Insn> = code.iter().map(|(_, insn)| *insn).collect();
         let slots: Vec<RawInsn> = encode_all(&insns)
             .unwrap_or_else(|error| unreachable!("what was assembled can be encoded: {error}"));
-        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let mut spec = ProgramSpec::new(self.name, kind, slots);
         spec.functions = functions(self.name, &code);
         Ok(spec)

@@ -51,7 +51,7 @@ fn check(case: &Case) -> Result<(), Unsupported> {
         return Err(Unsupported::RawMemory);
     }
     for run in &case.runs {
-        if !kernel::check_packet(run.data.len(), run.meta.len()) {
+        if !takes_packet(case, run) {
             return Err(Unsupported::PacketLength(run.data.len()));
         }
         if run.context.egress_ifindex != 0 {
@@ -62,6 +62,12 @@ fn check(case: &Case) -> Result<(), Unsupported> {
         }
     }
     Ok(())
+}
+
+/// A filter's packet gets a second Ethernet header for the kernel to take off.
+fn takes_packet(case: &Case, run: &Run) -> bool {
+    let header = if case.kind == CaseKind::SocketFilter { kernel::ETHERNET_LEN } else { 0 };
+    kernel::check_packet(run.data.len() + header, run.meta.len())
 }
 
 /// A case in the kernel.

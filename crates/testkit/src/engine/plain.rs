@@ -46,7 +46,7 @@ impl Engine for PlainEngine {
         };
         let mut host = Host::new(cpu);
         let run = |run: &Run| match case.kind {
-            CaseKind::Xdp => run_packet(&program, run, &mut host),
+            CaseKind::Xdp | CaseKind::SocketFilter => run_packet(&program, run, &mut host),
             CaseKind::Raw => Ok(run_memory(&program, run, &mut host)),
         };
         let runs = case.runs.iter().map(run).collect::<Result<Vec<_>, _>>()?;

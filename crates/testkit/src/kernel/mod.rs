@@ -17,7 +17,7 @@ pub use cpu::{Pinned, pin, possible_cpus};
 pub use map::Map;
 pub use object::{KernelObject, LoadError, LoadOptions};
 pub use program::{
-    Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
+    ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
 };
 
 /// A `bpf(2)` command failed.

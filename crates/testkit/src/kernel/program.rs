@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use paceline_isa::RawInsn;
+use paceline_spec::context::{FieldKind, SK_BUFF};
 use paceline_spec::{Errno, ProgramKind, XdpAttach};
 
 use super::map::object_name;
@@ -17,7 +18,12 @@ pub const MIN_PACKET: usize = 14;
 /// (`bpf_prog_test_run_xdp` in `net/bpf/test_run.c`, 64-byte cache lines). Longer ones become fragments.
 pub const MAX_PACKET: usize = 4096 - 256 - 320;
 
-const PROG_TYPE_XDP: u32 = 6;
+/// What a test run takes off the packet for programs that start at the network header.
+pub const ETHERNET_LEN: usize = 14;
+
+/// Index of the loopback device, from which test runs take their packets.
+const LOOPBACK: u32 = 1;
+
 const ATTACH_XDP_DEVMAP: u32 = 33;
 const ATTACH_XDP_CPUMAP: u32 = 35;
 const ATTACH_XDP: u32 = 37;
@@ -112,6 +118,7 @@ pub struct Lengths {
 #[derive(Debug)]
 pub struct Program {
     fd: OwnedFd,
+    kind: ProgramKind,
 }
 
 impl Program {
@@ -147,6 +154,9 @@ impl Program {
     /// The kernel's refusal: [`Errno::EINVAL`] for packets that [`check_packet`] would not take, metadata that is no
     /// multiple of 4 up to 252 bytes, or an interface without such a queue.
     pub fn test_run(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
+        if self.kind == ProgramKind::SocketFilter {
+            return self.test_filter(packet);
+        }
         let joined;
         let data = match packet.meta {
             [] => packet.data,
@@ -166,6 +176,24 @@ impl Program {
         let meta_len = u32::from_ne_bytes([ctx_out[0], ctx_out[1], ctx_out[2], ctx_out[3]]) as usize;
         let data = data_out.split_off(meta_len.min(data_out.len()));
         Ok(TestRun { retval: run.retval, data, meta: data_out })
+    }
+
+    /// Runs a socket filter over the whole packet. The kernel's test run takes an Ethernet header off first, which
+    /// only packet sockets show to their filters: so the packet's own is put in front once more, from which the
+    /// kernel reads what the header tells.
+    fn test_filter(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
+        let mut header = [0; ETHERNET_LEN];
+        let len = packet.data.len().min(ETHERNET_LEN);
+        header[..len].copy_from_slice(&packet.data[..len]);
+        let data = [&header, packet.data].concat();
+        let mut data_out = vec![0; data.len()];
+        let ctx = sk_buff(packet);
+        let error = |errno| KernelError::new("test run", errno);
+        let run = sys::prog_test_run(self.fd(), 1, &data, &ctx, &mut data_out, &mut []).map_err(error)?;
+        data_out.truncate(run.data_len);
+        // What comes back starts with the place of the header that was taken off, zeroed.
+        data_out.drain(..ETHERNET_LEN.min(run.data_len));
+        Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new() })
     }
 
     /// Nanoseconds per run, as the kernel averages and rounds them over `repeat` runs on the same packet.
@@ -199,6 +227,7 @@ fn attach(kind: ProgramKind) -> (u32, u32) {
             };
             (attach, if frags { F_XDP_HAS_FRAGS } else { 0 })
         }
+        // Other types have no such choice.
         _ => (0, 0),
     }
 }
@@ -223,7 +252,7 @@ fn with_prog_load<T>(
     let func_info: Vec<FuncInfo> =
         functions.iter().map(|&(insn_off, type_id)| FuncInfo { insn_off, type_id }).collect();
     load(&ProgLoad {
-        prog_type: PROG_TYPE_XDP,
+        kind: request.kind,
         expected_attach_type,
         prog_flags,
         insns: &insns,
@@ -239,7 +268,7 @@ fn with_prog_load<T>(
 /// Loads without a log, which is faster, and asks again with one if that fails.
 fn load(request: &ProgLoad<'_>) -> Result<Program, KernelError> {
     match sys::prog_load(request, &mut []) {
-        Ok(fd) => Ok(Program { fd }),
+        Ok(fd) => Ok(Program { fd, kind: request.kind }),
         // If the walk took a million instructions, a log of all of them takes minutes and says no more.
         Err(Errno::E2BIG) => {
             let brief = ProgLoad { log_level: LOG_STATS, ..*request };
@@ -265,7 +294,7 @@ fn load_with_log(request: &ProgLoad<'_>) -> Result<(Program, String), KernelErro
         let text =
             CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
         return match result {
-            Ok(fd) => Ok((Program { fd }, text)),
+            Ok(fd) => Ok((Program { fd, kind: request.kind }, text)),
             Err(errno) => Err(KernelError { operation: "load program", errno, log: text }),
         };
     }
@@ -277,6 +306,17 @@ fn xdp_md(packet: &Packet<'_>, len: usize) -> [u8; 24] {
     let fields = [packet.meta.len() as u32, len as u32, 0, packet.ingress_ifindex, packet.rx_queue, 0];
     for (place, field) in ctx.chunks_exact_mut(4).zip(fields) {
         place.copy_from_slice(&field.to_ne_bytes());
+    }
+    ctx
+}
+
+/// `struct __sk_buff` for a test run; other fields than these cannot be set.
+fn sk_buff(packet: &Packet<'_>) -> [u8; SK_BUFF.size as usize] {
+    let mut ctx = [0; SK_BUFF.size as usize];
+    let interface = packet.ingress_ifindex.max(LOOPBACK).to_ne_bytes();
+    for field in SK_BUFF.fields.iter().filter(|field| field.kind == FieldKind::IngressIfindex) {
+        let start = usize::from(field.offset);
+        ctx[start..start + interface.len()].copy_from_slice(&interface);
     }
     ctx
 }

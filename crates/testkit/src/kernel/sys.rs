@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use paceline_spec::Errno;
+use paceline_spec::{Errno, ProgramKind};
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP: libc::c_int = 1;
@@ -202,7 +202,7 @@ pub(super) struct FuncInfo {
 
 /// What `BPF_PROG_LOAD` is asked to load.
 pub(super) struct ProgLoad<'a> {
-    pub(super) prog_type: u32,
+    pub(super) kind: ProgramKind,
     pub(super) expected_attach_type: u32,
     pub(super) prog_flags: u32,
     /// Slots in host order.
@@ -269,7 +269,7 @@ pub(super) fn prog_load(load: &ProgLoad<'_>, log: &mut [u8]) -> Result<OwnedFd, 
         return Err(Errno::EINVAL);
     }
     let mut attr = ProgLoadAttr {
-        prog_type: load.prog_type,
+        prog_type: load.kind.rules().number,
         insn_cnt: u32::try_from(load.insns.len()).map_err(|_| Errno::E2BIG)?,
         insns: load.insns.as_ptr() as u64,
         license: load.license.as_ptr() as u64,

@@ -220,7 +220,8 @@ impl Walk<'_> {
             }
             Target::Record { size } => span.check_within(u64::from(size)),
             Target::Context if span.access == Access::Write => {
-                broken(Cause::Context { offset: span.fixed(), size: span.size, write: true })
+                check_context_pointer(span.register, &span.pointer)?;
+                self.context_field(span).map(drop)
             }
             _ => {
                 let found = describe(&Value::Pointer(span.pointer));
@@ -268,25 +269,48 @@ impl Walk<'_> {
 
     fn load_context(&mut self, span: &Span, signed: bool) -> Check<Value> {
         check_context_pointer(span.register, &span.pointer)?;
-        let (offset, size) = (span.fixed(), span.size);
-        let kind = self.program.kind;
-        let aligned = |field: &&Field| i64::from(field.offset) == offset && u64::from(field.size) == size;
-        let field = u64::try_from(offset).ok().and_then(|o| kind.context().field_at(o, size));
-        let Some(field) = field.filter(aligned).filter(|field| kind.may_read(field)) else {
-            return broken(Cause::Context { offset, size, write: false });
-        };
         let start = |region| Target::Packet { region, range: PacketRange::Bytes(0) };
-        let target = match field.kind {
+        let target = match self.context_field(span)?.kind {
             FieldKind::PacketData => start(Region::Data),
             FieldKind::PacketMeta => start(Region::Meta),
             FieldKind::PacketEnd => Target::PacketEnd,
-            _ => return Ok(Value::number(Number::unsigned(size as u32 * 8))),
+            _ => return Ok(Value::number(Number::unsigned(span.size as u32 * 8))),
         };
         if signed {
             // A pointer has no sign to extend.
-            return broken(Cause::Context { offset, size, write: false });
+            return broken(Cause::Context { offset: span.fixed(), size: span.size, write: false });
         }
         Ok(Value::Pointer(Pointer::to(target)))
+    }
+
+    /// The field that is accessed, if programs of this type may do that.
+    fn context_field(&self, span: &Span) -> Check<&'static Field> {
+        let (offset, size, write) = (span.fixed(), span.size, span.access == Access::Write);
+        let at = u64::try_from(offset).ok();
+        let field = at.and_then(|at| self.program.kind.context_field(at, size, write));
+        field.map_or_else(|| broken(Cause::Context { offset, size, write }), Ok)
+    }
+
+    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it ends the program with 0, and leaves a
+    /// subprogram without the caller knowing: so it is for the main program only.
+    pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check {
+        if !self.program.kind.rules().packet_loads {
+            return broken(Cause::NotAllowed("a legacy packet load"));
+        }
+        if self.state.depth() > 0 || self.in_global {
+            return broken(Cause::NotAllowed("a legacy packet load in a subprogram"));
+        }
+        self.check_nothing_held()?;
+        let context = self.read(Reg::R6)?;
+        let Some(pointer) = context.pointer().filter(|p| p.target == Target::Context && !p.nullable) else {
+            return broken(Cause::NoMemory(RegName(Reg::R6), describe(&context)));
+        };
+        if let Some(index) = index {
+            self.read(index)?;
+        }
+        check_context_pointer(Reg::R6, pointer)?;
+        self.forget_caller_saved();
+        self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))
     }
 }
 

@@ -3,6 +3,7 @@
 use paceline_frame::Frame;
 use paceline_maps::Map;
 
+use super::Env;
 use crate::memory;
 
 /// The map that a register holds the handle of.
@@ -14,10 +15,19 @@ pub(super) unsafe fn map<'a>(register: u64) -> &'a Map {
     unsafe { &*(register as *const Map) }
 }
 
-/// The frame that a context argument stands for.
+/// The frame that a context argument stands for, whatever the program's type.
 ///
 /// # Safety
-/// The register must hold the context of a running program with a packet, and no other reference to its frame may
+/// The program must run over a packet, and no other reference to its frame may be in use.
+pub(super) unsafe fn packet<'a>(env: &Env<'_>) -> &'a Frame {
+    // SAFETY: a run over a packet holds its frame.
+    unsafe { &*env.regions.frame }
+}
+
+/// The frame that a context argument of an XDP program stands for.
+///
+/// # Safety
+/// The register must hold the context of a running XDP program with a packet, and no other reference to its frame may
 /// be in use.
 pub(super) unsafe fn frame<'a>(register: u64) -> &'a mut Frame {
     // SAFETY: the context of a program with a packet is its frame.

@@ -11,7 +11,7 @@ const PACKET_LEN: u64 = 0xf_ffff << 32;
 
 /// `long bpf_perf_event_output(ctx, map, flags, data, size)`
 pub(super) unsafe extern "C" fn perf_event_output(
-    ctx: u64,
+    _: u64,
     map: u64,
     flags: u64,
     data: u64,
@@ -23,7 +23,7 @@ pub(super) unsafe extern "C" fn perf_event_output(
     }
     // SAFETY: the arguments fit the prototype.
     let (frame, map, mut event) =
-        unsafe { (args::frame(ctx), args::map(map), args::bytes(data, size as u32 as usize)) };
+        unsafe { (args::packet(env), args::map(map), args::bytes(data, size as u32 as usize)) };
     let packet_len = ((flags & PACKET_LEN) >> 32) as usize;
     let Some(packet) = frame.packet().get(..packet_len) else { return Errno::EFAULT.to_return() };
     let index = match (flags & INDEX) as u32 {

@@ -47,6 +47,7 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         8 => system::get_smp_processor_id,
         23 => redirect::redirect,
         25 => event::perf_event_output,
+        26 => packet::skb_load_bytes,
         28 => checksum::csum_diff,
         42 => system::get_numa_node_id,
         44 => packet::adjust_head,

@@ -118,3 +118,29 @@ pub(super) unsafe extern "C" fn store_bytes(
         Err(errno) => errno.to_return(),
     }
 }
+
+/// `long bpf_skb_load_bytes(skb, offset, to, len)`: what it cannot read it leaves as zeros.
+pub(super) unsafe extern "C" fn skb_load_bytes(
+    _: u64,
+    offset: u64,
+    to: u64,
+    len: u64,
+    _: u64,
+    env: &mut Env<'_>,
+) -> u64 {
+    let (offset, len) = (offset as u32 as usize, len as u32 as usize);
+    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
+    let packet = unsafe { args::packet(env) }.packet();
+    let found = offset.checked_add(len).and_then(|end| packet.get(offset..end));
+    let zeros;
+    let (bytes, result) = match found {
+        Some(bytes) => (bytes, 0),
+        None => {
+            zeros = vec![0; len];
+            (zeros.as_slice(), Errno::EFAULT.to_return())
+        }
+    };
+    // SAFETY: the prototype says that `len` bytes at `to` are written; filters have no pointer into the packet.
+    unsafe { memory::copy_to(to, bytes) };
+    result
+}

@@ -59,7 +59,7 @@ impl Machine<'_, '_> {
             let size = self.registers[usize::from(register) + 1];
             let expected = match arg {
                 Arg::Scalar | Arg::Unchecked | Arg::RecordSize => continue,
-                Arg::Context if value == self.env.regions.frame as u64 && value != 0 => continue,
+                Arg::Context if value == self.env.regions.context.start && value != 0 => continue,
                 Arg::Context => "the context",
                 Arg::Map => match self.env.regions.map(value) {
                     None => "map",

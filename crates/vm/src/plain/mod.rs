@@ -5,6 +5,7 @@
 //! is entered.
 
 mod call;
+mod context;
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -132,7 +133,11 @@ impl Machine<'_, '_> {
                 let index = index.map_or(0, |reg| self.get(reg) as u32);
                 match self.load_packet(i64::from(index as i32) + i64::from(offset), size) {
                     Some(value) => self.set(Reg::R0, value),
-                    None => return Ok(Next::Exit(0)),
+                    // It returns from the function, as the kernel's code for it does.
+                    None => {
+                        self.set(Reg::R0, 0);
+                        return Ok(self.exit());
+                    }
                 }
             }
             Insn::Jump { .. } | Insn::JumpLong { .. } => return self.jump(insn.jump_target(self.slot)),
@@ -176,7 +181,7 @@ impl Machine<'_, '_> {
     fn load(&self, base: Reg, offset: i16, size: Size) -> Result<u64, FaultKind> {
         let (address, len) = (self.address(base, offset), size.bytes() as u64);
         if let Some(offset) = self.env.regions.context_offset(address) {
-            return self.load_context(offset, len);
+            return self.load_context(offset, size);
         }
         self.allow(self.get(base), offset, len, Access::Read)?;
         // SAFETY: just allowed.
@@ -186,8 +191,10 @@ impl Machine<'_, '_> {
     fn store(&self, base: Reg, offset: i16, size: Size, value: u64) -> Result<(), FaultKind> {
         let (address, len) = (self.address(base, offset), size.bytes() as u64);
         if let Some(offset) = self.env.regions.context_offset(address) {
-            let context = self.program.spec().kind.context().name;
-            return Err(FaultKind::Context { access: Access::Write, context, offset, len });
+            self.context_field(offset, len, Access::Write)?;
+            // SAFETY: fields that may be written are memory of the host's, which outlives the run.
+            unsafe { memory::store(address, size, value) };
+            return Ok(());
         }
         self.allow(self.get(base), offset, len, Access::Write)?;
         // SAFETY: just allowed.
@@ -220,40 +227,6 @@ impl Machine<'_, '_> {
         let address = self.address(base, offset);
         // SAFETY: just allowed for reading and writing, and aligned.
         Ok(unsafe { memory::atomic(address, width, op, self.get(src), self.get(Reg::R0)) })
-    }
-
-    /// A field of the context, made from the frame when it is read; pointers come whole into the register.
-    fn load_context(&self, offset: u64, len: u64) -> Result<u64, FaultKind> {
-        use paceline_spec::context::FieldKind;
-        let kind = self.program.spec().kind;
-        let context = kind.context();
-        let field = context.field_at(offset, len).filter(|field| {
-            offset == u64::from(field.offset) && len == u64::from(field.size) && kind.may_read(field)
-        });
-        let (Some(field), Some(frame)) = (field, self.env.regions.frame()) else {
-            return Err(FaultKind::Context { access: Access::Read, context: context.name, offset, len });
-        };
-        Ok(match field.kind {
-            FieldKind::PacketData => frame.data() as u64,
-            FieldKind::PacketEnd => frame.data_end() as u64,
-            FieldKind::PacketMeta => frame.data_meta() as u64,
-            FieldKind::IngressIfindex => u64::from(frame.ingress_ifindex()),
-            FieldKind::RxQueueIndex => u64::from(frame.rx_queue()),
-            FieldKind::EgressIfindex => u64::from(frame.egress_ifindex()),
-        })
-    }
-
-    /// A legacy packet load, big-endian, from the memory the program was given.
-    fn load_packet(&self, offset: i64, size: Size) -> Option<u64> {
-        let memory = &self.env.regions.memory;
-        let offset = u64::try_from(offset).ok()?;
-        let address = memory.start.checked_add(offset)?;
-        if address.checked_add(size.bytes() as u64)? > memory.end {
-            return None;
-        }
-        // SAFETY: the bytes lie inside the memory that the caller lent for the run.
-        let value = unsafe { memory::load(address, size) };
-        Some(eval::swap(paceline_isa::SwapOrder::ToBe, size, value))
     }
 
     fn imm64(&self, value: Imm64) -> Result<u64, FaultKind> {
