@@ -53,17 +53,18 @@ fn refusals_in_json_have_place_cause_and_path() {
     let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(json["object"], "wrong_pointer.o");
     let program = &json["programs"][0];
-    for (member, value) in [
-        ("name", "wrong_pointer".into()),
-        ("verdict", "refused".into()),
-        ("unsupported", false.into()),
-        ("slot", 6.into()),
-        ("line", 17.into()),
-        ("column", 10.into()),
-        ("source", "if (ip->protocol == 6)".into()),
-        ("instruction", "r1 = *(u8 *)(r1 + 23)".into()),
-    ] {
-        assert_eq!(program[member], serde_json::Value::from(value), "{member} in {program}");
+    let expected = serde_json::json!({
+        "name": "wrong_pointer",
+        "verdict": "refused",
+        "unsupported": false,
+        "slot": 6,
+        "line": 17,
+        "column": 10,
+        "source": "if (ip->protocol == 6)",
+        "instruction": "r1 = *(u8 *)(r1 + 23)",
+    });
+    for (member, value) in expected.as_object().unwrap() {
+        assert_eq!(&program[member], value, "{member} in {program}");
     }
     assert!(program["file"].as_str().unwrap().ends_with("wrong_pointer.bpf.c"));
     assert_eq!(program["cause"]["kind"], "out_of_bounds");
