@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::{Done, Folder, command, example, fixture, paceline};
 
 /// Programs with one mistake each, in `fixtures/`; `refusals/` has what is said about them.
-const MISTAKES: [&str; 10] = [
+const MISTAKES: [&str; 11] = [
     "no_bounds_check",
     "wrong_pointer",
     "no_null_check",
@@ -19,6 +19,7 @@ const MISTAKES: [&str; 10] = [
     "leak",
     "deep_stack",
     "wrong_helper",
+    "in_function",
 ];
 
 fn tests() -> PathBuf {
@@ -71,6 +72,7 @@ fn refusals_in_json_have_place_cause_and_path() {
     assert!(program["cause"]["text"].as_str().unwrap().starts_with("r1: access outside of the packet"));
     assert_eq!(program["registers"]["r1"], "pointer to packet, 14 bytes checked");
     assert_eq!(program["hint"]["kind"], "short_bounds_check");
+    assert!(program["hint"]["example"].as_str().unwrap().contains("> data_end)"));
     assert_eq!(program["path"].as_array().unwrap().len(), 1);
     assert_eq!(program["path"][0]["taken"], false);
     assert_eq!(program["path"][0]["line"], 15);
