@@ -12,6 +12,7 @@ mod program;
 mod region;
 
 pub use fault::{Fault, FaultKind};
+pub use helpers::has_helper;
 pub use host::{Clock, EventSink, Host};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, Program, ProgramError};
 pub use region::{Access, Near};

@@ -51,9 +51,12 @@ impl Walk<'_> {
     fn check_arguments(&mut self, helper: &'static Helper, prototype: &Prototype) -> Check<Arguments> {
         let mut arguments = Arguments::default();
         for (i, (&arg, reg)) in prototype.args.iter().zip(ARGUMENTS).enumerate() {
-            let value = self.read(reg)?;
+            let value = match arg {
+                Arg::Unchecked => self.state.get(reg),
+                _ => self.read(reg)?,
+            };
             match arg {
-                Arg::Scalar => {}
+                Arg::Scalar | Arg::Unchecked => {}
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
@@ -121,10 +124,6 @@ impl Walk<'_> {
             return wrong_argument(helper.name, reg, "a size", &value);
         };
         self.demand(&value);
-        if memory == Arg::ReadMemOrNull && pointer.is_null() {
-            self.demand(&pointer);
-            return Ok(());
-        }
         if number.smin() < 0 {
             return broken_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
         }
@@ -138,6 +137,13 @@ impl Walk<'_> {
             self.demand(&pointer);
             return Ok(());
         }
+        // Where null is taken the kernel takes a pointer that may be null as well, with any size.
+        let pointer = match pointer {
+            Value::Pointer(pointer) if memory == Arg::ReadMemOrNull => {
+                Value::Pointer(Pointer { nullable: false, ..pointer })
+            }
+            other => other,
+        };
         let access = if memory == Arg::WriteMem { Access::Write } else { Access::Read };
         self.check_memory(helper, address, &pointer, number.umax(), access, arguments)
     }
@@ -215,6 +221,7 @@ impl Walk<'_> {
     fn result(&mut self, prototype: &Prototype, arguments: &Arguments) -> Value {
         match prototype.returns {
             Return::Scalar => Value::number(Number::UNKNOWN),
+            Return::Nothing => Value::Unset,
             Return::MapValueOrNull => match arguments.map {
                 Some(map) => self.looked_up(map, arguments.key),
                 None => Value::unknown(),

@@ -33,12 +33,12 @@ impl Walk<'_> {
     }
 
     pub(super) fn load_stack(&mut self, span: &Span, frame: usize) -> Check<Value> {
+        check_aligned(span)?;
         self.check_stack(span, frame)?;
         let range = span.offsets();
         if range.min != range.max {
             return Ok(self.load_stack_somewhere(span, frame));
         }
-        check_aligned(span)?;
         self.note_read(frame, range.min, span.size);
         let (index, first) = Stack::place(range.min);
         let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
@@ -69,13 +69,13 @@ impl Walk<'_> {
     }
 
     pub(super) fn store_stack(&mut self, span: &Span, frame: usize, src: Operand, value: Value) -> Check {
+        check_aligned(span)?;
         self.check_stack(span, frame)?;
         let range = span.offsets();
         if range.min != range.max {
             self.store_stack_somewhere(span, frame, &value);
             return Ok(());
         }
-        check_aligned(span)?;
         let (index, first) = Stack::place(range.min);
         let size = span.size as usize;
         if let Value::Pointer(pointer) = value {
@@ -110,13 +110,18 @@ impl Walk<'_> {
         if is_zero {
             self.demand(value);
         }
+        let demands = &mut self.demands;
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(range.min, size) {
             let slot = frame.stack.slot_mut(index);
             // Zeros over zeros change nothing.
-            let zeros =
-                (0..8).filter(|&i| is_zero && slot.bytes[i] == Byte::Zero).fold(0, |all, i| all | 1 << i);
-            slot.overwrite(bytes & !zeros, Byte::Data);
+            let changed = bytes & !if is_zero { slot.zeros() } else { 0 };
+            if let (true, Value::Scalar(scalar)) = (changed != bytes, &slot.value) {
+                demands.demand(scalar.mark);
+            }
+            if changed != 0 {
+                slot.overwrite(changed, Byte::Data);
+            }
         }
     }
 
@@ -134,12 +139,11 @@ impl Walk<'_> {
 }
 
 /// Loads and stores on the stack are aligned, whatever the machine, so that spilled registers stay whole.
-fn check_aligned(span: &Span) -> Check {
-    let offset = span.offsets().min;
-    if offset.rem_euclid(span.size as i64) == 0 {
+pub(super) fn check_aligned(span: &Span) -> Check {
+    if span.is_aligned() {
         return Ok(());
     }
-    broken(Cause::StackAlignment { offset, size: span.size })
+    broken(Cause::StackAlignment { offset: span.offsets(), size: span.size })
 }
 
 /// The value of bytes of a slot (`check_stack_read_fixed_off`).
