@@ -84,7 +84,7 @@ mod tests {
             r0 = 2
             exit";
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        let program = ProgramSpec::new("told", kind, assemble(text).unwrap());
+        let program = ProgramSpec::new("told", kind, assemble(text, &()).unwrap().encode().unwrap());
         let mut count = Count::default();
         let verified = verify_observed(&program, &[], None, &Options::default(), &mut count).unwrap();
         assert_eq!(count.instructions, verified.stats().instructions);
