@@ -162,7 +162,6 @@ mod tests {
     #[test]
     fn without_source_lines_the_instructions_around_are_shown() {
         let expected = "\
-error: x.o: program wrong_pointer is refused: r1: access outside of the packet, offset 23 size 1, 14 bytes are known to be there
  |
  |     2: r1 = *(u32 *)(r1 + 0)
  |     3: r3 = r1
@@ -180,7 +179,9 @@ error: x.o: program wrong_pointer is refused: r1: access outside of the packet, 
  = note: r1 is pointer to packet, 14 bytes checked
 ";
         let text = refusal("wrong_pointer", |_| false);
-        assert_eq!(text.split("help:").next(), Some(expected), "{text}");
+        let (title, rest) = text.split_once('\n').unwrap();
+        assert!(title.starts_with("error: x.o: program wrong_pointer is refused: "), "{title}");
+        assert_eq!(rest.split("help:").next(), Some(expected), "{text}");
     }
 
     #[test]
@@ -200,7 +201,7 @@ error: x.o: program wrong_pointer is refused: r1: access outside of the packet, 
                 info.file = "\x1b[31mred\n.c".into();
                 true
             });
-            assert!(text.contains("access outside of the packet"), "{text}");
+            assert!(text.contains("offset 23 size 1"), "{text}");
             assert!(!text.contains('\x1b'), "{text}");
         }
     }
