@@ -161,8 +161,7 @@ mod tests {
 
     #[test]
     fn without_source_lines_the_instructions_around_are_shown() {
-        let expected = "\
- |
+        let expected = " |
  |     2: r1 = *(u32 *)(r1 + 0)
  |     3: r3 = r1
  |     4: r3 += 14
