@@ -33,6 +33,10 @@ pub enum Arg {
     Size,
     /// Size in bytes of the memory in the argument before, which may be 0.
     SizeOrZero,
+    /// Size in bytes of the record that is returned: a number that is known when the program is verified.
+    RecordSize,
+    /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
+    Record,
 }
 
 /// What a helper returns in `r0`.
@@ -44,6 +48,8 @@ pub enum Return {
     Nothing,
     /// Pointer to a value of the map among the arguments, or null.
     MapValueOrNull,
+    /// A ring buffer's record of the size among the arguments, or null. The program must give it back.
+    RecordOrNull,
 }
 
 /// Arguments and result of a helper.
@@ -90,6 +96,7 @@ impl Helper {
         use MapKind as K;
         match self.name {
             "bpf_redirect_map" => matches!(kind, K::DevMap | K::DevMapHash | K::CpuMap | K::XskMap),
+            "bpf_ringbuf_output" | "bpf_ringbuf_reserve" | "bpf_ringbuf_query" => kind == K::RingBuf,
             "bpf_tail_call" => kind == K::ProgArray,
             "bpf_perf_event_output" => kind == K::PerfEventArray,
             "bpf_map_lookup_percpu_elem" => kind.is_per_cpu(),
@@ -275,11 +282,11 @@ helpers! {
     127 bpf_seq_write;
     128 bpf_sk_cgroup_id;
     129 bpf_sk_ancestor_cgroup_id;
-    130 bpf_ringbuf_output;
-    131 bpf_ringbuf_reserve;
-    132 bpf_ringbuf_submit;
-    133 bpf_ringbuf_discard;
-    134 bpf_ringbuf_query;
+    130 bpf_ringbuf_output: (Map, ReadMem, SizeOrZero, Scalar) -> Scalar;
+    131 bpf_ringbuf_reserve: (Map, RecordSize, Scalar) -> RecordOrNull;
+    132 bpf_ringbuf_submit: (Record, Scalar) -> Nothing;
+    133 bpf_ringbuf_discard: (Record, Scalar) -> Nothing;
+    134 bpf_ringbuf_query: (Map, Scalar) -> Scalar;
     135 bpf_csum_level;
     136 bpf_skc_to_tcp6_sock;
     137 bpf_skc_to_tcp_sock;

@@ -166,7 +166,10 @@ fn settle_null(state: &mut State, id: u32, is_null: bool) {
         if is_null {
             *value = Value::number(Number::ZERO);
         } else if let Value::Pointer(pointer) = value {
-            (pointer.nullable, pointer.id) = (false, 0);
+            pointer.nullable = false;
+            if !matches!(pointer.target, Target::Record { .. }) {
+                pointer.id = 0;
+            }
         }
     });
     if is_null {

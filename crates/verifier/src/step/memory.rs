@@ -218,6 +218,7 @@ impl Walk<'_> {
                 }
                 span.check_within(u64::from(size))
             }
+            Target::Record { size } => span.check_within(u64::from(size)),
             Target::Context if span.access == Access::Write => {
                 broken(Cause::Context { offset: span.fixed(), size: span.size, write: true })
             }
