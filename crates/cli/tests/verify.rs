@@ -166,14 +166,14 @@ fn run_refuses_what_is_not_safe_unless_told_otherwise() {
 
 #[test]
 fn what_is_missing_is_told_apart_from_what_is_not_safe() {
-    let object = fixture("leak.o");
-    let done = verify(&["--json", "leak.o"]);
+    let object = fixture("missing.o");
+    let done = verify(&["--json", "missing.o"]);
     assert_eq!(done.status, Some(1));
     let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(json["programs"][0]["unsupported"], true);
     paceline(["verify", &object]).fails(
         1,
-        &format!("{object}: program leak needs what Paceline does not have: helper bpf_ringbuf_reserve"),
+        &format!("{object}: program missing needs what Paceline does not have: helper bpf_fib_lookup"),
         &[],
     );
 }
