@@ -15,7 +15,7 @@ use paceline_spec::Errno;
 
 pub use cpu::{Pinned, pin, possible_cpus};
 pub use map::Map;
-pub use object::{KernelObject, LoadError, LoadOptions};
+pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
     Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
 };
