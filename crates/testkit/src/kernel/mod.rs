@@ -135,7 +135,10 @@ mod tests {
         assert_eq!(guilty("jump out of range from insn 1 to 9\n"), Some(1));
         let states = "cur state: R0=1\nold state: R0=1\n";
         assert_eq!(guilty(&format!("{walked}infinite loop detected at insn 7\n{states}{after}")), Some(7));
-        assert_eq!(guilty(&format!("{walked}combined stack size of 2 calls is 528. Too large\n{after}")), None);
+        assert_eq!(
+            guilty(&format!("{walked}combined stack size of 2 calls is 528. Too large\n{after}")),
+            None
+        );
         assert_eq!(guilty("last insn is not an exit or jmp\n"), None);
     }
 }
