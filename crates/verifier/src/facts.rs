@@ -1,7 +1,8 @@
 //! What was proven, kept for the code generator.
 
-use paceline_isa::{Code, Reg, RegSet};
+use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::ProgramSpec;
+use paceline_spec::helper::Helper;
 
 use crate::state::{MapRef, Pointer, Target};
 
@@ -271,4 +272,10 @@ pub(crate) fn saved_registers(code: &Code, start: usize, end: usize) -> RegSet {
     let written = (start..end).filter_map(|slot| code.get(slot)).filter(|insn| !insn.is_call());
     let all = written.fold(RegSet::EMPTY, |all, insn| all.union(insn.writes()));
     all.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10))
+}
+
+/// Whether an instruction calls `bpf_tail_call`.
+pub(crate) fn is_tail_call(insn: &Insn) -> bool {
+    let Insn::Call(Callee::Helper(id)) = insn else { return false };
+    u32::try_from(*id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.name == "bpf_tail_call")
 }

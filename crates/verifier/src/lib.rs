@@ -42,6 +42,7 @@ pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stat
 pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
+use facts::is_tail_call;
 use walk::Walk;
 
 /// Most instructions a program may have, and most that are simulated (`BPF_COMPLEXITY_LIMIT_INSNS`).
@@ -143,9 +144,4 @@ fn function_facts(code: &Code, flow: &ControlFlow, stack_used: &[u32]) -> Vec<Fu
         }
     };
     flow.functions.iter().zip(stack_used).map(fact).collect()
-}
-
-fn is_tail_call(insn: &Insn) -> bool {
-    let Insn::Call(Callee::Helper(id)) = insn else { return false };
-    u32::try_from(*id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.name == "bpf_tail_call")
 }
