@@ -71,6 +71,31 @@ pub fn verify(
     btf: Option<&Btf>,
     options: &Options,
 ) -> Result<Verified, Box<Refusal>> {
+    walk_program(program, maps, btf, options, None)
+}
+
+/// The same, and `observe` gets every state that is walked and the slot of the instruction it is about to run, in the
+/// order of the walk. For tests: with [`Options::exact`], these states are all that any run can be in.
+///
+/// # Errors
+/// Why the program may not run.
+pub fn verify_observed(
+    program: &ProgramSpec,
+    maps: &[MapSpec],
+    btf: Option<&Btf>,
+    options: &Options,
+    observe: &mut dyn FnMut(usize, &state::State),
+) -> Result<Verified, Box<Refusal>> {
+    walk_program(program, maps, btf, options, Some(observe))
+}
+
+fn walk_program(
+    program: &ProgramSpec,
+    maps: &[MapSpec],
+    btf: Option<&Btf>,
+    options: &Options,
+    observer: Option<walk::Observer<'_>>,
+) -> Result<Verified, Box<Refusal>> {
     let slots = program.insns.len();
     if slots == 0 || slots > MAX_INSTRUCTIONS {
         return Err(Refusal::at(0, Cause::Length { slots }));
@@ -78,6 +103,7 @@ pub fn verify(
     let code = decode(&program.insns).map_err(|error| Refusal::at(error.slot(), Cause::Decode(error)))?;
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
+    walk.observer = observer.map(|observe| observe as walk::Observer<'_>);
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk.stack_used);

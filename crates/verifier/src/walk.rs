@@ -64,6 +64,9 @@ impl Trail {
     }
 }
 
+/// Looks at the states that are walked.
+pub(crate) type Observer<'a> = &'a mut dyn FnMut(usize, &State);
+
 /// The walk and all it knows.
 pub(crate) struct Walk<'a> {
     pub(crate) program: &'a ProgramSpec,
@@ -87,6 +90,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) called_globals: Vec<usize>,
     /// Whether the path's outermost function is a global one other than the main program.
     pub(crate) in_global: bool,
+    /// Sees every state before its instruction runs.
+    pub(crate) observer: Option<Observer<'a>>,
     waiting: Vec<Waiting>,
     trail: Trail,
     at: u32,
@@ -120,6 +125,7 @@ impl<'a> Walk<'a> {
             stack_used: vec![0; flow.functions.len()],
             called_globals: Vec::new(),
             in_global: false,
+            observer: None,
             waiting: Vec::new(),
             trail: Trail { entries: vec![(0, start)] },
             at: 0,
@@ -171,6 +177,9 @@ impl<'a> Walk<'a> {
         }
         self.stats.instructions += 1;
         self.facts.reached(self.slot);
+        if let Some(observe) = &mut self.observer {
+            observe(self.slot, &self.state);
+        }
         let Some(&insn) = self.code.get(self.slot) else {
             // The shape of the program was checked: control gets to instructions only.
             return crate::error::broken(Cause::FallsOff);

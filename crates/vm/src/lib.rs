@@ -7,11 +7,13 @@ mod fault;
 mod helpers;
 mod host;
 mod memory;
+mod observe;
 mod plain;
 mod program;
 mod region;
 
 pub use fault::{Fault, FaultKind};
 pub use host::{Clock, EventSink, Host};
+pub use observe::Observed;
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, Program, ProgramError};
 pub use region::{Access, Near};

@@ -9,13 +9,14 @@
 //! A fault while running an accepted program ends the run with exit status 1.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use fastrand::Rng;
 use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
-use paceline_testkit::verdict::{Candidate, Judge, Judgement, candidate, reason_class};
+use paceline_testkit::verdict::{Candidate, Judge, Judgement, Ran, candidate, reason_class};
 use paceline_verifier::Cause;
 
 const HELP: &str = "\
@@ -80,8 +81,37 @@ struct Tally {
     accepted: u64,
     not_asked: u64,
     faults: u64,
+    /// Accepted programs that were held against the states of an exact walk.
+    compared: u64,
+    runs: usize,
+    instructions: u64,
     /// By kind: how often, and the first seed.
     kinds: BTreeMap<String, (u64, u64)>,
+}
+
+impl Tally {
+    fn add(&mut self, ran: Ran) {
+        self.compared += u64::from(ran.compared);
+        self.runs += ran.runs;
+        self.instructions += ran.instructions;
+    }
+}
+
+/// The smallest program found that still fails, on the packets of the same seed.
+fn smallest_fault(judge: &mut Judge, candidate: &Candidate, seed: u64, runs: usize) -> Candidate {
+    let judge = RefCell::new(judge);
+    let mut small = candidate.shrink(|candidate| {
+        let Some(program) = candidate.program() else { return false };
+        judge.borrow_mut().run(&program, &mut Rng::with_seed(seed), runs.max(50)).is_err()
+    });
+    if let Some(program) = small.program()
+        && let Err(fault) = judge.borrow_mut().run(&program, &mut Rng::with_seed(seed), runs.max(50))
+    {
+        println!("smallest: {fault}");
+    } else {
+        small = candidate.clone();
+    }
+    small
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
@@ -93,12 +123,14 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         let ours = judge.ours(&program);
         if ours.is_ok() {
             tally.accepted += 1;
-            let fault = judge.run(&program, &mut Rng::with_seed(seed), options.runs).err();
-            if let Some(fault) = fault {
-                tally.faults += 1;
-                println!("FAULT seed {seed}: {fault}");
-                if tally.faults <= 5 {
-                    show(&candidate);
+            match judge.run(&program, &mut Rng::with_seed(seed), options.runs) {
+                Ok(ran) => tally.add(ran),
+                Err(fault) => {
+                    tally.faults += 1;
+                    println!("FAULT seed {seed}: {fault}");
+                    if tally.faults <= 5 {
+                        show(&smallest_fault(&mut judge, &candidate, seed, options.runs));
+                    }
                 }
             }
         }
@@ -140,8 +172,10 @@ fn kind(judgement: &Judgement) -> Option<String> {
 
 fn report(judge: &Judge, options: &Options, tally: &Tally) {
     println!(
-        "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults",
-        options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults
+        "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults;\n\
+         {} compared with exact states, {} runs, {} instructions",
+        options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults,
+        tally.compared, tally.runs, tally.instructions
     );
     let mut kinds: Vec<_> = tally.kinds.iter().collect();
     kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
