@@ -1,1 +1,100 @@
-fn main() {}
+//! Measures Paceline and what it is compared with, and says whether the bars are met.
+//!
+//! `cargo run --release -p paceline-bench -- TABLE [--json] [--smoke]`, where `TABLE` is one of [`TABLES`] or `all`.
+//! Prints a Markdown table, or with `--json` one object a row. `--smoke` runs every row once and briefly, to see that
+//! all of it works; its figures mean nothing.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
+
+mod captures;
+mod machine;
+mod measure;
+mod report;
+
+use std::process::ExitCode;
+
+use report::Row;
+
+/// What every table is told.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    /// Once and briefly.
+    smoke: bool,
+}
+
+/// What a table returns.
+type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
+
+/// A table: its name and what makes it.
+type Table = (&'static str, fn(Settings) -> Rows);
+
+/// The tables there are.
+const TABLES: &[Table] = &[("captures", captures::table)];
+
+struct Arguments {
+    table: String,
+    json: bool,
+    settings: Settings,
+}
+
+fn arguments() -> Result<Arguments, lexopt::Error> {
+    use lexopt::prelude::*;
+    let (mut table, mut json, mut smoke) = (None, false, false);
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("json") => json = true,
+            Long("smoke") => smoke = true,
+            Value(name) if table.is_none() => table = Some(name.string()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let table = table.ok_or("which table?")?;
+    Ok(Arguments { table, json, settings: Settings { smoke } })
+}
+
+fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let chosen: Vec<_> =
+        TABLES.iter().filter(|(name, _)| arguments.table == "all" || arguments.table == *name).collect();
+    if chosen.is_empty() {
+        return Err(format!("there is no table {}", arguments.table).into());
+    }
+    let cores = machine::pin()?;
+    if !arguments.json {
+        println!("{}\n", machine::description(cores));
+    }
+    for (name, table) in chosen {
+        let rows = table(arguments.settings)?;
+        if arguments.json {
+            rows.iter().for_each(|row| println!("{}", row.json(name)));
+        } else {
+            println!("{}", report::markdown(name, &rows));
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    // A table that measures memory runs this program anew for each figure.
+    if let Some(code) = captures::child() {
+        return code;
+    }
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let names: Vec<_> = TABLES.iter().map(|(name, _)| *name).collect();
+            eprintln!(
+                "paceline-bench: {error}\nusage: paceline-bench {}|all [--json] [--smoke]",
+                names.join("|")
+            );
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("paceline-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

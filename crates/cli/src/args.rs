@@ -20,6 +20,7 @@ Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
   paceline inspect firewall.o                         what is in the object, and what would it need?
+  paceline verify firewall.o                          is it safe, and if not, why?
   paceline dump firewall.o                            its instructions, beside the lines of C they come from
 
 Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
@@ -45,6 +46,14 @@ Examples:
   paceline inspect firewall.o
   paceline inspect --json firewall.o | jq '.programs[].helpers'
   paceline inspect --json firewall.o | jq -e '.missing == []'       can Paceline run all of it?";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  paceline verify firewall.o
+  paceline verify vlan.o:vlan_push --log | less                     every instruction, with what is known there
+  paceline verify --json firewall.o | jq '.programs[] | select(.verdict == \"refused\").cause'
+
+Exit status: 0 all programs are accepted, 1 one is refused or something could not be done, 2 wrong usage.";
 
 const DUMP_EXAMPLES: &str = "\
 Examples:
@@ -75,6 +84,9 @@ pub(crate) enum Command {
     /// Show what is in an object and what it would need.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
+    /// Prove that programs are safe, or show why they are not.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
     /// Disassemble programs, with their source lines.
     #[command(after_help = DUMP_EXAMPLES)]
     Dump(DumpArgs),
@@ -112,6 +124,9 @@ pub(crate) struct RunArgs {
     /// What runs the program: `plain` is the interpreter that checks every access.
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Engine::Plain)]
     pub(crate) engine: Engine,
+    /// Run a program that was not verified: every access is checked as it happens.
+    #[arg(long)]
+    pub(crate) unverified: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -137,6 +152,19 @@ pub(crate) struct InspectArgs {
     /// Object file.
     #[arg(value_name = "OBJECT", value_hint = ValueHint::FilePath)]
     pub(crate) object: PathBuf,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// Object file, and one of its programs; all of them if none is named.
+    #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
+    pub(crate) target: OsString,
+    /// Print every instruction as it is verified, with what is known there.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) log: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::builder::styling::{AnsiColor, Style};
 
 use crate::failure::Failure;
+use crate::verify::{Diagnosis, render};
 
 /// Writes a report to standard output.
 pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<ExitCode, Failure> {
@@ -38,6 +39,25 @@ pub(crate) fn hint(text: impl Display) {
 /// What went wrong.
 pub(crate) fn error(text: impl Display) {
     label("error", AnsiColor::Red.on_default().bold(), text);
+}
+
+/// Why a program is refused.
+pub(crate) fn diagnosis(diagnosis: &Diagnosis) {
+    // Its texts are fit for a terminal; colors are to get there as they are.
+    let _ = writeln!(io::stderr().lock(), "{}", render(diagnosis, stderr_has_color()));
+}
+
+/// Text from an object, with control characters shown instead of sent to the terminal.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            '\t' => shown.push(c),
+            c if c.is_control() => shown.push_str(&format!("\\x{:02x}", c as u32)),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 fn label(label: &str, style: Style, text: impl Display) {

@@ -9,6 +9,7 @@ use paceline::{LoadError, NoProgram, OpenError, SetupError, suggest};
 use crate::console;
 use crate::maps::MapFailure;
 use crate::run::{self, FaultReport};
+use crate::verify::Diagnosis;
 
 /// Why a command ends with status 1. File names are as the user gave them.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,8 @@ pub(crate) enum Failure {
     Setup { name: String, source: Box<SetupError> },
     #[error("{name}: {source}")]
     Program { name: String, source: Box<NoProgram> },
+    #[error("{0}")]
+    Refused(Box<Diagnosis>),
     #[error("{name}: {source}")]
     OpenCapture { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -47,7 +50,10 @@ impl Failure {
         if self.is_closed_pipe() {
             return ExitCode::SUCCESS;
         }
-        console::error(&self);
+        match &self {
+            Self::Refused(diagnosis) => console::diagnosis(diagnosis),
+            _ => console::error(&self),
+        }
         if let Some(hint) = self.hint() {
             console::hint(hint);
         }
@@ -71,6 +77,7 @@ impl Failure {
             Self::Object { source, .. } => object_hint(source),
             Self::Setup { name, .. } => Some(needs(name)),
             Self::Program { name, source } => program_hint(name, source),
+            Self::Refused(diagnosis) => Some(diagnosis.way_out()),
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
@@ -98,7 +105,8 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::Unknown { name: wanted, names } => closest(wanted, names.iter().map(String::as_str)),
-        NoProgram::Refused { .. } => Some(needs(name)),
+        NoProgram::Malformed { .. } => Some(needs(name)),
+        NoProgram::Refused(_) => None,
     }
 }
 

@@ -8,8 +8,11 @@ mod dump;
 mod failure;
 mod inspect;
 mod maps;
+#[cfg(test)]
+mod mutations;
 mod object;
 mod run;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -22,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
+        Command::Verify(args) => verify::verify(&args),
         Command::Completions(args) => completions::completions(&args),
     };
     done.unwrap_or_else(Failure::report)

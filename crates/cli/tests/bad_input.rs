@@ -118,7 +118,7 @@ fn a_program_that_reads_outside_its_packet_is_shown_where() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[&[1; 60], &[1; 64], &[1; 59], &[1; 60]]);
     let (object, out) = (fixture("outside.o"), folder.text("out.pcap"));
-    let done = paceline(["run", &object, "--in", &input, "--out", &out]);
+    let done = paceline(["run", &object, "--unverified", "--in", &input, "--out", &out]);
     let start =
         format!("{object}: program outside, packet 3 of {input}: read of 1 bytes at packet offset 59");
     done.fails(
@@ -139,10 +139,39 @@ fn a_program_that_does_not_end_is_ended() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[&[1; 60], &[1; 10]]);
     let object = fixture("endless.o");
-    let done = paceline(["run", &object, "--in", &input, "--budget", "5000"]);
+    let done = paceline(["run", &object, "--unverified", "--in", &input, "--budget", "5000"]);
     let start =
         format!("{object}: program endless, packet 2 of {input}: still running after 5000 instructions");
     done.fails(1, &start, &["in function endless", "endless.bpf.c:1", "--budget"]);
+}
+
+#[test]
+fn an_instruction_that_was_not_relocated_fails_with_the_reason() {
+    let folder = Folder::new();
+    let input = folder.capture("in.pcap", &[&[1; 60]]);
+    let object = fixture("weak.o");
+    let done = paceline(["run", &object, "--in", &input]);
+    let start =
+        format!("{object}: program weak, packet 1 of {input}: reached an instruction that could not be");
+    done.fails(
+        1,
+        &start,
+        &["calls `bpf_no_such_function`", "weak.bpf.c:11: return bpf_no_such_function(ctx);"],
+    );
+}
+
+#[test]
+fn a_failure_is_told_even_if_nobody_reads_the_summary() {
+    let mut child = command()
+        .args(["run", &fixture("weak.o")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("error: "));
 }
 
 #[test]

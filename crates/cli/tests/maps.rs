@@ -46,10 +46,7 @@ fn maps_are_shown_as_c_by_their_types() {
       .name = "",
       .balance = 0,
       .limit = 65536,
-      .halves = {
-          0,
-          1,
-      },
+      .halves = { 0, 1 },
       .low = 0,
       .high = 0,
   }
@@ -59,10 +56,7 @@ fn maps_are_shown_as_c_by_their_types() {
       .name = "web",
       .balance = -400,
       .limit = 131073,
-      .halves = {
-          1,
-          2,
-      },
+      .halves = { 1, 2 },
       .low = 5,
       .high = 17,
   }

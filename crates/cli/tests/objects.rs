@@ -142,6 +142,7 @@ fn help_teaches_by_example_and_has_no_color_in_a_pipe() {
         &["run", "--help"],
         &["inspect", "--help"],
         &["dump", "--help"],
+        &["verify", "--help"],
         &["completions", "--help"],
     ] {
         let out = paceline(args).ok();

@@ -4,6 +4,7 @@ use elf::endian::{AnyEndian, EndianParse};
 use elf::{ElfBytes, abi};
 
 use crate::LoadError;
+use crate::section::data_section;
 
 /// `R_BPF_*` of LLVM's `llvm/BinaryFormat/ELFRelocs/BPF.def`.
 pub(crate) mod reloc {
@@ -23,7 +24,7 @@ pub(crate) struct Section<'a> {
     /// `sh_size`; larger than `data` for sections that take no room in the file.
     pub(crate) size: u64,
     pub(crate) data: &'a [u8],
-    /// Relocations of this section, by rising offset; only for code and maps.
+    /// Relocations of this section, by rising offset; only for code, maps and data.
     pub(crate) relocations: Vec<Relocation>,
 }
 
@@ -228,7 +229,7 @@ fn attach_relocations(
     for header in headers.iter().filter(|h| h.sh_type == abi::SHT_REL) {
         let Some(target) = sections.get_mut(header.sh_info as usize) else { continue };
         // Types and debug information have relocations too, which only a linker applies.
-        if !target.is_code() && target.name != ".maps" {
+        if !target.is_code() && target.name != ".maps" && data_section(target.name).is_none() {
             continue;
         }
         // Headers that share the same bytes could ask for far more memory than the file is large.

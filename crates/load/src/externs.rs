@@ -250,5 +250,5 @@ impl ConfigType {
     }
 }
 
-/// An empty configuration.
+/// Options of the kernel's configuration by name.
 pub(crate) type Config = BTreeMap<String, ConfigValue>;

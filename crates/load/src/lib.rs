@@ -4,8 +4,24 @@
 //! call, and its maps, both as data of [`paceline_spec`]. It looks at no environment: whatever a loader would ask of
 //! a running kernel (its types, its version, its configuration) is in [`LoadOptions`].
 //!
-//! The conventions are libbpf's (`src/libbpf.c`); where it and the compilers leave a choice, or Paceline accepts
-//! more, the documentation of the item says so.
+//! The conventions are libbpf's (`src/libbpf.c`). Tests hold maps and relocated instructions against what libbpf
+//! gives the kernel. Where it differs, on purpose:
+//!
+//! | convention | libbpf | here |
+//! |---|---|---|
+//! | section names | since 1.0 only `xdp`, `xdp.frags`, and both with `/devmap`, `/cpumap` | also `xdp/NAME`, whatever else starts with `xdp`, and `prog`, as older tools had it |
+//! | legacy `maps` section | dropped in 1.0 | taken, with iproute2's larger definition |
+//! | static functions, and calls, outside of `.text` | refused (1.1) | linked |
+//! | other types of program | loaded | listed in [`Object::skipped`]; what is wrong with them does not matter |
+//! | names of data maps | cut to 15 characters with the object's name before | the section's full name |
+//! | `LINUX_KERNEL_VERSION`, `CONFIG_*` | the running kernel's | [`LoadOptions`] |
+//! | functions of the kernel (`__ksym`) | numbered by the kernel's BTF | kept by name ([`ProgramSpec::kfuncs`](paceline_spec::ProgramSpec::kfuncs)) |
+//! | variables of the kernel (`__ksym`) | resolved | 0 if `__weak`, otherwise refused |
+//! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`], or as compiled |
+//! | objects of the other byte order | refused | refused: constants and byte swaps are compiled in |
+//!
+//! The bytes are hostile. Every reference is checked, every name has a longest length, and what one file may ask for
+//! in memory and time is bounded however its parts share or repeat each other.
 #![forbid(unsafe_code)]
 
 mod btf_maps;
@@ -25,4 +41,4 @@ mod section;
 
 pub use error::{CoreProblem, LoadError, MapProblem};
 pub use externs::{ConfigValue, DEFAULT_KERNEL_VERSION};
-pub use object::{LoadOptions, Object, SkippedProgram};
+pub use object::{DataPointer, LoadOptions, Object, SkippedProgram};

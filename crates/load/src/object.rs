@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use paceline_spec::btf::{Btf, BtfExt, SymbolLinkage, Type};
+use paceline_spec::btf::{Btf, BtfExt, Type};
 use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::LoadError;
@@ -40,13 +40,27 @@ impl Default for LoadOptions<'_> {
     }
 }
 
-/// A program of a type that Paceline does not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A program that is not among the object's programs.
+#[derive(Clone, Debug)]
 pub struct SkippedProgram {
     /// Name of its function.
     pub name: String,
     /// The section it is in, which tells its type.
     pub section: String,
+    /// What is wrong with it, for a program of a section with `?`: such programs may need what is not there. `None`
+    /// for programs of types that Paceline does not run.
+    pub error: Option<Arc<LoadError>>,
+}
+
+/// An address in initialized data, such as an element of an array of strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataPointer {
+    /// The section it is in.
+    pub section: String,
+    /// Its offset in bytes.
+    pub offset: u64,
+    /// What it should point to: a symbol, or a section.
+    pub symbol: String,
 }
 
 /// The programs and maps of an object file.
@@ -60,8 +74,11 @@ pub struct Object {
     pub btf: Option<Arc<Btf>>,
     /// Its license, empty when it does not say.
     pub license: String,
-    /// Programs of other types.
+    /// Programs of other types, and those that need not load and cannot.
     pub skipped: Vec<SkippedProgram>,
+    /// Addresses in data that nobody fills in, as with libbpf: maps have no addresses before a program runs. A program
+    /// that uses them reads offsets. At most the first 1024.
+    pub data_pointers: Vec<DataPointer>,
 }
 
 impl Object {
@@ -88,7 +105,7 @@ impl Object {
             if let Some(btf) = &mut btf
                 && let Some((id, _)) = btf.data_section(".kconfig")
             {
-                btf.lay_out_section(id, config.value_size, |name, _| externs.config_offset(name));
+                btf.lay_out_section(id, config.value_size, |name| externs.config_offset(name));
             }
             maps.add_config(config);
         }
@@ -107,21 +124,25 @@ impl Object {
         let mut linker = Linker::new(relocator, debug, &license);
         let (mut programs, mut skipped) = (Vec::new(), Vec::new());
         for (index, function) in functions.iter().filter(|(_, f)| f.exported) {
-            match elf.section_name(function.section) {
-                ".text" => {}
-                name => match program_section(name) {
-                    Some(section) => programs.push(linker.link(index, function, section)?),
-                    None => {
-                        skipped.push(SkippedProgram {
-                            name: function.name.to_owned(),
-                            section: name.to_owned(),
-                        });
-                    }
-                },
+            let name = elf.section_name(function.section);
+            if name == ".text" {
+                continue;
             }
+            let section = program_section(name);
+            let error = match section.map(|section| linker.link(index, function, section)) {
+                Some(Ok(program)) => {
+                    programs.push(program);
+                    continue;
+                }
+                Some(Err(error)) if section.is_some_and(|s| s.autoload) => return Err(error),
+                Some(Err(error)) => Some(Arc::new(error)),
+                None => None,
+            };
+            skipped.push(SkippedProgram { name: function.name.to_owned(), section: name.to_owned(), error });
         }
         drop(linker);
-        Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped })
+        let data_pointers = data_pointers(&elf, &maps);
+        Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped, data_pointers })
     }
 
     /// The program of a name.
@@ -135,6 +156,20 @@ impl Object {
     pub fn map(&self, name: &str) -> Option<&MapSpec> {
         self.maps.iter().find(|m| m.name == name)
     }
+}
+
+fn data_pointers(elf: &ElfFile<'_>, maps: &Maps) -> Vec<DataPointer> {
+    let data = elf.sections.iter().enumerate().filter(|(index, _)| maps.of_section(*index).is_some());
+    let pointers = data.flat_map(|(_, section)| section.relocations.iter().map(move |r| (section.name, r)));
+    let label = |symbol: u32| elf.symbols.get(symbol as usize).map_or("", |s| elf.symbol_label(s));
+    pointers
+        .map(|(section, relocation)| DataPointer {
+            section: section.to_owned(),
+            offset: relocation.offset,
+            symbol: label(relocation.symbol).to_owned(),
+        })
+        .take(1024)
+        .collect()
 }
 
 /// The text of section `license`, cut to the 127 bytes that the kernel looks at.
@@ -159,12 +194,9 @@ fn parse_types(elf: &ElfFile<'_>) -> Result<Option<Btf>, LoadError> {
         .collect();
     for (id, (index, size)) in data_sections {
         let Ok(size) = u32::try_from(size) else { continue };
-        btf.lay_out_section(id, size, |name, linkage| {
-            // Compilers know the offsets of static variables only.
-            let place =
-                places.get(&(Place::Section(index), name)).filter(|_| linkage != SymbolLinkage::Static)?;
-            u32::try_from(*place).ok()
-        });
+        // Compilers know the offsets of static variables, whose symbols are local.
+        let offset_of = |name: &str| u32::try_from(*places.get(&(Place::Section(index), name))?).ok();
+        btf.lay_out_section(id, size, offset_of);
     }
     Ok(Some(btf))
 }

@@ -390,3 +390,32 @@ fn what_cannot_be_loaded_is_refused_with_its_place() {
     assert!(error.contains("`bpf_xdp_metadata_rx_hash` is not defined"), "{error}");
     assert!(error.starts_with("section xdp, offset 0x"), "{error}");
 }
+
+#[test]
+fn addresses_in_data_are_listed() {
+    for name in ["pointers.clang14.o", "pointers.clang19.o"] {
+        let object = load(name);
+        let mut symbols: Vec<_> = object.data_pointers.iter().map(|p| p.symbol.as_str()).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        assert_eq!(symbols, [".rodata.str1.1", "target"]);
+        assert!(object.data_pointers.iter().all(|p| p.section == ".data"));
+        assert!(load("data.clang14.o").data_pointers.is_empty());
+    }
+}
+
+#[test]
+fn linked_objects_have_one_of_each() {
+    let object = load("linked.clang19.o");
+    let names =
+        |name| -> Vec<_> { program(&object, name).functions.iter().map(|f| f.name.as_str()).collect() };
+    // Two static functions of the same name, and the strong one of two global ones.
+    assert_eq!(names("first"), ["first", "other_file", "same_name", "same_name", "overridden"]);
+    assert_eq!(names("second"), ["second", "same_name", "other_file"]);
+    assert_eq!(object.maps.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["shared", ".data"]);
+    let btf = object.btf.as_ref().expect("it has types");
+    let data = object.map(".data").expect("a map");
+    let [(_, InitialValue::Bytes(bytes))] = &data.contents[..] else { panic!("one value") };
+    let value = btf.decode(data.value_type, bytes).expect("it fits").to_string();
+    assert_eq!(value, "{ .own_data = 3, .local_data = 4, .other_data = 1, .local_data = 40 }");
+}

@@ -9,15 +9,18 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{fixtures, objects_in, root, skip};
+use common::{examples, fixture, fixtures, objects_in, root, section, skip};
 use paceline_isa::RawInsn;
-use paceline_load::{LoadOptions, Object};
+use paceline_load::{CoreProblem, LoadError, LoadOptions, Object};
 use paceline_spec::btf::Btf;
 use paceline_spec::{MapFlags, MapSpec, ProgramSpec};
 
-/// Objects that libbpf 1.1 refuses, and Paceline takes: why.
+/// Objects that libbpf 1.1 or the kernel refuses: why.
 const REFUSED: &[(&str, &str)] = &[
     ("big_endian", "is refused by both"),
+    ("core_ambiguous", "needs types that the kernel does not have"),
+    ("core_local", "needs types that the kernel does not have"),
+    ("core_unreachable", "needs types that the kernel does not have"),
     ("cross_section", "calls functions outside of .text"),
     ("iproute2_maps", "has maps that libbpf 1.0 dropped"),
     ("legacy_maps", "has maps that libbpf 1.0 dropped"),
@@ -46,8 +49,9 @@ struct Loaded {
     programs: Vec<(String, Vec<[u8; 8]>)>,
 }
 
-fn libbpf(dump: &Path, object: &Path) -> Option<Loaded> {
-    let out = Command::new(dump).arg(object).output().expect("the built program runs");
+/// `None` when libbpf or the kernel refuses it. `target` is a file with types; without, the kernel's are taken.
+fn libbpf(dump: &Path, object: &Path, target: Option<&Path>) -> Option<Loaded> {
+    let out = Command::new(dump).arg(object).args(target).output().expect("the built program runs");
     if !out.status.success() {
         return None;
     }
@@ -96,6 +100,25 @@ fn slots(program: &ProgramSpec) -> Vec<[u8; 8]> {
     program.insns.iter().enumerate().map(|insn| in_their_terms(insn).to_le_bytes()).collect()
 }
 
+/// Gives the number of programs compared.
+fn assert_same(name: &str, object: &Object, mut theirs: Loaded) -> usize {
+    // libbpf lets user space map global data; there is no other space here.
+    for map in &mut theirs.maps {
+        map[4] &= !MapFlags::MMAPABLE.0;
+    }
+    let mut ours = ours(object);
+    // Programs in sections whose names libbpf 1.0 dropped have no type there.
+    ours.programs.retain(|(name, _)| theirs.programs.iter().any(|(theirs, _)| theirs == name));
+    for ((name_a, a), (name_b, b)) in ours.programs.iter().zip(&theirs.programs) {
+        assert_eq!(name_a, name_b, "{name}: order of programs");
+        for (slot, (a, b)) in a.iter().zip(b).enumerate() {
+            assert_eq!(a, b, "{name}: {name_a}, slot {slot}: ours, theirs");
+        }
+    }
+    assert_eq!(ours, theirs, "{name}");
+    ours.programs.len()
+}
+
 #[test]
 fn maps_and_instructions_are_libbpfs() {
     let Some(dump) = build_dump() else { return skip("cc and libbpf-dev") };
@@ -106,32 +129,57 @@ fn maps_and_instructions_are_libbpfs() {
     let kernel = Btf::parse(&kernel).expect("the kernel's BTF is good");
     let options = LoadOptions { target_btf: Some(&kernel), ..LoadOptions::default() };
     let mut compared = 0;
-    let examples = objects_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"));
     let debian = objects_in(Path::new("/usr/lib/x86_64-linux-gnu/bpf"));
-    for path in fixtures().into_iter().chain(examples).chain(debian) {
+    for path in fixtures().into_iter().chain(examples()).chain(debian) {
         let name = path.file_name().and_then(|n| n.to_str()).expect("a name").to_owned();
         let refused = REFUSED.iter().any(|(prefix, _)| name.starts_with(prefix));
-        let theirs = libbpf(&dump, &path);
+        let theirs = libbpf(&dump, &path, None);
         assert_eq!(theirs.is_none(), refused, "{name}: whether libbpf refuses it");
-        let Some(mut theirs) = theirs else { continue };
+        let Some(theirs) = theirs else { continue };
         let bytes = std::fs::read(&path).expect("a file that is there");
         let object = Object::parse_with(&bytes, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
-        // libbpf lets user space map global data; there is no other space here.
-        for map in &mut theirs.maps {
-            map[4] &= !MapFlags::MMAPABLE.0;
-        }
-        let mut ours = ours(&object);
-        // Programs in sections whose names libbpf 1.0 dropped have no type there.
-        ours.programs.retain(|(name, _)| theirs.programs.iter().any(|(theirs, _)| theirs == name));
-        for ((name_a, a), (name_b, b)) in ours.programs.iter().zip(&theirs.programs) {
-            assert_eq!(name_a, name_b, "{name}: order of programs");
-            for (slot, (a, b)) in a.iter().zip(b).enumerate() {
-                assert_eq!(a, b, "{name}: {name_a}, slot {slot}: ours, theirs");
-            }
-        }
-        assert_eq!(ours, theirs, "{name}");
-        compared += ours.programs.len();
+        compared += assert_same(&name, &object, theirs);
     }
     eprintln!("compared {compared} programs");
     assert!(compared >= 40, "only {compared} programs were compared");
+}
+
+/// Types that differ on purpose from those that the object was compiled with: members moved, of other sizes and signs,
+/// bitfields across words, flavors that agree and that do not.
+#[test]
+fn core_relocations_are_libbpfs() {
+    let Some(dump) = build_dump() else { return skip("cc and libbpf-dev") };
+    if !root() {
+        return skip("root");
+    }
+    for target in ["core_target.clang14.o", "core_target.clang19.o"] {
+        let types = section(&fixture(target), ".BTF").expect("it has types");
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(target).with_extension("btf");
+        std::fs::write(&file, &types).expect("a file can be written");
+        let types = Btf::parse(&types).expect("they are good");
+        let options = LoadOptions { target_btf: Some(&types), ..LoadOptions::default() };
+        for path in fixtures() {
+            let name = path.file_name().and_then(|n| n.to_str()).expect("a name").to_owned();
+            if !name.starts_with("core_") || name.starts_with("core_target") {
+                continue;
+            }
+            let bytes = std::fs::read(&path).expect("a fixture");
+            match (Object::parse_with(&bytes, &options), libbpf(&dump, &path, Some(&file))) {
+                (Ok(object), Some(theirs)) => assert!(assert_same(&name, &object, theirs) > 1),
+                (Err(LoadError::Core { problem, .. }), None) => {
+                    assert!(
+                        matches!(
+                            (name.as_str(), problem),
+                            (
+                                "core_ambiguous.clang19.o",
+                                CoreProblem::OffsetAmbiguity { first: 0, second: 64 }
+                            ) | ("core_unreachable.clang19.o", CoreProblem::OutOfRange)
+                        ),
+                        "{name}"
+                    );
+                }
+                (ours, theirs) => panic!("{name}: ours {}, theirs {}", ours.is_ok(), theirs.is_some()),
+            }
+        }
+    }
 }

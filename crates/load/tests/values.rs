@@ -165,6 +165,25 @@ fn values_that_do_not_fit_are_refused_with_place_and_cause() {
 }
 
 #[test]
+fn characters_are_a_text_only_if_nothing_is_lost() {
+    let (btf, ..) = data("types.clang19.o");
+    let ty = btf.find("all", |_| true).expect("struct all");
+    let size = btf.size_of(ty).expect("a structure") as usize;
+    let name = |bytes: &[u8]| {
+        let mut all = vec![0; size];
+        all[..bytes.len()].copy_from_slice(bytes);
+        let value = btf.decode(ty, &all).expect("it fits");
+        assert_eq!(btf.encode(ty, &value).expect("it fits"), all, "and back");
+        member(&value, "name").clone()
+    };
+    assert_eq!(name(b"eth0"), Value::Text("eth0".into()));
+    assert_eq!(name(b"12345678"), Value::Text("12345678".into()), "without a zero byte at the end");
+    assert!(matches!(name(b"eth0\0x"), Value::Array(_)), "something follows the zero byte");
+    assert!(matches!(name(b"a\x01"), Value::Array(_)), "it cannot be printed");
+    assert!(matches!(name(b"\xff\xfe"), Value::Array(_)), "it is no text");
+}
+
+#[test]
 fn what_is_left_out_is_zero_and_numbers_may_be_texts() {
     let (btf, ..) = data("types.clang19.o");
     let ty = btf.find("all", |_| true).expect("struct all");

@@ -13,8 +13,12 @@
 //! hits another value of the same map at worst, as with the kernel's preallocated hash. Pages are committed when
 //! they are first written.
 //!
-//! # Races
-//! All operations may be called from any number of threads. Between operations of this crate a value is never seen
+//! # Threads and races
+//! All operations may be called from any number of threads. Look-ups never wait for each other. Those of arrays take
+//! no lock at all; in hashes and longest-prefix maps they share a lock with the keys of their shard, one of four per
+//! CPU, and may wait for a change to one of those keys.
+//!
+//! Between operations of this crate a value is never seen
 //! half written where the kernel promises that: an update of a hash element replaces it. Updates of arrays,
 //! per-CPU values and device, CPU and socket maps happen in place, an aligned 8-byte word at a time. Programs
 //! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.

@@ -236,3 +236,25 @@ impl Storage for LpmTrie {
         self.table.next(after.as_ref().map(Probe::key), copy)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Lengths;
+
+    #[test]
+    fn a_length_is_in_use_while_a_prefix_has_it() {
+        let lengths = Lengths::new(128);
+        let mut changes = lengths.lock();
+        for length in [0, 63, 64, 128] {
+            assert_eq!(lengths.at_most(128), None);
+            changes.add(length);
+            changes.add(length);
+            changes.take(length);
+            assert_eq!(lengths.at_most(128), Some(length));
+            assert_eq!(lengths.at_most(length), Some(length));
+            assert_eq!(length.checked_sub(1).and_then(|shorter| lengths.at_most(shorter)), None);
+            changes.take(length);
+        }
+        assert_eq!(lengths.at_most(128), None);
+    }
+}

@@ -153,7 +153,7 @@ impl Map {
     ///
     /// # Errors
     /// `EINVAL`: unknown flags, or a wrong length or CPU. `EEXIST`, `ENOENT`: what the flags forbid. `E2BIG`: the
-    /// map is full, or the index out of range. `ENOMEM`. `EPERM`: programs may not write, where the kernel's
+    /// map is full, or the index out of range. `ENOSPC`: a longest-prefix map is full. `ENOMEM`. `EPERM`: programs may not write, where the kernel's
     /// verifier would have refused the program. `EOPNOTSUPP`: the kind cannot be updated by programs.
     #[inline]
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
@@ -167,7 +167,8 @@ impl Map {
     /// `bpf_map_delete_elem`.
     ///
     /// # Errors
-    /// `EINVAL`: an array, or a wrong length. `ENOENT`: no such key. `EPERM`, `EOPNOTSUPP` as for
+    /// `EINVAL`: an array, a wrong length, or a prefix longer than its key. `ENOENT`: no such key. `EPERM`,
+    /// `EOPNOTSUPP` as for
     /// [`update`](Self::update).
     #[inline]
     pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -251,7 +252,7 @@ impl Map {
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
-    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOMEM` as for programs; what the entries of device, CPU and program maps
+    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC`, `ENOMEM` as for programs; what the entries of device, CPU and program maps
     /// refuse besides, their files say.
     pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.check_user_may_write()?;

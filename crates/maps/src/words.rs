@@ -12,12 +12,19 @@ pub(crate) const fn words_for(bytes: usize) -> usize {
 /// The bytes as words in memory order; the last one is filled up with zeros.
 pub(crate) fn as_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (whole, rest) = bytes.as_chunks::<WORD>();
-    let last = (!rest.is_empty()).then(|| {
-        let mut word = [0; WORD];
-        word[..rest.len()].copy_from_slice(rest);
-        word
-    });
-    whole.iter().copied().chain(last).map(u64::from_ne_bytes)
+    let last = (!rest.is_empty()).then(|| part_of_word(rest));
+    whole.iter().copied().map(u64::from_ne_bytes).chain(last)
+}
+
+/// Fewer bytes than a word has, in memory order, the others zero. Built in a register: bytes stored one way and loaded
+/// another wait for the store.
+#[inline]
+fn part_of_word(bytes: &[u8]) -> u64 {
+    let little = match <[u8; 4]>::try_from(bytes) {
+        Ok(four) => u64::from(u32::from_le_bytes(four)),
+        Err(_) => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    u64::from_ne_bytes(little.to_le_bytes())
 }
 
 /// Writes the bytes; the rest of the last word becomes zero.

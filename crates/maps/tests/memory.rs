@@ -1,7 +1,11 @@
 //! Large maps are cheap until they are used. Alone in its process, whose resident memory it reads.
 
+mod common;
+
 use paceline_maps::{Limits, Map};
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{MapFlags, MapKind};
+
+use common::spec;
 
 const ENTRIES: u32 = 10_000_000;
 const VALUE: [u8; 40] = [1; 40];
@@ -24,21 +28,7 @@ fn pages_are_committed_when_used() {
     ] {
         let before = resident_bytes();
         let value_size = if matches!(kind, MapKind::DevMap | MapKind::DevMapHash) { 8 } else { VALUE.len() };
-        let spec = MapSpec {
-            name: "large".to_owned(),
-            kind,
-            key_size,
-            value_size: value_size as u32,
-            max_entries: ENTRIES,
-            flags: MapFlags::default(),
-            extra: 0,
-            pinning: Pinning::None,
-            key_type: 0,
-            value_type: 0,
-            inner: None,
-            contents: Vec::new(),
-            frozen: false,
-        };
+        let spec = spec(kind, key_size, value_size as u32, ENTRIES, MapFlags::default());
         let map = Map::create(&spec, &limits).unwrap();
         let mut key = vec![0; key_size as usize];
         for index in 0..1000_u32 {

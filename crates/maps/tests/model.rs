@@ -1,31 +1,19 @@
 //! Hash kinds against a plain map of the standard library, larger than the kernel comparison can afford, and with
 //! the addresses that programs get.
 
+mod common;
+
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 const CPUS: usize = 2;
 const OPERATIONS: usize = 40_000;
 
 fn spec(kind: MapKind, key_size: usize, value_size: usize, max_entries: u32) -> MapSpec {
-    MapSpec {
-        name: "model".to_owned(),
-        kind,
-        key_size: key_size as u32,
-        value_size: value_size as u32,
-        max_entries,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    common::spec(kind, key_size as u32, value_size as u32, max_entries, MapFlags::default())
 }
 
 fn read(address: NonNull<u8>, len: usize) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! Longest-prefix maps against a list that is searched from end to end.
 
+mod common;
+
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,26 +9,14 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{Errno, MapFlags, MapKind};
+
+use common::spec;
 
 const OPERATIONS: usize = 6000;
 
 fn create(data_size: usize, max_entries: u32) -> Arc<Map> {
-    let spec = MapSpec {
-        name: "routes".to_owned(),
-        kind: MapKind::LpmTrie,
-        key_size: 4 + data_size as u32,
-        value_size: 4,
-        max_entries,
-        flags: MapFlags::NO_PREALLOC,
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let spec = spec(MapKind::LpmTrie, 4 + data_size as u32, 4, max_entries, MapFlags::NO_PREALLOC);
     Map::create(&spec, &Limits { cpus: 2, memory: 1 << 30 }).unwrap()
 }
 

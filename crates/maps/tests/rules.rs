@@ -1,31 +1,19 @@
 //! What programs and user space see of each kind, where the kernel cannot be asked: addresses, limits, access.
 
+mod common;
+
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use paceline_maps::{CreateErrorKind, Limits, Map, RedirectTarget};
-use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 
 const ANY: u64 = 0;
 const CPUS: usize = 3;
 const LIMITS: Limits = Limits { cpus: CPUS, memory: 1 << 32 };
 
 fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
-    MapSpec {
-        name: "m".to_owned(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    common::spec(kind, key_size, value_size, max_entries, MapFlags::default())
 }
 
 fn create(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> Arc<Map> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use paceline_maps::{CreateError, FillError, Limits, Map};
-use paceline_spec::InitialValue;
+use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_vm::{DEFAULT_BUDGET, Program, ProgramError};
 
-use crate::Object;
+use crate::{Object, Refused, VerifiedProgram};
 
 /// How an object is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -66,14 +66,17 @@ pub enum NoProgram {
         /// The names there are.
         names: Vec<String>,
     },
-    /// The program cannot run.
+    /// The program is no program that an engine could run.
     #[error("program {name}: {source}")]
-    Refused {
+    Malformed {
         /// Name of the program.
         name: String,
         /// Why.
         source: ProgramError,
     },
+    /// The verifier does not accept the program.
+    #[error(transparent)]
+    Refused(Box<Refused>),
 }
 
 /// The maps of an object, made and filled, and its programs, to be bound to them.
@@ -126,24 +129,42 @@ impl Collection {
         self.maps.iter().find(|map| map.spec().name == name)
     }
 
-    /// A program, bound to the maps; the only one if no name is given. Programs of one collection share its maps.
+    /// A program, verified and bound to the maps; the only one if no name is given. Programs of one collection share
+    /// its maps.
     ///
     /// # Errors
-    /// [`NoProgram`] says which there are, or why the program cannot run.
-    pub fn program(&self, name: Option<&str>) -> Result<Program, NoProgram> {
+    /// [`NoProgram`] says which there are, or why the program may not run.
+    pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
+        let spec = self.spec(name)?;
+        let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
+        Ok(VerifiedProgram::new(self.bind(spec)?, verified))
+    }
+
+    /// The same without a proof: the plain interpreter checks all that the program does as it does it.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or what no engine can run.
+    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
+        self.bind(self.spec(name)?)
+    }
+
+    fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
         let programs = &self.object.programs;
         let names = || programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
-        let spec = match (name, programs.as_slice()) {
-            (_, []) => return Err(NoProgram::None),
-            (None, [only]) => only,
-            (None, _) => return Err(NoProgram::Several(names())),
+        match (name, programs.as_slice()) {
+            (_, []) => Err(NoProgram::None),
+            (None, [only]) => Ok(only),
+            (None, _) => Err(NoProgram::Several(names())),
             (Some(name), _) => programs
                 .iter()
                 .find(|p| p.name == name)
-                .ok_or_else(|| NoProgram::Unknown { name: name.to_owned(), names: names() })?,
-        };
+                .ok_or_else(|| NoProgram::Unknown { name: name.to_owned(), names: names() }),
+        }
+    }
+
+    fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {
         Program::new(Arc::new(spec.clone()), self.maps.clone())
             .map(|program| program.with_budget(self.budget))
-            .map_err(|source| NoProgram::Refused { name: spec.name.clone(), source })
+            .map_err(|source| NoProgram::Malformed { name: spec.name.clone(), source })
     }
 }

@@ -7,8 +7,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
 //! let object = Object::open(path)?; // what is in the file
-//! let counter = object.load(&LoadOptions::default())?; // maps made and filled, programs bound to them
-//! let program = counter.program(None)?;
+//! let counter = object.load(&LoadOptions::default())?; // maps made and filled
+//! let program = counter.program(None)?; // verified, and bound to the maps
 //!
 //! let mut burst = Burst::default();
 //! burst.push(&[0; 60], FrameMeta::default())?;
@@ -21,6 +21,7 @@
 //! | to do | use |
 //! |---|---|
 //! | look into an object | [`Object`] |
+//! | prove that a program is safe | [`Object::verify`], [`verifier`] for what was proven |
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
@@ -30,6 +31,7 @@
 mod collection;
 mod object;
 mod replay;
+mod verify;
 
 pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
@@ -42,6 +44,7 @@ pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Poison,
     ProgramKind, ProgramSpec, XdpAttach, btf, context, helper, suggest,
 };
+pub use paceline_verifier as verifier;
 pub use paceline_vm::{
     Access, BurstFault, DEFAULT_BUDGET, EventSink, Exit, Fault, FaultKind, Host, Near, Program, ProgramError,
 };
@@ -49,3 +52,4 @@ pub use paceline_vm::{
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
 pub use object::{Object, OpenError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Tally, replay};
+pub use verify::{Refused, VerifiedProgram};

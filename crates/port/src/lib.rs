@@ -30,6 +30,18 @@
 //! # }
 //! ```
 //!
+//! # What does not come out as it went in
+//!
+//! - A snapshot length below 65,535 becomes 262,144, in pcap headers and interface descriptions: a program can make
+//!   packets longer, and libpcap cuts or refuses what is longer than the snapshot length.
+//! - The length of a pcapng section becomes unknown, since packets may be missing.
+//! - `epb_hash` options, and custom options and blocks that are not to be copied by who edits a capture, are left out.
+//! - A Simple Packet Block whose packet was cut, or has changed its length, becomes an Enhanced Packet Block with time
+//!   stamp 0, the earliest of its interface.
+//! - Padding after packets becomes zero.
+//!
+//! Statistics blocks stay as they were: they tell what was captured.
+//!
 //! There is no trait over sources and sinks yet, because there is one of each. A port over a network interface has
 //! the same two calls: fill a burst with what has arrived, without waiting for more once there is a packet; send
 //! the frames of a burst that are selected.
@@ -40,7 +52,6 @@ mod byte_order;
 mod error;
 mod input;
 mod link_type;
-mod path;
 mod pcap;
 mod pcapng;
 mod reader;
@@ -49,7 +60,6 @@ mod writer;
 
 pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;
-pub use path::{create, open};
 pub use pcap::{PcapHeader, Resolution};
 pub use reader::{CaptureReader, Header};
 pub use records::Records;

@@ -69,6 +69,10 @@ pub enum Header {
 /// Packets are delivered as captured: one that the capture truncates is as long as what is there, and
 /// [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) tells how long it was. A frame check
 /// sequence, where the capture has them, is part of the packet.
+///
+/// Interfaces are numbered from 0 through all sections. [`FrameMeta::timestamp_ns`](paceline_frame::FrameMeta::timestamp_ns)
+/// is rounded down to nanoseconds and held to what 64 bits can tell, from 1970 to 2554; what is written is the stamp as
+/// it was read.
 pub struct CaptureReader<R> {
     input: Input<R>,
     header: Header,

@@ -2,12 +2,21 @@
 
 use std::ops::Range;
 
-use paceline_frame::MAX_BURST;
+use paceline_frame::{MAX_BURST, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
 
 /// Longest record header before a packet: that of a pcapng Enhanced Packet Block.
 pub(crate) const HEAD: usize = 28;
+
+/// Smallest snapshot length that is written as it was read. A program can make packets longer than those of the input;
+/// libpcap cuts what is longer than the snapshot length of a pcap file, and refuses it in pcapng.
+const MIN_SNAPLEN: u32 = 65_535;
+
+/// Snapshot length to write in place of one that was read; 0 means no limit.
+pub(crate) fn written_snaplen(read: u32) -> u32 {
+    if (1..MIN_SNAPLEN).contains(&read) { MAX_PACKET as u32 } else { read }
+}
 
 /// How packets are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

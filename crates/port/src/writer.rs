@@ -7,19 +7,16 @@ use paceline_frame::{Burst, FrameMeta, FrameRef};
 use crate::byte_order::ByteOrder;
 use crate::pcap::PcapHeader;
 use crate::pcapng::{self, ALTERED_BY_EDITING, Options};
-use crate::records::{Layout, PacketRecord, Records};
+use crate::records::{Layout, PacketRecord, Records, written_snaplen};
 use crate::{Header, Resolution, WriteError};
 
 /// Bytes gathered before they are handed on.
 const GATHER: usize = 256 * 1024;
 
-/// Smallest snapshot length that is copied from the input. libpcap cuts packets of a pcap file to the header's
-/// length when it reads, and a program can make packets longer than those of the input.
-const MIN_SNAPLEN: u32 = 65_535;
-
 /// Writes a capture in the format of the one that packets come from.
 ///
-/// What is handed on to the output is always a number of whole records. Dropping the writer hands on what is left,
+/// What is handed on to the output is always a number of whole records, at the latest when a burst was not full.
+/// Dropping the writer hands on what is left,
 /// but only [`finish`](Self::finish) tells whether that worked.
 pub struct CaptureWriter<W: Write> {
     /// `None` once writing failed.
@@ -63,9 +60,8 @@ impl<W: Write> CaptureWriter<W> {
     fn start_pcap(&mut self, header: &PcapHeader) {
         (self.layout, self.order, self.resolution) = (header.layout, header.order, header.resolution);
         let mut bytes = header.bytes;
-        if (1..MIN_SNAPLEN).contains(&self.order.u32(&bytes, 16)) {
-            bytes[16..20].copy_from_slice(&self.order.bytes(paceline_frame::MAX_PACKET as u32));
-        }
+        let snaplen = written_snaplen(self.order.u32(&bytes, 16));
+        bytes[16..20].copy_from_slice(&self.order.bytes(snaplen));
         self.buffer.extend_from_slice(&bytes);
     }
 
@@ -106,7 +102,9 @@ impl<W: Write> CaptureWriter<W> {
         for (_, block) in blocks {
             self.buffer.extend_from_slice(block);
         }
-        self.hand_on_when_full()
+        // A burst that is not full means that the source has no more for now: whoever reads the output of a pipe gets
+        // what there is. From a file, that is once in a window of the reader.
+        if burst.is_full() { self.hand_on_when_full() } else { self.flush() }
     }
 
     /// Writes a packet that comes from no capture, with a time stamp of the header's resolution.

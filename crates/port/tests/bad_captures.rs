@@ -306,6 +306,23 @@ fn what_was_written_before_an_error_is_a_readable_capture() {
 }
 
 #[test]
+fn long_options_make_short_bursts() {
+    // 2 MiB of options each: 64 MiB are kept beside a burst, so that 31 packets fit with what else there is.
+    let options = vec![0; 2 << 20];
+    let capture =
+        (0..40).fold(pcapng(), |capture, i| capture.enhanced(0, i, &packet(60), 60, &options)).bytes;
+    let mut reader = CaptureReader::new(&capture[..]).unwrap();
+    let mut burst = Burst::default();
+    let mut counts = Vec::new();
+    while let count @ 1.. = reader.fill(&mut burst).unwrap() {
+        counts.push(count);
+    }
+    assert_eq!(counts.iter().sum::<usize>(), 40);
+    assert!(counts.iter().all(|&count| count <= 32), "{counts:?}");
+    assert!(copy(&capture, 64, |_| true) == capture);
+}
+
+#[test]
 fn blocks_without_end_do_not_fill_the_memory() {
     /// A section, then the same unknown block of 64 KiB again and again.
     struct Endless {

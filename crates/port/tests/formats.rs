@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bytes, ORDERS, Order, copy, error, packet, read};
+use common::{Bytes, ORDERS, Order, copy, error, packet, read, resized};
 use paceline_frame::Burst;
 use paceline_port::{CaptureReader, CaptureWriter};
 
@@ -200,25 +200,6 @@ fn a_known_section_length_becomes_unknown() {
     assert_eq!(copy(&[&expected[..], &capture].concat(), 64, |_| true), expected.repeat(2));
 }
 
-/// Copies a capture with every packet's tail moved by `delta`.
-fn resized(capture: &[u8], delta: i32) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut reader = CaptureReader::new(capture).unwrap();
-    let mut writer = CaptureWriter::new(&mut out, reader.header()).unwrap();
-    let mut burst = Burst::default();
-    while reader.fill(&mut burst).unwrap() > 0 {
-        let mut changed = Burst::default();
-        for frame in burst.iter() {
-            let mut bytes = frame.packet().to_vec();
-            bytes.resize(bytes.len().checked_add_signed(delta as isize).unwrap(), 0);
-            changed.push(&bytes, *frame.meta()).unwrap();
-        }
-        writer.write(&changed, reader.records(), |_| true).unwrap();
-    }
-    writer.finish(reader.records()).unwrap();
-    out
-}
-
 #[test]
 fn a_packet_that_changed_its_length_has_both_lengths_changed() {
     for order in ORDERS {
@@ -255,7 +236,14 @@ fn simple_packets_are_cut_by_the_snapshot_length() {
         packets.iter().map(|(m, p)| (m.original_len, p.len())).collect::<Vec<_>>(),
         [(1500, 33), (20, 20)]
     );
-    assert_eq!(copy(&capture, 64, |_| true), capture);
+    // With a larger snapshot length, only an Enhanced Packet Block says that a packet was cut.
+    let expected = Bytes::new(Order::Big)
+        .section(&[])
+        .interface(1, 262_144, &[])
+        .enhanced(0, 0, &packet(33), 1500, &[])
+        .simple(20, &packet(20))
+        .bytes;
+    assert_eq!(copy(&capture, 64, |_| true), expected);
 }
 
 #[test]
@@ -266,6 +254,26 @@ fn long_packets_are_read_up_to_the_limit() {
     assert_eq!(copy(&capture, 64, |_| true), capture);
     let capture = Bytes::new(Order::Little).pcap(MICRO, 0, 1).record(0, 0, &packet(262_145), 0).bytes;
     assert_eq!(error(&capture), "packet 1 at byte 24 claims 262145 captured bytes, more than 262144");
+}
+
+/// From a pipe, what has come goes on before more comes.
+#[test]
+fn a_short_burst_goes_on_at_once() {
+    use std::io::Write;
+    let (mut from, to) = std::io::pipe().unwrap();
+    let (source, mut feed) = std::io::pipe().unwrap();
+    let capture = pcap(Order::Little, MICRO);
+    feed.write_all(&capture[..30]).unwrap();
+    let mut reader = CaptureReader::new(source).unwrap();
+    let mut writer = CaptureWriter::new(to, reader.header()).unwrap();
+    // The first packet, and a part of the second.
+    feed.write_all(&capture[30..120]).unwrap();
+    let mut burst = Burst::default();
+    assert_eq!(reader.fill(&mut burst).unwrap(), 1);
+    writer.write(&burst, reader.records(), |_| true).unwrap();
+    let mut seen = [0; 100];
+    std::io::Read::read_exact(&mut from, &mut seen).unwrap();
+    assert_eq!(seen, capture[..100]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{copy, read};
+use common::{Bytes, Order, copy, packet, read, resized};
 use paceline_port::ReadError;
 
 /// Says that a test is skipped, which an environment with `PACELINE_REQUIRE_ALL=1` does not allow.
@@ -195,7 +195,30 @@ fn wireshark_writes_what_we_read() {
     }
 }
 
-/// tcpdump reads what we write, to the last packet, even where packets grew past the snapshot length.
+/// Packets that grew past the snapshot length of their capture are read whole.
+#[test]
+fn libpcap_reads_packets_that_grew() {
+    let scratch = Scratch::new("grown");
+    let cut = || Bytes::new(Order::Little);
+    let pcap = cut().pcap(0xa1b2_c3d4, 64, 1).record(1, 1, &packet(64), 1500).bytes;
+    let enhanced = cut().section(&[]).interface(1, 64, &[]).enhanced(0, 1, &packet(64), 1500, &[]).bytes;
+    let simple = cut().section(&[]).interface(1, 64, &[]).simple(1500, &packet(64)).bytes;
+    for capture in [pcap, enhanced, simple] {
+        let out = scratch.file("out");
+        fs::write(&out, resized(&capture, 36)).expect("room for a temporary file");
+        let Some((text, success)) = run("tcpdump", &["-nn", "-t", "-e", "-XX", "-r"], &out) else {
+            return skip("libpcap_reads_packets_that_grew", "no tcpdump");
+        };
+        assert!(success && text.contains("length 1536"), "{text}");
+        // The last line of the dump starts at byte 0x60, and the packet ends with byte 100.
+        assert!(
+            text.lines().any(|line| line.trim() == "0x0060:  0000 0000                                ...."),
+            "{text}"
+        );
+    }
+}
+
+/// tcpdump reads what we write, to the last packet.
 #[test]
 fn libpcap_reads_what_we_write() {
     let name = "libpcap_reads_what_we_write";

@@ -241,7 +241,7 @@ fn types_with_far_more_parts_than_bytes_are_refused_in_time() {
     assert_eq!(btf.decode(many, &[]), Ok(Value::Array(Vec::new())), "nothing, many times, is nothing");
     let error = btf.encode(large, &Value::Array(Vec::new())).expect_err("4 GiB");
     assert!(matches!(*error.problem, ValueProblem::TooLarge(_)), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
 }
 
 #[test]

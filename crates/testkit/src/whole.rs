@@ -174,8 +174,10 @@ impl Both {
         let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
         let options = LoadOptions { limits, ..LoadOptions::default() };
         let collection = object.load(&options).map_err(|error| CompareError::Ours(error.to_string()))?;
-        let ours =
-            collection.program(Some(program)).map_err(|error| CompareError::Ours(error.to_string()))?;
+        let ours = collection
+            .program(Some(program))
+            .map_err(|error| CompareError::Ours(error.to_string()))?
+            .into_program();
         let options = kernel::LoadOptions { btf: None, cpu: pinned.cpu() };
         let kernel = KernelObject::load(&object.maps, &object.programs, options)?;
         Ok(Self { ours, collection, kernel, pinned })

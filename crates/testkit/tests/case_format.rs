@@ -151,7 +151,7 @@ fn disagreements_are_found() {
     assert_eq!(upper, ["jit: line 1: returns 0x100000002, plain 0x2"]);
     let longer = failures(&case, Fixed("jit", false, ran(Return::Low(2), vec![0; 65])));
     assert!(longer[0].contains("65 bytes, plain: 64"), "{longer:?}");
-    let refused = Outcome::Refused("no".to_owned());
+    let refused = Outcome::Refused("no".to_owned().into());
     let refuses = failures(&case, Fixed("kernel", true, refused.clone()));
     assert_eq!(refuses, ["kernel: line 1: refuses the program: no"]);
     // Engines that verify nothing have no say in what the verifier does.

@@ -138,7 +138,7 @@ fn a_refusal_has_its_reason() {
     let insns = slots(&[Insn::Exit]);
     let error = Program::load(&Request::xdp(&insns)).expect_err("r0 is not set");
     assert_eq!(error.reason(), "R0 !read_ok");
-    assert_eq!(error.to_string(), "load program: errno 13: R0 !read_ok");
+    assert_eq!(error.to_string(), "load program: EACCES: R0 !read_ok");
 }
 
 #[test]

@@ -151,6 +151,9 @@ fn listed_fills(stem: &str) -> Vec<Fill> {
 
 #[allow(clippy::print_stdout, reason = "the table is for people")]
 fn print_table(table: &BTreeMap<String, Result<Comparison, String>>) {
+    if table.is_empty() {
+        return;
+    }
     println!(
         "{:64} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>5}  agrees",
         "program", "packets", "skipped", "aborted", "drop", "pass", "tx", "redirect", "changed", "maps"

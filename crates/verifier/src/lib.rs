@@ -26,6 +26,7 @@ mod demand;
 pub mod domain;
 mod error;
 mod facts;
+mod observe;
 mod prune;
 pub mod state;
 mod step;
@@ -38,6 +39,7 @@ use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
 pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
+pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
 use walk::Walk;
@@ -71,11 +73,10 @@ pub fn verify(
     btf: Option<&Btf>,
     options: &Options,
 ) -> Result<Verified, Box<Refusal>> {
-    walk_program(program, maps, btf, options, None)
+    verify_with(program, maps, btf, options, None)
 }
 
-/// The same, and `observe` gets every state that is walked and the slot of the instruction it is about to run, in the
-/// order of the walk. For tests: with [`Options::exact`], these states are all that any run can be in.
+/// The same, with somebody who is told what the walk does.
 ///
 /// # Errors
 /// Why the program may not run.
@@ -84,17 +85,17 @@ pub fn verify_observed(
     maps: &[MapSpec],
     btf: Option<&Btf>,
     options: &Options,
-    observe: &mut dyn FnMut(usize, &state::State),
+    observer: &mut dyn Observer,
 ) -> Result<Verified, Box<Refusal>> {
-    walk_program(program, maps, btf, options, Some(observe))
+    verify_with(program, maps, btf, options, Some(observer))
 }
 
-fn walk_program(
+fn verify_with(
     program: &ProgramSpec,
     maps: &[MapSpec],
     btf: Option<&Btf>,
     options: &Options,
-    observer: Option<walk::Observer<'_>>,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<Verified, Box<Refusal>> {
     let slots = program.insns.len();
     if slots == 0 || slots > MAX_INSTRUCTIONS {
@@ -103,7 +104,7 @@ fn walk_program(
     let code = decode(&program.insns).map_err(|error| Refusal::at(error.slot(), Cause::Decode(error)))?;
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
-    walk.observer = observer.map(|observe| observe as walk::Observer<'_>);
+    walk.observer = observer.map(|observer| observer as &mut dyn Observer);
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk.stack_used);

@@ -13,6 +13,7 @@ use crate::cfg::ControlFlow;
 use crate::demand::{Demands, StackReads};
 use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
 use crate::facts::{Facts, Stats};
+use crate::observe::{Observer, PathEnd};
 use crate::prune::Checkpoints;
 use crate::state::{Frame, State, Value};
 
@@ -64,9 +65,6 @@ impl Trail {
     }
 }
 
-/// Looks at the states that are walked.
-pub(crate) type Observer<'a> = &'a mut dyn FnMut(usize, &State);
-
 /// The walk and all it knows.
 pub(crate) struct Walk<'a> {
     pub(crate) program: &'a ProgramSpec,
@@ -90,8 +88,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) called_globals: Vec<usize>,
     /// Whether the path's outermost function is a global one other than the main program.
     pub(crate) in_global: bool,
-    /// Sees every state before its instruction runs.
-    pub(crate) observer: Option<Observer<'a>>,
+    /// Is told what happens, if somebody wants to know.
+    pub(crate) observer: Option<&'a mut dyn Observer>,
     waiting: Vec<Waiting>,
     trail: Trail,
     at: u32,
@@ -146,6 +144,9 @@ impl<'a> Walk<'a> {
         self.reads = StackReads::new();
         self.trail.entries.truncate(1);
         (self.state, self.slot, self.at) = (state, slot, 0);
+        if let Some(observer) = &mut self.observer {
+            observer.function(slot, &self.state);
+        }
         loop {
             let next = match self.step() {
                 Ok(next) => next,
@@ -163,6 +164,9 @@ impl<'a> Walk<'a> {
                     let Some(waiting) = self.waiting.pop() else { return Ok(()) };
                     (self.state, self.slot, self.at) = (waiting.state, waiting.slot, waiting.trail);
                     self.checkpoints.resume(waiting.checkpoint);
+                    if let Some(observer) = &mut self.observer {
+                        observer.resume(self.slot);
+                    }
                 }
             }
         }
@@ -173,18 +177,25 @@ impl<'a> Walk<'a> {
             return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
         }
         if self.meets_earlier_state()? {
+            if let Some(observer) = &mut self.observer {
+                observer.path_ends(self.slot, PathEnd::Covered);
+            }
             return Ok(Next::End);
         }
         self.stats.instructions += 1;
         self.facts.reached(self.slot);
-        if let Some(observe) = &mut self.observer {
-            observe(self.slot, &self.state);
+        if let Some(observer) = &mut self.observer {
+            observer.instruction(self.slot, &self.state);
         }
         let Some(&insn) = self.code.get(self.slot) else {
             // The shape of the program was checked: control gets to instructions only.
             return crate::error::broken(Cause::FallsOff);
         };
-        self.run(&insn)
+        let next = self.run(&insn)?;
+        if let (Next::End, Some(observer)) = (&next, &mut self.observer) {
+            observer.path_ends(self.slot, PathEnd::Exit);
+        }
+        Ok(next)
     }
 
     /// Lets a branch wait and goes on with the next instruction.
@@ -196,6 +207,9 @@ impl<'a> Walk<'a> {
         let trail = self.trail.add(self.at, Branch { slot, taken: true });
         self.at = self.trail.add(self.at, Branch { slot, taken: false });
         let checkpoint = self.checkpoints.branch();
+        if let Some(observer) = &mut self.observer {
+            observer.branch(slot, target);
+        }
         self.waiting.push(Waiting { state: jumping, slot: target, checkpoint, trail });
         self.stats.peak_branches = self.stats.peak_branches.max(self.waiting.len());
         self.slot = slot + 1;

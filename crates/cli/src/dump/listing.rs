@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use super::symbols::Symbols;
 
 /// A program with all that its listing needs.
-pub(super) struct Listing<'a> {
+pub(crate) struct Listing<'a> {
     spec: &'a ProgramSpec,
     btf: Option<&'a Btf>,
     symbols: Symbols<'a>,
@@ -19,13 +19,13 @@ pub(super) struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    pub(super) fn new(object: &'a Object, spec: &'a ProgramSpec) -> Self {
+    pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec) -> Self {
         let symbols = Symbols::new(object, spec);
         Self { spec, btf: object.btf.as_deref(), symbols, lines: disassemble(&spec.insns) }
     }
 
     /// Everything but instructions and labels is in comments, so that the assembler reads it.
-    pub(super) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
+    pub(crate) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
         let spec = self.spec;
         let plural = if spec.insns.len() == 1 { "" } else { "s" };
         let (name, section) = (&spec.name, &spec.section);
@@ -67,7 +67,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    pub(super) fn to_json(&self) -> Json {
+    pub(crate) fn to_json(&self) -> Json {
         let function =
             |f: &FunctionInfo| json!({ "name": f.name, "slot": f.start, "type": self.prototype(f) });
         json!({

@@ -13,7 +13,7 @@ use crate::args::{DumpArgs, Target};
 use crate::console;
 use crate::failure::Failure;
 use crate::object;
-use listing::Listing;
+pub(crate) use listing::Listing;
 pub(crate) use symbols::{Symbols, helper};
 
 /// Prints the instructions of programs.
@@ -35,7 +35,8 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn chosen<'a>(object: &'a Object, name: Option<&str>) -> Result<Vec<&'a ProgramSpec>, NoProgram> {
+/// The program of a name, or all of them.
+pub(crate) fn chosen<'a>(object: &'a Object, name: Option<&str>) -> Result<Vec<&'a ProgramSpec>, NoProgram> {
     let Some(name) = name else {
         let all: Vec<_> = object.programs.iter().collect();
         return if all.is_empty() { Err(NoProgram::None) } else { Ok(all) };

@@ -16,12 +16,11 @@ pub(super) struct Missing {
 }
 
 /// Everything that keeps maps from being made and programs from being loaded.
-pub(super) fn find(object: &Object, programs: &[ProgramSurvey<'_>]) -> Vec<Missing> {
+pub(super) fn find(object: &Object, programs: &[ProgramSurvey<'_>], options: &LoadOptions) -> Vec<Missing> {
     let mut missing = Vec::new();
     let mut maps = Vec::new();
-    let limits = LoadOptions::default().limits;
     for spec in &object.maps {
-        match Map::create(spec, &limits) {
+        match Map::create(spec, &options.limits) {
             Ok(map) => maps.push(map),
             Err(error) => {
                 let what = match &error.cause {
@@ -33,7 +32,7 @@ pub(super) fn find(object: &Object, programs: &[ProgramSurvey<'_>]) -> Vec<Missi
         }
     }
     let all_made = maps.len() == object.maps.len();
-    if all_made && let Err(error) = object.load(&LoadOptions::default()) {
+    if all_made && let Err(error) = object.load(options) {
         missing.push(setup(error));
     }
     for program in programs {

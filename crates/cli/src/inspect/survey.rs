@@ -1,20 +1,23 @@
 //! An object, looked through.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 
 use paceline::btf::Btf;
 use paceline::helper::Helper;
 use paceline::isa::{Callee, Imm64, Insn, disassemble};
 use paceline::{
-    FunctionInfo, KfuncRef, Linkage, MapSpec, Object, ProgramKind, ProgramSpec, SkippedProgram, XdpAttach,
+    FunctionInfo, KfuncRef, Linkage, LoadOptions, MapSpec, Object, ProgramKind, ProgramSpec, SkippedProgram,
+    XdpAttach,
 };
 use serde_json::{Value as Json, json};
 
 use super::missing::{self, Missing};
+use super::text;
 use crate::dump::helper;
 
 /// What is in an object.
-pub(super) struct Survey<'a> {
+pub(crate) struct Survey<'a> {
     pub(super) name: &'a str,
     pub(super) object: &'a Object,
     pub(super) programs: Vec<ProgramSurvey<'a>>,
@@ -34,10 +37,10 @@ pub(super) struct ProgramSurvey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    pub(super) fn of(name: &'a str, object: &'a Object) -> Self {
+    pub(crate) fn of(name: &'a str, object: &'a Object, options: &LoadOptions) -> Self {
         let programs: Vec<_> =
             object.programs.iter().map(|spec| ProgramSurvey::of(spec, &object.maps)).collect();
-        let missing = missing::find(object, &programs);
+        let missing = missing::find(object, &programs, options);
         Self { name, object, programs, missing }
     }
 
@@ -46,7 +49,11 @@ impl<'a> Survey<'a> {
         self.object.programs.iter().any(|spec| !spec.lines.is_empty())
     }
 
-    pub(super) fn to_json(&self) -> Json {
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        text::write(out, self)
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
         let skipped = |skipped: &SkippedProgram| json!({ "name": skipped.name, "section": skipped.section });
         let missing = |missing: &Missing| json!({ "user": missing.user, "what": missing.what });
         let btf = self.object.btf.as_deref();

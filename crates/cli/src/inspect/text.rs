@@ -21,8 +21,10 @@ pub(super) fn write(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> 
         let rows: Vec<_> = object.skipped.iter().map(|s| row(&s.name, &s.section)).collect();
         table::write(out, &rows)?;
     }
-    if survey.missing.is_empty() {
-        return writeln!(out, "\nPaceline has everything that it needs");
+    match (survey.programs.as_slice(), survey.missing.as_slice()) {
+        ([], []) => return writeln!(out, "\nthere is no XDP program in it"),
+        (_, []) => return writeln!(out, "\nPaceline has everything that it needs"),
+        _ => {}
     }
     writeln!(out, "\nneeds what Paceline does not have")?;
     let row = |user: &str, what: &str| vec![user.to_owned(), what.to_owned()];

@@ -1,23 +1,16 @@
 //! Maps and global variables: filled from JSON files before a run, printed after it.
 
+mod elements;
+mod encode;
 mod failure;
-mod fill;
+mod fold;
 mod json;
 mod json_file;
 mod show;
+mod variables;
 
-use paceline::MapSpec;
-use paceline::btf::{Btf, DataSection, Type};
-
+pub(crate) use elements::set_elements;
 pub(crate) use failure::MapFailure;
-pub(crate) use fill::{set_elements, set_variables};
 pub(crate) use json_file::{identities, read_files};
-pub(crate) use show::{to_json, write_text};
-
-/// The variables of a map that is a section of global data.
-fn variables<'a>(btf: Option<&'a Btf>, spec: &MapSpec) -> Option<&'a DataSection> {
-    match btf?.get(spec.value_type)? {
-        Type::DataSection(section) if spec.max_entries == 1 => Some(section),
-        _ => None,
-    }
-}
+pub(crate) use show::{MapsAsJson, write_text};
+pub(crate) use variables::set_variables;

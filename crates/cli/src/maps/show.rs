@@ -4,13 +4,15 @@ use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
 use paceline::{Collection, Map, MapKind};
-use serde_json::{Map as JsonMap, Value as Json, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value as Json, json};
 
+use super::fold::fold;
 use super::json::{hex, to_json as value_to_json};
-use super::variables;
+use super::variables::variables;
 
-/// Longest value that is written on one line.
-const LINE: usize = 100;
+/// What everything in a map is indented by.
+const INDENT: usize = 2;
 
 /// A map and what its bytes mean.
 struct View<'a> {
@@ -34,18 +36,20 @@ impl<'a> View<'a> {
     }
 
     fn holds_variables(&self) -> bool {
-        variables(self.btf, self.map.spec()).is_some()
+        self.btf.is_some_and(|btf| variables(btf, self.map.spec()).is_some())
     }
 
     /// The elements that can be read. Hashes have no order that would be the same in the next run, so theirs are
-    /// sorted.
-    fn elements(&self) -> Vec<Element> {
+    /// sorted; arrays may be far larger than what is worth keeping.
+    fn elements(&self) -> Box<dyn Iterator<Item = Element> + '_> {
         let keys = self.map.keys().into_iter().flatten();
-        let mut elements: Vec<_> = keys.filter_map(|key| self.element(key)).collect();
-        if !self.is_array() {
-            elements.sort_by_cached_key(|element| (self.number(&element.key), element.key.clone()));
+        let elements = keys.filter_map(|key| self.element(key));
+        if self.is_array() {
+            return Box::new(elements);
         }
-        elements
+        let mut elements: Vec<_> = elements.collect();
+        elements.sort_by_cached_key(|element| (self.number(&element.key), element.key.clone()));
+        Box::new(elements.into_iter())
     }
 
     fn element(&self, key: Vec<u8>) -> Option<Element> {
@@ -87,33 +91,41 @@ impl<'a> View<'a> {
 }
 
 /// All maps by name, each as a list that `--map` takes; global variables as one object.
-pub(crate) fn to_json(collection: &Collection) -> Json {
-    let maps = collection.maps().iter().map(|map| {
-        let view = View::of(map, collection);
-        (map.spec().name.clone(), map_to_json(&view))
-    });
-    Json::Object(maps.collect::<JsonMap<_, _>>())
+pub(crate) struct MapsAsJson<'a>(pub(crate) &'a Collection);
+
+impl Serialize for MapsAsJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let maps = self.0.maps().iter();
+        serializer.collect_map(maps.map(|map| (&map.spec().name, View::of(map, self.0))))
+    }
 }
 
-fn map_to_json(view: &View<'_>) -> Json {
-    let show = |value: Option<Value>, bytes: &[u8]| value.map_or_else(|| hex(bytes), |v| value_to_json(&v));
-    let elements = view.elements();
-    if view.holds_variables() {
-        let value = elements.first().and_then(|element| element.values.first());
-        let bytes = value.map(Vec::as_slice).unwrap_or_default();
-        return show(view.value(bytes), bytes);
+impl Serialize for View<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !self.holds_variables() {
+            return serializer.collect_seq(self.elements().map(|element| self.element_to_json(&element)));
+        }
+        let bytes = self.elements().next().and_then(|element| element.values.into_iter().next());
+        let bytes = bytes.unwrap_or_default();
+        shown(self.value(&bytes), &bytes).serialize(serializer)
     }
-    let one = |Element { key, values }: &Element| {
-        let key = show(view.key(key), key);
-        let mut values = values.iter().map(|value| show(view.value(value), value));
-        if !view.map.spec().kind.is_per_cpu() {
+}
+
+impl View<'_> {
+    fn element_to_json(&self, Element { key, values }: &Element) -> Json {
+        let key = shown(self.key(key), key);
+        let mut values = values.iter().map(|value| shown(self.value(value), value));
+        if !self.map.spec().kind.is_per_cpu() {
             return json!({ "key": key, "value": values.next() });
         }
         let values: Json =
             values.enumerate().map(|(cpu, value)| json!({ "cpu": cpu, "value": value })).collect();
         json!({ "key": key, "values": values })
-    };
-    elements.iter().map(one).collect()
+    }
+}
+
+fn shown(value: Option<Value>, bytes: &[u8]) -> Json {
+    value.map_or_else(|| hex(bytes), |value| value_to_json(&value))
 }
 
 /// All maps as C would write them, keys and values by their types. Elements of arrays that are zero are left out.
@@ -160,9 +172,9 @@ fn write_variables(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
     for element in view.elements() {
         let bytes = element.values.first().map(Vec::as_slice).unwrap_or_default();
         match view.value(bytes) {
-            Some(Value::Struct(variables)) => {
-                variables.iter().try_for_each(|(name, value)| writeln!(out, "  {name} = {}", fold(value)))?
-            }
+            Some(Value::Struct(variables)) => variables
+                .iter()
+                .try_for_each(|(name, value)| writeln!(out, "  {name} = {}", fold(value, INDENT)))?,
             _ => writeln!(out, "  {}", spaced(bytes))?,
         }
     }
@@ -170,13 +182,7 @@ fn write_variables(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
 }
 
 fn text(value: Option<Value>, bytes: &[u8]) -> String {
-    value.map_or_else(|| spaced(bytes), |value| fold(&value))
-}
-
-/// On one line if it is short.
-fn fold(value: &Value) -> String {
-    let line = value.to_string();
-    if line.len() <= LINE { line } else { format!("{value:#}").replace('\n', "\n  ") }
+    value.map_or_else(|| spaced(bytes), |value| fold(&value, INDENT))
 }
 
 /// `0a 00 00 00`

@@ -9,11 +9,15 @@ mod watch;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use paceline::{Collection, Host, LoadOptions, Outputs, Program, ReplayError, ReplayOptions, replay};
+use paceline::{
+    Collection, Host, LoadOptions, NoProgram, Outputs, Program, ReplayError, ReplayOptions, VerifiedProgram,
+    replay,
+};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::maps;
+use crate::verify::Diagnosis;
 
 pub(crate) use fault::{FaultReport, processed};
 pub(crate) use outputs::Taken;
@@ -32,15 +36,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     maps::set_variables(&files, &mut subject.object)?;
     let collection = load(&subject, args.budget)?;
     maps::set_elements(&files, &collection)?;
-    let program = collection
-        .program(subject.program.as_deref())
-        .map_err(|source| Failure::Program { name: subject.name.clone(), source: Box::new(source) })?;
+    let program = bind(args, &subject, &collection)?;
     let mut capture = Capture::open(args.input.as_deref())?;
-    let mut taken = subject.identity();
-    taken.extend(maps::identities(&args.map_files));
-    taken.extend(capture.identity.clone());
+    let inputs = subject.file.iter().chain(&capture.file).cloned();
+    let taken = inputs.chain(maps::identities(&args.map_files)).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), &taken)?;
+    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
     source::announce(args, &subject, &capture);
 
     let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
@@ -58,8 +59,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         maps: args.maps.then_some(&collection),
         error: ended.as_ref().err(),
     };
-    report.print(args.json, names.use_stdout())?;
-    ended?;
+    let printed = report.print(args.json, names.use_stdout());
+    ended.and(printed)?;
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -69,6 +70,21 @@ fn load(subject: &Subject, budget: u64) -> Result<Collection, Failure> {
         .object
         .load(&options)
         .map_err(|source| Failure::Setup { name: subject.name.clone(), source: Box::new(source) })
+}
+
+/// The program, verified unless the user does not want that.
+fn bind(args: &RunArgs, subject: &Subject, collection: &Collection) -> Result<Program, Failure> {
+    let name = subject.program.as_deref();
+    let program = match args.unverified {
+        true => collection.program_unverified(name),
+        false => collection.program(name).map(VerifiedProgram::into_program),
+    };
+    program.map_err(|source| match source {
+        NoProgram::Refused(refused) => {
+            Failure::Refused(Box::new(Diagnosis::new(&subject.name, collection.object(), &refused)))
+        }
+        other => Failure::Program { name: subject.name.clone(), source: Box::new(other) },
+    })
 }
 
 fn replay_all(

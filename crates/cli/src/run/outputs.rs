@@ -3,7 +3,7 @@
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use paceline::port::{CaptureWriter, Header};
@@ -11,7 +11,7 @@ use paceline::port::{CaptureWriter, Header};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 
-/// A regular file that is in use, by device and inode: names differ where links are.
+/// A file that is in use, by device and inode: names differ where links are.
 #[derive(Clone, Debug)]
 pub(crate) struct Taken {
     device: u64,
@@ -20,10 +20,11 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// `None` for devices, pipes and the like, of which nothing can be lost.
+    /// `None` for what may be used twice: devices such as `/dev/null`, and sockets, which go both ways.
     pub(crate) fn of(metadata: &Metadata, what: &str) -> Option<Self> {
         let what = what.to_owned();
-        metadata.is_file().then(|| Self { device: metadata.dev(), inode: metadata.ino(), what })
+        let is_single = metadata.is_file() || metadata.file_type().is_fifo();
+        is_single.then(|| Self { device: metadata.dev(), inode: metadata.ino(), what })
     }
 
     /// `None` as well when there is no such file.
@@ -76,9 +77,8 @@ fn name(path: &Path) -> String {
 pub(super) fn create(
     args: &RunArgs,
     header: &Header,
-    taken: &[Taken],
+    mut taken: Vec<Taken>,
 ) -> Result<(Writers, OutputNames), Failure> {
-    let mut taken = taken.to_vec();
     let passed = args.out.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()?;
     let dropped = args.drops.as_deref().map(|path| Opened::open(path, "--drops", &mut taken)).transpose()?;
     let writers = Writers {
@@ -117,17 +117,13 @@ impl Opened {
         let name = name(&self.path);
         let failed = |source| Failure::CreateOutput { name: name.clone(), source };
         let metadata = self.file.metadata().map_err(failed)?;
-        // Packets of two outputs would mix in a pipe too.
-        let is_second_stdout = is_stdout(&self.path) && taken.iter().any(|t| t.what == "--out -");
-        let what = if is_stdout(&self.path) { format!("{option} -") } else { format!("{option} {name}") };
-        let identity = Taken::of(&metadata, &what);
-        let clash = identity.as_ref().and_then(|file| taken.iter().find(|other| other.is(file)));
-        if let Some(other) = clash.map(|t| t.what.clone()).or(is_second_stdout.then(|| "--out -".to_owned()))
-        {
-            return Err(Failure::SameFile { option, name, other });
+        let Some(file) = Taken::of(&metadata, &format!("{option} {}", self.path.display())) else {
+            return Ok(());
+        };
+        if let Some(other) = taken.iter().find(|other| other.is(&file)) {
+            return Err(Failure::SameFile { option, name, other: other.what.clone() });
         }
-        let marker = Taken { device: u64::MAX, inode: u64::MAX, what };
-        taken.push(identity.unwrap_or(marker));
+        taken.push(file);
         Ok(())
     }
 

@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use paceline::{Collection, Tally, Verdict};
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::args::Engine;
 use crate::console;
 use crate::failure::Failure;
-use crate::maps;
+use crate::maps::{self, MapsAsJson};
 
 /// A run that is over.
 #[derive(Clone, Copy)]
@@ -64,33 +65,43 @@ impl Report<'_> {
     }
 
     fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, self)?;
+        writeln!(out)
+    }
+}
+
+impl Serialize for Report<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Run { tally, time, interrupted } = &self.run;
-        let verdicts: Map<String, Value> = Verdict::ALL
-            .iter()
-            .map(|&verdict| (verdict.name().to_owned(), tally.of(verdict).into()))
-            .collect();
-        let mut object = json!({
-            "object": self.object,
-            "program": self.program,
-            "capture": self.capture,
-            "engine": self.engine.name(),
-            "packets": tally.packets,
-            "bytes": tally.bytes,
-            "seconds": time.as_secs_f64(),
-            "verdicts": verdicts,
-            "unknown_verdicts": tally.unknown,
-        });
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("object", self.object)?;
+        object.serialize_entry("program", self.program)?;
+        object.serialize_entry("capture", self.capture)?;
+        object.serialize_entry("engine", self.engine.name())?;
+        object.serialize_entry("packets", &tally.packets)?;
+        object.serialize_entry("bytes", &tally.bytes)?;
+        object.serialize_entry("seconds", &time.as_secs_f64())?;
+        object.serialize_entry("verdicts", &Verdicts(tally))?;
+        object.serialize_entry("unknown_verdicts", &tally.unknown)?;
         if *interrupted {
-            object["interrupted"] = true.into();
+            object.serialize_entry("interrupted", interrupted)?;
         }
         if let Some(collection) = self.maps {
-            object["maps"] = maps::to_json(collection);
+            object.serialize_entry("maps", &MapsAsJson(collection))?;
         }
         if let Some(error) = self.error {
-            object["error"] = error.to_string().into();
+            object.serialize_entry("error", &error.to_string())?;
         }
-        serde_json::to_writer(&mut *out, &object)?;
-        writeln!(out)
+        object.end()
+    }
+}
+
+/// The packets of each verdict, by its name.
+struct Verdicts<'a>(&'a Tally);
+
+impl Serialize for Verdicts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(Verdict::ALL.iter().map(|&verdict| (verdict.name(), self.0.of(verdict))))
     }
 }
 

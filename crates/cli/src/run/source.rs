@@ -26,7 +26,8 @@ pub(super) struct Subject {
     pub(super) name: String,
     pub(super) object: Object,
     pub(super) program: Option<String>,
-    file: Option<Taken>,
+    /// The file that no output may replace.
+    pub(super) file: Option<Taken>,
 }
 
 impl Subject {
@@ -48,11 +49,6 @@ impl Subject {
         })?;
         Ok(Self { name, object, program: None, file: None })
     }
-
-    /// The file that no output may replace.
-    pub(super) fn identity(&self) -> Vec<Taken> {
-        self.file.iter().cloned().collect()
-    }
 }
 
 /// A capture, with its header read.
@@ -65,7 +61,7 @@ pub(super) struct Capture {
     /// Bytes read so far.
     pub(super) position: Rc<Cell<u64>>,
     /// The file that no output may replace.
-    pub(super) identity: Option<Taken>,
+    pub(super) file: Option<Taken>,
 }
 
 impl Capture {
@@ -93,22 +89,22 @@ impl Capture {
     fn file(name: String, file: File) -> Result<Self, Failure> {
         let metadata = file.metadata().ok();
         let size = metadata.as_ref().filter(|m| m.is_file()).map(std::fs::Metadata::len);
-        let identity = metadata.and_then(|m| Taken::of(&m, &format!("the capture {name}")));
-        Self::read(name, Box::new(file), size, identity)
+        let taken = metadata.and_then(|m| Taken::of(&m, &format!("the capture {name}")));
+        Self::read(name, Box::new(file), size, taken)
     }
 
     fn read(
         name: String,
         source: Box<dyn Read>,
         size: Option<u64>,
-        identity: Option<Taken>,
+        file: Option<Taken>,
     ) -> Result<Self, Failure> {
         let position = Rc::new(Cell::new(0));
         let reader =
             CaptureReader::new(Counted { source, position: position.clone() }).map_err(|source| {
                 Failure::Capture { name: name.clone(), source: Box::new(source), processed: 0 }
             })?;
-        Ok(Self { name, reader, size, position, identity })
+        Ok(Self { name, reader, size, position, file })
     }
 }
 

@@ -24,9 +24,10 @@ const INTERVAL: Duration = Duration::from_millis(50);
 pub(super) struct Watch {
     interrupted: Arc<AtomicBool>,
     start: Instant,
-    size: Option<u64>,
     position: Rc<Cell<u64>>,
-    bar: Option<ProgressBar>,
+    /// Hidden at first, but it counts, so that its estimates are good once it is shown.
+    bar: ProgressBar,
+    is_shown: bool,
     /// When the bar was last told something new.
     told: Duration,
 }
@@ -40,7 +41,8 @@ impl Watch {
             flag::register_conditional_default(signal, interrupted.clone()).map_err(Failure::Signals)?;
             flag::register(signal, interrupted.clone()).map_err(Failure::Signals)?;
         }
-        Ok(Self { interrupted, start: Instant::now(), size, position, bar: None, told: Duration::ZERO })
+        let (start, bar) = (Instant::now(), bar(size));
+        Ok(Self { interrupted, start, position, bar, is_shown: false, told: Duration::ZERO })
     }
 
     /// To be called after every burst.
@@ -49,35 +51,36 @@ impl Watch {
             return ControlFlow::Break(());
         }
         let elapsed = self.start.elapsed();
-        if elapsed > PATIENCE && elapsed - self.told > INTERVAL {
+        if elapsed - self.told > INTERVAL {
             self.told = elapsed;
-            self.show(tally);
+            self.tell(tally);
         }
         ControlFlow::Continue(())
     }
 
-    fn show(&mut self, tally: &Tally) {
-        let bar = self.bar.get_or_insert_with(|| bar(self.size));
-        bar.set_position(self.position.get());
-        bar.set_message(format!("{} packets", tally.packets));
+    fn tell(&mut self, tally: &Tally) {
+        self.bar.set_message(format!("{} packets", tally.packets));
+        self.bar.set_position(self.position.get());
+        if self.told > PATIENCE && !self.is_shown {
+            self.is_shown = true;
+            // Draws nothing where standard error is no terminal.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
     }
 
     /// Takes the bar away; whether the run was interrupted.
     pub(super) fn finish(self) -> bool {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
+        self.bar.finish_and_clear();
         self.interrupted.load(Ordering::Relaxed)
     }
 }
 
-/// Draws nothing where standard error is no terminal.
 fn bar(size: Option<u64>) -> ProgressBar {
     let template = match size {
         Some(_) => "{bar:30} {bytes}/{total_bytes} {msg} {eta} left",
         None => "{spinner} {bytes} {msg} {elapsed}",
     };
-    let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr());
+    let bar = ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

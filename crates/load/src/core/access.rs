@@ -49,7 +49,7 @@ impl<'a> Access<'a> {
     /// Reads the path of a relocation, such as `0:1:2`: indices of elements and members in the object's own types.
     pub(super) fn parse(btf: &'a Btf, relocation: &CoreRelocation) -> Result<Self, CoreProblem> {
         let text = btf.text(relocation.access).unwrap_or_default();
-        let wrong = || CoreProblem::Access(text.clone().into_owned());
+        let wrong = || CoreProblem::Access(text.chars().take(LONGEST).collect());
         let mut access = Self::new(relocation.ty);
         if is_about_type(relocation.kind) {
             return if text == "0" { Ok(access) } else { Err(wrong()) };
@@ -226,8 +226,9 @@ impl<'a> Access<'a> {
         Ok(None)
     }
 
-    /// The path as C writes it, such as `struct net_device.name[3]`.
+    /// The path as C writes it, such as `struct net_device.name[3]`, cut to a length that fits a message.
     pub(super) fn describe(&self, btf: &Btf) -> String {
+        const LONGEST_TEXT: usize = 200;
         let mut text = btf.c_name(self.root);
         for (i, step) in self.path.iter().enumerate() {
             match step.name {
@@ -236,7 +237,11 @@ impl<'a> Access<'a> {
                 None if i > 0 || step.index > 0 => text += &format!("[{}]", step.index),
                 None => {}
             }
+            if text.len() > LONGEST_TEXT {
+                break;
+            }
         }
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
         text
     }
 }

@@ -3,7 +3,7 @@
 
 use paceline_spec::btf::{Btf, Composite, Enum, IntEncoding, Name, Type, TypeId};
 
-use super::{Budget, essential, resolve};
+use super::{Budget, resolve};
 use crate::error::CoreProblem;
 
 /// Longest chain of pointers and arrays, and deepest nesting of members, that is followed.
@@ -27,9 +27,8 @@ struct Matcher<'a, 'b> {
 }
 
 impl Matcher<'_, '_> {
-    fn same_name(&self, a: Option<Name>, b: Option<Name>) -> bool {
-        let name = |btf, n: Option<Name>| n.map_or_else(String::new, |n| essential(btf, n).to_owned());
-        name(self.local, a) == name(self.target, b)
+    fn same_name(&mut self, a: Option<Name>, b: Option<Name>) -> Result<bool, CoreProblem> {
+        self.budget.same_name((self.local, a), (self.target, b))
     }
 
     fn types(
@@ -43,9 +42,8 @@ impl Matcher<'_, '_> {
             return Err(CoreProblem::TooDeep);
         }
         for _ in 0..MOST_DEPTH {
-            self.budget.step()?;
             let (a, b) = (resolve(self.local, local_id)?.1, resolve(self.target, target_id)?.1);
-            if !self.same_name(a.name(), b.name()) {
+            if !self.same_name(a.name(), b.name())? {
                 return Ok(false);
             }
             (local_id, target_id) = match (a, b) {
@@ -113,8 +111,7 @@ impl Matcher<'_, '_> {
         for value in &a.values {
             let mut found = false;
             for other in &b.values {
-                self.budget.step()?;
-                found = self.same_name(Some(value.name), Some(other.name));
+                found = self.same_name(Some(value.name), Some(other.name))?;
                 if found {
                     break;
                 }
@@ -133,8 +130,7 @@ impl Matcher<'_, '_> {
         for member in &a.members {
             let mut found = false;
             for other in &b.members {
-                self.budget.step()?;
-                found = self.same_name(Some(member.name), Some(other.name))
+                found = self.same_name(Some(member.name), Some(other.name))?
                     && self.types(member.ty, other.ty, false, level - 1)?;
                 if found {
                     break;

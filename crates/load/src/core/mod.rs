@@ -27,22 +27,35 @@ use crate::debug_info::by_section;
 use crate::error::CoreProblem;
 use crate::function::Function;
 
-/// How much comparing of types one relocation may take. Types that refer to each other in circles, with many
-/// parameters or anonymous members, could be compared for ever.
+/// How much comparing of types the relocations of an object may take. Types that refer to each other in circles,
+/// with many parameters or anonymous members, could be compared for ever.
 #[derive(Debug)]
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    const STEPS: usize = 1 << 20;
-
-    fn new() -> Self {
-        Self(Self::STEPS)
-    }
+    /// Several times what the largest objects in use take.
+    const STEPS: usize = 1 << 24;
 
     /// Takes one step.
     fn step(&mut self) -> Result<(), CoreProblem> {
-        self.0 = self.0.checked_sub(1).ok_or(CoreProblem::TooComplex)?;
+        self.spend(1)
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), CoreProblem> {
+        self.0 = self.0.checked_sub(steps).ok_or(CoreProblem::TooComplex)?;
         Ok(())
+    }
+
+    /// Whether two names are the same but for their flavors; long names take several steps.
+    fn same_name(
+        &mut self,
+        (local, a): (&Btf, Option<Name>),
+        (target, b): (&Btf, Option<Name>),
+    ) -> Result<bool, CoreProblem> {
+        let a = a.map_or("", |name| essential(local, name));
+        let b = b.map_or("", |name| essential(target, name));
+        self.spend(1 + (a.len() + b.len()) / 64)?;
+        Ok(a == b)
     }
 }
 
@@ -57,6 +70,7 @@ pub(crate) struct CoreRelocations<'a> {
     by_name: HashMap<&'a str, Vec<TypeId>>,
     /// Candidates for each local root type; each relocation strikes out those that do not fit.
     candidates: RefCell<HashMap<TypeId, Rc<[TypeId]>>>,
+    budget: RefCell<Budget>,
 }
 
 impl<'a> CoreRelocations<'a> {
@@ -70,7 +84,8 @@ impl<'a> CoreRelocations<'a> {
                 }
             }
         }
-        Self { local, target, relocations, by_name, candidates: RefCell::default() }
+        let budget = RefCell::new(Budget(Budget::STEPS));
+        Self { local, target, relocations, by_name, candidates: RefCell::default(), budget }
     }
 
     /// Adapts a function's code. The second result has the instructions for which the target has no answer.
@@ -150,12 +165,13 @@ impl<'a> CoreRelocations<'a> {
         relocation: &CoreRelocation,
         access: &Access<'a>,
     ) -> Result<Option<Answer>, CoreProblem> {
-        let mut budget = Budget::new();
+        let budget = &mut *self.budget.borrow_mut();
         let mut found: Option<(Answer, u64)> = None;
         let mut fitting = Vec::new();
         for candidate in self.candidates(relocation.ty)?.iter() {
+            budget.step()?;
             let Some(target) =
-                access.find_in(self.local, self.target, *candidate, relocation.kind, &mut budget)?
+                access.find_in(self.local, self.target, *candidate, relocation.kind, budget)?
             else {
                 continue;
             };

@@ -10,6 +10,11 @@ pub(crate) fn fixtures() -> Vec<PathBuf> {
     paths
 }
 
+/// The committed objects of the examples.
+pub(crate) fn examples() -> Vec<PathBuf> {
+    objects_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"))
+}
+
 /// The objects of a directory, by name; none if it is not there.
 pub(crate) fn objects_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten();

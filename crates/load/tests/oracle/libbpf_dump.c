@@ -1,4 +1,6 @@
-/* Loads an object with libbpf and prints its maps and the relocated instructions of its XDP programs.
+/* libbpf_dump OBJECT [BTF]
+ *
+ * Loads an object with libbpf, CO-RE relocated against the types in BTF or the kernel's, and prints its maps and the relocated instructions of its XDP programs.
  *
  *   map TYPE KEY_SIZE VALUE_SIZE MAX_ENTRIES FLAGS NAME
  *   prog NAME
@@ -52,11 +54,13 @@ int main(int argc, char **argv)
 	struct bpf_program *program;
 	struct bpf_object *object;
 	struct bpf_map *map;
+	LIBBPF_OPTS(bpf_object_open_opts, options);
 
-	if (argc != 2)
+	if (argc != 2 && argc != 3)
 		return 2;
+	options.btf_custom_path = argv[2];
 	libbpf_set_print(quiet);
-	object = bpf_object__open_file(argv[1], NULL);
+	object = bpf_object__open_file(argv[1], &options);
 	if (!object)
 		return 1;
 	bpf_object__for_each_program(program, object)

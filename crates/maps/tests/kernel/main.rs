@@ -3,6 +3,8 @@
 //! `PACELINE_REQUIRE_ALL=1`.
 
 mod bpf;
+#[path = "../common/mod.rs"]
+mod common;
 mod create;
 mod operations;
 mod programs;
@@ -11,27 +13,10 @@ mod references;
 use std::sync::Arc;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use bpf::KernelMap;
-
-fn spec(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, flags: MapFlags) -> MapSpec {
-    MapSpec {
-        name: "oracle".to_owned(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        flags,
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
-}
+use common::spec;
 
 fn limits() -> Limits {
     Limits { cpus: bpf::possible_cpus(), memory: 1 << 32 }

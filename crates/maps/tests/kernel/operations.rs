@@ -4,7 +4,7 @@ use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use crate::{Twin, has_order, kernel_permits, spec};
 
-const OPERATIONS: usize = 20_000;
+const OPERATIONS: usize = 6000;
 const ENTRIES: u32 = 24;
 
 /// Now and then an array index out of range, or more hash keys than fit.
@@ -75,7 +75,7 @@ fn run(spec: &MapSpec, seed: u64) {
                     "after {key:?}"
                 );
             }
-            _ if step % 50 == 0 => twin.compare_keys(),
+            _ if step % 20 == 0 => twin.compare_keys(),
             _ => {}
         }
     }

@@ -9,15 +9,15 @@ use super::{
 };
 use crate::byte_order::ByteOrder;
 use crate::reader::{Drained, Stop};
-use crate::records::{HEAD, Records};
+use crate::records::{HEAD, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
 /// Shortest block: type and twice the length.
 const MIN_BLOCK: usize = 12;
 /// Longest block that is read, as in Wireshark.
 const MAX_BLOCK: usize = 16 * 1024 * 1024;
-/// Most bytes of blocks kept between two packets.
-const MAX_BETWEEN: usize = 4 * MAX_BLOCK;
+/// Most bytes kept beside the packets of a burst: blocks and options.
+const MAX_KEPT: usize = 4 * MAX_BLOCK;
 /// Most interfaces of a section.
 const MAX_INTERFACES: usize = 1 << 16;
 
@@ -28,8 +28,9 @@ struct Packet<'a> {
     offset: u64,
     head: [u8; HEAD],
     interface: u32,
-    /// Time stamp in the interface's units; Simple Packet Blocks have none.
-    stamp: Option<u64>,
+    /// Time stamp in the interface's units; 0 in Simple Packet Blocks, which have none.
+    stamp: u64,
+    has_options: bool,
     captured: u32,
     original: u32,
     /// Packet, padding and options, without the length that ends the block.
@@ -121,7 +122,7 @@ impl Decoder {
         match kind {
             ENHANCED_PACKET | PACKET => self.enhanced_packet(block, offset, burst, records)?,
             SIMPLE_PACKET => self.simple_packet(block, offset, burst, records)?,
-            _ => self.other(kind, block, offset, records)?,
+            _ => self.other(kind, block, offset, burst, records)?,
         }
         Ok(block.len())
     }
@@ -139,30 +140,53 @@ impl Decoder {
             return Err(Stop::BurstFull);
         }
         let block = self.section(data, offset)?;
-        room_for(block, offset, records)?;
+        room_for(block, offset, burst, records)?;
         records.order = self.order;
         records.push_block(&unsized_section(Box::from(block)));
         Ok(block.len())
     }
 
     #[cold]
-    fn other(&mut self, kind: u32, block: &[u8], offset: u64, records: &mut Records) -> Result<(), Stop> {
+    fn other(
+        &mut self,
+        kind: u32,
+        block: &[u8],
+        offset: u64,
+        burst: &Burst,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
         if kind == CUSTOM_NOT_COPIED {
             return Ok(());
         }
+        room_for(block, offset, burst, records)?;
         if kind == INTERFACE_DESCRIPTION {
-            if self.interfaces.len() >= MAX_INTERFACES {
-                return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
-            }
-            let options = block.get(16..block.len() - 4).unwrap_or_default();
-            self.interfaces.push(Interface::decode(head(block)?, options, self.order, offset)?);
+            return self.interface_description(block, offset, records);
         }
-        room_for(block, offset, records)?;
         records.push_block(block);
         Ok(())
     }
 
-    #[inline]
+    fn interface_description(
+        &mut self,
+        block: &[u8],
+        offset: u64,
+        records: &mut Records,
+    ) -> Result<(), Stop> {
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err(ReadError::Interfaces { offset, limit: MAX_INTERFACES }.into());
+        }
+        let options = block.get(16..block.len() - 4).unwrap_or_default();
+        let interface = Interface::decode(head(block)?, options, self.order, offset)?;
+        let mut block = Box::<[u8]>::from(block);
+        if let Some(snaplen) = block.get_mut(12..16) {
+            snaplen.copy_from_slice(&self.order.bytes(written_snaplen(interface.snaplen)));
+        }
+        records.push_block(&block);
+        self.interfaces.push(interface);
+        Ok(())
+    }
+
+    #[inline(always)]
     fn enhanced_packet(
         &mut self,
         block: &[u8],
@@ -180,7 +204,8 @@ impl Decoder {
             offset,
             head: *head,
             interface,
-            stamp: Some(u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16))),
+            stamp: u64::from(order.u32(head, 12)) << 32 | u64::from(order.u32(head, 16)),
+            has_options: true,
             captured: order.u32(head, 20),
             original: order.u32(head, 24),
             body: block.get(ENHANCED_HEAD..block.len() - 4).unwrap_or_default(),
@@ -188,6 +213,7 @@ impl Decoder {
         self.deliver(&packet, burst, records)
     }
 
+    #[inline(never)]
     fn simple_packet(
         &mut self,
         block: &[u8],
@@ -197,18 +223,32 @@ impl Decoder {
     ) -> Result<(), Stop> {
         let head = head::<SIMPLE_HEAD>(block)?;
         let original = self.order.u32(head, 8);
-        let captured = match self.interfaces.first() {
-            Some(interface) if interface.snaplen != 0 => original.min(interface.snaplen),
-            _ => original,
-        };
+        let snaplen = self.interfaces.first().map_or(0, |interface| interface.snaplen);
+        let cut_to = |snaplen| if snaplen == 0 { original } else { original.min(snaplen) };
+        let captured = cut_to(snaplen);
         let mut kept = [0; HEAD];
-        kept[..SIMPLE_HEAD].copy_from_slice(head);
+        if captured == cut_to(written_snaplen(snaplen)) {
+            kept[..SIMPLE_HEAD].copy_from_slice(head);
+        } else {
+            // What is written has no such captured length. It is for interface 0 and has time stamp 0, which is what an
+            // Enhanced Packet Block has to say of it.
+            kept[..4].copy_from_slice(&self.order.bytes(ENHANCED_PACKET));
+        }
         let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
-        let packet = Packet { offset, head: kept, interface: 0, stamp: None, captured, original, body };
+        let packet = Packet {
+            offset,
+            head: kept,
+            interface: 0,
+            stamp: 0,
+            has_options: false,
+            captured,
+            original,
+            body,
+        };
         self.deliver(&packet, burst, records)
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, packet: &Packet<'_>, burst: &mut Burst, records: &mut Records) -> Result<(), Stop> {
         let &Packet { head, captured, original, .. } = packet;
         let interface = self.interface_of(packet)?;
@@ -217,29 +257,32 @@ impl Decoder {
             return Err(self.bad_length(packet, body.len()).into());
         };
         let meta = FrameMeta {
-            timestamp_ns: packet.stamp.map_or(0, |stamp| interface.clock.nanoseconds(stamp)),
+            timestamp_ns: interface.clock.nanoseconds(packet.stamp),
             original_len: original,
             interface: self.interfaces_before.saturating_add(packet.interface),
         };
-        // Its length was checked above, so that only a full burst refuses it.
-        if burst.push(bytes, meta).is_err() {
-            return Err(Stop::BurstFull);
-        }
-        let options = if packet.stamp.is_some() {
+        let options = if packet.has_options {
             body.get(bytes.len().next_multiple_of(4)..).unwrap_or_default()
         } else {
             &[]
         };
+        if !options.is_empty() {
+            room_for(options, packet.offset, burst, records)?;
+        }
+        // Its length was checked above, so that only a full burst refuses it.
+        if burst.push(bytes, meta).is_err() {
+            return Err(Stop::BurstFull);
+        }
         records.push_packet(head, captured, original, options);
         self.packets += 1;
         Ok(())
     }
 
     #[inline]
-    fn interface_of(&self, packet: &Packet<'_>) -> Result<Interface, ReadError> {
+    fn interface_of(&self, packet: &Packet<'_>) -> Result<&Interface, Stop> {
         match self.interfaces.get(packet.interface as usize) {
-            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(*interface),
-            found => Err(self.bad_interface(packet, found)),
+            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(interface),
+            found => Err(self.bad_interface(packet, found).into()),
         }
     }
 
@@ -320,11 +363,15 @@ fn bad_block_length(kind: u32, offset: u64, len: u32) -> ReadError {
     ReadError::BlockLength { kind, offset, len, rule }
 }
 
-fn room_for(block: &[u8], offset: u64, records: &Records) -> Result<(), ReadError> {
-    if records.kept() + block.len() > MAX_BETWEEN {
-        return Err(ReadError::Blocks { offset, limit: MAX_BETWEEN });
+/// Keeps memory bounded: what does not fit starts a new burst, and if there is no packet before it, ends the capture.
+fn room_for(bytes: &[u8], offset: u64, burst: &Burst, records: &Records) -> Result<(), Stop> {
+    if records.kept() + bytes.len() <= MAX_KEPT {
+        Ok(())
+    } else if burst.is_empty() {
+        Err(ReadError::Blocks { offset, limit: MAX_KEPT }.into())
+    } else {
+        Err(Stop::BurstFull)
     }
-    Ok(())
 }
 
 /// A section header that leaves the section's length open, since fewer packets may be written than were read.

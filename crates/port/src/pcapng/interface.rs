@@ -24,12 +24,13 @@ enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     unit: Unit,
-    offset_seconds: i64,
+    /// Nanoseconds to add.
+    offset: i128,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { unit: Unit::Nanoseconds(1_000), offset_seconds: 0 }
+        Self { unit: Unit::Nanoseconds(1_000), offset: 0 }
     }
 }
 
@@ -48,16 +49,15 @@ impl Clock {
 
     /// Nanoseconds since the epoch, rounded down and held to what 64 bits can tell.
     #[inline]
-    pub(crate) fn nanoseconds(self, stamp: u64) -> u64 {
+    pub(crate) fn nanoseconds(&self, stamp: u64) -> u64 {
         let since_offset = match self.unit {
             Unit::Nanoseconds(unit) => u128::from(stamp) * u128::from(unit),
             Unit::PerNanosecond(units) => u128::from(stamp) / units,
             Unit::PowerOfTwo(power) => (u128::from(stamp) * u128::from(NANOSECONDS)) >> power,
         };
-        // At most 2^64 * 10^9 each, so that 128 bits hold the sum.
-        let offset = i128::from(self.offset_seconds) * i128::from(NANOSECONDS);
-        let total = since_offset as i128 + offset;
-        u64::try_from(total.max(0)).unwrap_or(u64::MAX)
+        // Both are below 2^64 * 10^9, so that 128 bits hold the sum.
+        let total = since_offset as i128 + self.offset;
+        u64::try_from(total).unwrap_or(if total < 0 { 0 } else { u64::MAX })
     }
 }
 
@@ -98,7 +98,7 @@ fn decode_clock(options: &[u8], order: ByteOrder, offset: u64) -> Result<Clock, 
                 let seconds = value
                     .try_into()
                     .map_err(|_| malformed(IF_TSOFFSET, "(if_tsoffset) is not eight bytes long"))?;
-                clock.offset_seconds = order.i64(seconds);
+                clock.offset = i128::from(order.i64(seconds)) * i128::from(NANOSECONDS);
             }
             _ => {}
         }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn clock(resolution: u8, offset_seconds: i64) -> Clock {
-        Clock { unit: Clock::unit(resolution), offset_seconds }
+        Clock { unit: Clock::unit(resolution), offset: i128::from(offset_seconds) * i128::from(NANOSECONDS) }
     }
 
     #[test]

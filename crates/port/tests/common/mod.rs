@@ -173,3 +173,22 @@ pub fn copy(capture: &[u8], burst_len: usize, mut select: impl FnMut(usize) -> b
     writer.finish(reader.records()).expect("a vector takes everything");
     out
 }
+
+/// Copies a capture with every packet's tail moved by `delta`.
+pub fn resized(capture: &[u8], delta: i32) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut reader = CaptureReader::new(capture).unwrap();
+    let mut writer = CaptureWriter::new(&mut out, reader.header()).unwrap();
+    let mut burst = Burst::default();
+    while reader.fill(&mut burst).unwrap() > 0 {
+        let mut changed = Burst::default();
+        for frame in burst.iter() {
+            let mut bytes = frame.packet().to_vec();
+            bytes.resize(bytes.len().checked_add_signed(delta as isize).unwrap(), 0);
+            changed.push(&bytes, *frame.meta()).unwrap();
+        }
+        writer.write(&changed, reader.records(), |_| true).unwrap();
+    }
+    writer.finish(reader.records()).unwrap();
+    out
+}

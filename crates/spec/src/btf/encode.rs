@@ -3,9 +3,11 @@
 use std::cell::Cell;
 
 use super::decode::{MOST_DEPTH, bitfield, is_char, section_part};
+use super::number::{Number, put_number};
+use super::overlay::{Clash, Overlay};
 use super::{
-    Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value,
-    ValueError, ValueProblem,
+    Btf, BtfError, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value, ValueError,
+    ValueProblem,
 };
 use crate::suggest;
 
@@ -193,20 +195,33 @@ impl Encoder<'_> {
         bytes: &mut [u8],
         depth: usize,
     ) -> Result<(), ValueError> {
-        let mut written = Written { mask: vec![0; bytes.len()], members: Vec::new() };
+        let mut overlay = Overlay::new(bytes);
         for (name, value) in members {
-            if written.members.iter().any(|(written, ..)| *written == name) {
+            if overlay.has(name) {
                 return Err(ValueProblem::Repeated(name.clone()).into());
             }
             self.looks.set(MOST_LOOKS);
-            let (m, base) = match self.find_member(composite, name, 0, depth)? {
-                Some(found) => found,
-                None => return Err(self.no_member(id, composite, name)),
+            let Some((m, base)) = self.find_member(composite, name, 0, depth)? else {
+                return Err(self.no_member(id, composite, name));
             };
             let within = |e: ValueError| e.within(&format!(".{name}"));
-            self.member(id, m, base, value, bytes, depth, &mut written, name).map_err(within)?;
+            let part = self.member(m, base, value, depth).map_err(within)?;
+            let put = match part {
+                Part::Bits { offset, count, number } => overlay.put_bits(name, offset, count, number),
+                Part::Bytes { offset, bytes } => overlay.put_bytes(name, offset, &bytes),
+            };
+            put.map_err(|clash| within(self.clash(id, clash, name)))?;
         }
         Ok(())
+    }
+
+    fn clash(&self, id: TypeId, clash: Clash<'_>, name: &str) -> ValueError {
+        match clash {
+            Clash::Outside => BtfError::Width { ty: id }.into(),
+            Clash::With(first) => {
+                ValueProblem::Disagreement { first: first.to_owned(), second: name.to_owned() }.into()
+            }
+        }
     }
 
     /// A member by name, also of nested anonymous structures; with the offset in bits of what it is a member of.
@@ -269,42 +284,23 @@ impl Encoder<'_> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the place of a member takes that many words")]
-    fn member<'v>(
-        &self,
-        id: TypeId,
-        m: &Member,
-        base: u32,
-        value: &Value,
-        bytes: &mut [u8],
-        depth: usize,
-        written: &mut Written<'v>,
-        name: &'v str,
-    ) -> Result<(), ValueError> {
-        let outside = || ValueError::from(BtfError::Width { ty: id });
+    /// The bits or bytes of a member; `base` is the offset in bits of what it is a member of.
+    fn member(&self, m: &Member, base: u32, value: &Value, depth: usize) -> Result<Part, ValueError> {
         if let Some((offset, count)) = bitfield(self.btf, m)? {
-            let raw = match self.btf.resolve(m.ty)?.1 {
+            let number = match self.btf.resolve(m.ty)?.1 {
                 Type::Int(int) => self.int(m.ty, int, value, count)?,
                 Type::Enum(e) => self.enumeration(m.ty, e, value, count)?,
-                _ => return Err(outside()),
+                _ => return Err(BtfError::Width { ty: m.ty }.into()),
             };
-            let start = base.saturating_add(offset);
-            let mut part = vec![0; bytes.len()];
-            let mut mask = vec![0; bytes.len()];
-            put_bits(&mut part, start, count, raw).ok_or_else(outside)?;
-            put_bits(&mut mask, start, count, u128::MAX).ok_or_else(outside)?;
-            return written.merge(bytes, &part, &mask, name, (start, start.saturating_add(count)));
+            return Ok(Part::Bits { offset: base.saturating_add(offset), count, number });
         }
-        let size = usize::try_from(self.btf.size_of(m.ty)?).map_err(|_| outside())?;
-        let offset = base.saturating_add(m.bit_offset);
-        let start = offset as usize / 8;
-        let range = start.checked_add(size).filter(|end| *end <= bytes.len()).map(|end| start..end);
-        let range = range.ok_or_else(outside)?;
-        let mut part = vec![0; size];
-        self.value(m.ty, value, &mut part, depth + 1)?;
-        let end = offset.saturating_add(u32::try_from(size).unwrap_or(u32::MAX).saturating_mul(8));
-        let place = bytes.get_mut(range.clone()).ok_or_else(outside)?;
-        written.merge_at(place, range.start, &part, name, (offset, end))
+        let size = self.btf.size_of(m.ty)?;
+        if size > MOST_BYTES {
+            return Err(ValueProblem::TooLarge(size).into());
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(|_| ValueProblem::TooLarge(size))?];
+        self.value(m.ty, value, &mut bytes, depth + 1)?;
+        Ok(Part::Bytes { offset: base.saturating_add(m.bit_offset), bytes })
     }
 
     fn section(
@@ -335,147 +331,22 @@ impl Encoder<'_> {
     }
 }
 
-/// Which bits of a structure have been written, and by which members: members of unions share bits, and may be given
-/// together if they agree.
-struct Written<'v> {
-    mask: Vec<u8>,
-    /// Name, first bit and past-the-last bit.
-    members: Vec<(&'v str, u32, u32)>,
-}
-
-impl<'v> Written<'v> {
-    fn merge(
-        &mut self,
-        bytes: &mut [u8],
-        part: &[u8],
-        part_mask: &[u8],
-        name: &'v str,
-        bits: (u32, u32),
-    ) -> Result<(), ValueError> {
-        let differs =
-            bytes.iter().zip(part).zip(self.mask.iter().zip(part_mask)).any(|((old, new), masks)| {
-                let (written, mask) = masks;
-                (old ^ new) & written & mask != 0
-            });
-        if differs {
-            return Err(self.disagreement(name, bits));
-        }
-        for ((byte, new), (written, mask)) in
-            bytes.iter_mut().zip(part).zip(self.mask.iter_mut().zip(part_mask))
-        {
-            *byte = *byte & !mask | new & mask;
-            *written |= mask;
-        }
-        self.members.push((name, bits.0, bits.1));
-        Ok(())
-    }
-
-    /// The same for whole bytes, at an offset in bytes.
-    fn merge_at(
-        &mut self,
-        place: &mut [u8],
-        at: usize,
-        part: &[u8],
-        name: &'v str,
-        bits: (u32, u32),
-    ) -> Result<(), ValueError> {
-        let mask = self.mask.iter_mut().skip(at).take(part.len());
-        let mut differs = false;
-        for ((byte, new), written) in place.iter_mut().zip(part).zip(mask) {
-            differs |= (*byte ^ new) & *written != 0;
-            *byte = *new;
-            *written = 0xff;
-        }
-        if differs {
-            return Err(self.disagreement(name, bits));
-        }
-        self.members.push((name, bits.0, bits.1));
-        Ok(())
-    }
-
-    fn disagreement(&self, name: &str, (start, end): (u32, u32)) -> ValueError {
-        let overlaps = |(_, s, e): &&(&str, u32, u32)| *s < end && start < *e;
-        let first = self.members.iter().find(overlaps).map_or("", |(first, ..)| first);
-        ValueProblem::Disagreement { first: first.to_owned(), second: name.to_owned() }.into()
-    }
-}
-
-/// A whole number with its sign.
-#[derive(Clone, Copy)]
-enum Number {
-    Negative(i128),
-    Positive(u128),
-}
-
-impl Number {
-    fn of(value: &Value) -> Option<Self> {
-        Some(match value {
-            Value::Bool(b) => Self::Positive(u128::from(*b)),
-            Value::Signed(n) | Value::Enum { value: n, .. } => Self::from_signed(*n),
-            Value::Unsigned(n) => Self::Positive(*n),
-            Value::Pointer(n) => Self::Positive(u128::from(*n)),
-            Value::Text(text) => Self::parse(text)?,
-            Value::Float(_) | Value::Bytes(_) | Value::Array(_) | Value::Struct(_) => return None,
-        })
-    }
-
-    fn from_signed(n: i128) -> Self {
-        u128::try_from(n).map_or(Self::Negative(n), Self::Positive)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let magnitude = |digits: &str| match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
-            Some(hex) => u128::from_str_radix(hex, 16).ok(),
-            None => digits.parse().ok(),
-        };
-        match text.strip_prefix('-') {
-            Some(digits) => 0i128.checked_sub_unsigned(magnitude(digits)?).map(Self::from_signed),
-            None => magnitude(text).map(Self::Positive),
-        }
-    }
-
-    const fn bits(self) -> u128 {
-        match self {
-            Self::Negative(n) => n.cast_unsigned(),
-            Self::Positive(n) => n,
-        }
-    }
-}
-
-impl std::fmt::Display for Number {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Negative(n) => n.fmt(f),
-            Self::Positive(n) => n.fmt(f),
-        }
-    }
-}
-
-/// Writes the low bytes of a number in this machine's order.
-fn put_number(bytes: &mut [u8], number: u128) {
-    let count = bytes.len().min(16);
-    let wide = number.to_le_bytes();
-    for (byte, new) in bytes.iter_mut().zip(wide.iter().take(count)) {
-        *byte = *new;
-    }
-    if ByteOrder::NATIVE == ByteOrder::Big {
-        bytes.reverse();
-    }
-}
-
-/// Writes the low `count` bits of a number, the reverse of [`bits_at`](super::decode::bits_at).
-fn put_bits(bytes: &mut [u8], offset: u32, count: u32, number: u128) -> Option<()> {
-    if count > 64 {
-        return None;
-    }
-    for i in 0..count {
-        let at = offset.checked_add(i)?;
-        let byte = bytes.get_mut(at as usize / 8)?;
-        let (bit, shift) = match ByteOrder::NATIVE {
-            ByteOrder::Little => (number >> i & 1, at % 8),
-            ByteOrder::Big => (number >> (count - 1 - i) & 1, 7 - at % 8),
-        };
-        *byte = *byte & !(1 << shift) | u8::from(bit != 0) << shift;
-    }
-    Some(())
+/// What a member writes into its structure.
+enum Part {
+    /// The low bits of a number.
+    Bits {
+        /// Offset in bits.
+        offset: u32,
+        /// How many bits.
+        count: u32,
+        /// The number.
+        number: u128,
+    },
+    /// Whole bytes.
+    Bytes {
+        /// Offset in bits.
+        offset: u32,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
 }

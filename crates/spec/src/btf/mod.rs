@@ -9,6 +9,8 @@ mod decode;
 mod encode;
 mod error;
 mod ext;
+mod number;
+mod overlay;
 mod parse;
 mod query;
 mod reader;

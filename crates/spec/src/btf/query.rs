@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::parse::string_at;
-use super::{Btf, BtfError, DataSection, Name, SymbolLinkage, Type, TypeId};
+use super::{Btf, BtfError, DataSection, Name, Type, TypeId};
 
 /// Longest chain of typedefs, modifiers and arrays that is followed (`MAX_RESOLVE_DEPTH` of kernel and libbpf).
 const MAX_DEPTH: usize = 32;
@@ -195,19 +195,12 @@ impl Btf {
     }
 
     /// Sets the size of a section and the offsets of its variables, which compilers leave to the loader, and sorts
-    /// the variables by offset. `offset_of` gives the offset of a variable by its name and linkage, or `None` to
-    /// leave it.
-    pub fn lay_out_section(
-        &mut self,
-        id: TypeId,
-        size: u32,
-        offset_of: impl Fn(&str, SymbolLinkage) -> Option<u32>,
-    ) {
+    /// the variables by offset. `offset_of` gives the offset of a variable by its name, or `None` to leave it.
+    pub fn lay_out_section(&mut self, id: TypeId, size: u32, offset_of: impl Fn(&str) -> Option<u32>) {
         let Some(Type::DataSection(section)) = self.get(id) else { return };
         let mut vars = section.vars.clone();
         for var in &mut vars {
-            let Some(Type::Var { name, linkage, .. }) = self.get(var.ty) else { continue };
-            if let Some(offset) = offset_of(self.name(*name), *linkage) {
+            if let Some(offset) = offset_of(self.type_name(var.ty)) {
                 var.offset = offset;
             }
         }

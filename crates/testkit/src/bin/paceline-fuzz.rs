@@ -26,6 +26,7 @@ usage: paceline-fuzz [--seed N] [--count N] [--inputs N] [--steps N] [--engine N
   --steps N       most steps of a program (40)
   --engine NAME   an engine: plain, kernel (plain)
   --against NAME  the other (kernel)
+  --log           print the kernel verifier's log of a program on which they disagree
   --show          print each program and run none";
 
 /// What is asked for.
@@ -37,6 +38,7 @@ struct Options {
     engine: String,
     against: String,
     show: bool,
+    log: bool,
 }
 
 /// Why nothing can be run.
@@ -87,6 +89,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         engine: "plain".to_owned(),
         against: "kernel".to_owned(),
         show: false,
+        log: false,
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
@@ -99,6 +102,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("engine") => options.engine = parser.value()?.string()?,
             Arg::Long("against") => options.against = parser.value()?.string()?,
             Arg::Long("show") => options.show = true,
+            Arg::Long("log") => options.log = true,
             other => return Err(other.unexpected()),
         }
     }
@@ -127,7 +131,11 @@ fn run(options: &Options, one: &mut dyn Subject, other: &mut dyn Subject) -> Exi
     for (done, seed) in (0u64..).zip(seeds(options)) {
         let program = generated(options, seed);
         if let Err(disagreement) = check(&program, one, other) {
-            report(seed, &program, &disagreement, one, other);
+            let small = report(seed, &program, &disagreement, one, other);
+            if options.log {
+                explain(one, &small);
+                explain(other, &small);
+            }
             return ExitCode::FAILURE;
         }
         if told.elapsed() > Duration::from_secs(10) {
@@ -147,13 +155,19 @@ fn run(options: &Options, one: &mut dyn Subject, other: &mut dyn Subject) -> Exi
     ExitCode::SUCCESS
 }
 
+fn explain(subject: &mut dyn Subject, program: &Generated) {
+    if let Some(log) = subject.explain(&program.program()) {
+        println!("\n# {}:\n{log}", subject.name());
+    }
+}
+
 fn report(
     seed: u64,
     program: &Generated,
     disagreement: &Disagreement,
     one: &mut dyn Subject,
     other: &mut dyn Subject,
-) {
+) -> Generated {
     println!("seed {seed}: {disagreement}\n");
     let small = shrink(program, |candidate| {
         check(candidate, one, other).is_err_and(|found| found.is_like(disagreement))
@@ -165,4 +179,5 @@ fn report(
     };
     println!("# from {} steps to {}", program.steps.len(), small.steps.len());
     print!("{}", small.to_case(&format!("seed_{seed}"), 0, expected.as_ref()));
+    small
 }

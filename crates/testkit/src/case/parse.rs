@@ -85,6 +85,7 @@ fn is_label(content: &str) -> bool {
 const DIRECTIVES: &[&str] = &[
     "case",
     "type",
+    "license",
     "map",
     "program",
     "packet",
@@ -170,6 +171,7 @@ struct Builder<'a> {
     stage: Stage,
     sources: Vec<Source<'a>>,
     seen: HashSet<&'a str>,
+    license: &'a str,
     verifier: Option<(usize, Verifier)>,
 }
 
@@ -187,8 +189,14 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         after: Vec::new(),
         verifier: Verifier::Accepts,
     };
-    let mut builder =
-        Builder { case, stage: Stage::Head, sources: Vec::new(), seen: HashSet::new(), verifier: None };
+    let mut builder = Builder {
+        case,
+        stage: Stage::Head,
+        sources: Vec::new(),
+        seen: HashSet::new(),
+        license: "GPL",
+        verifier: None,
+    };
     for directive in body {
         builder.directive(directive)?;
     }
@@ -206,6 +214,12 @@ fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), ParseError> {
 impl<'a> Builder<'a> {
     fn directive(&mut self, directive: &Directive<'a>) -> Result<(), ParseError> {
         match directive.name {
+            "license" => {
+                self.reach(Stage::Head, directive)?;
+                self.once(directive)?;
+                self.license = directive.required("a license")?;
+                Ok(())
+            }
             "type" => {
                 self.reach(Stage::Head, directive)?;
                 self.once(directive)?;
@@ -336,9 +350,10 @@ impl<'a> Builder<'a> {
         }
         self.resolve_programs(first)?;
         for source in &self.sources {
-            let assembled = source
+            let mut assembled = source
                 .assemble(&self.case.maps)
                 .map_err(|error| ParseError { line: error.line, problem: Problem::Assemble(error) })?;
+            self.license.clone_into(&mut assembled.license);
             self.case.programs.push(assembled);
         }
         self.settle_verifier(first)?;

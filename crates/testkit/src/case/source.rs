@@ -53,7 +53,6 @@ impl Source<'_> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let mut spec = ProgramSpec::new(self.name, kind, slots);
         spec.functions = functions(self.name, &code);
-        spec.license = "GPL".to_owned();
         Ok(spec)
     }
 

@@ -6,7 +6,7 @@ use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramSp
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Context, Run};
 use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
-use crate::outcome::{Finished, Outcome, Ran, Return};
+use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 
 /// The kernel's verifier, JIT compiler or interpreter, and test run.
 #[derive(Clone, Copy, Debug)]
@@ -27,11 +27,23 @@ impl Engine for KernelEngine {
         Ok(match Loaded::new(case, pinned.cpu()) {
             Ok(loaded) => match loaded.run(case, &pinned) {
                 Ok(ran) => Outcome::Ran(ran),
-                Err(error) => Outcome::Refused(error.to_string()),
+                Err(error) => Outcome::Refused(error.to_string().into()),
             },
-            Err(error) => Outcome::Refused(error.to_string()),
+            Err(error) => Outcome::Refused(refusal(case, &error)),
         })
     }
+}
+
+/// The kernel's words, and the instruction they are about.
+fn refusal(case: &Case, error: &LoadError) -> Refusal {
+    let place = match error {
+        LoadError::Program { name, error } => {
+            let program = case.programs.iter().position(|program| program.name == *name);
+            program.zip(error.guilty_slot())
+        }
+        _ => None,
+    };
+    Refusal { reason: error.to_string(), place }
 }
 
 fn check(case: &Case) -> Result<(), Unsupported> {

@@ -34,7 +34,7 @@ impl Engine for PlainEngine {
         let cpu = kernel::pin().cpu();
         let maps = match create_maps(&case.maps, cpu)? {
             Ok(maps) => maps,
-            Err(reason) => return Ok(Outcome::Refused(reason)),
+            Err(reason) => return Ok(Outcome::Refused(reason.into())),
         };
         let Some(spec) = case.programs.first() else {
             unreachable!("a case has a program");
@@ -42,7 +42,7 @@ impl Engine for PlainEngine {
         let new = if case.kind == CaseKind::Raw { Program::raw } else { Program::new };
         let program = match new(Arc::new(spec.clone()), maps.clone()) {
             Ok(program) => program,
-            Err(error) => return Ok(Outcome::Refused(error.to_string())),
+            Err(error) => return Ok(Outcome::Refused(error.to_string().into())),
         };
         let mut host = Host::new(cpu);
         let run = |run: &Run| match case.kind {

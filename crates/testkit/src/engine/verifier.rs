@@ -4,7 +4,7 @@ use paceline_verifier::{Options, verify};
 
 use super::{Engine, PlainEngine, Unsupported};
 use crate::case::{Case, CaseKind};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Refusal};
 
 /// The verifier; the plain interpreter runs what it accepts.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ impl Engine for VerifierEngine {
         }
         for (program, spec) in case.programs.iter().enumerate() {
             if let Err(refusal) = verify(spec, &case.maps, None, &Options::default()) {
-                let (slot, message) = (refusal.slot, refusal.to_string());
-                return Ok(Outcome::RefusedAt { program, slot, message });
+                let place = Some((program, refusal.slot));
+                return Ok(Outcome::Refused(Refusal { reason: refusal.to_string(), place }));
             }
         }
         PlainEngine.run(case)

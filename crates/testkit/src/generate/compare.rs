@@ -19,6 +19,11 @@ pub trait Subject {
     /// It does not take the program.
     fn run(&mut self, program: &ProgramSpec, inputs: &[State])
     -> Result<Vec<Result<State, String>>, Refused>;
+
+    /// What it has to say about a program, for people.
+    fn explain(&mut self, _program: &ProgramSpec) -> Option<String> {
+        None
+    }
 }
 
 /// An engine does not take a program; why.
@@ -109,10 +114,18 @@ impl Subject for KernelSubject {
         program: &ProgramSpec,
         inputs: &[State],
     ) -> Result<Vec<Result<State, String>>, Refused> {
-        let request = Request { maps: &self.maps, license: "GPL", ..Request::xdp(&program.insns) };
+        let request = Request { maps: &self.maps, ..Request::xdp(&program.insns) };
         let program = kernel::Program::load(&request).map_err(|error| Refused(error.to_string()))?;
         let run = |input| self.run_once(&program, input).map_err(|error| error.to_string());
         Ok(inputs.iter().map(run).collect())
+    }
+
+    fn explain(&mut self, program: &ProgramSpec) -> Option<String> {
+        let request = Request { maps: &self.maps, ..Request::xdp(&program.insns) };
+        match kernel::Program::load_with_log(&request) {
+            Ok((_, log)) => Some(log),
+            Err(error) => Some(error.log),
+        }
     }
 }
 

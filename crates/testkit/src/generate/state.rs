@@ -19,9 +19,11 @@ pub(super) const MEMORY: usize = 32;
 pub(super) const STACK_AT: usize = 9 * 8;
 /// Where the memory is.
 pub(super) const MEMORY_AT: usize = STACK_AT + STACK;
-const BYTES: usize = MEMORY_AT + MEMORY;
+/// Where a word is through which steps pass values that the kernel's verifier is to forget.
+pub(super) const SCRATCH_AT: usize = MEMORY_AT + MEMORY;
+const BYTES: usize = SCRATCH_AT + 8;
 
-/// Registers `r0` to `r8`, [`STACK`] bytes of stack, and memory, as one map value holds them.
+/// Registers `r0` to `r8`, [`STACK`] bytes of stack, memory, and a scratch word, as one map value holds them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct State {
     /// Native order. In a box, because errors carry states.
@@ -51,7 +53,7 @@ impl State {
         self.bytes.to_vec()
     }
 
-    /// Its 64-bit words: nine registers, then stack from the lowest address, then memory.
+    /// Its 64-bit words: nine registers, then stack from the lowest address, memory, scratch.
     pub(super) fn words(&self) -> impl Iterator<Item = u64> {
         self.bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
     }
@@ -73,7 +75,8 @@ impl fmt::Debug for State {
             match at {
                 0..STACK_AT => write!(f, "r{index}={word:#x} ")?,
                 STACK_AT..MEMORY_AT => write!(f, "stack[-{}]={word:#x} ", MEMORY_AT - at)?,
-                _ => write!(f, "memory[{}]={word:#x} ", at - MEMORY_AT)?,
+                MEMORY_AT..SCRATCH_AT => write!(f, "memory[{}]={word:#x} ", at - MEMORY_AT)?,
+                _ => write!(f, "scratch={word:#x}")?,
             }
         }
         Ok(())

@@ -46,10 +46,41 @@ impl KernelError {
         self.log.lines().rev().map(str::trim).find(told).unwrap_or("")
     }
 
+    /// The slot that the verifier's reason is about; `None` for reasons about a whole program.
+    #[must_use]
+    pub fn guilty_slot(&self) -> Option<usize> {
+        let reason = self.reason();
+        if ABOUT_WHOLE_PROGRAMS.iter().any(|start| reason.starts_with(start)) {
+            return None;
+        }
+        let named = NAMES_SLOT.iter().find_map(|before| reason.split_once(before));
+        match named {
+            Some((_, slot)) => leading_number(slot),
+            // The walk writes every instruction before it looks at it: `7: (95) exit`.
+            None => self.log.lines().rev().find_map(|line| {
+                let (slot, rest) = line.split_once(": ")?;
+                if rest.starts_with('(') { slot.parse().ok() } else { None }
+            }),
+        }
+    }
+
     fn log_tail(&self) -> impl fmt::Display {
         let reason = self.reason();
         if reason.is_empty() { String::new() } else { format!(": {reason}") }
     }
+}
+
+/// How reasons start that are about no instruction in particular (`kernel/bpf/verifier.c`), although some may have been
+/// walked before.
+const ABOUT_WHOLE_PROGRAMS: &[&str] =
+    &["combined stack size", "tail_calls are not allowed", "BPF program is too large", "The sequence of"];
+
+/// What stands before the guilty slot in reasons that name it.
+const NAMES_SLOT: &[&str] = &["unreachable insn ", "from insn ", "detected at insn "];
+
+fn leading_number(text: &str) -> Option<usize> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.get(..end)?.parse().ok()
 }
 
 /// Why the kernel cannot be asked on this machine.

@@ -117,28 +117,15 @@ impl Program {
     /// # Errors
     /// The kernel's refusal with the verifier's log.
     pub fn load(request: &Request<'_>) -> Result<Self, KernelError> {
-        let insns: Vec<[u8; 8]> = request.insns.iter().map(|insn| host_order(*insn)).collect();
-        let fds: Vec<RawFd> = request.maps.iter().map(|map| map.raw_fd().cast_signed()).collect();
-        let license = CString::new(request.license).unwrap_or_default();
-        let (expected_attach_type, prog_flags) = attach(request.kind);
-        let (btf, functions) = match &request.btf {
-            Some((fd, functions)) => (Some(*fd), functions.as_slice()),
-            None => (None, &[][..]),
-        };
-        let func_info: Vec<FuncInfo> =
-            functions.iter().map(|&(insn_off, type_id)| FuncInfo { insn_off, type_id }).collect();
-        load(&ProgLoad {
-            prog_type: PROG_TYPE_XDP,
-            expected_attach_type,
-            prog_flags,
-            insns: &insns,
-            license: &license,
-            name: object_name(request.name),
-            fd_array: &fds,
-            btf,
-            func_info: &func_info,
-            log_level: request.log_level,
-        })
+        with_prog_load(request, load)
+    }
+
+    /// The same with the verifier's log of a program that it accepts.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with_log(request: &Request<'_>) -> Result<(Self, String), KernelError> {
+        with_prog_load(request, load_with_log)
     }
 
     /// The program's descriptor.
@@ -217,21 +204,57 @@ fn host_order(insn: RawInsn) -> [u8; 8] {
     if cfg!(target_endian = "little") { insn.to_le_bytes() } else { insn.to_be_bytes() }
 }
 
+/// Translates a request into what the system call takes.
+fn with_prog_load<T>(
+    request: &Request<'_>,
+    load: impl FnOnce(&ProgLoad<'_>) -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
+    let insns: Vec<[u8; 8]> = request.insns.iter().map(|insn| host_order(*insn)).collect();
+    let fds: Vec<RawFd> = request.maps.iter().map(|map| map.raw_fd().cast_signed()).collect();
+    let license = CString::new(request.license).unwrap_or_default();
+    let (expected_attach_type, prog_flags) = attach(request.kind);
+    let (btf, functions) = match &request.btf {
+        Some((fd, functions)) => (Some(*fd), functions.as_slice()),
+        None => (None, &[][..]),
+    };
+    let func_info: Vec<FuncInfo> =
+        functions.iter().map(|&(insn_off, type_id)| FuncInfo { insn_off, type_id }).collect();
+    load(&ProgLoad {
+        prog_type: PROG_TYPE_XDP,
+        expected_attach_type,
+        prog_flags,
+        insns: &insns,
+        license: &license,
+        name: object_name(request.name),
+        fd_array: &fds,
+        btf,
+        func_info: &func_info,
+        log_level: request.log_level,
+    })
+}
+
 /// Loads without a log, which is faster, and asks again with one if that fails.
 fn load(request: &ProgLoad<'_>) -> Result<Program, KernelError> {
-    if let Ok(fd) = sys::prog_load(request, &mut []) {
-        return Ok(Program { fd });
+    match sys::prog_load(request, &mut []) {
+        Ok(fd) => Ok(Program { fd }),
+        Err(_) => load_with_log(request).map(|(program, _)| program),
     }
+}
+
+fn load_with_log(request: &ProgLoad<'_>) -> Result<(Program, String), KernelError> {
     let mut log = vec![0; 1 << 20];
     loop {
-        match sys::prog_load(request, &mut log) {
-            Ok(fd) => return Ok(Program { fd }),
-            Err(Errno::ENOSPC) if log.len() < 1 << 26 => log.resize(log.len() * 4, 0),
-            Err(errno) => {
-                let text = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
-                return Err(KernelError { operation: "load program", errno, log: text.into_owned() });
-            }
+        let result = sys::prog_load(request, &mut log);
+        if matches!(result, Err(Errno::ENOSPC)) && log.len() < 1 << 26 {
+            log.resize(log.len() * 4, 0);
+            continue;
         }
+        let text =
+            CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
+        return match result {
+            Ok(fd) => Ok((Program { fd }, text)),
+            Err(errno) => Err(KernelError { operation: "load program", errno, log: text }),
+        };
     }
 }
 

@@ -10,7 +10,7 @@ use paceline::{Burst, Host, Map, Program};
 use paceline_isa::{Code, Insn, Operand, Reg, eval};
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::state::{Byte, PacketRange, Pointer, Region, Scalar, State, Target, Value};
-use paceline_verifier::{Base, KeyFact, MemoryFact, Options, Verified, verify_observed};
+use paceline_verifier::{Base, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
 use paceline_vm::Observed;
 
 /// Instructions of an exact walk; longer ones are not held against runs.
@@ -19,21 +19,24 @@ const EXACT_LIMIT: usize = 20_000;
 /// The states of an exact walk, by slot.
 pub struct States(Vec<Vec<State>>);
 
+impl Observer for States {
+    fn instruction(&mut self, slot: usize, state: &State) {
+        if let Some(states) = self.0.get_mut(slot) {
+            states.push(state.clone());
+        }
+    }
+}
+
 impl States {
     /// Walks a program exactly; `None` if that takes too long.
     ///
     /// # Errors
     /// The walk refuses the program, although the usual one accepts it.
     pub fn of(program: &ProgramSpec, maps: &[MapSpec]) -> Result<Option<Self>, String> {
-        let mut states = vec![Vec::new(); program.insns.len()];
+        let mut states = Self(vec![Vec::new(); program.insns.len()]);
         let options = Options { exact: true, max_instructions: EXACT_LIMIT };
-        let walked = verify_observed(program, maps, None, &options, &mut |slot, state| {
-            if let Some(states) = states.get_mut(slot) {
-                states.push(state.clone());
-            }
-        });
-        match walked {
-            Ok(_) => Ok(Some(Self(states))),
+        match verify_observed(program, maps, None, &options, &mut states) {
+            Ok(_) => Ok(Some(states)),
             Err(refusal) if matches!(refusal.cause, paceline_verifier::Cause::TooComplex(_)) => Ok(None),
             Err(refusal) => Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot)),
         }

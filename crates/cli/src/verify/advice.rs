@@ -1,0 +1,67 @@
+//! What mends the commonest mistakes, with an example in C.
+
+use paceline::verifier::Hint;
+
+/// An example of code that the verifier understands.
+pub(super) fn example(hint: Hint) -> Option<&'static str> {
+    Some(match hint {
+        Hint::MissingBoundsCheck => {
+            "\
+struct ethhdr *eth = data;
+if ((void *)(eth + 1) > data_end)
+        return XDP_PASS;
+/* eth->h_proto may be read from here on */"
+        }
+        Hint::ShortBoundsCheck => {
+            "\
+struct iphdr *ip = (void *)(eth + 1);
+if ((void *)(ip + 1) > data_end)        /* covers eth and all of ip */
+        return XDP_PASS;"
+        }
+        Hint::NullCheck => {
+            "\
+value = bpf_map_lookup_elem(&map, &key);
+if (!value)
+        return XDP_PASS;"
+        }
+        Hint::BoundOffset => {
+            "\
+if (offset >= sizeof(table))
+        return XDP_PASS;
+entry = table[offset];                  /* or table[offset & 63] */"
+        }
+        Hint::StalePacketPointer => {
+            "\
+if (bpf_xdp_adjust_head(ctx, delta))
+        return XDP_ABORTED;
+data = (void *)(long)ctx->data;
+data_end = (void *)(long)ctx->data_end; /* and compare again */"
+        }
+        Hint::BoundLoop => "for (int i = 0; i < 64 && more(ctx); i++)\n        step(ctx);",
+        Hint::Initialize => "__u32 key = 0;",
+        Hint::Release => {
+            "\
+if (!wanted) {
+        bpf_ringbuf_discard(record, 0);
+        return XDP_PASS;
+}"
+        }
+        Hint::StackTooDeep => {
+            "\
+struct {
+        __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+        __uint(max_entries, 1);
+        __type(key, __u32);
+        __type(value, struct scratch);
+} scratch SEC(\".maps\");"
+        }
+        Hint::OtherHelper => {
+            "\
+/* XDP has no bpf_skb_ helpers, it reads the packet through pointers: */
+__u8 *data = (void *)(long)ctx->data;
+if ((void *)(data + 1) > (void *)(long)ctx->data_end)
+        return XDP_PASS;"
+        }
+        _ => return None,
+    })
+}

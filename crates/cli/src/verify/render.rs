@@ -1,0 +1,145 @@
+//! Diagnoses as text, in the form of rustc's.
+
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
+use paceline::isa::Reg;
+use paceline::verifier::Cause;
+
+use super::advice;
+use super::diagnosis::{Diagnosis, Source};
+
+/// Lines further apart than this are shown as two pieces.
+const NEAR: u32 = 100;
+
+/// The text of a diagnosis; ends without a line break.
+pub(crate) fn render(diagnosis: &Diagnosis, color: bool) -> String {
+    let mut error = Group::with_title(Level::ERROR.primary_title(diagnosis.to_string()));
+    error = match &diagnosis.at.line {
+        Some(line) => error.elements(snippets(diagnosis, line)),
+        None => error
+            .element(listing(diagnosis))
+            .elements(diagnosis.marks.iter().map(|mark| Level::NOTE.message(mark.text.clone()))),
+    };
+    error = error.elements(notes(diagnosis).into_iter().map(|note| Level::NOTE.message(note)));
+    let mut groups = vec![error];
+    if let Some(hint) = diagnosis.hint() {
+        let title = Level::HELP.secondary_title(hint.to_string());
+        groups.push(match advice::example(hint) {
+            Some(code) => {
+                title.element(Snippet::<Annotation<'_>>::source(code).fold(false).line_numbering(false))
+            }
+            None => Group::with_title(title),
+        });
+    }
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    renderer.term_width(120).render(&groups)
+}
+
+/// What is known, and how the program got there.
+fn notes(diagnosis: &Diagnosis) -> Vec<String> {
+    let mut notes = Vec::new();
+    let known = |(reg, value): &(Reg, String)| format!("{reg} is {value}");
+    if !diagnosis.registers.is_empty() {
+        let known: Vec<_> = diagnosis.registers.iter().map(known).collect();
+        notes.push(known.join("\n"));
+    }
+    let function = &diagnosis.function;
+    if *function != diagnosis.program {
+        notes.push(format!("in function {function}"));
+    }
+    let shown = diagnosis.marks.iter().filter(|mark| mark.is_branch).count();
+    if diagnosis.path.len() > shown {
+        notes.push("earlier branches are not shown, `paceline verify --log` shows all".to_owned());
+    }
+    notes
+}
+
+/// The instructions around the guilty one, where no source lines are known.
+fn listing(diagnosis: &Diagnosis) -> Snippet<'static, Annotation<'static>> {
+    let mut text = String::new();
+    let mut span = 0..0;
+    for (slot, insn) in &diagnosis.listing {
+        let start = text.len() + 7;
+        text.push_str(&format!("{slot:5}: {insn}\n"));
+        if *slot == diagnosis.at.slot {
+            span = start..text.len() - 1;
+        }
+    }
+    Snippet::source(text)
+        .path(format!("{}:{}", diagnosis.object, diagnosis.program))
+        .line_numbering(false)
+        .fold(false)
+        .annotation(AnnotationKind::Primary.span(span).label("this instruction"))
+}
+
+/// Something to say about a source line.
+struct Note<'a> {
+    line: &'a Source,
+    kind: AnnotationKind,
+    label: String,
+}
+
+/// The source lines that matter: those of the guilty file first, and in it those near the guilty line.
+fn snippets(diagnosis: &Diagnosis, line: &Source) -> Vec<Snippet<'static, Annotation<'static>>> {
+    let gave_up = match diagnosis.refusal.cause {
+        Cause::TooComplex(_) => "given up at ",
+        _ => "",
+    };
+    let label = format!("{gave_up}instruction {}: {}", diagnosis.at.slot, diagnosis.at.insn);
+    let mut notes = vec![Note { line, kind: AnnotationKind::Primary, label }];
+    for mark in &diagnosis.marks {
+        if let Some(line) = &mark.place.line {
+            notes.push(Note { line, kind: AnnotationKind::Context, label: mark.text.clone() });
+        }
+    }
+    let mut pieces: Vec<Vec<Note<'_>>> = Vec::new();
+    for note in notes {
+        let fits = |piece: &&mut Vec<Note<'_>>| {
+            piece.iter().any(|other| {
+                other.line.file == note.line.file && other.line.line.abs_diff(note.line.line) <= NEAR
+            })
+        };
+        match pieces.iter_mut().find(fits) {
+            Some(piece) => piece.push(note),
+            None => pieces.push(vec![note]),
+        }
+    }
+    pieces.into_iter().map(|piece| snippet(&piece)).collect()
+}
+
+/// One piece of source. Lines between that the object does not have are dots.
+fn snippet(notes: &[Note<'_>]) -> Snippet<'static, Annotation<'static>> {
+    let numbers = || notes.iter().map(|note| note.line.line);
+    let (first, last) = (numbers().min().unwrap_or(1), numbers().max().unwrap_or(1));
+    let mut text = String::new();
+    let mut starts = Vec::new();
+    for number in first..=last {
+        starts.push(text.len());
+        let known = notes.iter().find(|note| note.line.line == number);
+        text.push_str(known.map_or("...", |note| note.line.text.trim_end()));
+        text.push('\n');
+    }
+    let file = notes.first().map_or("", |note| &note.line.file).to_owned();
+    let mut annotations = Vec::new();
+    for note in notes {
+        let start = starts.get((note.line.line - first) as usize).copied().unwrap_or(0);
+        let Range { start: from, end } = span(note.line);
+        annotations.push(note.kind.span(start + from..start + end).label(note.label.clone()));
+    }
+    Snippet::source(text).path(file).line_start(first as usize).annotations(annotations)
+}
+
+/// The bytes of a line that its column is about: the word that starts there, or the whole line.
+fn span(line: &Source) -> Range<usize> {
+    let text = line.text.trim_end();
+    let indent = text.len() - text.trim_start().len();
+    let from = (line.column as usize).wrapping_sub(1);
+    let Some(rest) = text.get(from..).filter(|rest| !rest.trim_start().is_empty()) else {
+        return indent..text.len();
+    };
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let word: usize = rest.chars().take_while(|&c| is_word(c)).map(char::len_utf8).sum();
+    let first = rest.chars().next().map_or(1, char::len_utf8);
+    from..from + word.max(first)
+}

@@ -1,0 +1,49 @@
+//! What the README shows is what the command does.
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use common::Folder;
+
+const README: &str = include_str!("../../../README.md");
+
+/// The commands of the console blocks, with what they print.
+fn transcripts() -> Vec<(&'static str, Vec<&'static str>)> {
+    let blocks = README.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in blocks.flat_map(str::lines) {
+        match (line.strip_prefix("$ "), found.last_mut()) {
+            (Some(command), _) => found.push((command, Vec::new())),
+            (None, Some((_, output))) => output.push(line),
+            (None, None) => panic!("output without a command: {line}"),
+        }
+    }
+    found
+}
+
+/// A line without the time that a run took.
+fn timeless(line: &str) -> &str {
+    line.find(", in ").map_or(line, |at| &line[..at])
+}
+
+#[test]
+fn the_transcripts_are_true() {
+    let transcripts = transcripts();
+    assert!(!transcripts.is_empty());
+    let folder = Folder::new();
+    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"), folder.path("examples")).unwrap();
+    let binaries = Path::new(env!("CARGO_BIN_EXE_paceline")).parent().unwrap().display();
+    let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
+    for (command, expected) in transcripts {
+        let script = format!("exec 2>&1; {command}");
+        let output =
+            Command::new("sh").args(["-c", &script]).env("PATH", &path).current_dir(folder.path("")).output();
+        let printed = String::from_utf8(output.unwrap().stdout).unwrap();
+        let printed: Vec<_> = printed.lines().map(timeless).collect();
+        let expected: Vec<_> = expected.into_iter().map(timeless).collect();
+        assert_eq!(printed, expected, "{command}");
+    }
+}

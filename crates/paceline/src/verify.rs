@@ -1,0 +1,104 @@
+//! Programs that were proven safe.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use paceline_spec::ProgramSpec;
+use paceline_verifier::{Cause, Observer, Options, Refusal, Verified, verify, verify_observed};
+use paceline_vm::Program;
+
+use crate::Object;
+
+/// Why a program may not run, with the program that it is about: its instructions and source lines.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The program.
+    pub program: Arc<ProgramSpec>,
+    /// The guilty instruction, what is wrong with it, and how it was reached.
+    pub refusal: Box<Refusal>,
+    /// How it was verified.
+    pub options: Options,
+}
+
+impl Refused {
+    /// Whether the program needs what Paceline does not have, and may well be safe.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(
+            self.refusal.cause,
+            Cause::MissingHelper(_) | Cause::Kfunc(_) | Cause::NotAllowed(_) | Cause::Poisoned(_)
+        )
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_unsupported() { "needs what is not supported" } else { "is not safe" };
+        write!(f, "program {} {what}: {}", self.program.name, self.refusal)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Object {
+    /// Proves that a program of this object is safe, with the object's maps and types as they are now.
+    ///
+    /// # Errors
+    /// Why it is not, or what of it is not supported.
+    pub fn verify(&self, program: &ProgramSpec) -> Result<Verified, Refused> {
+        let options = Options::default();
+        verify(program, &self.maps, self.btf.as_deref(), &options).map_err(|refusal| Refused {
+            program: Arc::new(program.clone()),
+            refusal,
+            options,
+        })
+    }
+
+    /// The same, with somebody who is told what the verifier does.
+    ///
+    /// # Errors
+    /// Why it is not, or what of it is not supported.
+    pub fn verify_observed(
+        &self,
+        program: &ProgramSpec,
+        options: &Options,
+        observer: &mut dyn Observer,
+    ) -> Result<Verified, Refused> {
+        verify_observed(program, &self.maps, self.btf.as_deref(), options, observer).map_err(|refusal| {
+            Refused { program: Arc::new(program.clone()), refusal, options: options.clone() }
+        })
+    }
+}
+
+/// A program that was proven safe, bound to its maps. Derefs to [`Program`], which runs it.
+#[derive(Clone)]
+pub struct VerifiedProgram {
+    program: Program,
+    verified: Arc<Verified>,
+}
+
+impl VerifiedProgram {
+    pub(crate) fn new(program: Program, verified: Verified) -> Self {
+        Self { program, verified: Arc::new(verified) }
+    }
+
+    /// What was proven.
+    #[must_use]
+    pub fn verified(&self) -> &Arc<Verified> {
+        &self.verified
+    }
+
+    /// The program without the proof.
+    #[must_use]
+    pub fn into_program(self) -> Program {
+        self.program
+    }
+}
+
+impl Deref for VerifiedProgram {
+    type Target = Program;
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
