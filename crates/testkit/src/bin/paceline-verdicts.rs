@@ -25,6 +25,7 @@ usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show
   --seed N      seed of the first program (0)
   --count N     programs (10000)
   --runs N      packets each accepted program is run on (3)
+  --limit N     instructions that are simulated at most (1000000)
   --no-kernel   do not ask the kernel
   --show        print each program with both verdicts
   --kinds N     kinds of disagreement that are printed, commonest first (12)";
@@ -34,6 +35,7 @@ struct Options {
     count: u64,
     runs: usize,
     kernel: bool,
+    limit: usize,
     show: bool,
     kinds: usize,
 }
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { seed: 0, count: 10_000, runs: 3, kernel: true, show: false, kinds: 12 };
+    let mut options = Options { seed: 0, count: 10_000, runs: 3, kernel: true, limit: 1_000_000, show: false, kinds: 12 };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -65,6 +67,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("count") => options.count = parser.value()?.parse()?,
             Arg::Long("runs") => options.runs = parser.value()?.parse()?,
             Arg::Long("kinds") => options.kinds = parser.value()?.parse()?,
+            Arg::Long("limit") => options.limit = parser.value()?.parse()?,
             Arg::Long("no-kernel") => options.kernel = false,
             Arg::Long("show") => options.show = true,
             Arg::Long("help") => return Ok(None),
@@ -116,6 +119,7 @@ fn smallest_fault(judge: &mut Judge, candidate: &Candidate, seed: u64, runs: usi
 
 fn run(options: &Options) -> Result<ExitCode, String> {
     let mut judge = Judge::new()?;
+    judge.limit(options.limit);
     let mut tally = Tally::default();
     for seed in options.seed..options.seed + options.count {
         let candidate = candidate(seed);

@@ -1,5 +1,7 @@
 //! The generator: it keeps a rough idea of what registers hold, and follows it most of the time.
 
+mod patterns;
+
 use fastrand::Rng;
 use paceline_isa::{
     AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, RawInsn, Reg, Size, SwapOrder, Width,
@@ -88,6 +90,9 @@ impl<'a> Generator<'a> {
         // The context survives calls in r6, and r0 is set whatever comes.
         this.emit(vec![mov(Reg::R6, Operand::Reg(Reg::R1)), mov(Reg::R0, Operand::Imm(2))]);
         (this.guesses[6], this.guesses[0]) = (Guess::Context, Guess::Number);
+        if this.rng.u8(..3) != 0 {
+            this.opening();
+        }
         this
     }
 
@@ -116,7 +121,7 @@ impl<'a> Generator<'a> {
     }
 
     fn step(&mut self) {
-        match self.rng.u8(..32) {
+        match self.rng.u8(..40) {
             0..=2 => self.load_context(),
             3..=5 => self.check_packet(),
             6..=9 => self.access(),
@@ -132,6 +137,7 @@ impl<'a> Generator<'a> {
             28 => self.call(),
             29 => self.copy(),
             30 => self.atomic(),
+            32.. => self.pattern(),
             _ => self.global_value(),
         }
     }
@@ -301,11 +307,11 @@ impl<'a> Generator<'a> {
         let insn = match self.rng.u8(..12) {
             0 => Insn::Neg { width, dst },
             1 => Insn::Swap {
-                order: SwapOrder::ToBe,
+                order: [SwapOrder::ToBe, SwapOrder::ToLe, SwapOrder::Always][self.rng.usize(..3)],
                 size: [Size::H, Size::W, Size::Dw][self.rng.usize(..3)],
                 dst,
             },
-            2 => Insn::MovSx { width, from: [Size::B, Size::H][self.rng.usize(..2)], dst, src: dst },
+            2 => Insn::MovSx { width, from: [Size::B, Size::H, Size::W][self.rng.usize(..if width == Width::W64 { 3 } else { 2 })], dst, src: dst },
             _ => Insn::Alu { width, op, dst, src },
         };
         self.emit(vec![insn]);

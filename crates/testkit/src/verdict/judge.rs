@@ -52,6 +52,11 @@ impl Judge {
         Ok(Self { specs, kernel_maps: theirs, maps: ours, host, options })
     }
 
+    /// Sets how many instructions are simulated before a program is refused as too complex.
+    pub fn limit(&mut self, instructions: usize) {
+        self.options.max_instructions = instructions;
+    }
+
     /// Our verdict: instructions simulated, or why not.
     ///
     /// # Errors
