@@ -88,6 +88,8 @@ struct Tally {
     compared: u64,
     runs: usize,
     instructions: u64,
+    /// Our reasons, where the kernel was not asked.
+    refusals: BTreeMap<String, u64>,
     /// By kind: how often, and the first seed.
     kinds: BTreeMap<String, (u64, u64)>,
 }
@@ -141,6 +143,9 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         // The kernel takes seconds over programs that are too complex, and says the same.
         if !options.kernel || matches!(&ours, Err(r) if matches!(r.cause, Cause::TooComplex(_))) {
             tally.not_asked += 1;
+            if let Err(refusal) = ours {
+                *tally.refusals.entry(reason_class(&refusal.cause.to_string())).or_default() += 1;
+            }
             continue;
         }
         let kernel = judge.kernel(&program);
@@ -181,6 +186,11 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
         options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults,
         tally.compared, tally.runs, tally.instructions
     );
+    let mut refusals: Vec<_> = tally.refusals.iter().collect();
+    refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (reason, count) in refusals.into_iter().take(options.kinds) {
+        println!("{count:8} refused by us, kernel not asked: {reason}");
+    }
     let mut kinds: Vec<_> = tally.kinds.iter().collect();
     kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for (name, (count, seed)) in kinds.into_iter().take(options.kinds) {

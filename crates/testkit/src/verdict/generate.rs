@@ -113,6 +113,13 @@ impl<'a> Generator<'a> {
         for _ in 0..len {
             self.step();
         }
+        // What is never called makes a program invalid.
+        for function in 1..=self.functions {
+            let called = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == function);
+            if !self.steps.iter().any(called) && self.rng.u8(..20) != 0 {
+                self.call_of(function);
+            }
+        }
         self.steps
     }
 
@@ -159,8 +166,8 @@ impl<'a> Generator<'a> {
     /// A register to write to.
     fn place(&mut self, guess: Guess) -> Reg {
         let reg = match self.rng.u8(..60) {
-            0 => Reg::R10,
-            1..=24 => CALLEE_SAVED[self.rng.usize(1..4)],
+            0 if self.rng.u8(..3) == 0 => Reg::R10,
+            0..=24 => CALLEE_SAVED[self.rng.usize(1..4)],
             _ => Reg::ALL[self.rng.usize(0..6)],
         };
         self.learn(reg, guess);
@@ -262,6 +269,13 @@ impl<'a> Generator<'a> {
             _ => self.rng.i16(-1..=16),
         };
         let offset = if self.rng.u8(..3) == 0 { 0 } else { offset };
+        if guess == Guess::Packet
+            && self.rng.u8(..8) != 0
+            && let Some(end) = self.find(|g| g == Guess::End)
+            && ![base, end].contains(&Reg::R2)
+        {
+            self.guard(base, end, Reg::R2, i32::from(offset) + size.bytes() as i32);
+        }
         let insn = match self.rng.u8(..4) {
             0 => Insn::Store { size, base, offset, src: Operand::Imm(interesting(self.rng) as i32) },
             1 => {
@@ -397,6 +411,8 @@ impl<'a> Generator<'a> {
         let size = self.size();
         let offset = -8 * self.rng.i16(1..=6) + [0, 0, 0, 1, 2, 4][self.rng.usize(..6)];
         let offset = if self.rng.u8(..60) == 0 { offset - 500 } else { offset };
+        // The stack wants aligned accesses.
+        let offset = if self.rng.u8(..20) == 0 { offset } else { offset & -(size.bytes() as i16) };
         match self.rng.u8(..5) {
             0 => {
                 let Some(reg) = self.find(|g| g != Guess::Nothing) else { return };
@@ -559,6 +575,11 @@ impl<'a> Generator<'a> {
         if self.functions == 0 {
             return self.copy();
         }
+        let function = self.rng.usize(1..=self.functions);
+        self.call_of(function);
+    }
+
+    fn call_of(&mut self, function: usize) {
         let mut insns = Vec::new();
         for arg in [Reg::R1, Reg::R2, Reg::R3] {
             match self.find(|g| g != Guess::Nothing) {
@@ -566,7 +587,6 @@ impl<'a> Generator<'a> {
                 _ => insns.push(mov(arg, Operand::Imm(self.rng.i32(0..20)))),
             }
         }
-        let function = self.rng.usize(1..=self.functions);
         insns.push(Insn::Call(Callee::Subprogram(0)));
         let calls = vec![(insns.len() - 1, function)];
         self.steps.push(Step { insns, targets: Vec::new(), calls });

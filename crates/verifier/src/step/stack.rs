@@ -1,6 +1,6 @@
 //! Loads and stores on the stack.
 
-use paceline_isa::{Operand, Reg};
+use paceline_isa::{AluOp, Operand, Reg, Width};
 
 use super::alu::truncated;
 use super::memory::{Access, Span};
@@ -33,12 +33,12 @@ impl Walk<'_> {
     }
 
     pub(super) fn load_stack(&mut self, span: &Span, frame: usize) -> Check<Value> {
+        check_aligned(span)?;
         self.check_stack(span, frame)?;
         let range = span.offsets();
         if range.min != range.max {
             return Ok(self.load_stack_somewhere(span, frame));
         }
-        check_aligned(span)?;
         self.note_read(frame, range.min, span.size);
         let (index, first) = Stack::place(range.min);
         let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
@@ -69,13 +69,13 @@ impl Walk<'_> {
     }
 
     pub(super) fn store_stack(&mut self, span: &Span, frame: usize, src: Operand, value: Value) -> Check {
+        check_aligned(span)?;
         self.check_stack(span, frame)?;
         let range = span.offsets();
         if range.min != range.max {
             self.store_stack_somewhere(span, frame, &value);
             return Ok(());
         }
-        check_aligned(span)?;
         let (index, first) = Stack::place(range.min);
         let size = span.size as usize;
         if let Value::Pointer(pointer) = value {
@@ -133,13 +133,15 @@ impl Walk<'_> {
     }
 }
 
-/// Loads and stores on the stack are aligned, whatever the machine, so that spilled registers stay whole.
+/// Loads and stores on the stack are aligned wherever they may lie, whatever the machine, so that spilled registers stay
+/// whole.
 fn check_aligned(span: &Span) -> Check {
-    let offset = span.offsets().min;
-    if offset.rem_euclid(span.size as i64) == 0 {
+    let fixed = Number::constant(span.fixed() as u64);
+    let bits = span.pointer.variable.alu(Width::W64, AluOp::Add, &fixed).bits();
+    if bits.max() & (span.size - 1) == 0 {
         return Ok(());
     }
-    broken(Cause::StackAlignment { offset, size: span.size })
+    broken(Cause::StackAlignment { offset: span.offsets().min, size: span.size })
 }
 
 /// The value of bytes of a slot (`check_stack_read_fixed_off`).
