@@ -6,10 +6,12 @@
 mod generate;
 mod judge;
 mod layout;
+mod soundness;
 
 pub use generate::candidate;
-pub use judge::{Judge, Judgement, reason_class};
+pub use judge::{Judge, Judgement, Ran, reason_class};
 pub use layout::{Candidate, Step, Target};
+pub use soundness::{States, Witness};
 
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 
