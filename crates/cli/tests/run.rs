@@ -241,6 +241,7 @@ fn an_interrupt_leaves_outputs_whole() {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    drop(input);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

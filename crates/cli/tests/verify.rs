@@ -67,7 +67,7 @@ fn refusals_in_json_have_place_cause_and_path() {
     }
     assert!(program["file"].as_str().unwrap().ends_with("wrong_pointer.bpf.c"));
     assert_eq!(program["cause"]["kind"], "out_of_bounds");
-    assert!(program["cause"]["text"].as_str().unwrap().starts_with("r1: access outside of the packet"));
+    assert!(program["cause"]["text"].as_str().unwrap().starts_with("r1: invalid access to packet"));
     assert_eq!(program["registers"]["r1"], "pointer to packet, 14 bytes checked");
     assert_eq!(program["hint"]["kind"], "short_bounds_check");
     assert_eq!(program["path"].as_array().unwrap().len(), 1);
@@ -153,7 +153,7 @@ fn run_refuses_what_is_not_safe_unless_told_otherwise() {
     let done = paceline(["run", &object, "--in", &input, "--out", &out]);
     done.fails(
         1,
-        &format!("{object}: program no_bounds_check is refused: r1: access outside of the packet"),
+        &format!("{object}: program no_bounds_check is refused: r1: invalid access to packet"),
         &["no_bounds_check.bpf.c:12:14", "compare the pointer", "hint: --unverified"],
     );
     assert!(!fs::exists(&out).unwrap(), "nothing is written");

@@ -47,6 +47,7 @@ pub use paceline_spec::{
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
     Access, BurstFault, DEFAULT_BUDGET, EventSink, Exit, Fault, FaultKind, Host, Near, Program, ProgramError,
+    has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

@@ -1,7 +1,8 @@
 //! The helpers of the kernel's UAPI: number, name and, where Paceline knows it, the prototype.
 //!
 //! This is the one table that the assembler, the engines, the verifier and the documentation read. A helper with a
-//! prototype can be called; one without is refused at load, by its name. Numbers and names are those of
+//! prototype can be verified; which can be called as well, the engine knows (`paceline_vm::has_helper`). One that
+//! cannot is refused at load, by its name. Numbers and names are those of
 //! `___BPF_FUNC_MAPPER` in `include/uapi/linux/bpf.h`; prototypes follow `struct bpf_func_proto` of each helper.
 
 use crate::MapKind;
@@ -11,6 +12,8 @@ use crate::MapKind;
 pub enum Arg {
     /// Any number; pointers as well, whose value is then taken as a number.
     Scalar,
+    /// Whatever is there, even in a register that was never set.
+    Unchecked,
     /// The program's context.
     Context,
     /// A map.
@@ -21,7 +24,8 @@ pub enum Arg {
     MapValue,
     /// Pointer to memory that is read; the next argument is its size.
     ReadMem,
-    /// The same, or null if the size is zero.
+    /// The same, or null: known to be null only with a size of zero, but a pointer that was not compared with null
+    /// yet is taken with any size, and the helper reads nothing if it is null.
     ReadMemOrNull,
     /// Pointer to memory that is written; the next argument is its size.
     WriteMem,
@@ -29,6 +33,10 @@ pub enum Arg {
     Size,
     /// Size in bytes of the memory in the argument before, which may be 0.
     SizeOrZero,
+    /// Size in bytes of the record that is returned: a number that is known when the program is verified.
+    RecordSize,
+    /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
+    Record,
 }
 
 /// What a helper returns in `r0`.
@@ -36,8 +44,12 @@ pub enum Arg {
 pub enum Return {
     /// A number.
     Scalar,
+    /// Nothing: `r0` is not set afterwards.
+    Nothing,
     /// Pointer to a value of the map among the arguments, or null.
     MapValueOrNull,
+    /// A ring buffer's record of the size among the arguments, or null. The program must give it back.
+    RecordOrNull,
 }
 
 /// Arguments and result of a helper.
@@ -58,7 +70,7 @@ pub struct Helper {
     pub id: u32,
     /// Name, with its `bpf_`.
     pub name: &'static str,
-    /// Arguments and result; `None` for helpers that Paceline does not have.
+    /// Arguments and result; `None` for helpers that the verifier does not know.
     pub prototype: Option<Prototype>,
 }
 
@@ -84,6 +96,8 @@ impl Helper {
         use MapKind as K;
         match self.name {
             "bpf_redirect_map" => matches!(kind, K::DevMap | K::DevMapHash | K::CpuMap | K::XskMap),
+            "bpf_ringbuf_output" | "bpf_ringbuf_reserve" | "bpf_ringbuf_query" => kind == K::RingBuf,
+            "bpf_tail_call" => kind == K::ProgArray,
             "bpf_perf_event_output" => kind == K::PerfEventArray,
             "bpf_map_lookup_percpu_elem" => kind.is_per_cpu(),
             "bpf_map_lookup_elem" => !matches!(
@@ -144,13 +158,13 @@ helpers! {
     3 bpf_map_delete_elem: (Map, MapKey) -> Scalar;
     4 bpf_probe_read;
     5 bpf_ktime_get_ns: () -> Scalar;
-    6 bpf_trace_printk: (ReadMem, Size, Scalar, Scalar, Scalar) -> Scalar;
+    6 bpf_trace_printk: (ReadMem, Size, Unchecked, Unchecked, Unchecked) -> Scalar;
     7 bpf_get_prandom_u32: () -> Scalar;
     8 bpf_get_smp_processor_id: () -> Scalar;
     9 bpf_skb_store_bytes;
     10 bpf_l3_csum_replace;
     11 bpf_l4_csum_replace;
-    12 bpf_tail_call;
+    12 bpf_tail_call: (Context, Map, Scalar) -> Nothing;
     13 bpf_clone_redirect;
     14 bpf_get_current_pid_tgid;
     15 bpf_get_current_uid_gid;
@@ -268,11 +282,11 @@ helpers! {
     127 bpf_seq_write;
     128 bpf_sk_cgroup_id;
     129 bpf_sk_ancestor_cgroup_id;
-    130 bpf_ringbuf_output;
-    131 bpf_ringbuf_reserve;
-    132 bpf_ringbuf_submit;
-    133 bpf_ringbuf_discard;
-    134 bpf_ringbuf_query;
+    130 bpf_ringbuf_output: (Map, ReadMem, SizeOrZero, Scalar) -> Scalar;
+    131 bpf_ringbuf_reserve: (Map, RecordSize, Scalar) -> RecordOrNull;
+    132 bpf_ringbuf_submit: (Record, Scalar) -> Nothing;
+    133 bpf_ringbuf_discard: (Record, Scalar) -> Nothing;
+    134 bpf_ringbuf_query: (Map, Scalar) -> Scalar;
     135 bpf_csum_level;
     136 bpf_skc_to_tcp6_sock;
     137 bpf_skc_to_tcp_sock;

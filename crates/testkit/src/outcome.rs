@@ -21,11 +21,13 @@ pub struct Refusal {
     pub reason: String,
     /// The program and slot that are guilty, if the engine tells.
     pub place: Option<(usize, usize)>,
+    /// Whether it is the verifier's refusal, whose words the cases say; the kernel has its own.
+    pub in_our_words: bool,
 }
 
 impl From<String> for Refusal {
     fn from(reason: String) -> Self {
-        Self { reason, place: None }
+        Self { reason, place: None, in_our_words: false }
     }
 }
 
@@ -101,8 +103,8 @@ impl Display for Return {
 #[must_use]
 pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<String> {
     match (outcome, &case.verifier) {
-        (Outcome::Refused(refusal), Verifier::Refuses { place, .. }) if verifies => {
-            against_place(case, refusal, *place)
+        (Outcome::Refused(refusal), Verifier::Refuses { place, text }) if verifies => {
+            against_refusal(case, refusal, *place, text)
         }
         (Outcome::Refused(Refusal { reason, .. }), _) => {
             vec![format!("line {}: refuses the program: {reason}", case.line)]
@@ -114,18 +116,27 @@ pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<Strin
     }
 }
 
-/// Whether a refusal is of the instruction that the case marks, where both name one.
-fn against_place(case: &Case, refusal: &Refusal, expected: Option<(usize, usize)>) -> Vec<String> {
-    match (refusal.place, expected) {
-        (Some((program, slot)), Some(guilty)) if (program, slot) != guilty => {
-            let reason = &refusal.reason;
-            vec![format!(
-                "line {}: refuses instruction {slot} of program {program}, not instruction {} of program {}: {reason}",
-                case.line, guilty.1, guilty.0
-            )]
-        }
-        _ => Vec::new(),
+/// Whether a refusal is of the instruction that the case marks, if the engine tells a place, and in the case's words.
+fn against_refusal(
+    case: &Case,
+    refusal: &Refusal,
+    expected: Option<(usize, usize)>,
+    text: &str,
+) -> Vec<String> {
+    let reason = &refusal.reason;
+    let mut differences = Vec::new();
+    if let (Some((program, slot)), Some(guilty)) = (refusal.place, expected)
+        && guilty != (program, slot)
+    {
+        differences.push(format!(
+            "line {}: refuses instruction {slot} of program {program}, not instruction {} of program {}: {reason}",
+            case.line, guilty.1, guilty.0
+        ));
     }
+    if refusal.in_our_words && !reason.contains(text) {
+        differences.push(format!("line {}: refuses with `{reason}`, expected `{text}`", case.line));
+    }
+    differences
 }
 
 fn against_expectations(case: &Case, ran: &Ran) -> Vec<String> {

@@ -78,7 +78,7 @@ pub enum Cause {
     #[error("{0}: invalid memory access, the pointer to {1} may be null")]
     MayBeNull(RegName, Target),
     /// An access that may lie outside of what the pointer points to.
-    #[error("{register}: access outside of the {target}, offset {offset} size {size}{}", limit_text(.limit))]
+    #[error("{register}: invalid access to {target}, offset {offset} size {size}{}", limit_text(.limit))]
     OutOfBounds {
         /// The address register.
         register: RegName,
@@ -125,8 +125,8 @@ pub enum Cause {
     /// A load or store to the stack that is not aligned to its size.
     #[error("misaligned stack access, offset {offset} size {size}")]
     StackAlignment {
-        /// Offset in bytes.
-        offset: i64,
+        /// Possible offsets.
+        offset: OffsetRange,
         /// Bytes accessed.
         size: u64,
     },

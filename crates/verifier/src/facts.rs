@@ -34,7 +34,7 @@ impl Base {
             Target::Stack { .. } => Self::CallerStack,
             Target::MapValue(map) => Self::MapValue(*map),
             Target::Packet { .. } => Self::Packet,
-            Target::Memory { .. } => Self::Memory,
+            Target::Memory { .. } | Target::Record { .. } => Self::Memory,
             Target::PacketEnd | Target::Map(_) | Target::Code { .. } => return None,
         })
     }

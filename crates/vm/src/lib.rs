@@ -13,6 +13,7 @@ mod program;
 mod region;
 
 pub use fault::{Fault, FaultKind};
+pub use helpers::has_helper;
 pub use host::{Clock, EventSink, Host};
 pub use observe::Observed;
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, Program, ProgramError};

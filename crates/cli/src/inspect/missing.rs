@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline::{CreateErrorKind, LoadOptions, Map, Object, Program, SetupError};
+use paceline::{CreateErrorKind, LoadOptions, Map, Object, Program, SetupError, has_helper};
 
 use super::survey::ProgramSurvey;
 
@@ -56,7 +56,7 @@ fn setup(error: SetupError) -> Missing {
 
 fn of_program(program: &ProgramSurvey<'_>, maps: Option<&Vec<Arc<Map>>>) -> Vec<Missing> {
     let user = format!("program {}", program.spec.name);
-    let helpers = program.helpers.iter().filter(|helper| helper.prototype.is_none());
+    let helpers = program.helpers.iter().filter(|helper| !has_helper(helper.id));
     let helpers = helpers.map(|helper| format!("helper {}", helper.name));
     let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak);
     let kfuncs = kfuncs.map(|kfunc| format!("kernel function {}", kfunc.name));

@@ -43,7 +43,7 @@ fn refusal(case: &Case, error: &LoadError) -> Refusal {
         }
         _ => None,
     };
-    Refusal { reason: error.to_string(), place }
+    Refusal { reason: error.to_string(), place, in_our_words: false }
 }
 
 fn check(case: &Case) -> Result<(), Unsupported> {

@@ -37,12 +37,10 @@ impl KernelError {
         Self { operation, errno, log: String::new() }
     }
 
-    /// The last line of the log that is no statistic: the verifier's reason.
+    /// The last line of the log that is no statistic and no state: the verifier's reason.
     #[must_use]
     pub fn reason(&self) -> &str {
-        let told = |line: &&str| {
-            !line.is_empty() && !line.starts_with("processed ") && !line.starts_with("verification time")
-        };
+        let told = |line: &&str| !line.is_empty() && !ADDENDA.iter().any(|start| line.starts_with(start));
         self.log.lines().rev().map(str::trim).find(told).unwrap_or("")
     }
 
@@ -69,6 +67,9 @@ impl KernelError {
         if reason.is_empty() { String::new() } else { format!(": {reason}") }
     }
 }
+
+/// How lines start that come after the reason.
+const ADDENDA: &[&str] = &["processed ", "verification time", "stack depth ", "cur state:", "old state:"];
 
 /// How reasons start that are about no instruction in particular (`kernel/bpf/verifier.c`), although some may have been
 /// walked before.

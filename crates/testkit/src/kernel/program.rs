@@ -23,6 +23,9 @@ const ATTACH_XDP_CPUMAP: u32 = 35;
 const ATTACH_XDP: u32 = 37;
 const F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
+/// The log level that has reasons and statistics, and no instructions (`BPF_LOG_STATS`).
+const LOG_STATS: u32 = 4;
+
 /// Whether a test run takes a packet of these lengths in bytes.
 #[must_use]
 pub const fn check_packet(packet: usize, meta: usize) -> bool {
@@ -237,6 +240,16 @@ fn with_prog_load<T>(
 fn load(request: &ProgLoad<'_>) -> Result<Program, KernelError> {
     match sys::prog_load(request, &mut []) {
         Ok(fd) => Ok(Program { fd }),
+        // If the walk took a million instructions, a log of all of them takes minutes and says no more.
+        Err(Errno::E2BIG) => {
+            let brief = ProgLoad { log_level: LOG_STATS, ..*request };
+            match load_with_log(&brief) {
+                Err(error) if !error.reason().starts_with("BPF program is too large") => {
+                    load_with_log(request).map(|(program, _)| program)
+                }
+                result => result.map(|(program, _)| program),
+            }
+        }
         Err(_) => load_with_log(request).map(|(program, _)| program),
     }
 }

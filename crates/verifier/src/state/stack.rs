@@ -43,6 +43,17 @@ impl Slot {
         self.bytes.iter().take_while(|&&b| b == Byte::Spilled).count()
     }
 
+    /// Bytes that are known to be zero, as bits.
+    #[must_use]
+    pub fn zeros(&self) -> u8 {
+        let is_zero = |byte: &Byte| match byte {
+            Byte::Zero => true,
+            Byte::Spilled => self.value.is_null(),
+            Byte::Unset | Byte::Data => false,
+        };
+        self.bytes.iter().enumerate().fold(0, |all, (i, byte)| all | u8::from(is_zero(byte)) << i)
+    }
+
     /// Overwrites bytes, given as bits, with `byte`; what is left of a spilled value becomes plain data.
     pub fn overwrite(&mut self, bytes: u8, byte: Byte) {
         self.forget_value();

@@ -105,6 +105,13 @@ pub enum Target {
         /// Whether it may be written.
         writable: bool,
     },
+    /// A record of a ring buffer, which must be given back. The pointer's id is that of the [`Reference`].
+    ///
+    /// [`Reference`]: super::Reference
+    Record {
+        /// Its size in bytes.
+        size: u32,
+    },
     /// A subprogram, as a callback.
     Code {
         /// Its first slot.
@@ -124,7 +131,7 @@ pub struct Pointer {
     /// Whether it may be null instead.
     pub nullable: bool,
     /// Pointers of one packet with the same id share their variable part; pointers that may be null with the same
-    /// id are null together. 0 for none.
+    /// id are null together; for records it is that of the reference. 0 for none.
     pub id: u32,
 }
 
@@ -151,7 +158,11 @@ impl Pointer {
     /// Whether a comparison with null is settled, as the kernel's `reg_not_null` has it.
     #[must_use]
     pub fn is_never_null(&self) -> bool {
-        !self.nullable && matches!(self.target, Target::MapValue(_) | Target::Memory { .. } | Target::Map(_))
+        let is_memory = matches!(
+            self.target,
+            Target::MapValue(_) | Target::Memory { .. } | Target::Record { .. } | Target::Map(_)
+        );
+        is_memory && !self.nullable
     }
 }
 
@@ -210,6 +221,7 @@ impl fmt::Display for Target {
             Self::Packet { region: Region::Meta, .. } => f.write_str("packet metadata"),
             Self::PacketEnd => f.write_str("packet end"),
             Self::Memory { .. } => f.write_str("memory"),
+            Self::Record { .. } => f.write_str("ring buffer record"),
             Self::Code { .. } => f.write_str("function"),
         }
     }
@@ -230,7 +242,7 @@ impl fmt::Display for Pointer {
         match self.target {
             Target::Packet { range: PacketRange::Bytes(bytes), .. } => write!(f, ", {bytes} bytes checked"),
             Target::Packet { .. } => f.write_str(", beyond the end"),
-            Target::Memory { size, .. } => write!(f, ", {size} bytes"),
+            Target::Memory { size, .. } | Target::Record { size } => write!(f, ", {size} bytes"),
             _ => Ok(()),
         }
     }

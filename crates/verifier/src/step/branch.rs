@@ -68,7 +68,8 @@ impl Walk<'_> {
         match (comparison.a, comparison.b) {
             (Value::Scalar(a), Value::Scalar(b)) => self.assume_scalars(state, comparison, &a, &b, holds),
             (Value::Pointer(a), Value::Scalar(b)) if comparison.width == Width::W64 => {
-                assume_null_check(state, comparison.condition, &a, &b, holds)
+                let is_immediate = matches!(comparison.src, Operand::Imm(_));
+                assume_null_check(state, comparison.condition, &a, &b, holds, is_immediate)
             }
             (Value::Scalar(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
                 match comparison.condition {
@@ -130,13 +131,15 @@ impl Walk<'_> {
     }
 }
 
-/// A pointer compared with a number: only the comparison with null tells something.
+/// A pointer compared with a number: only the comparison with null tells something. The kernel takes it only from an
+/// immediate null, which is what compilers write.
 fn assume_null_check(
     state: &mut State,
     condition: Condition,
     pointer: &Pointer,
     number: &Scalar,
     holds: bool,
+    is_immediate: bool,
 ) -> bool {
     if !matches!(condition, Condition::Eq | Condition::Ne) {
         return true;
@@ -144,7 +147,7 @@ fn assume_null_check(
     if !assume_never_null(condition, pointer, number, holds) {
         return false;
     }
-    if pointer.nullable && number.number.as_constant() == Some(0) {
+    if is_immediate && pointer.nullable && number.number.as_constant() == Some(0) {
         settle_null(state, pointer.id, (condition == Condition::Eq) == holds);
     }
     true
@@ -163,7 +166,10 @@ fn settle_null(state: &mut State, id: u32, is_null: bool) {
         if is_null {
             *value = Value::number(Number::ZERO);
         } else if let Value::Pointer(pointer) = value {
-            (pointer.nullable, pointer.id) = (false, 0);
+            pointer.nullable = false;
+            if !matches!(pointer.target, Target::Record { .. }) {
+                pointer.id = 0;
+            }
         }
     });
     if is_null {
@@ -251,8 +257,8 @@ fn assume_packet(
         return true;
     }
     let reach = i64::from(pointer.fixed) + i64::from(strict);
-    if pointer.fixed < 0
-        || reach == 0
+    // The kernel takes nothing from the start itself, even if it lies before the end.
+    if pointer.fixed <= 0
         || pointer.variable.umax().saturating_add(pointer.fixed as u64) > MAX_PACKET_OFFSET
     {
         return true;

@@ -85,14 +85,20 @@ impl Walk<'_> {
         if self.state.depth() > 0 {
             return self.leave();
         }
+        self.check_nothing_held()?;
         let result = self.read(Reg::R0)?;
         if self.in_global && result.scalar().is_none() {
             return broken(Cause::GlobalReturn(describe(&result)));
         }
-        if let Some(reference) = self.state.references.first() {
-            return broken_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release);
-        }
         Ok(Next::End)
+    }
+
+    /// What was acquired must be given back before the program ends.
+    pub(super) fn check_nothing_held(&self) -> Check {
+        match self.state.references.first() {
+            Some(reference) => broken_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release),
+            None => Ok(()),
+        }
     }
 
     fn leave(&mut self) -> Check<Next> {

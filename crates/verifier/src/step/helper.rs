@@ -9,7 +9,7 @@ use super::memory::{Access, Span, check_context_pointer, describe};
 use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
-use crate::state::{Byte, MapRef, Pointer, Stack, Target, Value};
+use crate::state::{Byte, MapRef, Pointer, Reference, Stack, Target, Value};
 use crate::walk::Walk;
 
 /// What the arguments of a call turned out to be.
@@ -20,6 +20,10 @@ struct Arguments {
     key: Option<u64>,
     /// Memory that the helper writes.
     written: Vec<Span>,
+    /// Size in bytes of the record that is asked for.
+    record_size: u32,
+    /// Id of the reference that is given back.
+    released: Option<u32>,
 }
 
 impl Walk<'_> {
@@ -35,12 +39,18 @@ impl Walk<'_> {
             return broken_with(Cause::GplOnly(helper.name), Hint::OtherHelper);
         }
         let Some(prototype) = helper.prototype else { return broken(Cause::MissingHelper(helper.name)) };
+        if helper.name == "bpf_tail_call" {
+            self.check_nothing_held()?;
+        }
         let arguments = self.check_arguments(helper, &prototype)?;
         for span in &arguments.written {
             self.write_by_helper(span)?;
         }
         if prototype.moves_packet {
             self.forget_packet();
+        }
+        if let Some(id) = arguments.released {
+            self.release(id);
         }
         self.forget_caller_saved();
         let result = self.result(&prototype, &arguments);
@@ -51,9 +61,12 @@ impl Walk<'_> {
     fn check_arguments(&mut self, helper: &'static Helper, prototype: &Prototype) -> Check<Arguments> {
         let mut arguments = Arguments::default();
         for (i, (&arg, reg)) in prototype.args.iter().zip(ARGUMENTS).enumerate() {
-            let value = self.read(reg)?;
+            let value = match arg {
+                Arg::Unchecked => self.state.get(reg),
+                _ => self.read(reg)?,
+            };
             match arg {
-                Arg::Scalar => {}
+                Arg::Scalar | Arg::Unchecked => {}
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
@@ -65,6 +78,8 @@ impl Walk<'_> {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.value_size));
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
+                Arg::RecordSize => arguments.record_size = self.check_record_size(helper.name, reg, &value)?,
+                Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}
                 Arg::Size | Arg::SizeOrZero => {
@@ -108,6 +123,36 @@ impl Walk<'_> {
         Ok(map)
     }
 
+    fn check_record_size(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check<u32> {
+        let size = value.scalar().and_then(|s| s.number.as_constant());
+        let Some(size) = size.and_then(|size| u32::try_from(size).ok()) else {
+            return wrong_argument(helper, reg, "a size that is known", value);
+        };
+        self.demand(value);
+        Ok(size)
+    }
+
+    /// A record as it was acquired: at its start, and known not to be null. Gives the id of its reference.
+    fn check_record(&self, helper: &'static str, reg: Reg, value: &Value) -> Check<u32> {
+        match value {
+            Value::Pointer(pointer @ Pointer { target: Target::Record { .. }, nullable: false, .. })
+                if pointer.offset() == Some(0) =>
+            {
+                Ok(pointer.id)
+            }
+            other => wrong_argument(helper, reg, "the start of a ring buffer record", other),
+        }
+    }
+
+    /// A reference is given back: what pointed to it is a number from here on (`release_reference`).
+    fn release(&mut self, id: u32) {
+        self.state.references.retain(|reference| reference.id != id);
+        let points_there = |value: &Value| {
+            value.pointer().is_some_and(|p| p.id == id && matches!(p.target, Target::Record { .. }))
+        };
+        self.state.update(points_there, |value| *value = Value::unknown());
+    }
+
     /// Checks memory and its size (`check_mem_size_reg`).
     fn check_sized(
         &mut self,
@@ -121,10 +166,6 @@ impl Walk<'_> {
             return wrong_argument(helper.name, reg, "a size", &value);
         };
         self.demand(&value);
-        if memory == Arg::ReadMemOrNull && pointer.is_null() {
-            self.demand(&pointer);
-            return Ok(());
-        }
         if number.smin() < 0 {
             return broken_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
         }
@@ -138,6 +179,13 @@ impl Walk<'_> {
             self.demand(&pointer);
             return Ok(());
         }
+        // Where null is taken the kernel takes a pointer that may be null as well, with any size.
+        let pointer = match pointer {
+            Value::Pointer(pointer) if memory == Arg::ReadMemOrNull => {
+                Value::Pointer(Pointer { nullable: false, ..pointer })
+            }
+            other => other,
+        };
         let access = if memory == Arg::WriteMem { Access::Write } else { Access::Read };
         self.check_memory(helper, address, &pointer, number.umax(), access, arguments)
     }
@@ -172,7 +220,9 @@ impl Walk<'_> {
             Target::Packet { .. } if !helper.takes_packet_memory() => {
                 return broken(Cause::PacketArgument(RegName(register), helper.name));
             }
-            Target::MapValue(_) | Target::Packet { .. } | Target::Memory { .. } => self.check_span(&span)?,
+            Target::MapValue(_) | Target::Packet { .. } | Target::Memory { .. } | Target::Record { .. } => {
+                self.check_span(&span)?;
+            }
             _ => return wrong_argument(helper.name, register, "a pointer to memory", value),
         }
         if access == Access::Write {
@@ -215,10 +265,17 @@ impl Walk<'_> {
     fn result(&mut self, prototype: &Prototype, arguments: &Arguments) -> Value {
         match prototype.returns {
             Return::Scalar => Value::number(Number::UNKNOWN),
+            Return::Nothing => Value::Unset,
             Return::MapValueOrNull => match arguments.map {
                 Some(map) => self.looked_up(map, arguments.key),
                 None => Value::unknown(),
             },
+            Return::RecordOrNull => {
+                let id = self.new_id();
+                self.state.references.push(Reference { id, slot: self.slot as u32 });
+                let record = Pointer::to(Target::Record { size: arguments.record_size });
+                Value::Pointer(Pointer { nullable: true, id, ..record })
+            }
         }
     }
 

@@ -2,8 +2,9 @@
 
 use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind};
-use paceline_spec::{InitialValue, MapFlags, MapSpec};
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
+use super::stack::check_aligned;
 use super::{MAX_OFFSET, bits};
 use crate::domain::{Number, Tnum};
 use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
@@ -34,7 +35,7 @@ pub(super) struct Span {
 
 impl Span {
     /// The known part of the offset.
-    pub(super) fn fixed(&self) -> i64 {
+    fn fixed(&self) -> i64 {
         i64::from(self.pointer.fixed) + self.offset
     }
 
@@ -45,6 +46,13 @@ impl Span {
             min: self.fixed().saturating_add(variable.smin()),
             max: self.fixed().saturating_add(variable.smax()),
         }
+    }
+
+    /// Whether every place it may be at is a multiple of its size, as far as the base is.
+    pub(super) fn is_aligned(&self) -> bool {
+        let place = self.pointer.variable.bits().add(Tnum::constant(self.fixed() as u64));
+        let size = self.size.max(1);
+        size == 1 || place.truncate(size.trailing_zeros()).max() == 0
     }
 
     fn out_of_bounds(&self, limit: Option<u64>) -> Cause {
@@ -166,9 +174,11 @@ impl Walk<'_> {
         if matches!(pointer.target, Target::Context | Target::Packet { .. }) {
             return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
         }
-        let fixed = Tnum::constant((i64::from(pointer.fixed) + i64::from(offset)) as u64);
-        let place = pointer.variable.bits().add(fixed).truncate(size.bytes().trailing_zeros().max(1));
-        if size != Size::B && place.max() != 0 {
+        let span = span(base, pointer, offset, size, Access::Write);
+        if matches!(pointer.target, Target::Stack { .. }) {
+            return check_aligned(&span);
+        }
+        if !span.is_aligned() {
             return broken(Cause::AtomicAlignment(RegName(base), size.bytes()));
         }
         Ok(())
@@ -208,6 +218,7 @@ impl Walk<'_> {
                 }
                 span.check_within(u64::from(size))
             }
+            Target::Record { size } => span.check_within(u64::from(size)),
             Target::Context if span.access == Access::Write => {
                 broken(Cause::Context { offset: span.fixed(), size: span.size, write: true })
             }
@@ -222,7 +233,7 @@ impl Walk<'_> {
         let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
         let (register, target) = (RegName(span.register), span.pointer.target);
         match span.access {
-            Access::Write if spec.flags.contains(MapFlags::RDONLY_PROG) => {
+            Access::Write if is_read_only(spec) => {
                 return broken(Cause::ReadOnly(register, target));
             }
             Access::Read if spec.flags.contains(MapFlags::WRONLY_PROG) => {
@@ -314,11 +325,16 @@ fn sign_extended(value: Value, size: Size) -> Value {
     }
 }
 
+/// Whether programs may only read a map's values; those of device maps always (`dev_map_init_map`).
+fn is_read_only(spec: &MapSpec) -> bool {
+    spec.flags.contains(MapFlags::RDONLY_PROG) || matches!(spec.kind, MapKind::DevMap | MapKind::DevMapHash)
+}
+
 /// Whether a map's value is the same for ever, and can be looked at (`bpf_map_is_rdonly`, `map_direct_value_addr`).
 fn is_constant(spec: &MapSpec) -> bool {
     spec.frozen
         && spec.flags.contains(MapFlags::RDONLY_PROG)
-        && spec.kind == paceline_spec::MapKind::Array
+        && spec.kind == MapKind::Array
         && spec.max_entries == 1
 }
 

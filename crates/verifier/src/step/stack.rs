@@ -1,6 +1,6 @@
 //! Loads and stores on the stack.
 
-use paceline_isa::{AluOp, Operand, Reg, Width};
+use paceline_isa::{Operand, Reg};
 
 use super::alu::truncated;
 use super::memory::{Access, Span};
@@ -110,13 +110,18 @@ impl Walk<'_> {
         if is_zero {
             self.demand(value);
         }
+        let demands = &mut self.demands;
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(range.min, size) {
             let slot = frame.stack.slot_mut(index);
             // Zeros over zeros change nothing.
-            let zeros =
-                (0..8).filter(|&i| is_zero && slot.bytes[i] == Byte::Zero).fold(0, |all, i| all | 1 << i);
-            slot.overwrite(bytes & !zeros, Byte::Data);
+            let changed = bytes & !if is_zero { slot.zeros() } else { 0 };
+            if let (true, Value::Scalar(scalar)) = (changed != bytes, &slot.value) {
+                demands.demand(scalar.mark);
+            }
+            if changed != 0 {
+                slot.overwrite(changed, Byte::Data);
+            }
         }
     }
 
@@ -133,15 +138,12 @@ impl Walk<'_> {
     }
 }
 
-/// Loads and stores on the stack are aligned wherever they may lie, whatever the machine, so that spilled registers stay
-/// whole.
-fn check_aligned(span: &Span) -> Check {
-    let fixed = Number::constant(span.fixed() as u64);
-    let bits = span.pointer.variable.alu(Width::W64, AluOp::Add, &fixed).bits();
-    if bits.max() & (span.size - 1) == 0 {
+/// Loads and stores on the stack are aligned, whatever the machine, so that spilled registers stay whole.
+pub(super) fn check_aligned(span: &Span) -> Check {
+    if span.is_aligned() {
         return Ok(());
     }
-    broken(Cause::StackAlignment { offset: span.offsets().min, size: span.size })
+    broken(Cause::StackAlignment { offset: span.offsets(), size: span.size })
 }
 
 /// The value of bytes of a slot (`check_stack_read_fixed_off`).

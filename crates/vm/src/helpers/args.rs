@@ -34,3 +34,15 @@ pub(super) unsafe fn bytes(register: u64, len: usize) -> Vec<u8> {
     unsafe { memory::copy_from(&mut bytes, register) };
     bytes
 }
+
+/// The same, and nothing at null.
+///
+/// # Safety
+/// `len` bytes at the address must be readable, unless it is null.
+pub(super) unsafe fn bytes_or_null(register: u64, len: usize) -> Vec<u8> {
+    if register == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the caller vouches for the range.
+    unsafe { bytes(register, len) }
+}

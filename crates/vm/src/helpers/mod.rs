@@ -28,7 +28,14 @@ pub(crate) struct Env<'a> {
 /// The arguments must fit the helper's prototype.
 pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Env<'_>) -> u64;
 
-/// The function of a helper, by its number; `None` for helpers without a prototype.
+/// Whether a helper can be called, by its number. The table of prototypes, [`paceline_spec::helper`], knows more of
+/// them: those can be verified, and are refused when a program that calls them is loaded.
+#[must_use]
+pub fn has_helper(id: u32) -> bool {
+    helper_fn(id).is_some()
+}
+
+/// The function of a helper, by its number; `None` for those that Paceline does not have.
 pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
     Some(match id {
         1 => map::lookup_elem,
@@ -63,9 +70,9 @@ mod tests {
     use paceline_spec::helper::Helper;
 
     #[test]
-    fn a_helper_has_a_prototype_exactly_if_it_has_a_function() {
-        for helper in Helper::all() {
-            assert_eq!(helper.prototype.is_some(), super::helper_fn(helper.id).is_some(), "{}", helper.name);
+    fn every_helper_with_a_function_has_a_prototype() {
+        for helper in Helper::all().iter().filter(|helper| super::has_helper(helper.id)) {
+            assert!(helper.prototype.is_some(), "{}", helper.name);
         }
     }
 }

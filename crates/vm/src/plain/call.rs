@@ -58,7 +58,7 @@ impl Machine<'_, '_> {
             let value = self.registers[usize::from(register)];
             let size = self.registers[usize::from(register) + 1];
             let expected = match arg {
-                Arg::Scalar => continue,
+                Arg::Scalar | Arg::Unchecked | Arg::RecordSize => continue,
                 Arg::Context if value == self.env.regions.frame as u64 && value != 0 => continue,
                 Arg::Context => "the context",
                 Arg::Map => match self.env.regions.map(value) {
@@ -77,7 +77,7 @@ impl Machine<'_, '_> {
                     self.allow(value, 0, u64::from(len), Access::Read)?;
                     continue;
                 }
-                Arg::ReadMemOrNull if value == 0 && size == 0 => continue,
+                Arg::ReadMemOrNull if value == 0 => continue,
                 Arg::ReadMem | Arg::ReadMemOrNull => {
                     self.allow(value, 0, size, Access::Read)?;
                     continue;
@@ -86,6 +86,8 @@ impl Machine<'_, '_> {
                     self.allow(value, 0, size, Access::Write)?;
                     continue;
                 }
+                // No helper of this engine gives one.
+                Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
                 Arg::Size | Arg::SizeOrZero if value > u64::from(u32::MAX) => "size of 32 bits",
                 Arg::Size | Arg::SizeOrZero => continue,
