@@ -33,6 +33,7 @@ struct Generator<'a> {
     guesses: [Guess; 10],
     steps: Vec<Step>,
     functions: usize,
+    is_main: bool,
 }
 
 /// A random program.
@@ -86,7 +87,7 @@ impl<'a> Generator<'a> {
     fn main(rng: &'a mut Rng, functions: usize) -> Self {
         let mut guesses = [Guess::Nothing; 10];
         guesses[1] = Guess::Context;
-        let mut this = Self { rng, guesses, steps: Vec::new(), functions };
+        let mut this = Self { rng, guesses, steps: Vec::new(), functions, is_main: true };
         // The context survives calls in r6, and r0 is set whatever comes.
         this.emit(vec![mov(Reg::R6, Operand::Reg(Reg::R1)), mov(Reg::R0, Operand::Imm(2))]);
         (this.guesses[6], this.guesses[0]) = (Guess::Context, Guess::Number);
@@ -103,7 +104,7 @@ impl<'a> Generator<'a> {
                 [Guess::Number, Guess::Number, Guess::Packet, Guess::Stack, Guess::Value(8), Guess::Context]
                     [rng.usize(..6)];
         }
-        let mut this = Self { rng, guesses, steps: Vec::new(), functions };
+        let mut this = Self { rng, guesses, steps: Vec::new(), functions, is_main: false };
         this.emit(vec![mov(Reg::R0, Operand::Imm(1))]);
         this.guesses[0] = Guess::Number;
         this
@@ -114,7 +115,8 @@ impl<'a> Generator<'a> {
             self.step();
         }
         // What is never called makes a program invalid.
-        for function in 1..=self.functions {
+        let uncalled = if self.is_main { 1..=self.functions } else { 1..=0 };
+        for function in uncalled {
             let called = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == function);
             if !self.steps.iter().any(called) && self.rng.u8(..20) != 0 {
                 self.call_of(function);

@@ -4,6 +4,7 @@
 //! relies on, and the states of an exact walk, one of which must contain the machine. The facts show whether paths were
 //! pruned wrongly, the states whether an instruction was simulated wrongly.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use paceline::{Burst, Host, Map, Program};
@@ -48,13 +49,16 @@ pub struct Witness<'a> {
     verified: &'a Verified,
     states: Option<States>,
     maps: &'a [Arc<Map>],
+    /// At each slot, the state after the one that fitted last: loops come to states in the order of the walk.
+    next: RefCell<Vec<usize>>,
 }
 
 impl<'a> Witness<'a> {
     /// Of a verified program over the maps it runs with.
     #[must_use]
     pub fn new(verified: &'a Verified, states: Option<States>, maps: &'a [Arc<Map>]) -> Self {
-        Self { verified, states, maps }
+        let next = RefCell::new(vec![0; verified.program().insns.len()]);
+        Self { verified, states, maps, next }
     }
 
     /// Runs the program on the first frame of a burst. Gives the instructions executed.
@@ -83,8 +87,12 @@ impl<'a> Witness<'a> {
 
     fn against_states(&self, machine: &Observed<'_>) -> Option<String> {
         let states = self.states.as_ref()?.0.get(machine.slot)?;
-        // The latest states are those of the last path walked; any will do.
-        if states.iter().any(|state| Membership::new(machine, self.maps).state(state)) {
+        let mut next = self.next.borrow_mut();
+        let next = next.get_mut(machine.slot)?;
+        let (before, after) = states.split_at((*next).min(states.len()));
+        let fits = |state: &State| Membership::new(machine, self.maps).state(state);
+        if let Some(index) = after.iter().chain(before).position(fits) {
+            *next = (*next + index) % states.len() + 1;
             return None;
         }
         let depth = machine.depth();
@@ -289,7 +297,7 @@ impl<'a> Membership<'a> {
                     && agrees(&mut self.ids, pointer.id, variable_end.wrapping_sub(start))
             }
             Target::PacketEnd => self.machine.packet().is_some_and(|[_, _, end]| within(end)),
-            Target::Memory { .. } | Target::Code { .. } => true,
+            Target::Memory { .. } | Target::Record { .. } | Target::Code { .. } => true,
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Span {
 
 impl Span {
     /// The known part of the offset.
-    pub(super) fn fixed(&self) -> i64 {
+    fn fixed(&self) -> i64 {
         i64::from(self.pointer.fixed) + self.offset
     }
 

@@ -29,7 +29,7 @@ impl Generator<'_> {
     }
 
     /// Goes on only if `bytes` from `packet` on lie before `end`, in one of the forms that compilers choose.
-    fn guard(&mut self, packet: Reg, end: Reg, probe: Reg, bytes: i32) {
+    pub(super) fn guard(&mut self, packet: Reg, end: Reg, probe: Reg, bytes: i32) {
         let step = |dst, src, condition, target| Step {
             insns: vec![
                 mov(probe, Operand::Reg(packet)),
