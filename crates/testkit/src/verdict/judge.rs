@@ -30,13 +30,20 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Makes the maps on both sides.
+    /// One for generated programs, with their [`maps`].
     ///
     /// # Errors
     /// What could not be made.
     pub fn new() -> Result<Self, String> {
-        let specs = maps();
-        let limits = Limits { cpus: kernel::possible_cpus(), memory: 1 << 20 };
+        Self::over(maps())
+    }
+
+    /// One for programs over other maps, made in both places if the kernel can be asked and for us only if not.
+    ///
+    /// # Errors
+    /// What could not be made.
+    pub fn over(specs: Vec<MapSpec>) -> Result<Self, String> {
+        let limits = Limits { cpus: kernel::possible_cpus(), memory: 1 << 30 };
         let mut host = Host::new(0);
         host.set_trace(std::io::sink());
         let mut ours = Vec::new();
