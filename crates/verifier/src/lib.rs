@@ -19,7 +19,8 @@
 //!
 //! What the kernel (6.18, privileged loader) accepts; the sources are `kernel/bpf/verifier.c` and `net/core/filter.c`.
 //! Reading stack bytes that were never written is accepted as there, and they read as zero on every engine.
-#![forbid(unsafe_code)]
+// `Verified::from_parts` is an unsafe function to declare, which `forbid` would refuse; there is no unsafe block.
+#![deny(unsafe_code)]
 
 mod cfg;
 mod demand;
@@ -32,9 +33,8 @@ pub mod state;
 mod step;
 mod walk;
 
-use paceline_isa::{Callee, Code, Insn, decode};
+use paceline_isa::{Code, decode};
 use paceline_spec::btf::Btf;
-use paceline_spec::helper::Helper;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};

@@ -104,6 +104,13 @@ impl Host {
         self.stack[end - words..end].iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
+    /// Eight bytes of the stack frame at a call depth; word 0 is the one below the frame pointer.
+    pub(crate) fn stack_word(&self, depth: usize, word: usize) -> Option<u64> {
+        let below = (depth * STACK_FRAME / 8).checked_add(word)?.checked_add(1)?;
+        let index = self.stack.len().checked_sub(below)?;
+        self.stack.get(index).map(|word| word.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn now(&self, clock: Clock) -> u64 {
         let time = match clock {
             Clock::Monotonic => clock_gettime(ClockId::Monotonic),

@@ -11,6 +11,7 @@ use paceline_spec::{ProgramKind, ProgramSpec};
 use crate::fault::Fault;
 use crate::helpers::{Env, has_helper};
 use crate::host::Host;
+use crate::observe::Observed;
 use crate::plain;
 use crate::region::Regions;
 
@@ -205,13 +206,26 @@ impl Program {
     /// # Errors
     /// The packet made the program do what it may not.
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Exit, Fault> {
+        self.run_observed(frame, host, |_| {})
+    }
+
+    /// The same, and `observe` looks at the machine before each instruction: for tests and traces.
+    ///
+    /// # Errors
+    /// The packet made the program do what it may not.
+    pub fn run_observed(
+        &self,
+        frame: &mut FrameMut<'_>,
+        host: &mut Host,
+        observe: impl FnMut(&Observed<'_>),
+    ) -> Result<Exit, Fault> {
         // SAFETY: the frame stays in its place; helpers and the interpreter only change what it describes.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
         let context = match self.spec.kind {
             ProgramKind::SocketFilter => host.clear_context(),
             kind => frame as u64..frame as u64 + u64::from(kind.context().size),
         };
-        let exit = self.interpret(frame, context.clone(), 0..0, [context.start, 0], host)?;
+        let exit = self.interpret(frame, context.clone(), 0..0, [context.start, 0], host, observe)?;
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(exit.r0 as u32);
         Ok(exit)
@@ -226,7 +240,8 @@ impl Program {
         let range = memory.as_mut_ptr_range();
         let start = if memory.is_empty() { 0 } else { range.start as u64 };
         let arguments = [start, memory.len() as u64];
-        self.interpret(std::ptr::null_mut(), 0..0, range.start as u64..range.end as u64, arguments, host)
+        let memory = range.start as u64..range.end as u64;
+        self.interpret(std::ptr::null_mut(), 0..0, memory, arguments, host, |_| {})
     }
 
     fn interpret(
@@ -236,9 +251,10 @@ impl Program {
         memory: std::ops::Range<u64>,
         arguments: [u64; 2],
         host: &mut Host,
+        observe: impl FnMut(&Observed<'_>),
     ) -> Result<Exit, Fault> {
         let regions = Regions { stack: 0..0, frame_pointer: 0, frame, context, memory, maps: &self.maps };
-        plain::run(self, arguments, self.budget, Env { host, regions })
+        plain::run(self, arguments, self.budget, Env { host, regions }, observe)
     }
 }
 

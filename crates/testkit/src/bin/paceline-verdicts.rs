@@ -9,13 +9,14 @@
 //! A fault while running an accepted program ends the run with exit status 1.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use fastrand::Rng;
 use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
-use paceline_testkit::verdict::{Candidate, Judge, Judgement, candidate, reason_class};
+use paceline_testkit::verdict::{Candidate, Judge, Judgement, Ran, candidate, reason_class};
 use paceline_verifier::Cause;
 
 const HELP: &str = "\
@@ -24,6 +25,7 @@ usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show
   --seed N      seed of the first program (0)
   --count N     programs (10000)
   --runs N      packets each accepted program is run on (3)
+  --limit N     instructions that are simulated at most (1000000)
   --no-kernel   do not ask the kernel
   --show        print each program with both verdicts
   --kinds N     kinds of disagreement that are printed, commonest first (12)";
@@ -33,6 +35,7 @@ struct Options {
     count: u64,
     runs: usize,
     kernel: bool,
+    limit: usize,
     show: bool,
     kinds: usize,
 }
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { seed: 0, count: 10_000, runs: 3, kernel: true, show: false, kinds: 12 };
+    let mut options = Options { seed: 0, count: 10_000, runs: 3, kernel: true, limit: 1_000_000, show: false, kinds: 12 };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -64,6 +67,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("count") => options.count = parser.value()?.parse()?,
             Arg::Long("runs") => options.runs = parser.value()?.parse()?,
             Arg::Long("kinds") => options.kinds = parser.value()?.parse()?,
+            Arg::Long("limit") => options.limit = parser.value()?.parse()?,
             Arg::Long("no-kernel") => options.kernel = false,
             Arg::Long("show") => options.show = true,
             Arg::Long("help") => return Ok(None),
@@ -80,12 +84,44 @@ struct Tally {
     accepted: u64,
     not_asked: u64,
     faults: u64,
+    /// Accepted programs that were held against the states of an exact walk.
+    compared: u64,
+    runs: usize,
+    instructions: u64,
+    /// Our reasons, where the kernel was not asked.
+    refusals: BTreeMap<String, u64>,
     /// By kind: how often, and the first seed.
     kinds: BTreeMap<String, (u64, u64)>,
 }
 
+impl Tally {
+    fn add(&mut self, ran: Ran) {
+        self.compared += u64::from(ran.compared);
+        self.runs += ran.runs;
+        self.instructions += ran.instructions;
+    }
+}
+
+/// The smallest program found that still fails, on the packets of the same seed.
+fn smallest_fault(judge: &mut Judge, candidate: &Candidate, seed: u64, runs: usize) -> Candidate {
+    let judge = RefCell::new(judge);
+    let mut small = candidate.shrink(|candidate| {
+        let Some(program) = candidate.program() else { return false };
+        judge.borrow_mut().run(&program, &mut Rng::with_seed(seed), runs.max(50)).is_err()
+    });
+    if let Some(program) = small.program()
+        && let Err(fault) = judge.borrow_mut().run(&program, &mut Rng::with_seed(seed), runs.max(50))
+    {
+        println!("smallest: {fault}");
+    } else {
+        small = candidate.clone();
+    }
+    small
+}
+
 fn run(options: &Options) -> Result<ExitCode, String> {
     let mut judge = Judge::new()?;
+    judge.limit(options.limit);
     let mut tally = Tally::default();
     for seed in options.seed..options.seed + options.count {
         let candidate = candidate(seed);
@@ -93,18 +129,23 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         let ours = judge.ours(&program);
         if ours.is_ok() {
             tally.accepted += 1;
-            let fault = judge.run(&program, &mut Rng::with_seed(seed), options.runs).err();
-            if let Some(fault) = fault {
-                tally.faults += 1;
-                println!("FAULT seed {seed}: {fault}");
-                if tally.faults <= 5 {
-                    show(&candidate);
+            match judge.run(&program, &mut Rng::with_seed(seed), options.runs) {
+                Ok(ran) => tally.add(ran),
+                Err(fault) => {
+                    tally.faults += 1;
+                    println!("FAULT seed {seed}: {fault}");
+                    if tally.faults <= 5 {
+                        show(&smallest_fault(&mut judge, &candidate, seed, options.runs));
+                    }
                 }
             }
         }
         // The kernel takes seconds over programs that are too complex, and says the same.
         if !options.kernel || matches!(&ours, Err(r) if matches!(r.cause, Cause::TooComplex(_))) {
             tally.not_asked += 1;
+            if let Err(refusal) = ours {
+                *tally.refusals.entry(reason_class(&refusal.cause.to_string())).or_default() += 1;
+            }
             continue;
         }
         let kernel = judge.kernel(&program);
@@ -140,9 +181,16 @@ fn kind(judgement: &Judgement) -> Option<String> {
 
 fn report(judge: &Judge, options: &Options, tally: &Tally) {
     println!(
-        "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults",
-        options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults
+        "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults;\n\
+         {} compared with exact states, {} runs, {} instructions",
+        options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults,
+        tally.compared, tally.runs, tally.instructions
     );
+    let mut refusals: Vec<_> = tally.refusals.iter().collect();
+    refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (reason, count) in refusals.into_iter().take(options.kinds) {
+        println!("{count:8} refused by us, kernel not asked: {reason}");
+    }
     let mut kinds: Vec<_> = tally.kinds.iter().collect();
     kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for (name, (count, seed)) in kinds.into_iter().take(options.kinds) {

@@ -1,5 +1,7 @@
 //! The generator: it keeps a rough idea of what registers hold, and follows it most of the time.
 
+mod patterns;
+
 use fastrand::Rng;
 use paceline_isa::{
     AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, RawInsn, Reg, Size, SwapOrder, Width,
@@ -31,6 +33,7 @@ struct Generator<'a> {
     guesses: [Guess; 10],
     steps: Vec<Step>,
     functions: usize,
+    is_main: bool,
 }
 
 /// A random program.
@@ -84,10 +87,13 @@ impl<'a> Generator<'a> {
     fn main(rng: &'a mut Rng, functions: usize) -> Self {
         let mut guesses = [Guess::Nothing; 10];
         guesses[1] = Guess::Context;
-        let mut this = Self { rng, guesses, steps: Vec::new(), functions };
+        let mut this = Self { rng, guesses, steps: Vec::new(), functions, is_main: true };
         // The context survives calls in r6, and r0 is set whatever comes.
         this.emit(vec![mov(Reg::R6, Operand::Reg(Reg::R1)), mov(Reg::R0, Operand::Imm(2))]);
         (this.guesses[6], this.guesses[0]) = (Guess::Context, Guess::Number);
+        if this.rng.u8(..3) != 0 {
+            this.opening();
+        }
         this
     }
 
@@ -98,7 +104,7 @@ impl<'a> Generator<'a> {
                 [Guess::Number, Guess::Number, Guess::Packet, Guess::Stack, Guess::Value(8), Guess::Context]
                     [rng.usize(..6)];
         }
-        let mut this = Self { rng, guesses, steps: Vec::new(), functions };
+        let mut this = Self { rng, guesses, steps: Vec::new(), functions, is_main: false };
         this.emit(vec![mov(Reg::R0, Operand::Imm(1))]);
         this.guesses[0] = Guess::Number;
         this
@@ -108,6 +114,14 @@ impl<'a> Generator<'a> {
         for _ in 0..len {
             self.step();
         }
+        // What is never called makes a program invalid.
+        let uncalled = if self.is_main { 1..=self.functions } else { 1..=0 };
+        for function in uncalled {
+            let called = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == function);
+            if !self.steps.iter().any(called) && self.rng.u8(..20) != 0 {
+                self.call_of(function);
+            }
+        }
         self.steps
     }
 
@@ -116,7 +130,7 @@ impl<'a> Generator<'a> {
     }
 
     fn step(&mut self) {
-        match self.rng.u8(..32) {
+        match self.rng.u8(..40) {
             0..=2 => self.load_context(),
             3..=5 => self.check_packet(),
             6..=9 => self.access(),
@@ -132,6 +146,7 @@ impl<'a> Generator<'a> {
             28 => self.call(),
             29 => self.copy(),
             30 => self.atomic(),
+            32.. => self.pattern(),
             _ => self.global_value(),
         }
     }
@@ -153,8 +168,8 @@ impl<'a> Generator<'a> {
     /// A register to write to.
     fn place(&mut self, guess: Guess) -> Reg {
         let reg = match self.rng.u8(..60) {
-            0 => Reg::R10,
-            1..=24 => CALLEE_SAVED[self.rng.usize(1..4)],
+            0 if self.rng.u8(..3) == 0 => Reg::R10,
+            0..=24 => CALLEE_SAVED[self.rng.usize(1..4)],
             _ => Reg::ALL[self.rng.usize(0..6)],
         };
         self.learn(reg, guess);
@@ -256,6 +271,13 @@ impl<'a> Generator<'a> {
             _ => self.rng.i16(-1..=16),
         };
         let offset = if self.rng.u8(..3) == 0 { 0 } else { offset };
+        if guess == Guess::Packet
+            && self.rng.u8(..8) != 0
+            && let Some(end) = self.find(|g| g == Guess::End)
+            && ![base, end].contains(&Reg::R2)
+        {
+            self.guard(base, end, Reg::R2, i32::from(offset) + size.bytes() as i32);
+        }
         let insn = match self.rng.u8(..4) {
             0 => Insn::Store { size, base, offset, src: Operand::Imm(interesting(self.rng) as i32) },
             1 => {
@@ -301,11 +323,11 @@ impl<'a> Generator<'a> {
         let insn = match self.rng.u8(..12) {
             0 => Insn::Neg { width, dst },
             1 => Insn::Swap {
-                order: SwapOrder::ToBe,
+                order: [SwapOrder::ToBe, SwapOrder::ToLe, SwapOrder::Always][self.rng.usize(..3)],
                 size: [Size::H, Size::W, Size::Dw][self.rng.usize(..3)],
                 dst,
             },
-            2 => Insn::MovSx { width, from: [Size::B, Size::H][self.rng.usize(..2)], dst, src: dst },
+            2 => Insn::MovSx { width, from: [Size::B, Size::H, Size::W][self.rng.usize(..if width == Width::W64 { 3 } else { 2 })], dst, src: dst },
             _ => Insn::Alu { width, op, dst, src },
         };
         self.emit(vec![insn]);
@@ -391,6 +413,8 @@ impl<'a> Generator<'a> {
         let size = self.size();
         let offset = -8 * self.rng.i16(1..=6) + [0, 0, 0, 1, 2, 4][self.rng.usize(..6)];
         let offset = if self.rng.u8(..60) == 0 { offset - 500 } else { offset };
+        // The stack wants aligned accesses.
+        let offset = if self.rng.u8(..20) == 0 { offset } else { offset & -(size.bytes() as i16) };
         match self.rng.u8(..5) {
             0 => {
                 let Some(reg) = self.find(|g| g != Guess::Nothing) else { return };
@@ -553,6 +577,11 @@ impl<'a> Generator<'a> {
         if self.functions == 0 {
             return self.copy();
         }
+        let function = self.rng.usize(1..=self.functions);
+        self.call_of(function);
+    }
+
+    fn call_of(&mut self, function: usize) {
         let mut insns = Vec::new();
         for arg in [Reg::R1, Reg::R2, Reg::R3] {
             match self.find(|g| g != Guess::Nothing) {
@@ -560,7 +589,6 @@ impl<'a> Generator<'a> {
                 _ => insns.push(mov(arg, Operand::Imm(self.rng.i32(0..20)))),
             }
         }
-        let function = self.rng.usize(1..=self.functions);
         insns.push(Insn::Call(Callee::Subprogram(0)));
         let calls = vec![(insns.len() - 1, function)];
         self.steps.push(Step { insns, targets: Vec::new(), calls });

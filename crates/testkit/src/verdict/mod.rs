@@ -5,11 +5,15 @@
 
 mod generate;
 mod judge;
+mod hostile;
 mod layout;
+mod soundness;
 
 pub use generate::candidate;
-pub use judge::{Judge, Judgement, reason_class};
+pub use hostile::{arbitrary, mutated};
+pub use judge::{Judge, Judgement, Ran, reason_class};
 pub use layout::{Candidate, Step, Target};
+pub use soundness::{States, Witness};
 
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 

@@ -90,9 +90,11 @@ impl Walk<'_> {
         let variable = pointer.variable.alu(Width::W64, op, number);
         let mut moved = Pointer { variable, ..*pointer };
         if let Target::Packet { region, range } = pointer.target {
-            // Another variable part: what was proven of the old one holds only if the pointer moved away from the end.
+            // Another variable part: bytes that were proven to be there still are if the pointer moved away from the end,
+            // but then it need not be at the end any more. The kernel keeps that as well, and takes branches for settled
+            // that are not: tests/cases/verifier/found/packet_end.case.
             moved.id = self.new_id();
-            let keeps = subtract && number.smin() >= 0;
+            let keeps = subtract && number.smin() >= 0 && matches!(range, PacketRange::Bytes(_));
             let range = if keeps { range } else { PacketRange::Bytes(0) };
             moved.target = Target::Packet { region, range };
         }

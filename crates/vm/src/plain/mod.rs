@@ -14,6 +14,7 @@ use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eva
 use crate::fault::{Fault, FaultKind};
 use crate::helpers::Env;
 use crate::memory;
+use crate::observe::Observed;
 use crate::program::{Exit, Program};
 use crate::region::Access;
 
@@ -26,8 +27,8 @@ pub(crate) const MAX_FRAMES: usize = 8;
 pub(crate) type Stack = [AtomicU64; MAX_FRAMES * STACK_FRAME / 8];
 
 /// Where a called function goes back to, and the registers it keeps for its caller.
-struct Caller {
-    slot: usize,
+pub(crate) struct Caller {
+    pub(crate) slot: usize,
     callee_saved: [u64; 4],
 }
 
@@ -50,12 +51,13 @@ enum Next {
     Exit(u64),
 }
 
-/// Runs a program with its first two arguments.
+/// Runs a program with its first two arguments; `observe` looks at the machine before each instruction.
 pub(crate) fn run(
     program: &Program,
     arguments: [u64; 2],
     budget: u64,
     mut env: Env<'_>,
+    mut observe: impl FnMut(&Observed<'_>),
 ) -> Result<Exit, Fault> {
     let mut registers = [0; 11];
     registers[1..3].copy_from_slice(&arguments);
@@ -71,6 +73,13 @@ pub(crate) fn run(
             return Err(fault(FaultKind::Budget(budget)));
         }
         instructions += 1;
+        observe(&Observed {
+            slot,
+            registers: &machine.registers,
+            callers: &machine.callers,
+            regions: &machine.env.regions,
+            host: &*machine.env.host,
+        });
         let insn = *program.code.get(slot).ok_or(fault(FaultKind::LeftProgram))?;
         match machine.execute(insn).map_err(fault)? {
             Next::Follow => machine.slot = slot + insn.slots(),

@@ -1,0 +1,317 @@
+//! Whether what a run does lies within what the verifier said of it.
+//!
+//! Two things are held against a run, instruction by instruction: the facts of the usual walk, which the code generator
+//! relies on, and the states of an exact walk, one of which must contain the machine. The facts show whether paths were
+//! pruned wrongly, the states whether an instruction was simulated wrongly.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use paceline::{Burst, Host, Map, Program};
+use paceline_isa::{Code, Insn, Operand, Reg, eval};
+use paceline_spec::{MapSpec, ProgramSpec};
+use paceline_verifier::state::{Byte, PacketRange, Pointer, Region, Scalar, State, Target, Value};
+use paceline_verifier::{Base, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
+use paceline_vm::Observed;
+
+/// Instructions of an exact walk; longer ones are not held against runs.
+const EXACT_LIMIT: usize = 20_000;
+
+/// The states of an exact walk, by slot.
+pub struct States(Vec<Vec<State>>);
+
+impl Observer for States {
+    fn instruction(&mut self, slot: usize, state: &State) {
+        if let Some(states) = self.0.get_mut(slot) {
+            states.push(state.clone());
+        }
+    }
+}
+
+impl States {
+    /// Walks a program exactly; `None` if that takes too long.
+    ///
+    /// # Errors
+    /// The walk refuses the program, although the usual one accepts it.
+    pub fn of(program: &ProgramSpec, maps: &[MapSpec]) -> Result<Option<Self>, String> {
+        let mut states = Self(vec![Vec::new(); program.insns.len()]);
+        let options = Options { exact: true, max_instructions: EXACT_LIMIT };
+        match verify_observed(program, maps, None, &options, &mut states) {
+            Ok(_) => Ok(Some(states)),
+            Err(refusal) if matches!(refusal.cause, paceline_verifier::Cause::TooComplex(_)) => Ok(None),
+            Err(refusal) => Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot)),
+        }
+    }
+}
+
+/// What a program's runs are held against.
+pub struct Witness<'a> {
+    verified: &'a Verified,
+    states: Option<States>,
+    maps: &'a [Arc<Map>],
+    /// At each slot, the state after the one that fitted last: loops come to states in the order of the walk.
+    next: RefCell<Vec<usize>>,
+}
+
+impl<'a> Witness<'a> {
+    /// Of a verified program over the maps it runs with.
+    #[must_use]
+    pub fn new(verified: &'a Verified, states: Option<States>, maps: &'a [Arc<Map>]) -> Self {
+        let next = RefCell::new(vec![0; verified.program().insns.len()]);
+        Self { verified, states, maps, next }
+    }
+
+    /// Runs the program on the first frame of a burst. Gives the instructions executed.
+    ///
+    /// # Errors
+    /// A fault, or the first instruction before which the machine is in no state that the verifier knows.
+    pub fn run(&self, program: &Program, burst: &mut Burst, host: &mut Host) -> Result<u64, String> {
+        let mut wrong = None;
+        let observe = |machine: &Observed<'_>| {
+            if wrong.is_none() {
+                wrong = self.objection(machine).map(|text| format!("instruction {}: {text}", machine.slot));
+            }
+        };
+        let exit = program.run_observed(&mut burst.frame_mut(0), host, observe);
+        // What went wrong first says more than the fault that came of it.
+        match (wrong, exit) {
+            (Some(wrong), _) => Err(wrong),
+            (None, Err(fault)) => Err(fault.to_string()),
+            (None, Ok(exit)) => Ok(exit.instructions),
+        }
+    }
+
+    fn objection(&self, machine: &Observed<'_>) -> Option<String> {
+        self.against_facts(machine).or_else(|| self.against_states(machine))
+    }
+
+    fn against_states(&self, machine: &Observed<'_>) -> Option<String> {
+        let states = self.states.as_ref()?.0.get(machine.slot)?;
+        let mut next = self.next.borrow_mut();
+        let next = next.get_mut(machine.slot)?;
+        let (before, after) = states.split_at((*next).min(states.len()));
+        let fits = |state: &State| Membership::new(machine, self.maps).state(state);
+        if let Some(index) = after.iter().chain(before).position(fits) {
+            *next = (*next + index) % states.len() + 1;
+            return None;
+        }
+        let depth = machine.depth();
+        let mut text = format!("in none of {} states:", states.len());
+        for (i, value) in machine.registers.iter().enumerate() {
+            text.push_str(&format!(" r{i}={value:#x}"));
+        }
+        for state in states.iter().filter(|state| state.depth() == depth).take(3) {
+            text.push_str("\n   ");
+            for (i, value) in state.top().registers().iter().enumerate().filter(|(_, v)| !v.is_unset()) {
+                let mut membership = Membership::new(machine, self.maps);
+                let mark = if membership.value(value, machine.registers[i]) { "" } else { "!" };
+                text.push_str(&format!(" {mark}r{i}=[{value}]"));
+            }
+        }
+        Some(text)
+    }
+
+    fn against_facts(&self, machine: &Observed<'_>) -> Option<String> {
+        let fact = self.verified.fact(machine.slot);
+        if !fact.reached {
+            return Some("reached, which was found impossible".to_owned());
+        }
+        let insn = instruction(self.verified.code(), machine.slot)?;
+        if let Insn::JumpIf { width, condition, dst, src, .. } = insn {
+            let other = match src {
+                Operand::Reg(reg) => register(machine, reg),
+                Operand::Imm(imm) => i64::from(imm) as u64,
+            };
+            let taken = eval::compare(width, condition, register(machine, dst), other);
+            if !(if taken { fact.may_jump } else { fact.may_fall_through }) {
+                let way = if taken { "jumps" } else { "falls through" };
+                return Some(format!("{way}, which was found impossible"));
+            }
+        }
+        if let (Some(memory), Some((base, offset, size))) = (fact.memory, access(insn)) {
+            let address = register(machine, base).wrapping_add(i64::from(offset) as u64);
+            if !self.accesses(machine, memory, address, size) {
+                return Some(format!("accesses {address:#x}, which is not within {memory:?}"));
+            }
+        }
+        match fact.key {
+            Some(KeyFact::Always(key)) => {
+                let found = stack_u32(machine, register(machine, Reg::R2))?;
+                (found != key).then(|| format!("looks up {found}, not {key}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn accesses(&self, machine: &Observed<'_>, fact: MemoryFact, address: u64, size: u64) -> bool {
+        let within = |start: u64| {
+            let offset = address.wrapping_sub(start) as i64;
+            (fact.min_offset..=fact.max_offset).contains(&offset)
+        };
+        let contains = |map: &Arc<Map>| map.contains(address as usize, size as usize);
+        match fact.base {
+            Base::Context => within(machine.context()),
+            Base::OwnStack => within(machine.frame_pointer(machine.depth())),
+            Base::CallerStack => (0..machine.depth()).any(|depth| within(machine.frame_pointer(depth))),
+            Base::MapValue(map) if map.inner => true,
+            Base::MapValue(map) => self.maps.get(map.index as usize).is_some_and(contains),
+            Base::SomeMapValue => self.maps.iter().any(contains),
+            Base::Packet => machine.packet().is_some_and(|[meta, data, end]| {
+                (within(data) || within(meta)) && address >= meta && address + size <= end
+            }),
+            Base::Memory | Base::Mixed => true,
+        }
+    }
+}
+
+fn register(machine: &Observed<'_>, reg: Reg) -> u64 {
+    machine.registers[usize::from(reg.number())]
+}
+
+fn instruction(code: &Code, slot: usize) -> Option<Insn> {
+    code.get(slot).copied()
+}
+
+/// Base register, offset and bytes of an access.
+fn access(insn: Insn) -> Option<(Reg, i16, u64)> {
+    match insn {
+        Insn::Load { size, base, offset, .. }
+        | Insn::LoadAcquire { size, base, offset, .. }
+        | Insn::Store { size, base, offset, .. }
+        | Insn::StoreRelease { size, base, offset, .. } => Some((base, offset, size.bytes() as u64)),
+        Insn::Atomic { width, base, offset, .. } => {
+            Some((base, offset, if width == paceline_isa::Width::W64 { 8 } else { 4 }))
+        }
+        _ => None,
+    }
+}
+
+/// Four aligned bytes of any frame's stack.
+fn stack_u32(machine: &Observed<'_>, address: u64) -> Option<u32> {
+    (0..=machine.depth()).find_map(|depth| {
+        let below = machine.frame_pointer(depth).checked_sub(address).filter(|b| (4..=512).contains(b))?;
+        let word = machine.stack_word(depth, (below as usize - 1) / 8)?.to_ne_bytes();
+        let at = (8 - below % 8) as usize % 8;
+        word.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
+    })
+}
+
+/// Whether the machine is in a state. What states say of several values at once is remembered from one to the next.
+struct Membership<'a> {
+    machine: &'a Observed<'a>,
+    maps: &'a [Arc<Map>],
+    /// Bases of groups of linked numbers.
+    links: Vec<(u32, u64)>,
+    /// Variable parts of packet pointers, and whether pointers that may be null are.
+    ids: Vec<(u32, u64)>,
+}
+
+impl<'a> Membership<'a> {
+    fn new(machine: &'a Observed<'a>, maps: &'a [Arc<Map>]) -> Self {
+        Self { machine, maps, links: Vec::new(), ids: Vec::new() }
+    }
+
+    fn state(&mut self, state: &State) -> bool {
+        if state.depth() != self.machine.depth() {
+            return false;
+        }
+        if !state.frames().skip(1).map(|frame| frame.call_slot).eq(self.machine.calls()) {
+            return false;
+        }
+        let registers = state.top().registers().iter().zip(self.machine.registers);
+        registers.into_iter().all(|(value, &found)| self.value(value, found))
+            && (0..=state.depth()).all(|depth| self.stack(state, depth))
+    }
+
+    fn stack(&mut self, state: &State, depth: usize) -> bool {
+        let Some(frame) = state.frame(depth) else { return true };
+        frame.stack.slots().iter().enumerate().all(|(index, slot)| {
+            let Some(word) = self.machine.stack_word(depth, index) else { return false };
+            let bytes = word.to_ne_bytes();
+            let zeros = slot.bytes.iter().zip(bytes).all(|(byte, found)| *byte != Byte::Zero || found == 0);
+            zeros && self.spilled(&slot.value, slot.spilled_bytes(), word)
+        })
+    }
+
+    fn spilled(&mut self, value: &Value, bytes: usize, word: u64) -> bool {
+        match (bytes, value) {
+            (0, _) => true,
+            (8, _) => self.value(value, word),
+            // The low bytes of the number; they lie at the slot's start.
+            (bytes, Value::Scalar(scalar)) if cfg!(target_endian = "little") => {
+                let bits = bytes as u32 * 8;
+                scalar.number.zero_extend(bits).contains(word & (u64::MAX >> (64 - bits)))
+            }
+            _ => true,
+        }
+    }
+
+    fn value(&mut self, value: &Value, found: u64) -> bool {
+        match value {
+            Value::Unset => true,
+            Value::Scalar(scalar) => self.number(scalar, found),
+            Value::Pointer(pointer) if pointer.nullable => {
+                let is_null = found == 0;
+                agrees(&mut self.ids, pointer.id, u64::from(is_null))
+                    && (is_null || self.pointer(pointer, found))
+            }
+            Value::Pointer(pointer) => self.pointer(pointer, found),
+        }
+    }
+
+    fn number(&mut self, scalar: &Scalar, found: u64) -> bool {
+        let linked = scalar.link.is_none_or(|link| {
+            agrees(&mut self.links, link.id, found.wrapping_sub(link.delta as u64))
+        });
+        linked && scalar.number.contains(found)
+    }
+
+    fn pointer(&mut self, pointer: &Pointer, found: u64) -> bool {
+        // Where the variable part ends.
+        let variable_end = found.wrapping_sub(i64::from(pointer.fixed) as u64);
+        let within = |base: u64| pointer.variable.contains(variable_end.wrapping_sub(base));
+        match pointer.target {
+            Target::Context => within(self.machine.context()),
+            Target::Stack { frame } => within(self.machine.frame_pointer(usize::from(frame))),
+            Target::Map(map) | Target::MapValue(map) if map.inner => true,
+            Target::Map(map) => {
+                self.maps.get(map.index as usize).is_some_and(|map| within(Arc::as_ptr(map) as u64))
+            }
+            Target::MapValue(map) => self.maps.get(map.index as usize).is_some_and(|map| {
+                let Some(variable) = pointer.variable.as_constant() else { return true };
+                let (start, len) = (variable_end.wrapping_sub(variable), map.spec().value_size);
+                map.contains(start as usize, len as usize)
+            }),
+            Target::Packet { region, range } => {
+                let Some([meta, data, end]) = self.machine.packet() else { return false };
+                let (start, end) = if region == Region::Data { (data, end) } else { (meta, data) };
+                let enough = match range {
+                    PacketRange::Bytes(bytes) => {
+                        bytes == 0 || variable_end.checked_add(bytes.into()).is_some_and(|e| e <= end)
+                    }
+                    PacketRange::AtEnd => found >= end,
+                    PacketRange::BeyondEnd => found > end,
+                };
+                enough
+                    && within(start)
+                    && agrees(&mut self.ids, pointer.id, variable_end.wrapping_sub(start))
+            }
+            Target::PacketEnd => self.machine.packet().is_some_and(|[_, _, end]| within(end)),
+            Target::Memory { .. } | Target::Record { .. } | Target::Code { .. } => true,
+        }
+    }
+}
+
+/// Whether a group has the value that it had before; id 0 is no group.
+fn agrees(groups: &mut Vec<(u32, u64)>, id: u32, value: u64) -> bool {
+    if id == 0 {
+        return true;
+    }
+    match groups.iter().find(|(known, _)| *known == id) {
+        Some((_, known)) => *known == value,
+        None => {
+            groups.push((id, value));
+            true
+        }
+    }
+}
