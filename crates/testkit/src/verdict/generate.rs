@@ -115,7 +115,7 @@ impl<'a> Generator<'a> {
             self.step();
         }
         // What is never called makes a program invalid.
-        let uncalled = if self.is_main { 1..=self.functions } else { 1..=0 };
+        let uncalled = 1..=if self.is_main { self.functions } else { 0 };
         for function in uncalled {
             let called = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == function);
             if !self.steps.iter().any(called) && self.rng.u8(..20) != 0 {
@@ -327,7 +327,12 @@ impl<'a> Generator<'a> {
                 size: [Size::H, Size::W, Size::Dw][self.rng.usize(..3)],
                 dst,
             },
-            2 => Insn::MovSx { width, from: [Size::B, Size::H, Size::W][self.rng.usize(..if width == Width::W64 { 3 } else { 2 })], dst, src: dst },
+            2 => Insn::MovSx {
+                width,
+                from: [Size::B, Size::H, Size::W][self.rng.usize(..if width == Width::W64 { 3 } else { 2 })],
+                dst,
+                src: dst,
+            },
             _ => Insn::Alu { width, op, dst, src },
         };
         self.emit(vec![insn]);
