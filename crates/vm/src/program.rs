@@ -198,7 +198,7 @@ impl Program {
         Ok(())
     }
 
-    /// Runs the program over one packet; the frame gets the verdict, which [`FrameMut::code`] tells as it is: for
+    /// Runs the program over one packet; the frame gets the verdict, which [`Frame::code`] tells as it is: for
     /// socket filters the number of bytes to keep, 0 to drop the packet.
     ///
     /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
