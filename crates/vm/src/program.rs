@@ -276,7 +276,9 @@ fn check_insn(
     }
     match insn {
         Insn::Call(Callee::Helper(id)) => match u32::try_from(id).ok().and_then(Helper::from_id) {
-            Some(Helper { name, id, .. }) if !has_helper(*id) => Err(ProgramError::UnsupportedHelper { slot, name }),
+            Some(Helper { name, id, .. }) if !has_helper(*id) => {
+                Err(ProgramError::UnsupportedHelper { slot, name })
+            }
             // A number that no helper has is what a CO-RE relocation leaves where it found no target: harmless
             // unless it is reached.
             _ => Ok(()),

@@ -59,7 +59,8 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { seed: 0, count: 10_000, runs: 3, kernel: true, limit: 1_000_000, show: false, kinds: 12 };
+    let mut options =
+        Options { seed: 0, count: 10_000, runs: 3, kernel: true, limit: 1_000_000, show: false, kinds: 12 };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -183,8 +184,15 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
     println!(
         "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults;\n\
          {} compared with exact states, {} runs, {} instructions",
-        options.count, tally.both_accept, tally.both_refuse, tally.not_asked, tally.accepted, tally.faults,
-        tally.compared, tally.runs, tally.instructions
+        options.count,
+        tally.both_accept,
+        tally.both_refuse,
+        tally.not_asked,
+        tally.accepted,
+        tally.faults,
+        tally.compared,
+        tally.runs,
+        tally.instructions
     );
     let mut refusals: Vec<_> = tally.refusals.iter().collect();
     refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));

@@ -26,7 +26,11 @@ impl Engine for VerifierEngine {
         for (program, spec) in case.programs.iter().enumerate() {
             if let Err(refusal) = verify(spec, &case.maps, None, &Options::default()) {
                 let place = Some((program, refusal.slot));
-                return Ok(Outcome::Refused(Refusal { reason: refusal.to_string(), place, in_our_words: true }));
+                return Ok(Outcome::Refused(Refusal {
+                    reason: refusal.to_string(),
+                    place,
+                    in_our_words: true,
+                }));
             }
         }
         if case.runs.is_empty() {

@@ -327,7 +327,12 @@ impl<'a> Generator<'a> {
                 size: [Size::H, Size::W, Size::Dw][self.rng.usize(..3)],
                 dst,
             },
-            2 => Insn::MovSx { width, from: [Size::B, Size::H, Size::W][self.rng.usize(..if width == Width::W64 { 3 } else { 2 })], dst, src: dst },
+            2 => Insn::MovSx {
+                width,
+                from: [Size::B, Size::H, Size::W][self.rng.usize(..if width == Width::W64 { 3 } else { 2 })],
+                dst,
+                src: dst,
+            },
             _ => Insn::Alu { width, op, dst, src },
         };
         self.emit(vec![insn]);

@@ -94,7 +94,9 @@ impl Judge {
     /// # Errors
     /// What the verifier should have foreseen.
     pub fn run(&mut self, program: &ProgramSpec, rng: &mut Rng, runs: usize) -> Result<Ran, String> {
-        let Ok(verified) = verify(program, &self.specs, None, &self.options) else { return Ok(Ran::default()) };
+        let Ok(verified) = verify(program, &self.specs, None, &self.options) else {
+            return Ok(Ran::default());
+        };
         let states = States::of(program, &self.specs)?;
         let mut ran = Ran { compared: states.is_some(), ..Ran::default() };
         let witness = Witness::new(&verified, states, &self.maps);
@@ -162,8 +164,9 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
             for (place, byte) in key.iter_mut().zip(index.to_ne_bytes()) {
                 *place = byte;
             }
-            let value: Vec<u8> =
-                (0..map.user_value_size()).map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)]).collect();
+            let value: Vec<u8> = (0..map.user_value_size())
+                .map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)])
+                .collect();
             // Elements that a map does not take, or does not have, are left as they are.
             let _ = if indexed || rng.bool() { map.set(&key, &value, 0) } else { map.remove(&key) };
         }

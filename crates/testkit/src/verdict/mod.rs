@@ -4,8 +4,8 @@
 //! so that any may be taken out, which is how a program that shows something is shrunk.
 
 mod generate;
-mod judge;
 mod hostile;
+mod judge;
 mod layout;
 mod soundness;
 

@@ -39,7 +39,9 @@ impl States {
         match verify_observed(program, maps, None, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
             Err(refusal) if matches!(refusal.cause, paceline_verifier::Cause::TooComplex(_)) => Ok(None),
-            Err(refusal) => Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot)),
+            Err(refusal) => {
+                Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot))
+            }
         }
     }
 }
@@ -260,9 +262,9 @@ impl<'a> Membership<'a> {
     }
 
     fn number(&mut self, scalar: &Scalar, found: u64) -> bool {
-        let linked = scalar.link.is_none_or(|link| {
-            agrees(&mut self.links, link.id, found.wrapping_sub(link.delta as u64))
-        });
+        let linked = scalar
+            .link
+            .is_none_or(|link| agrees(&mut self.links, link.id, found.wrapping_sub(link.delta as u64)));
         linked && scalar.number.contains(found)
     }
 
@@ -292,9 +294,7 @@ impl<'a> Membership<'a> {
                     PacketRange::AtEnd => found >= end,
                     PacketRange::BeyondEnd => found > end,
                 };
-                enough
-                    && within(start)
-                    && agrees(&mut self.ids, pointer.id, variable_end.wrapping_sub(start))
+                enough && within(start) && agrees(&mut self.ids, pointer.id, variable_end.wrapping_sub(start))
             }
             Target::PacketEnd => self.machine.packet().is_some_and(|[_, _, end]| within(end)),
             Target::Memory { .. } | Target::Record { .. } | Target::Code { .. } => true,

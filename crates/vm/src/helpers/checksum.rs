@@ -47,6 +47,7 @@ pub(super) unsafe extern "C" fn csum_diff(
 ) -> u64 {
     let (from_size, to_size) = (from_size as u32, to_size as u32);
     // SAFETY: the arguments fit the prototype.
-    let (from, to) = unsafe { (args::bytes_or_null(from, from_size as usize), args::bytes_or_null(to, to_size as usize)) };
+    let (from, to) =
+        unsafe { (args::bytes_or_null(from, from_size as usize), args::bytes_or_null(to, to_size as usize)) };
     u64::from(diff(&from, &to, seed as u32))
 }
