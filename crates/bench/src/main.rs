@@ -10,6 +10,7 @@ mod captures;
 mod machine;
 mod measure;
 mod report;
+mod verification;
 
 use std::process::ExitCode;
 
@@ -29,7 +30,7 @@ type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
 type Table = (&'static str, fn(Settings) -> Rows);
 
 /// The tables there are.
-const TABLES: &[Table] = &[("captures", captures::table)];
+const TABLES: &[Table] = &[("captures", captures::table), ("verification", verification::table)];
 
 struct Arguments {
     table: String,

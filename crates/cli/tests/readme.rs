@@ -1,4 +1,4 @@
-//! What the README shows is what the command does.
+//! What the README and the page about the verifier show is what the command does.
 
 mod common;
 
@@ -9,10 +9,13 @@ use std::process::Command;
 use common::Folder;
 
 const README: &str = include_str!("../../../README.md");
+const VERIFIER: &str = include_str!("../../../docs/VERIFIER.md");
 
 /// The commands of the console blocks, with what they print.
 fn transcripts() -> Vec<(&'static str, Vec<&'static str>)> {
-    let blocks = README.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let pages = [README, VERIFIER].into_iter();
+    let blocks =
+        pages.flat_map(|page| page.split("```console\n").skip(1)).filter_map(|rest| rest.split("```").next());
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in blocks.flat_map(str::lines) {
         match (line.strip_prefix("$ "), found.last_mut()) {
@@ -34,7 +37,10 @@ fn the_transcripts_are_true() {
     let transcripts = transcripts();
     assert!(!transcripts.is_empty());
     let folder = Folder::new();
-    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"), folder.path("examples")).unwrap();
+    for part in ["examples", "crates"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        symlink(root.join(part), folder.path(part)).unwrap();
+    }
     let binaries = Path::new(env!("CARGO_BIN_EXE_paceline")).parent().unwrap().display();
     let path = format!("{binaries}:{}", std::env::var("PATH").unwrap_or_default());
     for (command, expected) in transcripts {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::{Done, Folder, command, example, fixture, paceline};
 
 /// Programs with one mistake each, in `fixtures/`; `refusals/` has what is said about them.
-const MISTAKES: [&str; 10] = [
+const MISTAKES: [&str; 11] = [
     "no_bounds_check",
     "wrong_pointer",
     "no_null_check",
@@ -19,6 +19,7 @@ const MISTAKES: [&str; 10] = [
     "leak",
     "deep_stack",
     "wrong_helper",
+    "in_function",
 ];
 
 fn tests() -> PathBuf {
@@ -53,23 +54,25 @@ fn refusals_in_json_have_place_cause_and_path() {
     let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(json["object"], "wrong_pointer.o");
     let program = &json["programs"][0];
-    for (member, value) in [
-        ("name", "wrong_pointer".into()),
-        ("verdict", "refused".into()),
-        ("unsupported", false.into()),
-        ("slot", 6.into()),
-        ("line", 17.into()),
-        ("column", 10.into()),
-        ("source", "if (ip->protocol == 6)".into()),
-        ("instruction", "r1 = *(u8 *)(r1 + 23)".into()),
-    ] {
-        assert_eq!(program[member], serde_json::Value::from(value), "{member} in {program}");
+    let expected = serde_json::json!({
+        "name": "wrong_pointer",
+        "verdict": "refused",
+        "unsupported": false,
+        "slot": 6,
+        "line": 17,
+        "column": 10,
+        "source": "if (ip->protocol == 6)",
+        "instruction": "r1 = *(u8 *)(r1 + 23)",
+    });
+    for (member, value) in expected.as_object().unwrap() {
+        assert_eq!(&program[member], value, "{member} in {program}");
     }
     assert!(program["file"].as_str().unwrap().ends_with("wrong_pointer.bpf.c"));
     assert_eq!(program["cause"]["kind"], "out_of_bounds");
     assert!(program["cause"]["text"].as_str().unwrap().starts_with("r1: invalid access to packet"));
     assert_eq!(program["registers"]["r1"], "pointer to packet, 14 bytes checked");
     assert_eq!(program["hint"]["kind"], "short_bounds_check");
+    assert!(program["hint"]["example"].as_str().unwrap().contains("> data_end)"));
     assert_eq!(program["path"].as_array().unwrap().len(), 1);
     assert_eq!(program["path"][0]["taken"], false);
     assert_eq!(program["path"][0]["line"], 15);
@@ -163,14 +166,14 @@ fn run_refuses_what_is_not_safe_unless_told_otherwise() {
 
 #[test]
 fn what_is_missing_is_told_apart_from_what_is_not_safe() {
-    let object = fixture("leak.o");
-    let done = verify(&["--json", "leak.o"]);
+    let object = fixture("missing.o");
+    let done = verify(&["--json", "missing.o"]);
     assert_eq!(done.status, Some(1));
     let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(json["programs"][0]["unsupported"], true);
     paceline(["verify", &object]).fails(
         1,
-        &format!("{object}: program leak needs what Paceline does not have: helper bpf_ringbuf_reserve"),
+        &format!("{object}: program missing needs what Paceline does not have: helper bpf_fib_lookup"),
         &[],
     );
 }

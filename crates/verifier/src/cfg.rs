@@ -5,6 +5,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{Linkage, ProgramSpec};
 
 use crate::error::{Cause, Refusal};
+use crate::facts::is_tail_call;
 
 /// A function of the program.
 #[derive(Clone, Debug)]
@@ -142,6 +143,8 @@ impl ControlFlow {
             changed = false;
             for (slot, insn) in code.iter() {
                 let moves = match insn {
+                    // The other program may do anything, and then return to the function's caller.
+                    _ if is_tail_call(insn) => true,
                     Insn::Call(Callee::Helper(id)) => {
                         let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
                         helper.and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)

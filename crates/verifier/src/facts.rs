@@ -1,7 +1,8 @@
 //! What was proven, kept for the code generator.
 
-use paceline_isa::{Code, Reg, RegSet};
+use paceline_isa::{Callee, Code, DecodeError, Insn, Reg, RegSet, decode};
 use paceline_spec::ProgramSpec;
+use paceline_spec::helper::Helper;
 
 use crate::state::{MapRef, Pointer, Target};
 
@@ -151,6 +152,42 @@ impl Verified {
         Self { program, code, insns, functions, stats }
     }
 
+    /// What was proven in an earlier run, as a cache kept it: `insns` are the facts of each slot ([`facts`](Self::facts)),
+    /// the others what the functions of these names gave.
+    ///
+    /// # Errors
+    /// The first slot of the program that is no instruction.
+    ///
+    /// # Safety
+    /// [`verify`](crate::verify) must have accepted this very program with maps of the same specifications and with the
+    /// same types, and all parts must be from that result: the code that is made of them is not checked again.
+    ///
+    /// ```
+    /// use paceline_isa::assemble;
+    /// use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+    /// use paceline_verifier::{Options, Verified, verify};
+    ///
+    /// let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+    /// let program = ProgramSpec::new("pass", kind, assemble("r0 = 2\nexit", &())?.encode()?);
+    /// let first = verify(&program, &[], None, &Options::default())?;
+    /// let (facts, functions) = (first.facts().to_vec(), first.functions().to_vec());
+    /// // SAFETY: the parts are those of the program, which was just accepted.
+    /// let again = unsafe { Verified::from_parts(program, facts, functions, *first.stats()) }?;
+    /// assert_eq!(again.facts(), first.facts());
+    /// assert_eq!(again.code(), first.code());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[allow(unsafe_code, reason = "to declare, for the caller to argue; nothing unsafe is done here")]
+    pub unsafe fn from_parts(
+        program: ProgramSpec,
+        insns: Vec<InsnFact>,
+        functions: Vec<FunctionFact>,
+        stats: Stats,
+    ) -> Result<Self, DecodeError> {
+        let code = decode(&program.insns)?;
+        Ok(Self::new(program, code, insns, functions, stats))
+    }
+
     /// The program.
     #[must_use]
     pub fn program(&self) -> &ProgramSpec {
@@ -167,6 +204,12 @@ impl Verified {
     #[must_use]
     pub fn fact(&self, slot: usize) -> InsnFact {
         self.insns.get(slot).copied().unwrap_or_default()
+    }
+
+    /// What is known of the instructions, by slot; of slots that are no instruction nothing.
+    #[must_use]
+    pub fn facts(&self) -> &[InsnFact] {
+        &self.insns
     }
 
     /// The functions by rising start; the main program first.
@@ -271,4 +314,10 @@ pub(crate) fn saved_registers(code: &Code, start: usize, end: usize) -> RegSet {
     let written = (start..end).filter_map(|slot| code.get(slot)).filter(|insn| !insn.is_call());
     let all = written.fold(RegSet::EMPTY, |all, insn| all.union(insn.writes()));
     all.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10))
+}
+
+/// Whether an instruction calls `bpf_tail_call`.
+pub(crate) fn is_tail_call(insn: &Insn) -> bool {
+    let Insn::Call(Callee::Helper(id)) = insn else { return false };
+    u32::try_from(*id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.name == "bpf_tail_call")
 }

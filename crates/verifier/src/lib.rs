@@ -19,7 +19,8 @@
 //!
 //! What the kernel (6.18, privileged loader) accepts; the sources are `kernel/bpf/verifier.c` and `net/core/filter.c`.
 //! Reading stack bytes that were never written is accepted as there, and they read as zero on every engine.
-#![forbid(unsafe_code)]
+// `Verified::from_parts` is an unsafe function to declare, which `forbid` would refuse; there is no unsafe block.
+#![deny(unsafe_code)]
 
 mod cfg;
 mod demand;
@@ -32,9 +33,8 @@ pub mod state;
 mod step;
 mod walk;
 
-use paceline_isa::{Callee, Code, Insn, decode};
+use paceline_isa::{Code, decode};
 use paceline_spec::btf::Btf;
-use paceline_spec::helper::Helper;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
@@ -42,6 +42,7 @@ pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stat
 pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
+use facts::is_tail_call;
 use walk::Walk;
 
 /// Most instructions a program may have, and most that are simulated (`BPF_COMPLEXITY_LIMIT_INSNS`).
@@ -143,9 +144,4 @@ fn function_facts(code: &Code, flow: &ControlFlow, stack_used: &[u32]) -> Vec<Fu
         }
     };
     flow.functions.iter().zip(stack_used).map(fact).collect()
-}
-
-fn is_tail_call(insn: &Insn) -> bool {
-    let Insn::Call(Callee::Helper(id)) = insn else { return false };
-    u32::try_from(*id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.name == "bpf_tail_call")
 }

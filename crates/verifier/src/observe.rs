@@ -38,3 +38,58 @@ pub trait Observer {
         let _ = slot;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use paceline_isa::assemble;
+    use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+
+    use super::*;
+    use crate::{Options, verify_observed};
+
+    #[derive(Default)]
+    struct Count {
+        instructions: usize,
+        waiting: Vec<usize>,
+        resumed: usize,
+        ends: Vec<PathEnd>,
+    }
+
+    impl Observer for Count {
+        fn instruction(&mut self, _slot: usize, _state: &State) {
+            self.instructions += 1;
+        }
+
+        fn branch(&mut self, _slot: usize, target: usize) {
+            self.waiting.push(target);
+        }
+
+        fn path_ends(&mut self, _slot: usize, why: PathEnd) {
+            self.ends.push(why);
+        }
+
+        fn resume(&mut self, slot: usize) {
+            assert_eq!(self.waiting.pop(), Some(slot), "the branch that waited last");
+            self.resumed += 1;
+        }
+    }
+
+    #[test]
+    fn everything_is_told() {
+        let text = "r2 = *(u32 *)(r1 + 12)
+            r0 = 1
+            if r2 == 3 goto +1
+            r0 = 2
+            if r2 == 4 goto +1
+            r0 = 2
+            exit";
+        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+        let program = ProgramSpec::new("told", kind, assemble(text, &()).unwrap().encode().unwrap());
+        let mut count = Count::default();
+        let verified = verify_observed(&program, &[], None, &Options::default(), &mut count).unwrap();
+        assert_eq!(count.instructions, verified.stats().instructions);
+        assert!(count.waiting.is_empty());
+        assert_eq!(count.ends.len(), count.resumed + 1, "each path ends once");
+        assert_eq!(count.resumed, 2);
+    }
+}

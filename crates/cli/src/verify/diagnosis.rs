@@ -4,6 +4,7 @@ use std::fmt;
 
 use paceline::isa::text::Line;
 use paceline::isa::{Reg, decode_at, disassemble};
+use paceline::verifier::state::Value;
 use paceline::verifier::{Branch, Cause, Hint, Refusal, RegName};
 use paceline::{LineInfo, Object, ProgramSpec, Refused};
 
@@ -154,7 +155,14 @@ fn source(info: &LineInfo) -> Option<Source> {
 /// What the registers hold that matter.
 fn registers(refusal: &Refusal) -> Vec<(Reg, String)> {
     let told = refusal.registers.iter().filter(|_| is_about_values(&refusal.cause));
-    told.map(|(reg, value)| (*reg, value.to_string())).collect()
+    told.map(|(reg, value)| (*reg, in_words(value))).collect()
+}
+
+fn in_words(value: &Value) -> String {
+    match value.scalar().and_then(|scalar| scalar.stale_since) {
+        Some(slot) => format!("{value}, a pointer into the packet before instruction {slot}"),
+        None => value.to_string(),
+    }
 }
 
 /// Where what matters for the refusal was established.
@@ -231,7 +239,9 @@ fn last_branches(path: &[(Branch, Place)]) -> Vec<Mark> {
         }
         if marks.iter().all(|mark| mark.place.slot != place.slot) {
             let what = if branch.taken { "jumps" } else { "does not jump" };
-            let text = format!("instruction {} {what}: {}", place.slot, place.insn);
+            let times = path.iter().filter(|(other, _)| other == branch).count();
+            let often = if times > 1 { ", again and again" } else { "" };
+            let text = format!("instruction {} {what}{often}: {}", place.slot, place.insn);
             marks.push(Mark { place: place.clone(), text, is_branch: true });
         }
     }

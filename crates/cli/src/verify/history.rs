@@ -89,3 +89,76 @@ fn moved_from(insn: &Insn, reg: Reg) -> Option<Reg> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use paceline::ProgramKind;
+    use paceline::XdpAttach;
+    use paceline::isa::assemble;
+    use paceline::verifier::{Options, verify_observed};
+
+    use super::*;
+
+    /// Where the guilty register of a refused program got its value.
+    fn origin(text: &str, functions: &[usize], reg: Reg) -> Option<usize> {
+        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+        let insns = assemble(text, &()).unwrap().encode().unwrap();
+        let mut spec = ProgramSpec::new("origins", kind, insns);
+        for &start in functions {
+            let main = spec.functions[0].clone();
+            let linkage = paceline::Linkage::Static;
+            spec.functions.push(paceline::FunctionInfo { start, linkage, ..main });
+        }
+        let mut history = History::default();
+        verify_observed(&spec, &[], None, &Options::default(), &mut history).unwrap_err();
+        history.origin(&spec, reg)
+    }
+
+    #[test]
+    fn moves_and_helpers_are_walked_over() {
+        let text = "r2 = *(u32 *)(r1 + 0)
+            r6 = r2
+            call 7
+            r3 = r6
+            r0 = *(u8 *)(r3 + 0)
+            exit";
+        assert_eq!(origin(text, &[], Reg::R3), Some(0));
+    }
+
+    #[test]
+    fn calls_take_away_what_was_in_the_arguments() {
+        assert_eq!(origin("r2 = 1\ncall 7\nr0 = r2\nexit", &[], Reg::R2), Some(1));
+        assert_eq!(origin("r0 = r2\nexit", &[], Reg::R2), None);
+    }
+
+    #[test]
+    fn functions_that_have_returned_are_left_out() {
+        let text = "r6 = *(u32 *)(r1 + 0)
+            call +2
+            r0 = *(u8 *)(r6 + 0)
+            exit
+            r6 = 1
+            r0 = 2
+            exit";
+        assert_eq!(origin(text, &[4], Reg::R6), Some(0));
+        let text = "call +3
+            r1 = r0
+            r0 = *(u8 *)(r1 + 0)
+            exit
+            r0 = 2
+            exit";
+        assert_eq!(origin(text, &[4], Reg::R1), Some(0), "the call gave it");
+    }
+
+    #[test]
+    fn the_path_is_that_of_the_refusal() {
+        let text = "r6 = *(u32 *)(r1 + 0)
+            r2 = *(u32 *)(r1 + 12)
+            if r2 == 0 goto +1
+            goto +1
+            r6 = 5
+            r0 = *(u8 *)(r6 + 0)
+            exit";
+        assert_eq!(origin(text, &[], Reg::R6), Some(0), "the path that falls through is walked first");
+    }
+}

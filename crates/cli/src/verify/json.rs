@@ -5,6 +5,7 @@ use std::time::Duration;
 use paceline::verifier::{Hint, Stats};
 use serde_json::{Value as Json, json};
 
+use super::advice;
 use super::diagnosis::{Diagnosis, Place};
 
 pub(super) fn accepted(program: &str, stats: &Stats, time: Duration) -> Json {
@@ -35,7 +36,7 @@ pub(crate) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
             .iter()
             .map(|(reg, value)| (reg.to_string(), Json::from(value.as_str())))
             .collect::<serde_json::Map<_, _>>(),
-        "hint": refusal.hint.map(|hint: Hint| json!({ "kind": kind(&hint), "text": hint.to_string() })),
+        "hint": refusal.hint.map(hint),
         "invalidated_by": refusal.invalidated_by,
         "calls": refusal.calls,
         "stats": { "seconds": time.as_secs_f64() },
@@ -54,6 +55,10 @@ pub(crate) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
     });
     json["marks"] = origins.collect();
     json
+}
+
+fn hint(hint: Hint) -> Json {
+    json!({ "kind": kind(&hint), "text": hint.to_string(), "example": advice::example(hint) })
 }
 
 fn add_place(json: &mut Json, place: &Place) {

@@ -67,7 +67,6 @@ fn listing(diagnosis: &Diagnosis) -> Snippet<'static, Annotation<'static>> {
         }
     }
     Snippet::source(text)
-        .path(format!("{}:{}", diagnosis.object, diagnosis.program))
         .line_numbering(false)
         .fold(false)
         .annotation(AnnotationKind::Primary.span(span).label("this instruction"))
@@ -142,4 +141,77 @@ fn span(line: &Source) -> Range<usize> {
     let word: usize = rest.chars().take_while(|&c| is_word(c)).map(char::len_utf8).sum();
     let first = rest.chars().next().map_or(1, char::len_utf8);
     from..from + word.max(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use paceline::Object;
+
+    use super::*;
+
+    fn refusal(name: &str, change: impl Fn(&mut paceline::LineInfo) -> bool) -> String {
+        let path = format!("{}/tests/fixtures/{name}.o", env!("CARGO_MANIFEST_DIR"));
+        let mut object = Object::open(path).unwrap();
+        for program in &mut object.specs_mut().programs {
+            program.lines.retain_mut(&change);
+        }
+        let refused = object.verify(&object.programs[0]).unwrap_err();
+        render(&Diagnosis::new("x.o", &object, &refused), false)
+    }
+
+    #[test]
+    fn without_source_lines_the_instructions_around_are_shown() {
+        let expected = " |
+ |     2: r1 = *(u32 *)(r1 + 0)
+ |     3: r3 = r1
+ |     4: r3 += 14
+ |     5: if r3 > r2 goto L10
+ |     6: r1 = *(u8 *)(r1 + 23)
+ |        ^^^^^^^^^^^^^^^^^^^^^ this instruction
+ |     7: w0 = 1
+ |     8: if w1 == 6 goto L10
+ |     9: w0 = 2
+ |    10: exit
+ |
+ = note: r1 is set by instruction 2: r1 = *(u32 *)(r1 + 0)
+ = note: instruction 5 does not jump: if r3 > r2 goto L10
+ = note: r1 is pointer to packet, 14 bytes checked
+";
+        let text = refusal("wrong_pointer", |_| false);
+        let (title, rest) = text.split_once('\n').unwrap();
+        assert!(title.starts_with("error: x.o: program wrong_pointer is refused: "), "{title}");
+        assert_eq!(rest.split("help:").next(), Some(expected), "{text}");
+    }
+
+    #[test]
+    fn lines_may_say_anything() {
+        for (line, column, source) in [
+            (0, 0, "if (x)"),
+            (1, u32::MAX, "if (x)"),
+            (u32::MAX, 3, "\u{e4}\u{e4}\u{e4}"),
+            (7, 2, "\u{e4}\u{e4}\u{e4}"),
+            (7, 4, "\u{1f600}\u{1f600}\t\u{1f600}"),
+            (7, 4, "a\nb\x1b[31m\nc"),
+            (7, 1, ""),
+            (7, 3, "a   "),
+        ] {
+            let text = refusal("wrong_pointer", |info| {
+                (info.line, info.column, info.text) = (line, column, source.into());
+                info.file = "\x1b[31mred\n.c".into();
+                true
+            });
+            assert!(text.contains("offset 23 size 1"), "{text}");
+            assert!(!text.contains('\x1b'), "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_far_apart_are_shown_as_pieces() {
+        let text = refusal("wrong_pointer", |info| {
+            info.line += if info.line > 14 { 100_000 } else { 0 };
+            true
+        });
+        assert!(text.contains("100017 |") && text.contains("11 |"), "{text}");
+        assert!(text.lines().count() < 40, "{text}");
+    }
 }

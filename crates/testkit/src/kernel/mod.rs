@@ -15,7 +15,7 @@ use paceline_spec::Errno;
 
 pub use cpu::{Pinned, pin, possible_cpus};
 pub use map::Map;
-pub use object::{KernelObject, LoadError, LoadOptions};
+pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
     Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
 };
@@ -115,5 +115,30 @@ pub fn available_for(name: &str) -> bool {
             crate::skip(name, &reason);
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Errno, KernelError};
+
+    fn guilty(log: &str) -> Option<usize> {
+        KernelError { operation: "load program", errno: Errno::EINVAL, log: log.to_owned() }.guilty_slot()
+    }
+
+    #[test]
+    fn finds_the_guilty_slot() {
+        let walked = "0: R1=ctx() R10=fp0\n0: (b7) r2 = 1\n12: (95) exit\n";
+        let after = "processed 2 insns (limit 1000000) max_states_per_insn 0\n";
+        assert_eq!(guilty(&format!("{walked}R0 !read_ok\n{after}")), Some(12));
+        assert_eq!(guilty("unreachable insn 3\n"), Some(3));
+        assert_eq!(guilty("jump out of range from insn 1 to 9\n"), Some(1));
+        let states = "cur state: R0=1\nold state: R0=1\n";
+        assert_eq!(guilty(&format!("{walked}infinite loop detected at insn 7\n{states}{after}")), Some(7));
+        assert_eq!(
+            guilty(&format!("{walked}combined stack size of 2 calls is 528. Too large\n{after}")),
+            None
+        );
+        assert_eq!(guilty("last insn is not an exit or jmp\n"), None);
     }
 }

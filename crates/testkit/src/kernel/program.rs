@@ -24,7 +24,7 @@ const ATTACH_XDP: u32 = 37;
 const F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
 /// The log level that has reasons and statistics, and no instructions (`BPF_LOG_STATS`).
-const LOG_STATS: u32 = 4;
+pub(super) const LOG_STATS: u32 = 4;
 
 /// Whether a test run takes a packet of these lengths in bytes.
 #[must_use]

@@ -115,7 +115,7 @@ impl<'a> Generator<'a> {
             self.step();
         }
         // What is never called makes a program invalid.
-        let uncalled = if self.is_main { 1..=self.functions } else { 1..=0 };
+        let uncalled = 1..=if self.is_main { self.functions } else { 0 };
         for function in uncalled {
             let called = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == function);
             if !self.steps.iter().any(called) && self.rng.u8(..20) != 0 {

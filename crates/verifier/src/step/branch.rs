@@ -258,8 +258,7 @@ fn assume_packet(
     }
     let reach = i64::from(pointer.fixed) + i64::from(strict);
     // The kernel takes nothing from the start itself, even if it lies before the end.
-    if pointer.fixed <= 0
-        || pointer.variable.umax().saturating_add(pointer.fixed as u64) > MAX_PACKET_OFFSET
+    if pointer.fixed <= 0 || pointer.variable.umax().saturating_add(pointer.fixed as u64) > MAX_PACKET_OFFSET
     {
         return true;
     }

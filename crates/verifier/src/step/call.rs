@@ -6,7 +6,7 @@ use super::memory::describe;
 use crate::cfg::ControlFlow;
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
-use crate::facts::FunctionFact;
+use crate::facts::{FunctionFact, is_tail_call};
 use crate::state::{Frame, MAX_STACK, Target, Value};
 use crate::walk::{Next, Walk};
 
@@ -21,7 +21,7 @@ impl Walk<'_> {
         match callee {
             Callee::Helper(id) => {
                 self.call_helper(id)?;
-                Ok(Next::Go(self.slot + 1))
+                Ok(if is_tail_call(insn) { self.tail_called() } else { Next::Go(self.slot + 1) })
             }
             Callee::Subprogram(_) => {
                 let target =
@@ -43,6 +43,18 @@ impl Walk<'_> {
                 broken(Cause::Kfunc(name))
             }
         }
+    }
+
+    /// A tail call that fails goes on. One that succeeds ends the program, or in a function returns to its caller, when
+    /// the other program has moved the packet and returned whatever it wanted.
+    fn tail_called(&mut self) -> Next {
+        let next = Next::Go(self.slot + 1);
+        let failed = self.state.clone();
+        let Some(frame) = self.state.pop() else { return next };
+        self.forget_packet();
+        self.return_number();
+        let returned = std::mem::replace(&mut self.state, failed);
+        Next::Both { target: frame.call_slot + 1, jumping: Box::new(returned) }
     }
 
     /// Enters a static function: its code is walked again at each call, with the state of the caller.

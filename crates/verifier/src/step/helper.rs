@@ -78,7 +78,9 @@ impl Walk<'_> {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.value_size));
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
-                Arg::RecordSize => arguments.record_size = self.check_record_size(helper.name, reg, &value)?,
+                Arg::RecordSize => {
+                    arguments.record_size = self.check_record_size(helper.name, reg, &value)?
+                }
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}

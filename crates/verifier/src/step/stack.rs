@@ -138,7 +138,8 @@ impl Walk<'_> {
     }
 }
 
-/// Loads and stores on the stack are aligned, whatever the machine, so that spilled registers stay whole.
+/// Loads and stores on the stack are aligned wherever they may lie, whatever the machine, so that spilled registers stay
+/// whole.
 pub(super) fn check_aligned(span: &Span) -> Check {
     if span.is_aligned() {
         return Ok(());
