@@ -262,7 +262,8 @@ fn assume_packet(
     {
         return true;
     }
-    let Ok(bytes) = u16::try_from(reach) else { return true };
+    // A pointer 65535 bytes in that lies before the end proves one byte more; that one is not used.
+    let bytes = u16::try_from(reach).unwrap_or(u16::MAX);
     let same = |value: &Value| {
         value.pointer().is_some_and(|p| {
             p.id == pointer.id && matches!(p.target, Target::Packet { region: r, .. } if r == region)
