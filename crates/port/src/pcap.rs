@@ -5,7 +5,7 @@
 use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
-use crate::reader::{Drained, Stop};
+use crate::reader::Stop;
 use crate::records::{HEAD, Layout, Records};
 use crate::{LinkType, Part, ReadError};
 
@@ -107,27 +107,9 @@ impl Decoder {
         Self { order: header.order, layout: header.layout, unit: header.resolution.nanoseconds(), packets: 0 }
     }
 
-    /// Moves the packets of all whole records at the start of `data` to the burst, until it is full.
-    pub(crate) fn drain(
-        &mut self,
-        data: &[u8],
-        offset: u64,
-        burst: &mut Burst,
-        records: &mut Records,
-    ) -> Drained {
-        let mut used = 0;
-        loop {
-            let rest = data.get(used..).unwrap_or_default();
-            match self.take(rest, offset + used as u64, burst, records) {
-                Ok(len) => used += len,
-                Err(stop) => return Drained { used, stop },
-            }
-        }
-    }
-
     /// Takes one packet and returns the length of its record.
     #[inline]
-    fn take(
+    pub(crate) fn take(
         &mut self,
         data: &[u8],
         offset: u64,

@@ -28,10 +28,10 @@ impl From<ReadError> for Stop {
 }
 
 /// What a decoder did with the bytes it was shown.
-pub(crate) struct Drained {
+struct Drained {
     /// Bytes of the records that were taken.
-    pub(crate) used: usize,
-    pub(crate) stop: Stop,
+    used: usize,
+    stop: Stop,
 }
 
 enum Decoder {
@@ -40,10 +40,16 @@ enum Decoder {
 }
 
 impl Decoder {
+    /// Takes all whole records at the start of `data`, until the burst is full.
     fn drain(&mut self, data: &[u8], offset: u64, burst: &mut Burst, records: &mut Records) -> Drained {
+        // The format is chosen once for all records, not for each.
         match self {
-            Self::Pcap(decoder) => decoder.drain(data, offset, burst, records),
-            Self::Pcapng(decoder) => decoder.drain(data, offset, burst, records),
+            Self::Pcap(decoder) => {
+                take_all(data, offset, |data, offset| decoder.take(data, offset, burst, records))
+            }
+            Self::Pcapng(decoder) => {
+                take_all(data, offset, |data, offset| decoder.take(data, offset, burst, records))
+            }
         }
     }
 
@@ -51,6 +57,18 @@ impl Decoder {
         match self {
             Self::Pcap(decoder) => decoder.cut(data, offset, needed),
             Self::Pcapng(decoder) => decoder.cut(data, offset, needed),
+        }
+    }
+}
+
+/// Takes records one after the other; `take` gives the length of the one it took.
+fn take_all(data: &[u8], offset: u64, mut take: impl FnMut(&[u8], u64) -> Result<usize, Stop>) -> Drained {
+    let mut used = 0;
+    loop {
+        let rest = data.get(used..).unwrap_or_default();
+        match take(rest, offset + used as u64) {
+            Ok(len) => used += len,
+            Err(stop) => return Drained { used, stop },
         }
     }
 }

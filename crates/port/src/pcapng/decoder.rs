@@ -8,7 +8,7 @@ use super::{
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
 use crate::byte_order::ByteOrder;
-use crate::reader::{Drained, Stop};
+use crate::reader::Stop;
 use crate::records::{HEAD, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
@@ -87,27 +87,9 @@ impl Decoder {
         Ok(block)
     }
 
-    /// Moves the packets of all whole blocks at the start of `data` to the burst and keeps the other blocks.
-    pub(crate) fn drain(
-        &mut self,
-        data: &[u8],
-        offset: u64,
-        burst: &mut Burst,
-        records: &mut Records,
-    ) -> Drained {
-        let mut used = 0;
-        loop {
-            let rest = data.get(used..).unwrap_or_default();
-            match self.take(rest, offset + used as u64, burst, records) {
-                Ok(len) => used += len,
-                Err(stop) => return Drained { used, stop },
-            }
-        }
-    }
-
     /// Deals with one block and returns its length.
     #[inline]
-    fn take(
+    pub(crate) fn take(
         &mut self,
         data: &[u8],
         offset: u64,
