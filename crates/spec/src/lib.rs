@@ -9,6 +9,7 @@ pub mod btf;
 pub mod context;
 mod errno;
 pub mod helper;
+pub mod kfunc;
 mod map;
 mod program;
 mod rules;

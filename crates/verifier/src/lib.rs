@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod cfg;
+mod converge;
 mod demand;
 pub mod domain;
 mod error;
@@ -38,7 +39,7 @@ use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
-pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
+pub use facts::{Base, CallbackFact, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
 pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
@@ -108,7 +109,7 @@ fn verify_with(
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
-    let functions = function_facts(&code, &flow, &walk.stack_used);
+    let functions = function_facts(&code, &flow, &walk);
     step::check_stack_depth(&code, &flow, &functions)?;
     let (facts, stats) = (walk.facts.into_insns(), walk.stats);
     Ok(Verified::new(program.clone(), code, facts, functions, stats))
@@ -130,8 +131,8 @@ fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     }
 }
 
-fn function_facts(code: &Code, flow: &ControlFlow, stack_used: &[u32]) -> Vec<FunctionFact> {
-    let fact = |(function, &stack): (&cfg::Function, &u32)| {
+fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {
+    let fact = |((function, &stack), &is_callback): ((&cfg::Function, &u32), &bool)| {
         let (start, end) = (function.start, function.end);
         let insns = || (start..end).filter_map(|slot| code.get(slot));
         FunctionFact {
@@ -139,9 +140,10 @@ fn function_facts(code: &Code, flow: &ControlFlow, stack_used: &[u32]) -> Vec<Fu
             end,
             stack,
             saved: facts::saved_registers(code, start, end),
+            is_callback,
             tail_calls: insns().any(is_tail_call),
             calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
         }
     };
-    flow.functions.iter().zip(stack_used).map(fact).collect()
+    flow.functions.iter().zip(&walk.stack_used).zip(&walk.is_callback).map(fact).collect()
 }

@@ -10,7 +10,7 @@ use crate::domain::{Number, Tnum};
 use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
 use crate::facts::Base;
 use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
-use crate::walk::Walk;
+use crate::walk::{Next, Walk};
 
 /// What is done with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,14 +291,10 @@ impl Walk<'_> {
         field.map_or_else(|| broken(Cause::Context { offset, size, write }), Ok)
     }
 
-    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it ends the program with 0, and leaves a
-    /// subprogram without the caller knowing: so it is for the main program only.
-    pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check {
+    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it ends the function with 0.
+    pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check<Next> {
         if !self.program.kind.rules().packet_loads {
             return broken(Cause::NotAllowed("a legacy packet load"));
-        }
-        if self.state.depth() > 0 || self.in_global {
-            return broken(Cause::NotAllowed("a legacy packet load in a subprogram"));
         }
         self.check_nothing_held()?;
         let context = self.read(Reg::R6)?;
@@ -310,7 +306,8 @@ impl Walk<'_> {
         }
         check_context_pointer(Reg::R6, pointer)?;
         self.forget_caller_saved();
-        self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))
+        self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))?;
+        self.or_returns(|walk| walk.state.set(Reg::R0, Value::number(Number::ZERO)))
     }
 }
 
@@ -328,6 +325,7 @@ pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Unset => "nothing".to_owned(),
         Value::Scalar(_) => "a number".to_owned(),
+        Value::Iterator(_) => "an iterator".to_owned(),
         Value::Pointer(pointer) if pointer.nullable => format!("a pointer to {} or null", pointer.target),
         Value::Pointer(pointer) => format!("a pointer to {}", pointer.target),
     }
