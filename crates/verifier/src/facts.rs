@@ -1,8 +1,8 @@
 //! What was proven, kept for the code generator.
 
 use paceline_isa::{Callee, Code, DecodeError, Insn, Reg, RegSet, decode};
-use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_spec::helper::Helper;
+use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::state::{MapRef, Pointer, Target};
 
