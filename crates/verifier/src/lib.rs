@@ -112,7 +112,7 @@ fn verify_with(
     let functions = function_facts(&code, &flow, &walk);
     step::check_stack_depth(&code, &flow, &functions)?;
     let (facts, stats) = (walk.facts.into_insns(), walk.stats);
-    Ok(Verified::new(program.clone(), code, facts, functions, stats))
+    Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
 }
 
 /// Walks the main program, then every global function that was called.
@@ -132,18 +132,19 @@ fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
 }
 
 fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {
-    let fact = |((function, &stack), &is_callback): ((&cfg::Function, &u32), &bool)| {
+    let fact = |(index, function): (usize, &cfg::Function)| {
         let (start, end) = (function.start, function.end);
         let insns = || (start..end).filter_map(|slot| code.get(slot));
         FunctionFact {
             start,
             end,
-            stack,
+            stack: walk.stack_used.get(index).copied().unwrap_or_default(),
+            zeroed: walk.stack_zeroed.get(index).copied().unwrap_or_default(),
             saved: facts::saved_registers(code, start, end),
-            is_callback,
+            is_callback: walk.is_callback.get(index).copied().unwrap_or_default(),
             tail_calls: insns().any(is_tail_call),
             calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
         }
     };
-    flow.functions.iter().zip(&walk.stack_used).zip(&walk.is_callback).map(fact).collect()
+    flow.functions.iter().enumerate().map(fact).collect()
 }
