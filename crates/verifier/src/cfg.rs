@@ -30,6 +30,8 @@ pub(crate) struct ControlFlow {
     pub(crate) live: Vec<RegSet>,
     /// Where states are compared.
     pub(crate) meetings: Vec<Meeting>,
+    /// Whether any of these is [`Meeting::Round`].
+    pub(crate) has_rounds: bool,
 }
 
 /// Whether the states at a slot are compared with each other.
@@ -56,6 +58,7 @@ impl ControlFlow {
             functions,
             live: vec![RegSet::EMPTY; code.len()],
             meetings: vec![Meeting::Never; code.len()],
+            has_rounds: false,
         };
         flow.check_reachable(code)?;
         flow.find_meetings(program, code);
@@ -95,6 +98,7 @@ impl ControlFlow {
         for (slot, insn) in code.iter() {
             if makes_rounds(program, insn) {
                 self.mark_meeting(slot, Meeting::Round);
+                self.has_rounds = true;
             }
             if let Some(target) = insn.jump_target(slot) {
                 self.mark_meeting(target as usize, Meeting::Sometimes);

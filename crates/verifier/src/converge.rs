@@ -7,8 +7,10 @@
 //! Two things are special about ending a path at a checkpoint that is still open. It is not known yet what of it will
 //! matter, so it must cover everything, and what turns out to matter later must be passed on to the path that ended
 //! there; the same goes for checkpoints in between, from which paths have ended there. And the loop must come to an end:
-//! whatever made progress before the checkpoint must be the same thing now, and some of it must have got further. (The
-//! kernel does not ask for that: it takes `for (;;) bpf_loop(...)` for a program that ends.)
+//! something that was there at the checkpoint must have got further, and all that is older than that must be there still.
+//! Then no run goes round for ever: the progress of all things, the oldest first, would rise in the order of a
+//! dictionary, and each has an end. (The kernel does not ask for that: it takes `for (;;) bpf_loop(...)` for a program
+//! that ends.)
 
 use paceline_isa::{Callee, Insn};
 use paceline_spec::helper::Helper;
@@ -111,15 +113,16 @@ fn decided(demands: &Demands, scalar: &Scalar) -> bool {
     scalar.mark != crate::demand::Mark::NONE && demands.is_demanded(scalar.mark)
 }
 
-/// Whether something that is there in both states has made progress from one to the other.
-pub(crate) fn gets_further(earlier: &State, now: &State) -> bool {
-    let further = |old: Progress, new: Progress| old.id == new.id && old.rounds != new.rounds;
-    earlier.frames().zip(now.frames()).any(|(old, new)| {
-        let calls = old.calling_back.zip(new.calling_back).is_some_and(|(old, new)| further(old, new));
-        let slots = old.stack.slots().iter().zip(new.stack.slots());
-        let mut iterators = slots.filter_map(|(old, new)| old.iterator().zip(new.iterator()));
-        calls
-            || further(old.may_goto, new.may_goto)
-            || iterators.any(|(old, new)| further(old.progress, new.progress))
-    })
+/// The oldest that is there in both states and has made progress from one to the other, by its id.
+pub(crate) fn progress_between(earlier: &State, now: &State) -> Option<u32> {
+    let further =
+        |(old, new): (Progress, Progress)| (old.id == new.id && old.rounds != new.rounds).then_some(old.id);
+    let in_frame = |(old, new): (&Frame, &Frame)| {
+        let iterators = old.stack.slots().iter().zip(new.stack.slots());
+        let iterators = iterators.filter_map(|(old, new)| old.iterator().zip(new.iterator()));
+        let iterators = iterators.filter_map(|(old, new)| further((old.progress, new.progress)));
+        let calls = old.calling_back.zip(new.calling_back).and_then(further);
+        iterators.chain(calls).chain(further((old.may_goto, new.may_goto))).min()
+    };
+    earlier.frames().zip(now.frames()).filter_map(in_frame).min()
 }

@@ -9,7 +9,7 @@
 use paceline_isa::{Reg, RegSet};
 
 use crate::cfg::Meeting;
-use crate::converge::gets_further;
+use crate::converge::progress_between;
 use crate::demand::{Demands, StackReads};
 use crate::error::{Cause, Check, Hint};
 use crate::state::{Byte, Frame, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
@@ -196,11 +196,14 @@ impl Walk<'_> {
             let checkpoint = &self.checkpoints.all[index];
             let Some(state) = &checkpoint.state else { continue };
             if checkpoint.open_paths > 0 {
-                let gets_further = gets_further(state, &self.state);
-                let rigor = if gets_further { self.rigor(Rigor::All) } else { Rigor::Same };
-                let may_end = is_round || !gets_further;
-                if may_end && self.compare(state, rigor, if gets_further { checkpoint.last_id } else { 0 }) {
-                    found = if gets_further { Found::Covered(index) } else { Found::Loop };
+                let oldest = if self.flow.has_rounds { progress_between(state, &self.state) } else { None };
+                let ends = match oldest {
+                    None => self.compare(state, Rigor::Same, 0).then_some(Found::Loop),
+                    Some(id) => (is_round && self.compare(state, self.rigor(Rigor::All), id))
+                        .then_some(Found::Covered(index)),
+                };
+                if let Some(end) = ends {
+                    found = end;
                     break;
                 }
                 found = Found::Nothing { looping: true };
@@ -248,8 +251,7 @@ impl Walk<'_> {
         let calls_match = earlier.frames().zip(now.frames()).all(|(a, b)| a.call_slot == b.call_slot);
         calls_match
             && earlier.frames().zip(now.frames()).enumerate().rev().all(|(i, (a, b))| {
-                let slot =
-                    if i == last { Some(self.slot) } else { now.frame(i + 1).map(Frame::return_slot) };
+                let slot = if i == last { Some(self.slot) } else { now.frame(i + 1).map(Frame::return_slot) };
                 // An exact walk answers for registers that nobody reads any more as well.
                 let live = slot.filter(|_| !self.options.exact).map(|slot| self.live_at(slot));
                 let all = RegSet::CALLER_SAVED.union(RegSet::CALLEE_SAVED);
@@ -449,7 +451,8 @@ impl Comparison<'_> {
         if !self.is_precise(old) {
             return true;
         }
-        let includes = if self.is_exact() { old.number == new.number } else { old.number.includes(&new.number) };
+        let includes =
+            if self.is_exact() { old.number == new.number } else { old.number.includes(&new.number) };
         includes
             && match (old.link, new.link) {
                 (None, _) => true,

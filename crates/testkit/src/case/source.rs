@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use paceline_isa::{AssembleError, Callee, Code, Imm64, Insn, Names, RawInsn, assemble, encode_all};
 use paceline_spec::helper::Helper;
-use paceline_spec::{FunctionInfo, Linkage, MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::kfunc::Kfunc;
+use paceline_spec::{FunctionInfo, KfuncRef, Linkage, MapSpec, ProgramKind, ProgramSpec};
 
 /// A program's text and where it stands in the file.
 pub(super) struct Source<'a> {
@@ -46,12 +47,16 @@ impl Source<'_> {
             text.push_str(content);
             next = line;
         }
+        let kfuncs = kfuncs(&text);
+        let text = with_kfuncs(&text, &kfuncs);
         let code = assemble(&text, &CaseNames(maps))?;
         let insns: Vec<Insn> = code.iter().map(|(_, insn)| *insn).collect();
         let slots: Vec<RawInsn> = encode_all(&insns)
             .unwrap_or_else(|error| unreachable!("what was assembled can be encoded: {error}"));
         let mut spec = ProgramSpec::new(self.name, kind, slots);
         spec.functions = functions(self.name, &code);
+        let reference = |kfunc: &&Kfunc| KfuncRef { name: kfunc.name.to_owned(), weak: false, btf_id: 0 };
+        spec.kfuncs = kfuncs.iter().map(reference).collect();
         Ok(spec)
     }
 
@@ -89,6 +94,23 @@ fn slots_of(line: &str) -> usize {
         insn if insn.ends_with(" ll") || insn.ends_with("]ll") => 2,
         _ => 1,
     }
+}
+
+/// The kernel functions whose names stand in a text.
+fn kfuncs(text: &str) -> Vec<&'static Kfunc> {
+    Kfunc::all().iter().filter(|kfunc| text.contains(&call(kfunc.name))).collect()
+}
+
+/// The text with kernel functions by their index, which is how the assembler knows them. No name starts another.
+fn with_kfuncs(text: &str, kfuncs: &[&Kfunc]) -> String {
+    let calls = kfuncs.iter().enumerate();
+    calls.fold(text.to_owned(), |text, (index, kfunc)| {
+        text.replace(&call(kfunc.name), &call(&format!("kfunc[{index}, 0]")))
+    })
+}
+
+fn call(what: &str) -> String {
+    format!("call {what}")
 }
 
 /// The main program and the subprograms that calls and code addresses lead to.

@@ -37,7 +37,11 @@ impl Walk<'_> {
     }
 
     /// The helper returns; that it calls the function once more before waits.
-    pub(super) fn call_back(&mut self, helper: &'static Helper, arguments: &Arguments) -> Check<Option<Next>> {
+    pub(super) fn call_back(
+        &mut self,
+        helper: &'static Helper,
+        arguments: &Arguments,
+    ) -> Check<Option<Next>> {
         let Some((callback, function)) = helper.callback().zip(arguments.function) else { return Ok(None) };
         let start = self.flow.functions.get(function).map_or(0, |f| f.start);
         self.facts.callback(self.slot, start);
