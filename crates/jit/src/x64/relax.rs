@@ -165,7 +165,7 @@ impl<'a> Layout<'a> {
             };
             let needed = match between {
                 0 => 0,
-                0..=127 => SHORT_LEN,
+                1..=127 => SHORT_LEN,
                 _ => long_len(cond) as u8,
             };
             *len = needed.max(*len);

@@ -78,7 +78,7 @@ fn chain(count: usize, spare: usize, backward: bool) -> (Assembler, Vec<Label>) 
     let mut asm = Assembler::new();
     let labels: Vec<Label> = (0..count).map(|_| asm.new_label()).collect();
     // Two neighbors with the jump between take 127 bytes; with the jump behind, which counts backward, 129.
-    let space = |index: usize| if index % 2 == 0 { 62 } else { 63 - spare };
+    let space = |index: usize| if index.is_multiple_of(2) { 62 } else { 63 - spare };
     if backward {
         asm.bind(labels[0]);
         asm.nop(200);
