@@ -79,7 +79,7 @@ struct Loaded {
 
 impl Loaded {
     fn new(case: &Case, cpu: usize) -> Result<Self, LoadError> {
-        let options = LoadOptions { btf: None, cpu };
+        let options = LoadOptions { cpu, ..LoadOptions::default() };
         // A case about the verifier is about the program as it stands.
         if !case.runs.is_empty() && !case.is_faulty() {
             let (maps, programs) = wrap(case);
