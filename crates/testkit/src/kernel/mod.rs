@@ -20,6 +20,7 @@ pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
     ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
 };
+pub use types::FIND_FUNCTION;
 
 /// A `bpf(2)` command failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,9 @@ use paceline_spec::{Errno, KfuncRef, Linkage, MapKind, ProgramSpec};
 
 use super::KernelError;
 
+/// The operation that fails where this kernel does not have a function that a program calls.
+pub const FIND_FUNCTION: &str = "find kernel function";
+
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 /// The types of programs as libbpf hands them to the kernel. It wants no extern symbols, and functions to be static
@@ -127,11 +130,8 @@ pub(super) fn with_kernel_functions(
 
 fn kernel_function(name: &str) -> Result<TypeId, KernelError> {
     let found = vmlinux()?.find(name, |ty| matches!(ty, Type::Func { .. }));
-    found.ok_or_else(|| KernelError {
-        operation: "find kernel function",
-        errno: Errno::ENOENT,
-        log: format!("{name} is no function of this kernel"),
-    })
+    let log = || format!("{name} is no function of this kernel");
+    found.ok_or_else(|| KernelError { operation: FIND_FUNCTION, errno: Errno::ENOENT, log: log() })
 }
 
 /// The running kernel's types, read once.
