@@ -595,7 +595,11 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Res
 }
 
 /// The size of a key or value, and its type if it is given by that.
-fn size_or_type(directive: &Directive<'_>, text: &str, types: &mut Types) -> Result<(u32, TypeId), ParseError> {
+fn size_or_type(
+    directive: &Directive<'_>,
+    text: &str,
+    types: &mut Types,
+) -> Result<(u32, TypeId), ParseError> {
     let Some(id) = types.named(text) else { return Ok((directive.bits(text, 32)? as u32, 0)) };
     let size = types.btf.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
     Ok((size.ok_or_else(|| directive.not_a("type of a size", text))?, id))

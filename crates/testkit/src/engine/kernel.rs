@@ -2,9 +2,7 @@
 
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
 use paceline_spec::btf::{Btf, Type};
-use paceline_spec::{
-    FunctionInfo, InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec,
-};
+use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
 
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Context, Run};

@@ -12,7 +12,7 @@ pub struct VerifierEngine;
 
 impl Engine for VerifierEngine {
     fn name(&self) -> &'static str {
-        "verifier"
+        "paceline"
     }
 
     fn verifies(&self) -> bool {
