@@ -173,7 +173,7 @@ impl Walk<'_> {
             Found::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
             Found::Nothing { looping } => {
                 if is_round || self.is_worth_keeping(looping) {
-                    self.keep(slot);
+                    self.keep(slot)?;
                 }
                 Ok(false)
             }
@@ -227,7 +227,8 @@ impl Walk<'_> {
         }
         for index in useless {
             list.retain(|&i| i != index);
-            self.checkpoints.all[index].state = None;
+            let state = self.checkpoints.all[index].state.take();
+            self.held = self.held.saturating_sub(state.map_or(0, |state| state.bytes()));
             self.checkpoints.kept -= 1;
         }
         self.checkpoints.at[slot] = list;
@@ -266,7 +267,7 @@ impl Walk<'_> {
     }
 
     /// Keeps the state: from here on, what is demanded of it is noted with it.
-    fn keep(&mut self, slot: usize) {
+    fn keep(&mut self, slot: usize) -> Check {
         let (demands, reads) = (&mut self.demands, &mut self.reads);
         for number in 0..=self.state.depth() {
             let Some(frame) = self.state.frame_mut(number) else { continue };
@@ -285,6 +286,7 @@ impl Walk<'_> {
         self.checkpoints.instructions_at_last = self.stats.instructions;
         self.stats.states += 1;
         self.stats.peak_states = self.stats.peak_states.max(self.checkpoints.kept);
+        self.hold(self.state.bytes())
     }
 
     fn share_demands(&mut self, index: usize) {

@@ -44,7 +44,7 @@ impl Walk<'_> {
     /// A tail call that fails goes on. One that succeeds ends the program, or in a function returns to its caller, when
     /// the other program has moved the packet and returned whatever it wanted.
     fn tail_called(&mut self) -> Check<Next> {
-        self.or_returns(|walk| {
+        self.may_return(|walk| {
             walk.forget_packet();
             walk.return_number();
         })
@@ -52,7 +52,7 @@ impl Walk<'_> {
 
     /// An instruction goes on with the next one, or it ends the function in the state that `change` makes of this one.
     /// The program's end takes any number, and nothing is held here.
-    pub(super) fn or_returns(&mut self, change: impl FnOnce(&mut Self)) -> Check<Next> {
+    pub(super) fn may_return(&mut self, change: impl FnOnce(&mut Self)) -> Check<Next> {
         let next = self.slot + 1;
         if self.state.depth() == 0 {
             return Ok(Next::Go(next));

@@ -49,7 +49,7 @@ impl Walk<'_> {
             *is_callback = true;
         }
         let next = self.slot + 1;
-        let calls_again = self.calls_again(callback);
+        let calls_again = self.calls_again(helper.name, callback)?;
         let waiting = if calls_again { Some(self.entered_by(callback, function, arguments)?) } else { None };
         self.state.top_mut().calling_back = None;
         self.forget_caller_saved();
@@ -61,16 +61,15 @@ impl Walk<'_> {
     }
 
     /// Whether the helper may call the function after the calls that were made to get here.
-    fn calls_again(&mut self, callback: Callback) -> bool {
+    fn calls_again(&mut self, helper: &'static str, callback: Callback) -> Check<bool> {
         let rounds = self.state.top().calling_back.map_or(0, |loop_| loop_.rounds);
-        match callback {
-            Callback::Elements => true,
-            Callback::Count => {
-                let count = self.state.get(Reg::R1);
-                self.demand(&count);
-                // The address in a pointer is any number.
-                count.scalar().is_none_or(|count| u64::from(rounds) < count.number.umax())
+        match (callback, self.state.get(Reg::R1)) {
+            (Callback::Elements, _) => Ok(true),
+            (Callback::Count, Value::Scalar(count)) => {
+                self.demands.demand(count.mark);
+                Ok(u64::from(rounds) < count.number.umax())
             }
+            (Callback::Count, other) => wrong_argument(helper, Reg::R1, "a number", &other),
         }
     }
 

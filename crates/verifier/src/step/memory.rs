@@ -291,7 +291,7 @@ impl Walk<'_> {
         field.map_or_else(|| broken(Cause::Context { offset, size, write }), Ok)
     }
 
-    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it ends the function with 0.
+    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it returns 0 from the function.
     pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check<Next> {
         if !self.program.kind.rules().packet_loads {
             return broken(Cause::NotAllowed("a legacy packet load"));
@@ -307,7 +307,7 @@ impl Walk<'_> {
         check_context_pointer(Reg::R6, pointer)?;
         self.forget_caller_saved();
         self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))?;
-        self.or_returns(|walk| walk.state.set(Reg::R0, Value::number(Number::ZERO)))
+        self.may_return(|walk| walk.state.set(Reg::R0, Value::number(Number::ZERO)))
     }
 }
 
