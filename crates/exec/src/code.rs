@@ -75,6 +75,17 @@ impl Function {
         let after = self.lines.partition_point(|line| line.slot <= slot);
         self.lines.get(after.checked_sub(1)?)
     }
+
+    /// Where source lines begin in the native code: offsets from the start of the installed code, ascending, and each
+    /// line other than the one before.
+    pub(crate) fn rows(&self) -> Vec<(u32, &SourceLine)> {
+        let own = self.start..self.start.saturating_add(self.len);
+        let entries = self.map.entries().iter().filter(|(offset, _)| own.contains(offset));
+        let mut rows: Vec<_> =
+            entries.filter_map(|&(offset, slot)| Some((offset, self.line(slot)?))).collect();
+        rows.dedup_by(|(_, next), (_, line)| (&next.file, next.line) == (&line.file, line.line));
+        rows
+    }
 }
 
 /// Where a source line begins, as BTF's line information has it.
