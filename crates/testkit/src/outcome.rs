@@ -12,6 +12,8 @@ pub enum Outcome {
     Refused(Refusal),
     /// It ran.
     Ran(Ran),
+    /// It could not even be asked, through the fault of the case or of the testkit.
+    Unasked(String),
 }
 
 /// Why an engine does not take a program.
@@ -113,6 +115,7 @@ pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<Strin
             vec![format!("line {}: accepts the program, which should be refused", case.line)]
         }
         (Outcome::Ran(ran), _) => against_expectations(case, ran),
+        (Outcome::Unasked(reason), _) => vec![format!("line {}: {reason}", case.line)],
     }
 }
 

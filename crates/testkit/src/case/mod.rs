@@ -5,12 +5,14 @@ mod error;
 mod layer;
 mod parse;
 mod source;
+mod types;
 mod write;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use paceline_frame::Verdict;
+use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::Contents;
@@ -52,6 +54,8 @@ pub struct Case {
     pub kind: CaseKind,
     /// What is special about an engine.
     pub notes: Vec<Note>,
+    /// The types of all functions of its programs, and of keys and values where the case gives them.
+    pub btf: Btf,
     /// Its maps, with initial contents.
     pub maps: Vec<MapSpec>,
     /// Its programs; the first is run.

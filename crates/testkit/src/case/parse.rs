@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use paceline_frame::Verdict;
+use paceline_spec::btf::{Btf, TypeId};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
+use super::types::Types;
 use super::{Case, CaseKind, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier};
 use crate::{Contents, ENGINES};
 
@@ -86,6 +88,7 @@ const DIRECTIVES: &[&str] = &[
     "case",
     "type",
     "license",
+    "types",
     "map",
     "program",
     "packet",
@@ -160,6 +163,7 @@ impl<'a> Directive<'a> {
 enum Stage {
     Head,
     Engines,
+    Types,
     Maps,
     Programs,
     Runs,
@@ -172,6 +176,7 @@ struct Builder<'a> {
     sources: Vec<Source<'a>>,
     seen: HashSet<&'a str>,
     license: &'a str,
+    types: Types,
     verifier: Option<(usize, Verifier)>,
 }
 
@@ -183,6 +188,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         line: first.line,
         kind: CaseKind::Xdp,
         notes: Vec::new(),
+        btf: Btf::default(),
         maps: Vec::new(),
         programs: Vec::new(),
         runs: Vec::new(),
@@ -195,6 +201,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         sources: Vec::new(),
         seen: HashSet::new(),
         license: "GPL",
+        types: Types::default(),
         verifier: None,
     };
     for directive in body {
@@ -237,9 +244,18 @@ impl<'a> Builder<'a> {
                 self.case.notes.push(note(directive)?);
                 directive.no_block()
             }
+            "types" => {
+                self.reach(Stage::Types, directive)?;
+                self.once(directive)?;
+                if !directive.value.is_empty() {
+                    return Err(directive.error(Problem::NotABlock));
+                }
+                self.types = Types::read(&directive.block)?;
+                Ok(())
+            }
             "map" => {
                 self.reach(Stage::Maps, directive)?;
-                let map = map(directive, &self.case.maps)?;
+                let map = map(directive, &self.case.maps, &mut self.types)?;
                 self.case.maps.push(map);
                 Ok(())
             }
@@ -353,17 +369,31 @@ impl<'a> Builder<'a> {
         let kind = self.case.kind.program_kind();
         for source in &self.sources {
             let mut assembled = source
-                .assemble(kind, &self.case.maps)
+                .assemble(kind, &self.case.maps, &mut self.types)
                 .map_err(|error| ParseError { line: error.line, problem: Problem::Assemble(error) })?;
             self.license.clone_into(&mut assembled.license);
             self.case.programs.push(assembled);
         }
+        self.settle_types()?;
         self.settle_verifier(first)?;
         let only_after = self.case.runs.is_empty() && !self.case.after.is_empty();
         if only_after {
             self.case.runs.push(default_run(&self.case));
         }
         Ok(self.case)
+    }
+
+    /// What is declared must be there.
+    fn settle_types(&mut self) -> Result<(), ParseError> {
+        let functions = || self.case.programs.iter().flat_map(|program| &program.functions);
+        for declared in &self.types.functions {
+            if !functions().any(|function| function.btf_id == declared.id) {
+                let problem = Problem::NotA { what: "function of a program", found: declared.name.clone() };
+                return Err(ParseError { line: declared.line, problem });
+            }
+        }
+        self.case.btf = std::mem::take(&mut self.types.btf);
+        Ok(())
     }
 
     /// Initial values may name programs that come later.
@@ -507,7 +537,7 @@ fn note(directive: &Directive<'_>) -> Result<Note, ParseError> {
     Ok(Note { engine: directive.name.to_owned(), kind, reason: reason.trim().to_owned() })
 }
 
-fn map(directive: &Directive<'_>, earlier: &[MapSpec]) -> Result<MapSpec, ParseError> {
+fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Result<MapSpec, ParseError> {
     let mut words = directive.value.split_whitespace();
     let name = words.next().ok_or_else(|| directive.error(Problem::Missing("name of the map")))?;
     check_name(directive, name)?;
@@ -539,8 +569,8 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec]) -> Result<MapSpec, ParseE
         let value =
             words.next().ok_or_else(|| directive.error(Problem::Missing("value of the last word")))?;
         match word {
-            "key" => map.key_size = directive.bits(value, 32)? as u32,
-            "value" => map.value_size = directive.bits(value, 32)? as u32,
+            "key" => (map.key_size, map.key_type) = size_or_type(directive, value, types)?,
+            "value" => (map.value_size, map.value_type) = size_or_type(directive, value, types)?,
             "entries" => map.max_entries = directive.bits(value, 32)? as u32,
             "extra" => map.extra = directive.bits(value, 64)?,
             "flags" => map.flags = flags(directive, value)?,
@@ -550,11 +580,29 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec]) -> Result<MapSpec, ParseE
             }
         }
     }
+    // The kernel wants the types of both or of none.
+    if map.value_type != 0 && map.key_type == 0 {
+        map.key_type = types.of_size(map.key_size);
+    }
+    if map.key_type != 0 && map.value_type == 0 {
+        map.value_type = types.of_size(map.value_size);
+    }
     for &(line, text) in &directive.block {
         let element = element(text, &map, earlier).map_err(|problem| ParseError { line, problem })?;
         map.contents.push(element);
     }
     Ok(map)
+}
+
+/// The size of a key or value, and its type if it is given by that.
+fn size_or_type(
+    directive: &Directive<'_>,
+    text: &str,
+    types: &mut Types,
+) -> Result<(u32, TypeId), ParseError> {
+    let Some(id) = types.named(text) else { return Ok((directive.bits(text, 32)? as u32, 0)) };
+    let size = types.btf.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
+    Ok((size.ok_or_else(|| directive.not_a("type of a size", text))?, id))
 }
 
 /// What inner maps look like: another map without its contents.

@@ -1,7 +1,8 @@
 //! Cases on the kernel.
 
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
+use paceline_spec::btf::{Btf, Type};
+use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
 
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Context, Run};
@@ -29,6 +30,13 @@ impl Engine for KernelEngine {
                 Ok(ran) => Outcome::Ran(ran),
                 Err(error) => Outcome::Refused(error.to_string().into()),
             },
+            Err(LoadError::Program { error, .. }) if error.operation == kernel::FIND_FUNCTION => {
+                return Err(Unsupported::NoKernelFunction(error.reason().to_owned()));
+            }
+            // The verifier has not seen the program.
+            Err(error @ (LoadError::Btf(_) | LoadError::Dangling { .. })) => {
+                Outcome::Unasked(error.to_string())
+            }
             Err(error) => Outcome::Refused(refusal(case, &error)),
         })
     }
@@ -79,14 +87,15 @@ struct Loaded {
 
 impl Loaded {
     fn new(case: &Case, cpu: usize) -> Result<Self, LoadError> {
-        let options = LoadOptions { btf: None, cpu };
         // A case about the verifier is about the program as it stands.
         if !case.runs.is_empty() && !case.is_faulty() {
-            let (maps, programs) = wrap(case);
+            let Wrapped { maps, programs, btf } = wrap(case);
+            let options = LoadOptions { btf: Some(&btf), cpu, ..LoadOptions::default() };
             if let Ok(object) = KernelObject::load(&maps, &programs, options) {
                 return Ok(Self { object, wrapped: true });
             }
         }
+        let options = LoadOptions { btf: Some(&case.btf), cpu, ..LoadOptions::default() };
         KernelObject::load(&case.maps, &case.programs, options).map(|object| Self { object, wrapped: false })
     }
 
@@ -116,19 +125,42 @@ fn read_result(map: &Map) -> Result<u64, KernelError> {
     Ok(value.try_into().map_or(0, u64::from_ne_bytes))
 }
 
+/// A case whose first program is a subprogram.
+struct Wrapped {
+    maps: Vec<MapSpec>,
+    programs: Vec<ProgramSpec>,
+    btf: Btf,
+}
+
 /// The case with its first program called as a subprogram, all of whose result goes to a map of its own, which comes
 /// last: a test run tells only 32 bits.
-fn wrap(case: &Case) -> (Vec<MapSpec>, Vec<ProgramSpec>) {
+fn wrap(case: &Case) -> Wrapped {
     let mut maps = case.maps.clone();
     let index = i32::try_from(maps.len()).unwrap_or(i32::MAX);
     maps.push(result_map());
     let mut programs = case.programs.clone();
-    if let Some(main) = programs.first_mut() {
+    let mut btf = case.btf.clone();
+    if let Some(program) = programs.first_mut() {
         let mut insns = caller(index);
-        insns.append(&mut main.insns);
-        main.insns = insns;
+        for function in &mut program.functions {
+            function.start += insns.len();
+        }
+        if let Some(main) = program.functions.first_mut() {
+            main.linkage = Linkage::Static;
+            // Of the same type, for it takes and gives the same.
+            let ty = btf.get(main.btf_id).cloned().unwrap_or(Type::Void);
+            let caller = FunctionInfo {
+                start: 0,
+                name: "caller".to_owned(),
+                linkage: Linkage::Global,
+                btf_id: btf.add(ty),
+            };
+            program.functions.insert(0, caller);
+        }
+        insns.append(&mut program.insns);
+        program.insns = insns;
     }
-    (maps, programs)
+    Wrapped { maps, programs, btf }
 }
 
 /// Calls what follows it with the context, and stores all of `r0`.

@@ -23,6 +23,9 @@ pub enum Unsupported {
     /// A context field cannot be set.
     #[error("{0} cannot be set")]
     ContextField(&'static str),
+    /// A kernel function is not there, in words.
+    #[error("{0}")]
+    NoKernelFunction(String),
     /// Contents of a map cannot be set.
     #[error("map {map}: {what} cannot be put into it")]
     MapContents {

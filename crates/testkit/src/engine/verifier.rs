@@ -12,7 +12,7 @@ pub struct VerifierEngine;
 
 impl Engine for VerifierEngine {
     fn name(&self) -> &'static str {
-        "verifier"
+        "paceline"
     }
 
     fn verifies(&self) -> bool {
@@ -24,7 +24,7 @@ impl Engine for VerifierEngine {
             return Err(Unsupported::RawMemory);
         }
         for (program, spec) in case.programs.iter().enumerate() {
-            if let Err(refusal) = verify(spec, &case.maps, None, &Options::default()) {
+            if let Err(refusal) = verify(spec, &case.maps, Some(&case.btf), &Options::default()) {
                 let place = Some((program, refusal.slot));
                 return Ok(Outcome::Refused(Refusal {
                     reason: refusal.to_string(),
