@@ -109,7 +109,7 @@ impl Arena {
         if !code.alignment.is_power_of_two() || code.alignment > MAX_ALIGNMENT {
             return Err(ExecError::Alignment { bytes: code.alignment });
         }
-        for function in &code.functions {
+        for function in &*code.functions {
             let end = function.start.checked_add(function.len).and_then(|end| usize::try_from(end).ok());
             if end.is_none_or(|end| end > code.bytes.len()) {
                 return Err(ExecError::FunctionRange { name: function.name.clone(), len: code.bytes.len() });
@@ -130,7 +130,7 @@ impl Arena {
         extent.shared.memory.write(extent.place.start, &image).map_err(ExecError::Write)?;
         serialize::all_cores();
         let range = address..address + code.bytes.len();
-        let installed = Installed { range: range.clone(), functions: code.functions.clone() };
+        let installed = Installed { range: range.clone(), functions: Arc::clone(&code.functions) };
         let names = Registration::new(installed, &image[..range.len()]);
         Ok(CodeBlock::new(extent, range, names, self.domain.clone()))
     }

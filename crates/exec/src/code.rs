@@ -20,14 +20,15 @@ pub struct Code<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) relocations: &'a [Relocation],
     pub(crate) alignment: usize,
-    pub(crate) functions: Vec<Function>,
+    /// Shared with the code installed from this.
+    pub(crate) functions: Arc<[Function]>,
 }
 
 impl<'a> Code<'a> {
     /// Code without relocations and names, to be aligned to a cache line.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, relocations: &[], alignment: GRAIN, functions: Vec::new() }
+        Self { bytes, relocations: &[], alignment: GRAIN, functions: [].into() }
     }
 
     /// With displacements to patch.
@@ -48,7 +49,7 @@ impl<'a> Code<'a> {
     /// What the code is made of: for `perf`, for debuggers, and for [`find`](crate::find).
     #[must_use]
     pub fn functions(mut self, functions: Vec<Function>) -> Self {
-        self.functions = functions;
+        self.functions = functions.into();
         self
     }
 }

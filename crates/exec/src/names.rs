@@ -114,7 +114,7 @@ impl Registration {
             return None;
         }
         let code = Arc::new(code);
-        registry::insert(Arc::clone(&code));
+        registry::insert(&code);
         let mut sinks = lock(&SINKS);
         if let Some(map) = &mut sinks.perf_map
             && map.installed(&code).is_err()

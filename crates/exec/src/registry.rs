@@ -16,22 +16,26 @@ use crate::sync::lock;
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) range: Range<usize>,
-    pub(crate) functions: Vec<Function>,
+    pub(crate) functions: Arc<[Function]>,
 }
 
-/// By ascending address, without overlap.
-type Table = Vec<Arc<Installed>>;
+/// By ascending address, without overlap. Pointers and not [`Arc`]s, so that a copy of the table is a copy of memory:
+/// code stays in the table no longer than its [`Arc`] is held by whoever inserted it, and then by [`OLD`].
+type Table = Vec<(usize, *const Installed)>;
 
 static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
-/// Tables that someone may still be looking at. Also the lock of those who change the table.
-static OLD: Mutex<OldTables> = Mutex::new(OldTables(Vec::new()));
+/// What someone may still be looking at. Also the lock of those who change the table.
+static OLD: Mutex<Old> = Mutex::new(Old { tables: Vec::new(), code: Vec::new() });
 
-/// Pointers and not boxes, which would claim to be the only way to what is in them.
-struct OldTables(Vec<*mut Table>);
+struct Old {
+    /// Pointers and not boxes, which would claim to be the only way to what is in them.
+    tables: Vec<*mut Table>,
+    code: Vec<Arc<Installed>>,
+}
 
-// SAFETY: tables may be read and freed on any thread, as what they hold may.
-unsafe impl Send for OldTables {}
+// SAFETY: tables may be read and freed on any thread, as the code that they point to may.
+unsafe impl Send for Old {}
 
 /// What an address in generated code belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +67,10 @@ pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
     // SAFETY: null or a table from a box. It was current after we had counted ourselves in, and `replace` frees no
     // table that was current since while anybody is counted in.
     let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }?;
-    let after = table.partition_point(|code| code.range.start <= pc);
-    let code = table.get(after.checked_sub(1)?)?;
+    let after = table.partition_point(|&(start, _)| start <= pc);
+    let &(_, code) = table.get(after.checked_sub(1)?)?;
+    // SAFETY: code in a table that is in use is alive: it is freed with the tables that it was in, or later.
+    let code = unsafe { &*code };
     let offset = u32::try_from(pc - code.range.start).ok()?;
     let own = |function: &&Function| offset.checked_sub(function.start).is_some_and(|at| at < function.len);
     let function = code.functions.iter().find(own)?;
@@ -73,32 +79,37 @@ pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
     Some(with(Location { function, offset: offset - function.start, slot, line }))
 }
 
-pub(crate) fn insert(code: Arc<Installed>) {
-    replace(|table| {
-        let place = table.partition_point(|other| other.range.start < code.range.start);
-        table.insert(place, code);
+/// Lets code be found. It is alive until after [`remove`].
+pub(crate) fn insert(code: &Arc<Installed>) {
+    let start = code.range.start;
+    replace(&mut lock(&OLD), |table| {
+        let place = table.partition_point(|&(other, _)| other < start);
+        table.insert(place, (start, Arc::as_ptr(code)));
     });
 }
 
+/// The opposite.
 pub(crate) fn remove(code: &Arc<Installed>) {
-    replace(|table| table.retain(|other| !Arc::ptr_eq(other, code)));
+    let mut old = lock(&OLD);
+    old.code.push(Arc::clone(code));
+    replace(&mut old, |table| table.retain(|&(_, other)| other != Arc::as_ptr(code)));
 }
 
-fn replace(change: impl FnOnce(&mut Table)) {
-    let mut old = lock(&OLD);
+fn replace(old: &mut Old, change: impl FnOnce(&mut Table)) {
     let current = CURRENT.load(Ordering::SeqCst);
-    // SAFETY: null or a table from a box, freed by nobody but the holder of the lock, which we are.
+    // SAFETY: null or a table from a box, freed by nobody but the holder of the lock, which our caller is.
     let mut table = unsafe { current.as_ref() }.cloned().unwrap_or_default();
     change(&mut table);
     CURRENT.store(Box::into_raw(Box::new(table)), Ordering::SeqCst);
     if !current.is_null() {
-        old.0.push(current);
+        old.tables.push(current);
     }
     // In a signal handler the one who looks may be this very thread, which therefore does not wait.
     if LOOKING.load(Ordering::SeqCst) == 0 {
-        for table in old.0.drain(..) {
+        for table in old.tables.drain(..) {
             // SAFETY: came from a box, was current once and is no longer, and nobody looks who may have seen it so.
             drop(unsafe { Box::from_raw(table) });
         }
+        old.code.clear();
     }
 }

@@ -76,7 +76,7 @@ fn info(code: &Installed, first_file: &str) -> Vec<u8> {
     unit.extend((code.range.start as u64).to_ne_bytes());
     unit.extend((code.range.len() as u64).to_ne_bytes());
     unit.extend(0_u32.to_ne_bytes());
-    for function in &code.functions {
+    for function in &*code.functions {
         unit.push(2);
         push_string(&mut unit, &function.name);
         unit.extend((code.range.start as u64 + u64::from(function.start)).to_ne_bytes());
@@ -98,7 +98,7 @@ fn line(code: &Installed, files: &[Arc<str>]) -> Vec<u8> {
     header.push(0);
     let mut unit = VERSION.to_ne_bytes().to_vec();
     unit.extend(with_length(header));
-    for function in &code.functions {
+    for function in &*code.functions {
         sequence(&mut unit, code.range.start as u64, function, files);
     }
     with_length(unit)

@@ -110,7 +110,7 @@ fn header(section_table: u64, sections: u16) -> Vec<u8> {
 fn symbols(code: &Installed) -> (Vec<u8>, Vec<u8>) {
     let mut symbols = vec![0; SYMBOL_LEN as usize];
     let mut strings = vec![0];
-    for function in &code.functions {
+    for function in &*code.functions {
         symbols.extend(push_name(&mut strings, &function.name).to_ne_bytes());
         symbols.extend([GLOBAL_FUNCTION, 0]);
         symbols.extend(TEXT.to_ne_bytes());

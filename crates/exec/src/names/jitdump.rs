@@ -47,7 +47,7 @@ impl JitDump {
     }
 
     pub(super) fn installed(&mut self, code: &Installed, bytes: &[u8]) -> io::Result<()> {
-        for function in &code.functions {
+        for function in &*code.functions {
             let start = function.start as usize;
             let own = bytes.get(start..start.saturating_add(function.len as usize)).unwrap_or_default();
             self.debug_info(code, function)?;

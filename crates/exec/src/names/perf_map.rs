@@ -34,7 +34,7 @@ impl PerfMap {
     pub(super) fn installed(&mut self, code: &Installed) -> io::Result<()> {
         let mut reused = false;
         let mut text = String::new();
-        for function in &code.functions {
+        for function in &*code.functions {
             let start = code.range.start + function.start as usize;
             let end = start + function.len as usize;
             while let Some((&old, &(len, _))) = self.lines.range(..end).next_back()
