@@ -14,7 +14,10 @@ impl Names for Known {
     }
 
     fn kfunc(&self, name: &str) -> Option<i32> {
-        ["bpf_map_lookup_elem", "bpf_iter_num_new"].iter().position(|known| *known == name).map(|index| index as i32)
+        ["bpf_map_lookup_elem", "bpf_iter_num_new"]
+            .iter()
+            .position(|known| *known == name)
+            .map(|index| index as i32)
     }
 
     fn map(&self, name: &str) -> Option<i32> {

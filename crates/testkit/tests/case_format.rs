@@ -2,7 +2,7 @@
 
 use paceline_spec::{InitialValue, MapFlags, MapKind};
 use paceline_testkit::case::{CaseKind, NoteKind, Verifier, parse_file};
-use paceline_testkit::engine::{Engine, PlainEngine, Unsupported};
+use paceline_testkit::engine::{Engine, OurEngine, Unsupported};
 use paceline_testkit::outcome::{Finished, Outcome, Ran, Return};
 use paceline_testkit::{case::Case, runner};
 
@@ -122,7 +122,7 @@ fn errors_in_programs_and_maps_are_at_their_lines() {
 struct Fixed(&'static str, bool, Outcome);
 
 impl Engine for Fixed {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.0
     }
     fn verifies(&self) -> bool {
@@ -134,11 +134,11 @@ impl Engine for Fixed {
 }
 
 fn ran(r0: Return, data: Vec<u8>) -> Outcome {
-    Outcome::Ran(Ran { runs: vec![Ok(Finished { r0, data, meta: Vec::new() })], maps: Vec::new() })
+    Outcome::Ran(Ran { runs: vec![Ok(Finished { data, ..Finished::new(r0) })], maps: Vec::new() })
 }
 
 fn failures(text: &str, other: Fixed) -> Vec<String> {
-    runner::run(&one(text), &[Box::new(PlainEngine), Box::new(other)]).failures
+    runner::run(&one(text), &[Box::new(OurEngine::plain()), Box::new(other)]).failures
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn wrong_expectations_are_found() {
         let text = format!(
             "case: a\nmap: m array key 4 value 4 entries 2\n{EXIT}packet: zeros 20\n{expectation}\nafter: m\n    u32 1 = u32 1\n"
         );
-        runner::run(&one(&text), &[Box::new(PlainEngine)]).failures
+        runner::run(&one(&text), &[Box::new(OurEngine::plain())]).failures
     };
     let all = wrong("r0: 3\nverdict: drop\noutput: 00\noutput_meta: 00 00 00 00");
     assert_eq!(all.len(), 5, "{all:?}");

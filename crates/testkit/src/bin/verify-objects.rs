@@ -48,7 +48,8 @@ fn report(path: &str, object: &Object, program: &ProgramSpec) -> bool {
         (Ok(_), Err(error)) => format!("only we accept: {error}"),
         (Err(refusal), Err(error)) => format!("both refuse: {refusal} / {error}"),
     };
-    let verdict = std::iter::once(verdict).chain(untyped.iter().map(|what| format!("kernel without types: {what}")));
+    let verdict =
+        std::iter::once(verdict).chain(untyped.iter().map(|what| format!("kernel without types: {what}")));
     let verdict = verdict.collect::<Vec<_>>().join("; ");
     let agree = ours.is_ok() == kernel.is_ok();
     let kernel = kernel.unwrap_or_default();

@@ -326,7 +326,8 @@ impl<'a> Reader<'a> {
     fn parameters(&mut self) -> Result<(Vec<Param>, Vec<(i32, String)>), ParseError> {
         let (mut params, mut tags) = (Vec::new(), Vec::new());
         self.expect("(")?;
-        if self.peek() == Some("void") && self.tokens.get(self.at + 1).is_some_and(|&(_, token)| token == ")") {
+        if self.peek() == Some("void") && self.tokens.get(self.at + 1).is_some_and(|&(_, token)| token == ")")
+        {
             self.at += 1;
         }
         while !self.accept(")") {
