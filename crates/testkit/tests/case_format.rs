@@ -1,6 +1,7 @@
 //! The case format: what it means, and what is said about files that are wrong.
 
-use paceline_spec::{InitialValue, MapFlags, MapKind};
+use paceline_spec::btf::{Btf, Type};
+use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind};
 use paceline_testkit::case::{CaseKind, NoteKind, Verifier, parse_file};
 use paceline_testkit::engine::{Engine, OurEngine, Unsupported};
 use paceline_testkit::outcome::{Finished, Outcome, Ran, Return};
@@ -62,6 +63,72 @@ after: hits
     // Elements that are not listed are zero.
     assert_eq!(case.after[0].1.len(), 2);
     assert_eq!(case.verifier, Verifier::Accepts);
+}
+
+#[test]
+fn types_become_btf() {
+    let case = one("case: a
+types:
+    struct lock { u32 val; };
+    struct value { u8 first; struct lock lock; u64 *next; u16 rest[3]; };
+    union either { u32 number; u8 bytes[6]; };
+    int sub(struct xdp_md *ctx, const struct value *value __arg_nonnull);
+    static unsigned long other(void);
+    extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
+map: values hash key either value value entries 2
+map: sizes hash key 12 value u64 entries 2
+map: plain hash key 12 value 8 entries 2
+program:
+    call sub
+    call other
+    call last
+    call bpf_iter_num_destroy
+    exit
+sub:
+    exit
+    other: exit
+last:
+    exit
+r0: 0
+");
+    let [values, sizes, plain] = &case.maps[..] else { panic!("three maps") };
+    let name = |id| case.btf.c_name(id);
+    assert_eq!((values.key_size, values.value_size), (8, 24));
+    assert_eq!(name(values.key_type) + ", " + &name(values.value_type), "union either, struct value");
+    let Some(Type::Struct(value)) = case.btf.get(values.value_type) else { panic!("a structure") };
+    assert_eq!(value.members.iter().map(|m| m.bit_offset / 8).collect::<Vec<_>>(), [0, 4, 8, 16]);
+    assert_eq!(name(sizes.key_type) + ", " + &name(sizes.value_type), "unsigned char[12], unsigned long");
+    assert_eq!((plain.key_type, plain.value_type), (0, 0));
+    let functions = &case.programs[0].functions;
+    let shown: Vec<_> = functions.iter().map(|f| (f.name.as_str(), f.linkage, f.start)).collect();
+    let (global, local) = (Linkage::Global, Linkage::Static);
+    assert_eq!(shown, [("main", global, 0), ("sub", global, 5), ("other", local, 6), ("last", local, 7)]);
+    for function in functions {
+        assert_eq!(case.btf.type_name(function.btf_id), function.name);
+    }
+    let kfunc = &case.programs[0].kfuncs[0];
+    assert_eq!((kfunc.name.as_str(), kfunc.weak), ("bpf_iter_num_destroy", true));
+    assert_eq!(Btf::parse(&case.btf.to_bytes()), Ok(case.btf));
+}
+
+#[test]
+fn errors_in_types_are_at_their_lines() {
+    let types =
+        |text: &str| error(&format!("case: a\ntypes:\n    {text}\nprogram:\nsub:\n    exit\nr0: 0\n"));
+    assert_eq!(types("struct s { u32 a;\n float b; };"), "4: `float` is no type");
+    assert_eq!(types("struct s { struct t a; };"), "3: missing: size of the type");
+    assert_eq!(types("struct s { u32 a };"), "3: `}` is no ;");
+    assert_eq!(types("struct s { u32 a; }"), "3: missing: ;");
+    assert_eq!(types("struct s { u8 a[b]; };"), "3: `b` is no number of elements");
+    assert_eq!(types("struct s { };\n struct s { };"), "4: `s` is given twice");
+    assert_eq!(types("int away(int x);"), "3: `away` is no function of a program");
+    assert_eq!(types("extern int f(int x);"), "3: `;` is no __ksym");
+    assert_eq!(
+        error(&format!("case: a\ntypes: int\n{EXIT}r0: 2\n")),
+        "2: declarations are indented below `types:`"
+    );
+    let map = error(&format!("case: a\nmap: m array key 4 value pair entries 1\n{EXIT}r0: 2\n"));
+    assert_eq!(map, "2: `pair` is no number");
 }
 
 #[test]

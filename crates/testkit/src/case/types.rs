@@ -1,10 +1,9 @@
 //! The `types` of a case: declarations in C, read into BTF.
 
-use paceline_spec::KfuncRef;
-use paceline_spec::Linkage;
 use paceline_spec::btf::{
     Btf, Composite, Int, IntEncoding, Member, Name, Param, SymbolLinkage, Type, TypeId,
 };
+use paceline_spec::{KfuncRef, Linkage};
 
 use super::{ParseError, Problem};
 
@@ -119,6 +118,9 @@ fn symbol_linkage(linkage: Linkage) -> SymbolLinkage {
         Linkage::Global => SymbolLinkage::Global,
     }
 }
+
+/// What is tagged, as BTF counts it, and the tag.
+type Tag = (i32, String);
 
 /// A word or a mark, and its line.
 type Token<'a> = (usize, &'a str);
@@ -323,7 +325,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The parameters, and their tags: `__arg_nonnull` is the tag `arg:nonnull`, as in `bpf_helpers.h`.
-    fn parameters(&mut self) -> Result<(Vec<Param>, Vec<(i32, String)>), ParseError> {
+    fn parameters(&mut self) -> Result<(Vec<Param>, Vec<Tag>), ParseError> {
         let (mut params, mut tags) = (Vec::new(), Vec::new());
         self.expect("(")?;
         if self.peek() == Some("void") && self.tokens.get(self.at + 1).is_some_and(|&(_, token)| token == ")")

@@ -4,7 +4,9 @@ use std::fs;
 use std::sync::OnceLock;
 
 use paceline_isa::{Callee, Insn, RawInsn, decode_at};
-use paceline_spec::btf::{Btf, DataSection, Int, IntEncoding, SectionVar, SymbolLinkage, Type, TypeId};
+use paceline_spec::btf::{
+    Btf, DataSection, Int, IntEncoding, Name, Param, SectionVar, SymbolLinkage, Type, TypeId,
+};
 use paceline_spec::{Errno, KfuncRef, Linkage, MapKind, ProgramSpec};
 
 use super::KernelError;
@@ -37,12 +39,27 @@ fn define_externs(btf: &mut Btf) {
         define_symbols(btf, id, &section);
     }
     let ids: Vec<TypeId> = btf.types().map(|(id, _)| id).collect();
+    let name = btf.add_name("unnamed");
     for id in ids {
-        if let Some(Type::Var { linkage, .. } | Type::Func { linkage, .. }) = btf.get_mut(id)
-            && *linkage == SymbolLinkage::Extern
-        {
-            *linkage = SymbolLinkage::Global;
+        let Some(Type::Var { linkage, ty, .. } | Type::Func { linkage, proto: ty, .. }) = btf.get_mut(id)
+        else {
+            continue;
+        };
+        if *linkage != SymbolLinkage::Extern {
+            continue;
         }
+        *linkage = SymbolLinkage::Global;
+        let proto = *ty;
+        if let Some(Type::FuncProto { params, .. }) = btf.get_mut(proto) {
+            name_all(params, name);
+        }
+    }
+}
+
+/// The parameters of functions must have names.
+fn name_all(params: &mut [Param], name: Name) {
+    for param in params.iter_mut().filter(|param| param.ty != 0 && param.name.is_empty()) {
+        param.name = name;
     }
 }
 
