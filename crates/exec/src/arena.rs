@@ -103,7 +103,7 @@ impl Arena {
     /// [`ExecError::Exhausted`] if there is no room even after a collection of the domain; the others as they say.
     /// Nothing is installed then.
     pub fn install(&self, code: &Code<'_>) -> Result<CodeBlock, ExecError> {
-        if cfg!(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "s390x"))) {
+        if cfg!(not(any(target_arch = "x86_64", target_arch = "s390x"))) {
             return Err(ExecError::Architecture);
         }
         if !code.alignment.is_power_of_two() || code.alignment > MAX_ALIGNMENT {

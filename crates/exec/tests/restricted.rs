@@ -58,6 +58,20 @@ fn works_under_memory_deny_write_execute() {
 }
 
 #[test]
+fn a_refusal_names_the_call_and_comes_again() {
+    if !in_own_process("a_refusal_names_the_call_and_comes_again") {
+        return;
+    }
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: restricts this process to the files that it has.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) }, 0);
+    for _ in 0..2 {
+        let error = Arena::global().unwrap_err();
+        assert!(matches!(error, ExecError::Refused { call: "memfd_create", .. }), "{error}");
+    }
+}
+
+#[test]
 fn a_fork_may_run_code_but_not_change_it() {
     if !in_own_process("a_fork_may_run_code_but_not_change_it") {
         return;
