@@ -140,7 +140,7 @@ impl Machine<'_> {
                 Arg::Function if self.function(value).is_some() => continue,
                 Arg::Function => "function",
                 Arg::StackOrNull => continue,
-                // No helper of this engine gives one.
+                Arg::Record if self.regions.has_record(value) => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
                 Arg::Size | Arg::SizeOrZero if value > u64::from(u32::MAX) => "size of 32 bits",
