@@ -76,7 +76,10 @@ impl Walk<'_> {
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
-                    arguments.key = self.constant_key(&value, size);
+                    // Other look-ups may find nothing under an index: there may be no such CPU.
+                    if helper.name == "bpf_map_lookup_elem" {
+                        arguments.key = self.constant_key(&value, size);
+                    }
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
                 Arg::MapValue => {
