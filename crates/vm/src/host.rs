@@ -95,6 +95,9 @@ impl Host {
         host
     }
 
+    /// Offset in bytes of the worker's number, for generated code.
+    pub(crate) const OFFSET_CPU: usize = std::mem::offset_of!(Self, cpu);
+
     /// The worker's number.
     #[must_use]
     pub fn cpu(&self) -> usize {

@@ -15,6 +15,8 @@ use crate::helpers::has_helper;
 use crate::host::Host;
 use crate::image::{Image, Unset};
 use crate::observe::Observed;
+use crate::load::LoadError;
+use crate::native;
 use crate::plain;
 
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
@@ -187,8 +189,31 @@ impl Program {
             code,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
+            native: None,
         };
         Self::with_image(image)
+    }
+
+    /// A program that nobody verified, as native code that checks every access as it happens, over a packet or, if it is
+    /// `raw`, over plain memory. Otherwise as [`new`](Self::new) and [`raw`](Self::raw).
+    ///
+    /// # Errors
+    /// [`LoadError`]: it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, LoadError> {
+        // SAFETY: the code is checked.
+        unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, raw) }
+    }
+
+    /// A program that nobody verified, as native code that checks nothing, for [`run_raw`](Self::run_raw): for tests.
+    ///
+    /// # Errors
+    /// [`LoadError`]: it is malformed, or there is no native code for it.
+    ///
+    /// # Safety
+    /// When it runs it must end, and touch no memory but its stack, what it is given, and its maps.
+    pub unsafe fn raw_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        // SAFETY: the caller vouches for the program.
+        unsafe { native::load_unverified(spec, maps, Engine::Jit, true) }
     }
 
     /// A program of an image, as a user of its program arrays.
@@ -317,18 +342,32 @@ impl Program {
     }
 
     /// Runs the program over plain memory, as the bpf_conformance suite does: `r1` is its address, or 0 if it is
-    /// empty, and `r2` its length. The plain interpreter does that, whatever the program's engine.
+    /// empty, and `r2` its length. Engines that do not count say that it took no instructions.
     ///
     /// # Errors
     /// The program did what it may not.
     pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
         let range = memory.as_mut_ptr_range();
-        plain::run_memory(&self.image, range.start as u64..range.end as u64, host)
+        let (start, end) = (range.start as u64, range.end as u64);
+        match self.image.engine {
+            Engine::CheckedJit => native::run_memory(&self.image, start..end, host),
+            // SAFETY: that it can run so was vouched for when it was made.
+            Engine::Jit if self.image.native.as_ref().is_some_and(|native| native.raw) => unsafe {
+                let r1 = if start == end { 0 } else { start };
+                let unset = Unset::uninit();
+                host.frame = std::ptr::null_mut();
+                let r0 = (self.image.entry)(r1, end - start, unset, unset, unset, host);
+                Ok(Exit { r0, instructions: 0 })
+            },
+            Engine::Jit | Engine::Threaded | Engine::Plain => {
+                plain::run_memory(&self.image, start..end, host)
+            }
+        }
     }
 }
 
 /// Decodes a program and checks its form.
-fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
+pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
     match spec.insns.len() {
         0 => return Err(ProgramError::Empty),
         len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
