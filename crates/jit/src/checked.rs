@@ -28,7 +28,9 @@ pub(crate) struct Stubs {
     leave: Label,
     exhausted: Label,
     /// The end of every function.
-    pub(crate) done: Label,
+    done: Label,
+    /// The same where the runtime knows already that it is left.
+    left: Label,
     failed: Label,
 }
 
@@ -44,6 +46,7 @@ impl Emitter<'_> {
             leave: label(),
             exhausted: label(),
             done: label(),
+            left: label(),
             failed: label(),
         };
         self.stubs = Some(stubs);
@@ -91,6 +94,7 @@ impl Emitter<'_> {
         let Some(stubs) = self.stubs else { return };
         self.asm.bind(stubs.done);
         self.asm.call(stubs.leave);
+        self.asm.bind(stubs.left);
         self.epilogue();
         self.asm.ret();
         self.stub(stubs.access, stubs.links.access);
@@ -138,13 +142,10 @@ impl Emitter<'_> {
     /// Lets the runtime do what an instruction does.
     pub(crate) fn execute(&mut self, slot: usize) {
         let Some(stubs) = self.stubs else { return };
-        let follow = self.asm.new_label();
         self.asm.mov_ri(SCRATCH_2, slot as u64);
         self.asm.call(stubs.execute);
         self.asm.alu_ri(Alu::Cmp, Width::D32, SCRATCH, 1);
-        self.asm.jcc(Cond::E, follow);
-        self.exit();
-        self.asm.bind(follow);
+        self.asm.jcc(Cond::Ne, stubs.left);
     }
 
     /// Checks an access through a register.

@@ -77,8 +77,10 @@ impl Emitter<'_> {
                 self.load_number(place, Frame::OFFSET_RX_QUEUE, 2, size, signed, dst);
             }
             FieldKind::PacketLen => {
-                let (start, end) =
-                    (self.frame_field(place, Frame::OFFSET_DATA), self.frame_field(place, Frame::OFFSET_DATA_END));
+                let (start, end) = (
+                    self.frame_field(place, Frame::OFFSET_DATA),
+                    self.frame_field(place, Frame::OFFSET_DATA_END),
+                );
                 self.asm.load(crate::x64::OpSize::Q64, SCRATCH, end);
                 self.asm.alu_rm(Alu::Sub, Width::Q64, SCRATCH, start);
                 self.take_part(place, size, signed, dst);
@@ -131,8 +133,7 @@ impl Emitter<'_> {
     /// Calls a function of the runtime with the frame, keeps all registers but the scratch registers, and leaves the
     /// result in the first of these.
     fn call_on_frame(&mut self, place: Place, address: u64) {
-        const KEPT: [Gpr; 8] =
-            [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, SCRATCH];
+        const KEPT: [Gpr; 8] = [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, SCRATCH];
         for gpr in KEPT {
             self.asm.push(gpr);
         }

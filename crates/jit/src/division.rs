@@ -27,7 +27,8 @@ impl Emitter<'_> {
             Some(0) => self.divide_by_zero(wants_quotient, width, dst),
             Some(imm) if is_power(op, imm) => self.divide_by_power(wants_quotient, width, dst, imm),
             Some(imm) => {
-                self.asm.mov_ri(SCRATCH_2, if width == Width::Q64 { imm as u64 } else { u64::from(imm as u32) });
+                self.asm
+                    .mov_ri(SCRATCH_2, if width == Width::Q64 { imm as u64 } else { u64::from(imm as u32) });
                 self.divide_by_scratch(op, width, dst, Some(imm));
             }
             None => {

@@ -43,6 +43,8 @@ mod tail_call;
 pub mod x64;
 
 pub use error::CompileError;
-pub use links::{ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets};
+pub use links::{
+    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,
+};
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_unverified};
 pub use settings::{Features, Settings};

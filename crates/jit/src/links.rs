@@ -11,6 +11,9 @@ pub struct Links {
     pub host: HostOffsets,
     /// Where a program's token has the address that tail calls enter at, in bytes from where the token points.
     pub tail_entry: i32,
+    /// `extern "C" fn(&mut Host) -> u64` that ends a run on a host whose CPU the program's per-CPU arrays lack. What it
+    /// returns is what the program returns.
+    pub no_cpu: u64,
     /// `extern "C" fn(map, index) -> u64` that gives a program array's token at an index, or 0.
     pub find_program: u64,
     /// `extern "C" fn(&Frame) -> u64` that gives `__sk_buff.pkt_type`.
@@ -39,6 +42,8 @@ pub struct MapLink {
     pub value: Option<u64>,
     /// Where the values are, in arrays.
     pub array: Option<ArrayLink>,
+    /// CPUs that a per-CPU array has values for.
+    pub cpus: Option<u32>,
     /// Where the programs are, in program arrays.
     pub programs: Option<ProgArrayLink>,
 }

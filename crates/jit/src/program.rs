@@ -117,6 +117,9 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
             emitter.enter_checked_function();
         } else {
             emitter.leave = Leave::Return;
+            if index == 0 {
+                emitter.check_cpu();
+            }
             emitter.prologue();
         }
         emitter.body()?;
@@ -135,18 +138,19 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
         .into_iter()
         .map(|(slot, start, end)| {
             let offset_of_start = if slot == 0 { 0 } else { offset(start) };
-            CompiledFunction { slot, offset: offset_of_start, len: offset(end).saturating_sub(offset_of_start) }
+            CompiledFunction {
+                slot,
+                offset: offset_of_start,
+                len: offset(end).saturating_sub(offset_of_start),
+            }
         })
         .collect();
     // What follows the last function belongs to it as far as names go.
     if let Some(last) = functions.last_mut() {
         last.len = (code.bytes.len() as u32).saturating_sub(last.offset);
     }
-    let stats = Stats {
-        instructions,
-        dropped: source.code.iter().count() - instructions,
-        bytes: code.bytes.len(),
-    };
+    let stats =
+        Stats { instructions, dropped: source.code.iter().count() - instructions, bytes: code.bytes.len() };
     let (entry, tail_entry) = (offset(entry), offset(tail_entry));
     Ok(Compiled {
         entry,

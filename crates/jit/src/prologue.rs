@@ -2,7 +2,7 @@
 
 use crate::emitter::Emitter;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
-use crate::x64::{Alu, Gpr, OpSize, Width};
+use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
 
 impl Emitter<'_> {
     /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
@@ -10,13 +10,30 @@ impl Emitter<'_> {
         let host = HOST_ARGUMENT;
         let offsets = self.links.host;
         if tail_calls {
-            self.asm.store_imm(OpSize::D32, crate::x64::Mem::at(host, offsets.tail_calls), 0);
+            self.asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
         }
         if scratch {
             for word in 0..offsets.scratch_words {
-                self.asm.store_imm(OpSize::Q64, crate::x64::Mem::at(host, offsets.scratch + 8 * word), 0);
+                self.asm.store_imm(OpSize::Q64, Mem::at(host, offsets.scratch + 8 * word), 0);
             }
         }
+    }
+
+    /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there.
+    pub(crate) fn check_cpu(&mut self) {
+        let Some(cpus) = self.links.maps.iter().filter_map(|map| map.cpus).min() else { return };
+        let there = self.asm.new_label();
+        let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
+        self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));
+        self.asm.jcc(Cond::B, there);
+        self.asm.mov_rr(Width::Q64, Gpr::Rdi, HOST_ARGUMENT);
+        if self.links.near {
+            self.asm.jmp_extern(self.links.no_cpu);
+        } else {
+            self.asm.mov_ri(SCRATCH, self.links.no_cpu);
+            self.asm.jmp_r(SCRATCH);
+        }
+        self.asm.bind(there);
     }
 
     pub(crate) fn prologue(&mut self) {

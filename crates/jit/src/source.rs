@@ -42,9 +42,7 @@ impl<'a> Source<'a> {
     pub(crate) fn fact(&self, slot: usize) -> InsnFact {
         match self.facts {
             Some(facts) => facts.get(slot).copied().unwrap_or_default(),
-            None => {
-                InsnFact { reached: true, may_jump: true, may_fall_through: true, ..InsnFact::default() }
-            }
+            None => InsnFact { reached: true, may_jump: true, may_fall_through: true, ..InsnFact::default() },
         }
     }
 

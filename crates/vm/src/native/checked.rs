@@ -114,15 +114,8 @@ fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
     let [_, r1, r2, .., frame_pointer] = machine.registers;
     let budget = machine.image.budget;
     let code = machine.image.native.as_ref().ok_or_else(|| left(0))?.entry;
-    let mut run = Run {
-        stack_pointer: 0,
-        budget,
-        value: 0,
-        registers: [0; 6],
-        frame_pointer,
-        machine,
-        fault: None,
-    };
+    let mut run =
+        Run { stack_pointer: 0, budget, value: 0, registers: [0; 6], frame_pointer, machine, fault: None };
     // SAFETY: the image keeps the code of its program, which is entered like this.
     let r0 = unsafe { std::mem::transmute::<usize, Code>(code)(r1, r2, &mut run) };
     match run.fault {

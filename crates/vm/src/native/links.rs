@@ -9,6 +9,7 @@ use paceline_maps::Map;
 use paceline_spec::helper::Helper;
 
 use super::checked;
+use crate::fault::{Fault, FaultKind};
 use crate::helpers::helper_fn;
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
 use crate::image::Image;
@@ -31,6 +32,7 @@ pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
             cpu: Host::OFFSET_CPU as i32,
         },
         tail_entry: offset_of!(Image, tail_entry) as i32,
+        no_cpu: no_cpu as extern "C" fn(&mut Host) -> u64 as usize as u64,
         find_program: find_program as unsafe extern "C" fn(u64, u64) -> u64 as usize as u64,
         packet_type: frame_packet_type as unsafe extern "C" fn(u64) -> u64 as usize as u64,
         protocol: frame_protocol as unsafe extern "C" fn(u64) -> u64 as usize as u64,
@@ -55,12 +57,23 @@ fn map_link(map: &std::sync::Arc<Map>) -> MapLink {
             entries: layout.entries,
         }
     });
+    // User space sees the values of all CPUs side by side.
+    let one = (map.spec().value_size as usize).next_multiple_of(8);
+    let per_cpu = array.is_some() && map.spec().kind.is_per_cpu();
+    let cpus = per_cpu.then(|| (map.user_value_size() / one) as u32);
     MapLink {
         handle: std::sync::Arc::as_ptr(map) as u64,
         value: map.direct_value(0).ok().map(|value| value.as_ptr() as u64),
         array,
+        cpus,
         programs,
     }
+}
+
+extern "C" fn no_cpu(host: &mut Host) -> u64 {
+    let kind = FaultKind::NoCpu(host.cpu());
+    host.fault = Some(Box::new(Fault { slot: 0, kind, tail_called: None }));
+    0
 }
 
 /// # Safety

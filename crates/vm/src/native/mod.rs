@@ -60,7 +60,9 @@ fn install(
         (checked::entry, checked::tail_entry)
     } else {
         // SAFETY: the code there is a program's, which is called like this.
-        unsafe { (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry)) }
+        unsafe {
+            (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry))
+        }
     };
     let image = Image {
         entry: image_entry,
@@ -80,7 +82,10 @@ fn place(arena: &Arena, compiled: &Compiled, spec: &ProgramSpec) -> Result<CodeB
     let relocations: Vec<Relocation> = compiled
         .relocations
         .iter()
-        .map(|relocation| Relocation { offset: relocation.offset as usize, target: relocation.target as usize })
+        .map(|relocation| Relocation {
+            offset: relocation.offset as usize,
+            target: relocation.target as usize,
+        })
         .collect();
     let code = paceline_exec::Code::new(&compiled.bytes)
         .relocations(&relocations)

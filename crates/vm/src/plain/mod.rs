@@ -183,7 +183,8 @@ impl<'a> Machine<'a> {
             memory,
             maps: image.maps.clone(),
         };
-        let mut machine = Machine { image, registers, slot: 0, callers: Vec::new(), stack_top, regions, host };
+        let mut machine =
+            Machine { image, registers, slot: 0, callers: Vec::new(), stack_top, regions, host };
         machine.enter_frame();
         machine
     }
