@@ -12,7 +12,9 @@ use crate::epoch::Domain;
 use crate::error::ExecError;
 use crate::extents::{Extents, GRAIN};
 use crate::memory::{CHUNK, GUARD_BYTE, Memory};
+use crate::names::{self, Registration};
 use crate::place::within_reach;
+use crate::registry::Installed;
 use crate::serialize;
 use crate::sync::lock;
 
@@ -85,7 +87,10 @@ impl Arena {
             return Err(ExecError::Capacity { bytes: capacity });
         };
         let anchor = text_address();
-        let memory = Memory::new(rounded, anchor)?;
+        let mut memory = Memory::new(rounded, anchor)?;
+        if names::perf_map_announced() {
+            memory = memory.pass_for_anonymous()?;
+        }
         serialize::register();
         let room = Mutex::new(Room { free: Extents::default(), committed: 0 });
         let owner = getpid().as_raw_nonzero().get();
@@ -98,11 +103,17 @@ impl Arena {
     /// [`ExecError::Exhausted`] if there is no room even after a collection of the domain; the others as they say.
     /// Nothing is installed then.
     pub fn install(&self, code: &Code<'_>) -> Result<CodeBlock, ExecError> {
-        if cfg!(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "s390x"))) {
+        if cfg!(not(any(target_arch = "x86_64", target_arch = "s390x"))) {
             return Err(ExecError::Architecture);
         }
         if !code.alignment.is_power_of_two() || code.alignment > MAX_ALIGNMENT {
             return Err(ExecError::Alignment { bytes: code.alignment });
+        }
+        for function in &*code.functions {
+            let end = function.start.checked_add(function.len).and_then(|end| usize::try_from(end).ok());
+            if end.is_none_or(|end| end > code.bytes.len()) {
+                return Err(ExecError::FunctionRange { name: function.name.clone(), len: code.bytes.len() });
+            }
         }
         let extent = match Extent::allocate(&self.shared, code.bytes.len(), code.alignment) {
             Err(ExecError::Exhausted { .. }) if self.domain.collect() > 0 => {
@@ -118,7 +129,10 @@ impl Arena {
         }
         extent.shared.memory.write(extent.place.start, &image).map_err(ExecError::Write)?;
         serialize::all_cores();
-        Ok(CodeBlock::new(extent, code.bytes.len(), self.domain.clone()))
+        let range = address..address + code.bytes.len();
+        let installed = Installed { range: range.clone(), functions: Arc::clone(&code.functions) };
+        let names = Registration::new(installed, &image[..range.len()]);
+        Ok(CodeBlock::new(extent, range, names, self.domain.clone()))
     }
 
     /// The addresses that the arena's code has or will have.

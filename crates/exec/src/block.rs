@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::arena::Extent;
 use crate::epoch::Domain;
+use crate::names::Registration;
 
 /// Code in an arena, ready to run. It stays where it is.
 ///
@@ -12,15 +13,25 @@ use crate::epoch::Domain;
 /// bytes replace it and the memory is used again. Who drops it has made sure that nobody finds its address any more.
 pub struct CodeBlock {
     /// Always there, but while the block is dropped.
-    extent: Option<Extent>,
+    held: Option<Held>,
     range: Range<usize>,
     domain: Domain,
 }
 
+/// What goes when the grace period is over, in this order: code keeps its name as long as it may run.
+struct Held {
+    _names: Option<Registration>,
+    _extent: Extent,
+}
+
 impl CodeBlock {
-    pub(crate) fn new(extent: Extent, len: usize, domain: Domain) -> Self {
-        let address = extent.address();
-        Self { extent: Some(extent), range: address..address + len, domain }
+    pub(crate) fn new(
+        extent: Extent,
+        range: Range<usize>,
+        names: Option<Registration>,
+        domain: Domain,
+    ) -> Self {
+        Self { held: Some(Held { _names: names, _extent: extent }), range, domain }
     }
 
     /// Where the code begins, to make a function pointer from.
@@ -56,8 +67,8 @@ impl CodeBlock {
 
 impl Drop for CodeBlock {
     fn drop(&mut self) {
-        if let Some(extent) = self.extent.take() {
-            self.domain.retire(extent);
+        if let Some(held) = self.held.take() {
+            self.domain.retire(held);
         }
     }
 }

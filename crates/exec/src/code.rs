@@ -20,14 +20,15 @@ pub struct Code<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) relocations: &'a [Relocation],
     pub(crate) alignment: usize,
-    pub(crate) functions: Vec<Function>,
+    /// Shared with the code installed from this.
+    pub(crate) functions: Arc<[Function]>,
 }
 
 impl<'a> Code<'a> {
     /// Code without relocations and names, to be aligned to a cache line.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, relocations: &[], alignment: GRAIN, functions: Vec::new() }
+        Self { bytes, relocations: &[], alignment: GRAIN, functions: [].into() }
     }
 
     /// With displacements to patch.
@@ -48,7 +49,7 @@ impl<'a> Code<'a> {
     /// What the code is made of: for `perf`, for debuggers, and for [`find`](crate::find).
     #[must_use]
     pub fn functions(mut self, functions: Vec<Function>) -> Self {
-        self.functions = functions;
+        self.functions = functions.into();
         self
     }
 }
@@ -74,6 +75,17 @@ impl Function {
     pub fn line(&self, slot: u32) -> Option<&SourceLine> {
         let after = self.lines.partition_point(|line| line.slot <= slot);
         self.lines.get(after.checked_sub(1)?)
+    }
+
+    /// Where source lines begin in the native code: offsets from the start of the installed code, ascending, and each
+    /// line other than the one before.
+    pub(crate) fn rows(&self) -> Vec<(u32, &SourceLine)> {
+        let own = self.start..self.start.saturating_add(self.len);
+        let entries = self.map.entries().iter().filter(|(offset, _)| own.contains(offset));
+        let mut rows: Vec<_> =
+            entries.filter_map(|&(offset, slot)| Some((offset, self.line(slot)?))).collect();
+        rows.dedup_by(|(_, next), (_, line)| (&next.file, next.line) == (&line.file, line.line));
+        rows
     }
 }
 

@@ -25,6 +25,10 @@ const IDLE: u64 = 0;
 const BATCH: usize = 32;
 
 /// Workers and what they may be using. Clones are handles to the same domain.
+///
+/// The side that frees pays for both: a collection asks the kernel for a fence on every CPU that runs this process
+/// (`membarrier(2)`, about a microsecond), so that a worker pins itself without one. Retirements collect by themselves
+/// when some tens of things wait; whoever wants memory back at once calls [`Domain::collect`].
 #[derive(Clone)]
 pub struct Domain {
     shared: Arc<Shared>,

@@ -55,6 +55,14 @@ pub enum ExecError {
         /// Bytes of code.
         len: usize,
     },
+    /// A function that ends behind the code.
+    #[error("function {name:?} does not lie in the {len:#x} bytes of code")]
+    FunctionRange {
+        /// Its name.
+        name: String,
+        /// Bytes of code.
+        len: usize,
+    },
     /// A relocation whose target is too far away for 32 bits.
     #[error("relocation at offset {offset:#x}: {target:#x} is out of reach of {address:#x}")]
     OutOfReach {

@@ -57,6 +57,10 @@
 //! # Ok::<(), paceline_exec::ExecError>(())
 //! ```
 //!
+//! # Names
+//! A [`Function`] says what a stretch of code is called and which instructions it was made from. [`find`] answers that
+//! for an address, also in a signal handler; [`Names`] tells `perf` and `gdb`.
+//!
 //! # Machines
 //! Code can be installed on x86-64 and s390x, whose instruction caches follow writes; elsewhere an arena can be made and
 //! [`Arena::install`] says that it is not supported.
@@ -68,8 +72,11 @@ mod epoch;
 mod error;
 mod extents;
 mod fence;
+mod marker;
 mod memory;
+mod names;
 mod place;
+mod registry;
 mod serialize;
 mod sync;
 
@@ -79,3 +86,5 @@ pub use code::{Code, CodeMap, Function, Relocation, SourceLine};
 pub use epoch::{Domain, Pin, Reader};
 pub use error::ExecError;
 pub use memory::GUARD_BYTE;
+pub use names::{NAMES_VARIABLE, Names, NamesError};
+pub use registry::{Location, find};

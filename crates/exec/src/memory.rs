@@ -15,7 +15,7 @@ use std::ptr::{self, NonNull};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap};
 
 use crate::error::ExecError;
 use crate::place;
@@ -51,6 +51,15 @@ impl Memory {
         }
         let view = View::new(&file, 0, capacity, MapFlags::empty()).map_err(refused)?;
         Ok(Self { file, view })
+    }
+
+    /// Lets `perf` take the view for anonymous memory, the only one whose names it looks up in `/tmp/perf-PID.map`: what
+    /// it records of an address is the last `mmap` there, and not what `mremap` moves there.
+    pub(crate) fn pass_for_anonymous(self) -> Result<Self, ExecError> {
+        self.view
+            .pass_for_anonymous(&self.file)
+            .map_err(|errno| ExecError::Refused { call: "mmap", errno })?;
+        Ok(self)
     }
 
     /// Addresses of the view.
@@ -93,6 +102,22 @@ impl View {
         // anything is mapped. No Rust reference is made to the memory.
         let base = unsafe { mmap(hint, capacity, protection, flags | MapFlags::SHARED, file, 0)? };
         NonNull::new(base.cast()).map(|base| Self { base, capacity }).ok_or(Errno::FAULT)
+    }
+
+    /// Puts anonymous memory in the place of the view, and another view of the file over that.
+    fn pass_for_anonymous(&self, file: &File) -> Result<(), Errno> {
+        let other = Self::new(file, 0, self.capacity, MapFlags::empty())?;
+        let place = self.base.as_ptr().cast();
+        let protection = ProtFlags::READ | ProtFlags::EXEC;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: replaces our own view, which nobody uses yet.
+        unsafe { mmap_anonymous(place, self.capacity, protection, flags)? };
+        let from = other.base.as_ptr().cast();
+        // SAFETY: as above; what moves away is `other`, of which nobody else knows.
+        unsafe { mremap_fixed(from, self.capacity, self.capacity, MremapFlags::MAYMOVE, place)? };
+        // Its addresses are no longer its own.
+        std::mem::forget(other);
+        Ok(())
     }
 }
 

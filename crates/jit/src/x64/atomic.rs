@@ -6,7 +6,7 @@ impl Assembler {
     /// `xchg left, right`
     pub fn xchg_rr(&mut self, size: impl Into<OpSize>, left: Gpr, right: Gpr) {
         let size = size.into();
-        // One of them rax has a form without ModRM; with both it would mean nop, which keeps what is above 32 bits.
+        // With rax there is a form without ModRM; rax with itself would mean nop, which at 32 bits is something else.
         match (left, right) {
             (Gpr::Rax, other) | (other, Gpr::Rax) if size != OpSize::B8 && left != right => {
                 self.encode_o(Op::one(0x90), size, other, Bytes::NONE);

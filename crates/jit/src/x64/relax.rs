@@ -30,7 +30,7 @@ pub(super) fn finish(asm: &Assembler, raw: &[u8]) -> Result<Code, AssembleError>
             return Err(AssembleError::Unbound { label });
         }
     }
-    let layout = Layout::relaxed(asm);
+    let layout = Layout::relaxed(asm, MAX_PASSES);
     let mut bytes = layout.write(raw);
     for reference in &asm.references {
         let field = layout.offset(reference.place);
@@ -77,14 +77,14 @@ struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    fn relaxed(asm: &'a Assembler) -> Layout<'a> {
+    fn relaxed(asm: &'a Assembler, passes: usize) -> Layout<'a> {
         let mut layout = Layout {
             gaps: &asm.gaps,
             labels: &asm.labels,
             lens: vec![0; asm.gaps.len()],
             before: vec![0; asm.gaps.len() + 1],
         };
-        for _ in 0..MAX_PASSES {
+        for _ in 0..passes {
             layout.place();
             if !layout.grow() {
                 return layout;
@@ -164,8 +164,8 @@ impl<'a> Layout<'a> {
                 gap.raw - target.raw + most[index + 1] - most[target.gaps as usize]
             };
             let needed = match between {
-                0 if ahead => 0,
-                0..=127 => SHORT_LEN,
+                0 => 0,
+                1..=127 => SHORT_LEN,
                 _ => long_len(cond) as u8,
             };
             *len = needed.max(*len);
@@ -215,5 +215,54 @@ fn write_fill(bytes: &mut Vec<u8>, fill: Fill, len: usize) {
     match fill {
         Fill::Int3 => bytes.resize(bytes.len() + len, 0xcc),
         Fill::Nop => nops(len).for_each(|nop| bytes.extend_from_slice(nop)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether all jumps reach their targets, and those without length are at them.
+    fn holds(layout: &Layout) -> bool {
+        layout.gaps.iter().enumerate().all(|(index, gap)| {
+            let GapKind::Jump(cond, label) = gap.kind else { return true };
+            let len = u32::from(layout.lens[index]);
+            let end = gap.raw + layout.before[index] + len;
+            let distance = i64::from(layout.target(label)) - i64::from(end);
+            match len {
+                0 => distance == 0 && layout.labels[label.0 as usize].gaps as usize > index,
+                2 => i8::try_from(distance).is_ok(),
+                _ => len == long_len(cond),
+            }
+        })
+    }
+
+    #[test]
+    fn any_number_of_passes_is_enough() {
+        for round in 0..300 {
+            let mut rng = fastrand::Rng::with_seed(round);
+            let mut asm = Assembler::new();
+            let labels: Vec<Label> = (0..rng.usize(1..200)).map(|_| asm.new_label()).collect();
+            let reach = rng.usize(1..10);
+            for (index, &label) in labels.iter().enumerate() {
+                let near = (index + rng.usize(0..2 * reach)).saturating_sub(reach).min(labels.len() - 1);
+                match rng.u32(0..3) {
+                    0 => asm.jmp(labels[near]),
+                    _ => asm.jcc(Cond::E, labels[near]),
+                }
+                if rng.u32(0..8) == 0 {
+                    asm.align(rng.u8(0..6), Fill::Int3);
+                }
+                asm.nop(rng.usize(0..256 / reach));
+                asm.bind(label);
+            }
+            let mut long = Vec::new();
+            for passes in [0, 1, 2, 3, MAX_PASSES] {
+                let layout = Layout::relaxed(&asm, passes);
+                assert!(holds(&layout), "round {round}, {passes} passes");
+                long.push(layout.lens.iter().filter(|&&len| len > SHORT_LEN).count());
+            }
+            assert!(long.is_sorted_by(|more, fewer| more >= fewer), "round {round}: {long:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use paceline_jit::x64::Assembler;
+use paceline_jit::x64::{Assembler, Gpr};
 
 use crate::forms;
 use crate::read::decode;
@@ -18,7 +18,11 @@ fn lengths_are_those_of_gnu_as() {
     for form in forms::all() {
         let all = operands(form.kind, &memories);
         // A prime step takes a share of everything.
-        for operands in all.iter().step_by(if all.len() > 1000 { 37 } else { 1 }) {
+        for operands in all.iter().step_by(if all.len() > 10_000 { 37 } else { 1 }) {
+            // rax with itself is nop to GNU as.
+            if form.name == "xchg_rr" && (operands.a, operands.b) == (Gpr::Rax, Gpr::Rax) {
+                continue;
+            }
             let text = form.emit(&mut asm, operands);
             source.push_str(&text);
             source.push('\n');

@@ -72,30 +72,53 @@ fn jumps_over_nothing_are_dropped_and_loops_over_nothing_stay() {
     assert_eq!(code.marks[0].offset, 0);
 }
 
+/// Jumps that each span the next one (or, backward, the one before), with `spare` bytes up to the edge while that one is
+/// short. Only the jump at the end has to be long for a reason of its own.
+fn chain(count: usize, spare: usize, backward: bool) -> (Assembler, Vec<Label>) {
+    let mut asm = Assembler::new();
+    let labels: Vec<Label> = (0..count).map(|_| asm.new_label()).collect();
+    // Two neighbors with the jump between take 127 bytes; with the jump behind, which counts backward, 129.
+    let space = |index: usize| if index.is_multiple_of(2) { 62 } else { 63 - spare };
+    if backward {
+        asm.bind(labels[0]);
+        asm.nop(200);
+    }
+    for index in 0..count {
+        if !backward {
+            asm.jmp(labels[index]);
+            asm.nop(space(index));
+            if let Some(before) = index.checked_sub(1) {
+                asm.bind(labels[before]);
+            }
+        } else {
+            if let Some(&next) = labels.get(index + 1) {
+                asm.bind(next);
+            }
+            asm.nop(space(index) - index % 2);
+            asm.jmp(labels[index]);
+        }
+    }
+    asm.nop(200);
+    if !backward {
+        asm.bind(labels[count - 1]);
+    }
+    (asm, labels)
+}
+
 #[test]
 fn growth_carries_from_jump_to_jump() {
-    // Each jump spans the next one's start, with no byte to spare until the last is long.
-    for (count, spare) in [(10, 0), (10, 1), (1000, 0), (1000, 1)] {
-        let mut asm = Assembler::new();
-        let labels: Vec<Label> = (0..=count).map(|_| asm.new_label()).collect();
-        for index in 0..count {
-            // 2 + 62 bytes a step: a jump spans 62 bytes, the next jump and 63 bytes more.
-            asm.jmp(labels[index]);
-            asm.nop(62 - spare);
-            if index > 0 {
-                asm.nop(1);
-                asm.bind(labels[index - 1]);
-            } else {
-                asm.nop(1);
+    for backward in [false, true] {
+        for count in [10, 1000] {
+            for spare in 0..5 {
+                let (asm, labels) = chain(count, spare, backward);
+                let code = asm.finish().unwrap();
+                let jumps = follow(&code, &labels);
+                // One that is long is 3 bytes longer.
+                let expected = if spare < 3 { count } else { 1 };
+                let long = jumps.iter().filter(|jump| jump.len() == 5).count();
+                assert_eq!(long, expected, "{count} jumps, {spare} to spare, backward: {backward}");
             }
         }
-        asm.nop(if spare == 0 { 200 } else { 0 });
-        asm.bind(labels[count - 1]);
-        let code = asm.finish().unwrap();
-        let lens: Vec<usize> = follow(&code, &labels[..count]).iter().map(Instruction::len).collect();
-        let long = lens.iter().filter(|&&len| len == 5).count();
-        // With a byte to spare nothing grows; else everything does.
-        assert_eq!(long, if spare == 0 { count } else { 0 }, "{count} jumps");
     }
 }
 
@@ -233,18 +256,7 @@ fn labels_are_bound_once_where_they_are_used() {
 
 #[test]
 fn hundred_thousand_jumps_take_milliseconds() {
-    // Each spans the next, and only the last one's growth makes the one before grow.
-    let mut asm = Assembler::new();
-    let labels: Vec<Label> = (0..100_000).map(|_| asm.new_label()).collect();
-    for index in 0..labels.len() {
-        asm.jcc(Cond::E, labels[index]);
-        asm.nop(63);
-        if let Some(before) = index.checked_sub(1) {
-            asm.bind(labels[before]);
-        }
-    }
-    asm.nop(200);
-    asm.bind(*labels.last().unwrap());
+    let (asm, labels) = chain(100_000, 0, false);
     let start = Instant::now();
     let code = asm.finish().unwrap();
     let took = start.elapsed();

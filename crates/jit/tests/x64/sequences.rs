@@ -16,13 +16,10 @@ enum Expected {
 
 #[test]
 fn random_sequences() {
-    let seed = fastrand::u64(..);
     let forms = forms::all();
-    for round in 0..400 {
-        let seed = seed.wrapping_add(round);
-        let mut rng = fastrand::Rng::with_seed(seed);
+    for seed in 0..150 {
         eprintln!("seed {seed}");
-        sequence(&mut rng, &forms);
+        sequence(&mut fastrand::Rng::with_seed(seed), &forms);
     }
 }
 
