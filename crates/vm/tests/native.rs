@@ -64,8 +64,8 @@ fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
         exit
     ";
     for engine in [Engine::Jit, Engine::CheckedJit] {
-        let program =
-            Program::load(&program(text, &[spec.clone()]), vec![map.clone()], engine).expect("loads");
+        let program = Program::load(&program(text, std::slice::from_ref(&spec)), vec![map.clone()], engine)
+            .expect("loads");
         assert_eq!(run(&program, &mut Host::new(1)), Ok(0));
         let fault = run(&program, &mut Host::new(2)).expect_err("there are two CPUs");
         if engine == Engine::Jit {
@@ -79,7 +79,7 @@ fn a_million_slots_are_compiled_in_time() {
     let count = |slot: usize| match slot {
         999_999 => Insn::Exit,
         0 => Insn::Alu { width: Width::W64, op: AluOp::Mov, dst: Reg::R0, src: Operand::Imm(0) },
-        _ if slot % 4 == 0 => Insn::JumpIf {
+        _ if slot.is_multiple_of(4) => Insn::JumpIf {
             width: Width::W64,
             condition: Condition::Eq,
             dst: Reg::R0,
