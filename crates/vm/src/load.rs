@@ -7,7 +7,9 @@ use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
+use crate::image::Image;
 use crate::program::{Program, ProgramError};
+use crate::threaded::{self, Operations};
 
 /// Why a verified program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,10 +48,20 @@ impl Program {
             return Err(LoadError::Unavailable(engine));
         }
         check_maps(verified.maps(), &maps)?;
-        match engine {
-            Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
-            Engine::Jit | Engine::CheckedJit | Engine::Threaded => Err(LoadError::Unavailable(engine)),
-        }
+        // It has what all engines need, and what is checked for it no engine has.
+        let plain = Self::plain_image(Arc::new(verified.program().clone()), maps, false)?;
+        let image = match engine {
+            Engine::Plain => plain,
+            Engine::Threaded => Image {
+                entry: threaded::entry,
+                tail_entry: threaded::tail_entry,
+                engine,
+                operations: Some(Operations::new(verified, &plain.maps)),
+                ..plain
+            },
+            Engine::Jit | Engine::CheckedJit => return Err(LoadError::Unavailable(engine)),
+        };
+        Ok(Self::with_image(image)?)
     }
 }
 
