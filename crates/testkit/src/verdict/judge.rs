@@ -174,7 +174,7 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
 }
 
 fn kernel_map(spec: &MapSpec) -> Result<kernel::Map, KernelError> {
-    let map = kernel::Map::create(spec, None)?;
+    let map = kernel::Map::create(spec, None, None)?;
     for (key, value) in &spec.contents {
         if let paceline_spec::InitialValue::Bytes(bytes) = value {
             map.update(key, bytes, 0)?;
