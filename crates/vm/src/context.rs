@@ -39,7 +39,7 @@ pub(crate) fn part(number: u32, offset: u64, size: Size) -> u64 {
 }
 
 /// Whom the packet is for, by its destination address; one host's address is taken to be ours.
-fn packet_type(packet: &[u8]) -> u32 {
+pub(crate) fn packet_type(packet: &[u8]) -> u32 {
     const HOST: u32 = 0;
     const BROADCAST: u32 = 1;
     const MULTICAST: u32 = 2;
@@ -52,7 +52,7 @@ fn packet_type(packet: &[u8]) -> u32 {
 
 /// The protocol that `eth_type_trans` in `net/ethernet/eth.c` finds, in host order. VLAN tags stay in the packet, so
 /// that of a tagged one is its tag's. 0 for packets shorter than a header.
-fn protocol(packet: &[u8]) -> u16 {
+pub(crate) fn protocol(packet: &[u8]) -> u16 {
     let Some(&[high, low]) = packet.get(ETHERNET_TYPE..ETHERNET_LEN) else { return 0 };
     match u16::from_be_bytes([high, low]) {
         ethertype if ethertype >= LEAST_TYPE => ethertype,

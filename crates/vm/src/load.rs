@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use paceline_jit::CompileError;
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::image::Image;
+use crate::native;
 use crate::program::{Program, ProgramError};
-use crate::threaded::{self, Operations};
+use crate::threaded;
 
 /// Why a verified program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +34,12 @@ pub enum LoadError {
         /// Maps given.
         found: usize,
     },
+    /// There is no native code for it.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// There is no executable memory for its native code.
+    #[error("{0}")]
+    Memory(String),
     /// The engine is not for this machine.
     #[error("engine {0} is not available on this machine")]
     Unavailable(Engine),
@@ -48,20 +55,11 @@ impl Program {
             return Err(LoadError::Unavailable(engine));
         }
         check_maps(verified.maps(), &maps)?;
-        // It has what all engines need, and what is checked for it no engine has.
-        let plain = Self::plain_image(Arc::new(verified.program().clone()), maps, false)?;
-        let image = match engine {
-            Engine::Plain => plain,
-            Engine::Threaded => Image {
-                entry: threaded::entry,
-                tail_entry: threaded::tail_entry,
-                engine,
-                operations: Some(Operations::new(verified, &plain.maps)),
-                ..plain
-            },
-            Engine::Jit | Engine::CheckedJit => return Err(LoadError::Unavailable(engine)),
-        };
-        Ok(Self::with_image(image)?)
+        match engine {
+            Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
+            Engine::Jit | Engine::CheckedJit => native::load(verified, maps, engine),
+            Engine::Threaded => Ok(threaded::load(verified, maps)?),
+        }
     }
 }
 

@@ -42,10 +42,16 @@ impl Machine<'_> {
 
     /// Stores to a field that programs may write, which are those of the scratch area.
     pub(super) fn store_context(&self, offset: u64, size: Size, value: u64) -> Result<(), FaultKind> {
-        let field = self.context_field(offset, size.bytes() as u64, Access::Write)?;
+        let address = self.stored_context(offset, size)?;
         // SAFETY: scratch is memory of the host's, and the access lies in it.
-        unsafe { memory::store(self.scratch(field, offset), size, value) };
+        unsafe { memory::store(address, size, value) };
         Ok(())
+    }
+
+    /// Where a store to a field goes.
+    pub(super) fn stored_context(&self, offset: u64, size: Size) -> Result<u64, FaultKind> {
+        let field = self.context_field(offset, size.bytes() as u64, Access::Write)?;
+        Ok(self.scratch(field, offset))
     }
 
     /// The address in the host of a place in the scratch area.

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
+use crate::engine::Engine;
 use crate::host::Host;
 use crate::image::{Image, Unset};
-use crate::program::Exit;
+use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
 use machine::Machine;
 use op::{Note, Op};
 
@@ -35,15 +36,31 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// Translates a program, which must have been checked for what engines have.
-    pub(crate) fn new(verified: &Verified, maps: &[Arc<Map>]) -> Self {
-        translate::translate(verified, maps)
-    }
-
     /// Where the program starts.
     pub(crate) fn start(&self) -> *const Op {
         self.ops.as_ptr()
     }
+}
+
+/// Makes operations of a verified program.
+///
+/// # Errors
+/// It needs what no engine has.
+pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, ProgramError> {
+    let spec = Arc::new(verified.program().clone());
+    let code = check(&spec, &maps, false)?;
+    Program::with_image(Image {
+        entry,
+        tail_entry,
+        id: Image::next_id(),
+        engine: Engine::Threaded,
+        spec,
+        code,
+        operations: Some(translate::translate(verified, &maps)),
+        maps: maps.into(),
+        budget: DEFAULT_BUDGET,
+        native: None,
+    })
 }
 
 /// Where packets enter programs of this engine.
