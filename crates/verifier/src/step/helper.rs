@@ -309,7 +309,8 @@ impl Walk<'_> {
     fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
         let Some(spec) = self.map(map) else { return Value::unknown() };
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
-        // The key of an array is its index; one within the array is always there.
+        // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
+        // find no such CPU, so its key is not looked at.
         let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),

@@ -5,7 +5,7 @@
 //! is entered.
 
 mod call;
-pub(crate) mod context;
+mod context;
 mod rounds;
 
 use std::ops::Range;
