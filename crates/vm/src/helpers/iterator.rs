@@ -28,12 +28,10 @@ pub(super) unsafe extern "C" fn new(it: u64, start: u64, end: u64, _: u64, _: u6
         numbers if numbers > i64::from(MAX_LOOPS) => Err(Errno::E2BIG),
         _ => Ok(()),
     };
+    // The first step goes to the start.
+    let (current, end) = if result.is_ok() { (start.wrapping_sub(1), end) } else { (0, 0) };
     // SAFETY: the arguments fit the prototype.
-    match result {
-        // The first step goes to the start.
-        Ok(()) => unsafe { store(it, start.wrapping_sub(1), end) },
-        Err(_) => unsafe { store(it, 0, 0) },
-    }
+    unsafe { store(it, current, end) };
     // An `int`: the upper half of the register is zero.
     result.map_or_else(|errno| u64::from(errno.to_return() as u32), |()| 0)
 }
