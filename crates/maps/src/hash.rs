@@ -172,6 +172,10 @@ impl Storage for Hash {
         self.elements.table.payload_holds(address, len, self.value_size)
     }
 
+    fn offset_in_value(&self, address: usize) -> Option<usize> {
+        self.elements.table.offset_in_payload(address)
+    }
+
     fn user_value_size(&self) -> usize {
         self.value_size
     }

@@ -89,6 +89,11 @@ pub(crate) trait Storage: Send + Sync {
         false
     }
 
+    /// The offset of an address in the value it lies in, for the kinds whose values may hold locks.
+    fn offset_in_value(&self, _address: usize) -> Option<usize> {
+        None
+    }
+
     /// Whether programs may change what they find, flags aside.
     fn programs_may_write(&self) -> bool {
         true

@@ -139,6 +139,11 @@ impl Table {
         self.slab.holds(address, len, start, start + size)
     }
 
+    /// The offset of an address in its slot's payload.
+    pub(crate) fn offset_in_payload(&self, address: usize) -> Option<usize> {
+        self.slab.offset_in_cell(address)?.checked_sub(self.key_words * WORD)
+    }
+
     /// The slot of a key. Once this returns another thread may give the slot to another key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {

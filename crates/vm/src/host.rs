@@ -55,6 +55,8 @@ pub struct Host {
     /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
     /// that know no regions.
     pub(crate) regions: Option<Regions>,
+    /// Address of the spin lock that the running program has; 0 for none.
+    pub(crate) held_lock: u64,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -84,6 +86,7 @@ impl Host {
             scratch: [const { AtomicU64::new(0) }; _],
             fault: None,
             regions: None,
+            held_lock: 0,
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),

@@ -121,6 +121,11 @@ impl Machine<'_> {
                     self.allow(value, 0, size, Access::Write)?;
                     continue;
                 }
+                Arg::SpinLock if self.host.held_lock != 0 => "lock while it has no other",
+                Arg::SpinLock if self.is_spin_lock(value) => continue,
+                Arg::SpinLock => "spin lock of a map value",
+                Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
+                Arg::HeldSpinLock => "spin lock that it has",
                 // No helper of this engine gives one.
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
@@ -131,6 +136,10 @@ impl Machine<'_> {
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
         }
         Ok(())
+    }
+
+    fn is_spin_lock(&self, address: u64) -> bool {
+        self.regions.maps.iter().any(|map| map.is_spin_lock(address as usize))
     }
 }
 
