@@ -51,6 +51,18 @@ pub struct Finished {
     pub data: Vec<u8>,
     /// Metadata before the packet.
     pub meta: Vec<u8>,
+    /// Where a redirected packet goes, in the words of cases, if the engine tells.
+    pub redirect: Option<String>,
+    /// Instructions executed, if the engine counts them.
+    pub instructions: Option<u64>,
+}
+
+impl Finished {
+    /// A run of which only `r0` is known.
+    #[must_use]
+    pub fn new(r0: Return) -> Self {
+        Self { r0, data: Vec::new(), meta: Vec::new(), redirect: None, instructions: None }
+    }
 }
 
 /// What an engine tells of `r0`.
@@ -182,6 +194,11 @@ fn against_run(expect: &Expect, came: &Result<Finished, String>) -> Vec<String> 
     {
         differences.push(format!("returns {}, expected {verdict} ({})", finished.r0, verdict as u32));
     }
+    if let (Some(expected), Some(found)) = (&expect.redirect, &finished.redirect)
+        && expected != found
+    {
+        differences.push(format!("redirects to {found}, expected {expected}"));
+    }
     let bytes =
         [("output", &expect.output, &finished.data), ("output_meta", &expect.output_meta, &finished.meta)];
     for (what, expected, found) in bytes {
@@ -230,6 +247,16 @@ pub fn run_diff(
             if mine.meta != theirs.meta {
                 differences
                     .push(format!("metadata differs\n{}", bytes_diff(other, &theirs.meta, &mine.meta)));
+            }
+            if let (Some(mine), Some(theirs)) = (&mine.redirect, &theirs.redirect)
+                && mine != theirs
+            {
+                differences.push(format!("redirects to {mine}, {other} to {theirs}"));
+            }
+            if let (Some(mine), Some(theirs)) = (mine.instructions, theirs.instructions)
+                && mine != theirs
+            {
+                differences.push(format!("executes {mine} instructions, {other} {theirs}"));
             }
         }
         // Texts of errors are each engine's own.

@@ -251,11 +251,11 @@ impl Both {
             unreachable!("exactly one program was loaded");
         };
         let run = program.test_run(&Packet::new(&packet.data))?;
-        let theirs = Finished { r0: Return::Low(run.retval), data: run.data, meta: run.meta };
+        let theirs = Finished { data: run.data, meta: run.meta, ..Finished::new(Return::Low(run.retval)) };
         let ours = Finished {
-            r0: Return::Low(frame.code()),
             data: frame.packet().to_vec(),
             meta: frame.metadata().to_vec(),
+            ..Finished::new(Return::Low(frame.code()))
         };
         result.packets += 1;
         result.changed += u64::from(theirs.data != packet.data);

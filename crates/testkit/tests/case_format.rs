@@ -2,8 +2,8 @@
 
 use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind};
-use paceline_testkit::case::{CaseKind, NoteKind, Verifier, parse_file};
-use paceline_testkit::engine::{Engine, PlainEngine, Unsupported};
+use paceline_testkit::case::{CaseKind, Change, NoteKind, Verifier, parse_file};
+use paceline_testkit::engine::{Engine, OurEngine, Unsupported};
 use paceline_testkit::outcome::{Finished, Outcome, Ran, Return};
 use paceline_testkit::{case::Case, runner};
 
@@ -185,11 +185,54 @@ fn errors_in_programs_and_maps_are_at_their_lines() {
     assert_eq!(error(&dangling), "1: `p` is no program of this case");
 }
 
+#[test]
+fn updates_belong_to_the_run_behind_them() {
+    let maps = "map: jump prog_array key 4 value 4 entries 2\n    u32 0 = program other\n";
+    let programs = format!("{EXIT}program: other\n    r0 = 1\n    exit\n");
+    let update = "update: jump\n    u32 0 = nothing\n    u32 1 = program other\n";
+    let case =
+        one(&format!("case: a\n{maps}{programs}packet: zeros 60\nr0: 2\n{update}packet: zeros 60\nr0: 2\n"));
+    assert!(case.runs[0].changes.is_empty());
+    let other = InitialValue::Program("other".to_owned());
+    let change = |index: u32, value| Change { map: 0, key: index.to_ne_bytes().to_vec(), value };
+    assert_eq!(case.runs[1].changes, [change(0, None), change(1, Some(other))]);
+    let alone = error(&format!("case: a\n{maps}{programs}packet: zeros 60\nr0: 2\n{update}"));
+    assert_eq!(alone, "12: missing: packet or memory after `update`");
+    let early = error(&format!("case: a\n{maps}{programs}{update}r0: 2\n"));
+    assert_eq!(early, "10: missing: packet or memory after `update`");
+    let dangling = update.replace("other", "another");
+    let dangling = error(&format!("case: a\n{maps}{programs}{dangling}packet: zeros 60\nr0: 2\n"));
+    assert_eq!(dangling, "1: `another` is no program of this case");
+}
+
+#[test]
+fn where_packets_are_redirected_is_compared() {
+    let redirect = "program:\n    r1 = 7\n    r2 = 0\n    call bpf_redirect\n    exit\n";
+    let failures = |expected: &str| {
+        let case = one(&format!("case: a\n{redirect}redirect: {expected}\n"));
+        runner::run(&case, &[Box::new(OurEngine::plain())]).failures
+    };
+    assert_eq!(failures("interface 7"), Vec::<String>::new());
+    assert_eq!(failures("interface 8"), ["plain: line 1: redirects to interface 7, expected interface 8"]);
+}
+
+#[test]
+fn two_engines_are_for_several_programs() {
+    let engines: Vec<OurEngine> = OurEngine::all().collect();
+    let mixed = engines.iter().find(|engine| engine.name() == "jit+plain").expect("each with each other");
+    assert!(!mixed.concerns(&one(&format!("case: a\n{EXIT}r0: 2\n"))));
+    assert!(mixed.concerns(&one(&format!("case: a\n{EXIT}program: other\n    r0 = 1\n    exit\nr0: 2\n"))));
+    let notes = |name: &str| mixed.answers_to(name);
+    assert!(notes("jit") && notes("plain") && notes("paceline") && !notes("kernel") && !notes("threaded"));
+    let plain = OurEngine::plain();
+    assert!(plain.answers_to("plain") && !plain.answers_to("paceline"));
+}
+
 /// An engine that says what it is told.
 struct Fixed(&'static str, bool, Outcome);
 
 impl Engine for Fixed {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.0
     }
     fn verifies(&self) -> bool {
@@ -201,11 +244,11 @@ impl Engine for Fixed {
 }
 
 fn ran(r0: Return, data: Vec<u8>) -> Outcome {
-    Outcome::Ran(Ran { runs: vec![Ok(Finished { r0, data, meta: Vec::new() })], maps: Vec::new() })
+    Outcome::Ran(Ran { runs: vec![Ok(Finished { data, ..Finished::new(r0) })], maps: Vec::new() })
 }
 
 fn failures(text: &str, other: Fixed) -> Vec<String> {
-    runner::run(&one(text), &[Box::new(PlainEngine), Box::new(other)]).failures
+    runner::run(&one(text), &[Box::new(OurEngine::plain()), Box::new(other)]).failures
 }
 
 #[test]
@@ -242,7 +285,7 @@ fn wrong_expectations_are_found() {
         let text = format!(
             "case: a\nmap: m array key 4 value 4 entries 2\n{EXIT}packet: zeros 20\n{expectation}\nafter: m\n    u32 1 = u32 1\n"
         );
-        runner::run(&one(&text), &[Box::new(PlainEngine)]).failures
+        runner::run(&one(&text), &[Box::new(OurEngine::plain())]).failures
     };
     let all = wrong("r0: 3\nverdict: drop\noutput: 00\noutput_meta: 00 00 00 00");
     assert_eq!(all.len(), 5, "{all:?}");

@@ -9,7 +9,9 @@ use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
 use super::types::Types;
-use super::{Case, CaseKind, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier};
+use super::{
+    Case, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier,
+};
 use crate::{Contents, ENGINES};
 
 /// A directive with its block.
@@ -91,12 +93,14 @@ const DIRECTIVES: &[&str] = &[
     "types",
     "map",
     "program",
+    "update",
     "packet",
     "memory",
     "meta",
     "context",
     "r0",
     "verdict",
+    "redirect",
     "output",
     "output_meta",
     "error",
@@ -177,6 +181,9 @@ struct Builder<'a> {
     seen: HashSet<&'a str>,
     license: &'a str,
     types: Types,
+    /// What the next run starts with, and the line of the first of them.
+    changes: Vec<Change>,
+    changed_at: usize,
     verifier: Option<(usize, Verifier)>,
 }
 
@@ -202,6 +209,8 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         seen: HashSet::new(),
         license: "GPL",
         types: Types::default(),
+        changes: Vec::new(),
+        changed_at: first.line,
         verifier: None,
     };
     for directive in body {
@@ -271,6 +280,10 @@ impl<'a> Builder<'a> {
                 self.verifier = Some((directive.line, verifier(directive)?));
                 Ok(())
             }
+            "update" => {
+                self.reach(Stage::Runs, directive)?;
+                self.update(directive)
+            }
             "after" => {
                 self.reach(Stage::After, directive)?;
                 self.after(directive)
@@ -315,19 +328,23 @@ impl<'a> Builder<'a> {
         match (directive.name, self.case.kind) {
             ("packet", CaseKind::Xdp | CaseKind::SocketFilter) | ("memory", CaseKind::Raw) => {
                 self.seen.clear();
-                let data = directive.data()?;
-                self.case.runs.push(Run { line: directive.line, data, ..Run::default() });
+                let (data, changes) = (directive.data()?, std::mem::take(&mut self.changes));
+                self.case.runs.push(Run { line: directive.line, data, changes, ..Run::default() });
                 return Ok(());
             }
-            ("meta" | "context" | "verdict" | "output_meta", CaseKind::Raw | CaseKind::SocketFilter)
+            (
+                "meta" | "context" | "verdict" | "output_meta" | "redirect",
+                CaseKind::Raw | CaseKind::SocketFilter,
+            )
             | ("packet", CaseKind::Raw)
             | ("memory", CaseKind::Xdp | CaseKind::SocketFilter) => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
             }
-            ("meta" | "context" | "r0" | "verdict" | "output" | "output_meta" | "error", _) => {}
+            ("meta" | "context" | "r0" | "verdict" | "redirect" | "output" | "output_meta" | "error", _) => {}
             (name, _) => return Err(directive.error(Problem::UnknownDirective(name.to_owned()))),
         }
         self.once(directive)?;
+        self.no_changes()?;
         let run = match self.case.runs.last_mut() {
             Some(run) => run,
             None => {
@@ -338,10 +355,48 @@ impl<'a> Builder<'a> {
         run_line(run, directive)
     }
 
-    fn after(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+    /// The map that a directive names.
+    fn map_of(&self, directive: &Directive<'_>) -> Result<usize, ParseError> {
         let name = directive.required("name of a map")?;
-        let no_map = || directive.error(Problem::NoMap(name.to_owned()));
-        let index = self.case.maps.iter().position(|map| map.name == name).ok_or_else(no_map)?;
+        let found = self.case.maps.iter().position(|map| map.name == name);
+        found.ok_or_else(|| directive.error(Problem::NoMap(name.to_owned())))
+    }
+
+    /// What user space does to a map before the next run.
+    fn update(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+        let index = self.map_of(directive)?;
+        if self.changes.is_empty() {
+            self.changed_at = directive.line;
+        }
+        for &(line, text) in &directive.block {
+            let at = |problem| ParseError { line, problem };
+            let map = &self.case.maps[index];
+            let (key, value) = match text.trim().strip_suffix(" = nothing") {
+                Some(key) => (sized("key", key, map.key_size).map_err(at)?, None),
+                None => {
+                    let (key, value) = element(text, map, &self.case.maps).map_err(at)?;
+                    (key, Some(value))
+                }
+            };
+            self.changes.push(Change { map: index, key, value });
+        }
+        Ok(())
+    }
+
+    /// Changes of maps come before a run, not into one.
+    fn no_changes(&self) -> Result<(), ParseError> {
+        match self.changes.as_slice() {
+            [] => Ok(()),
+            _ => Err(ParseError {
+                line: self.changed_at,
+                problem: Problem::Missing("packet or memory after `update`"),
+            }),
+        }
+    }
+
+    fn after(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+        let index = self.map_of(directive)?;
+        let name = directive.value;
         if self.case.after.iter().any(|(other, _)| *other == index) {
             return Err(directive.error(Problem::Twice(format!("after: {name}"))));
         }
@@ -362,6 +417,7 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self, first: &Directive<'_>) -> Result<Case, ParseError> {
+        self.no_changes()?;
         if self.sources.is_empty() {
             return Err(first.error(Problem::NoProgram(self.case.name)));
         }
@@ -398,11 +454,13 @@ impl<'a> Builder<'a> {
 
     /// Initial values may name programs that come later.
     fn resolve_programs(&self, first: &Directive<'_>) -> Result<(), ParseError> {
-        let names =
-            self.case.maps.iter().flat_map(|map| &map.contents).filter_map(|(_, value)| match value {
-                InitialValue::Program(name) => Some(name),
-                _ => None,
-            });
+        let initial = self.case.maps.iter().flat_map(|map| &map.contents).map(|(_, value)| value);
+        let later =
+            self.case.runs.iter().flat_map(|run| &run.changes).filter_map(|change| change.value.as_ref());
+        let names = initial.chain(later).filter_map(|value| match value {
+            InitialValue::Program(name) => Some(name),
+            _ => None,
+        });
         for name in names {
             if !self.sources.iter().any(|source| source.name == name) {
                 return Err(first.error(Problem::NotA { what: "program of this case", found: name.clone() }));
@@ -470,6 +528,7 @@ fn run_line(run: &mut Run, directive: &Directive<'_>) -> Result<(), ParseError> 
                 "context" => run.context = context(directive)?,
                 "r0" => expect.r0 = Some(directive.bits(value, 64)?),
                 "verdict" => expect.verdict = Some(verdict(directive)?),
+                "redirect" => expect.redirect = Some(value.to_owned()),
                 _ => expect.error = Some(value.to_owned()),
             }
         }
@@ -484,6 +543,7 @@ impl Expect {
             || self.verdict.is_some()
             || self.output.is_some()
             || self.output_meta.is_some()
+            || self.redirect.is_some()
             || self.error.is_some()
     }
 }

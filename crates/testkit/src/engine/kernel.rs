@@ -1,11 +1,13 @@
 //! Cases on the kernel.
 
+use std::os::fd::AsRawFd;
+
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
 use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
 
 use super::{Engine, Unsupported};
-use crate::case::{Case, CaseKind, Context, Run};
+use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 
@@ -14,7 +16,7 @@ use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 pub struct KernelEngine;
 
 impl Engine for KernelEngine {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "kernel"
     }
 
@@ -103,7 +105,11 @@ impl Loaded {
         let Some(program) = self.object.programs.first() else {
             unreachable!("a case has a program");
         };
-        let runs = case.runs.iter().map(|run| self.run_once(program, run)).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = Vec::new();
+        for run in &case.runs {
+            self.change(case, &run.changes, pinned.cpu())?;
+            runs.push(self.run_once(program, run)?);
+        }
         let maps = self.object.maps.iter().take(case.maps.len());
         let maps = maps.map(|map| map.contents(pinned.cpu())).collect::<Result<Vec<_>, _>>()?;
         Ok(Ran { runs: runs.into_iter().map(Ok).collect(), maps })
@@ -116,7 +122,35 @@ impl Loaded {
             Some(result) if self.wrapped => Return::Full(read_result(result)?),
             _ => Return::Low(ran.retval),
         };
-        Ok(Finished { r0, data: ran.data, meta: ran.meta })
+        Ok(Finished { data: ran.data, meta: ran.meta, ..Finished::new(r0) })
+    }
+
+    fn change(&self, case: &Case, changes: &[Change], cpu: usize) -> Result<(), KernelError> {
+        for Change { map, key, value } in changes {
+            let Some(map) = self.object.maps.get(*map) else {
+                unreachable!("a case changes maps of its own")
+            };
+            let descriptor = match value {
+                None => {
+                    map.delete(key)?;
+                    continue;
+                }
+                Some(InitialValue::Bytes(bytes)) => {
+                    map.update(key, bytes, cpu)?;
+                    continue;
+                }
+                Some(InitialValue::Map(index)) => self.object.maps.get(*index).map(Map::fd),
+                Some(InitialValue::Program(name)) => {
+                    let index = case.programs.iter().position(|program| program.name == *name);
+                    index.and_then(|index| self.object.programs.get(index)).map(Program::fd)
+                }
+            };
+            let Some(descriptor) = descriptor else {
+                unreachable!("a case names maps and programs of its own")
+            };
+            map.update(key, &descriptor.as_raw_fd().to_ne_bytes(), cpu)?;
+        }
+        Ok(())
     }
 }
 

@@ -35,10 +35,10 @@ impl States {
     /// The walk refuses the program, although the usual one accepts it.
     pub fn of(program: &ProgramSpec, maps: &[MapSpec]) -> Result<Option<Self>, String> {
         let mut states = Self(vec![Vec::new(); program.insns.len()]);
-        let options = Options { exact: true, max_instructions: EXACT_LIMIT };
+        let options = Options { exact: true, max_instructions: EXACT_LIMIT, ..Options::default() };
         match verify_observed(program, maps, None, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
-            Err(refusal) if matches!(refusal.cause, paceline_verifier::Cause::TooComplex(_)) => Ok(None),
+            Err(refusal) if refusal.cause.is_too_complex() => Ok(None),
             Err(refusal) => {
                 Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot))
             }

@@ -126,7 +126,7 @@ impl Machine<'_> {
                 Arg::SpinLock => "spin lock of a map value",
                 Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
                 Arg::HeldSpinLock => "spin lock that it has",
-                // No helper of this engine gives one.
+                Arg::Record if self.regions.has_record(value) => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
                 Arg::Size | Arg::SizeOrZero if value > u64::from(u32::MAX) => "size of 32 bits",
