@@ -9,7 +9,7 @@ use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::slab::{Shape, Slab, WORD};
 use crate::storage::{LOCK, Mode, Storage};
-use crate::words;
+use crate::{spin_lock, words};
 
 /// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
 const MAX_VALUE: u32 = i32::MAX as u32;
@@ -100,6 +100,15 @@ impl Storage for Array {
         let index = program_update_check(index_of(key, self.entries), flags)?;
         words::fill_around(self.slab.words(0, index), value, &self.special);
         Ok(())
+    }
+
+    fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
+        let index = update_check(index_of(key, self.entries), mode)?;
+        let lock = self.slab.half_word(0, index, lock).ok_or(Errno::EINVAL)?;
+        spin_lock::take(lock);
+        words::fill_around(self.slab.words(0, index), value, &self.special);
+        spin_lock::give_back(lock);
+        Ok(true)
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {

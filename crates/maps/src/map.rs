@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
-use crate::storage::{self, Mode, Storage};
+use crate::storage::{self, LOCK, Mode, Storage};
 use crate::words;
 
 /// Numbers given to maps so far in this process.
@@ -165,9 +165,20 @@ impl Map {
             return Err(Errno::EINVAL);
         }
         match self.without_special(value) {
+            Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
             Some(value) => self.storage.update(key, &value, flags, cpu),
             None => self.storage.update(key, value, flags, cpu),
         }
+    }
+
+    /// An update with `BPF_F_LOCK`: in place, under the element's lock, unless there is no element yet.
+    fn update_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        let mode = Mode::from_flags(flags & !LOCK)?;
+        let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
+        if self.storage.change_locked(key, value, mode, lock.offset as usize)? {
+            return Ok(());
+        }
+        self.storage.set(key, value, mode)
     }
 
     /// A value with its special fields zeroed, as those of a new element are; arrays keep theirs. `None` where it has
@@ -313,13 +324,13 @@ impl Map {
     /// refuse besides, their files say.
     pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.check_user_may_write()?;
-        let mode = Mode::from_flags(flags)?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
         }
         match self.without_special(value) {
-            Some(value) => self.storage.set(key, &value, mode),
-            None => self.storage.set(key, value, mode),
+            Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
+            Some(value) => self.storage.set(key, &value, Mode::from_flags(flags)?),
+            None => self.storage.set(key, value, Mode::from_flags(flags)?),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use foldhash::fast::SeedableRandomState;
@@ -124,6 +124,11 @@ impl Table {
     #[inline]
     pub(crate) fn payload(&self, slot: u32) -> &[AtomicU64] {
         self.slab.words(0, slot as usize).get(self.key_words..).unwrap_or_default()
+    }
+
+    /// Four bytes of a slot's payload.
+    pub(crate) fn payload_half_word(&self, slot: u32, offset: usize) -> Option<&AtomicU32> {
+        self.slab.half_word(0, slot as usize, (self.key_words * WORD).checked_add(offset)?)
     }
 
     /// Address of a slot's payload, for programs.

@@ -1,7 +1,8 @@
-//! Spin locks in map values (`kernel/bpf/helpers.c`): a word that is 0 while nobody has it, and 1 otherwise.
+//! Spin locks in map values (`kernel/bpf/helpers.c`).
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
+
+use paceline_maps::spin_lock::{give_back, take};
 
 use crate::host::Host;
 
@@ -10,8 +11,8 @@ use crate::host::Host;
 /// # Safety
 /// The address must be that of the `bpf_spin_lock` in a value of a map that lives through the call.
 unsafe fn word<'a>(address: u64) -> &'a AtomicU32 {
-    // SAFETY: locks lie in values at multiples of 4, and values at multiples of 8; nothing but these functions and
-    // updates of elements, both atomic, touches them.
+    // SAFETY: locks lie in values at multiples of 4, and values at multiples of 8. Nothing but these functions and
+    // updates of elements, which are atomic as well, touches them.
     unsafe { AtomicU32::from_ptr(address as *mut u32) }
 }
 
@@ -19,13 +20,7 @@ unsafe fn word<'a>(address: u64) -> &'a AtomicU32 {
 /// nothing that could wait meanwhile, so that nobody waits long.
 pub(super) unsafe extern "C" fn lock(lock: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
     // SAFETY: the argument fits the prototype.
-    let word = unsafe { word(lock) };
-    while word.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        // Looking does not take the cache line from whoever has the lock.
-        while word.load(Ordering::Relaxed) != 0 {
-            spin_loop();
-        }
-    }
+    take(unsafe { word(lock) });
     host.held_lock = lock;
     0
 }
@@ -34,7 +29,7 @@ pub(super) unsafe extern "C" fn lock(lock: u64, _: u64, _: u64, _: u64, _: u64, 
 pub(super) unsafe extern "C" fn unlock(lock: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
     host.held_lock = 0;
     // SAFETY: the argument fits the prototype.
-    unsafe { word(lock) }.store(0, Ordering::Release);
+    give_back(unsafe { word(lock) });
     0
 }
 
@@ -45,7 +40,7 @@ pub(super) unsafe extern "C" fn unlock(lock: u64, _: u64, _: u64, _: u64, _: u64
 pub(crate) unsafe fn release_held(host: &mut Host) {
     if host.held_lock != 0 {
         // SAFETY: it was taken by `lock`, and the caller vouches for the map.
-        unsafe { word(host.held_lock) }.store(0, Ordering::Release);
+        give_back(unsafe { word(host.held_lock) });
         host.held_lock = 0;
     }
 }

@@ -88,6 +88,9 @@ impl Machine<'_> {
     }
 
     fn check_arguments(&self, helper: &'static Helper, prototype: &Prototype) -> Result<(), FaultKind> {
+        if self.host.held_lock != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
+            return Err(FaultKind::CallWithLock(helper.name));
+        }
         let mut map = None;
         for (register, arg) in (1_u8..).zip(prototype.args) {
             let value = self.registers[usize::from(register)];
@@ -121,7 +124,6 @@ impl Machine<'_> {
                     self.allow(value, 0, size, Access::Write)?;
                     continue;
                 }
-                Arg::SpinLock if self.host.held_lock != 0 => "lock while it has no other",
                 Arg::SpinLock if self.is_spin_lock(value) => continue,
                 Arg::SpinLock => "spin lock of a map value",
                 Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
