@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
+use paceline_exec::{Domain, Reader};
 use paceline_frame::Frame;
 
 use crate::fault::Fault;
@@ -57,6 +58,8 @@ pub struct Host {
     pub(crate) regions: Option<Regions>,
     /// Address of the spin lock that the running program has; 0 for none.
     pub(crate) held_lock: u64,
+    /// What keeps the programs that a run comes to by tail calls; not there while it does.
+    pub(crate) reader: Option<Reader>,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -87,6 +90,7 @@ impl Host {
             fault: None,
             regions: None,
             held_lock: 0,
+            reader: Some(Domain::global().reader()),
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),
@@ -97,6 +101,9 @@ impl Host {
         host.seed(seed);
         host
     }
+
+    /// Offset in bytes of the worker's number, for generated code.
+    pub(crate) const OFFSET_CPU: usize = std::mem::offset_of!(Self, cpu);
 
     /// The worker's number.
     #[must_use]
