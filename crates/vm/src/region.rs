@@ -119,6 +119,7 @@ impl Regions {
             || access == Access::Read && self.keys.iter().any(|key| within(key.clone()))
             || self.maps.iter().any(|map| {
                 map.contains(address as usize, len as usize)
+                    && !map.touches_special(address as usize, len as usize)
                     && match access {
                         Access::Read => map.program_access().read,
                         Access::Write => map.program_access().write,

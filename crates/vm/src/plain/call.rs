@@ -104,6 +104,9 @@ impl Machine<'_> {
         helper: &'static Helper,
         prototype: &Prototype,
     ) -> Result<(), FaultKind> {
+        if self.host.held_lock != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
+            return Err(FaultKind::CallWithLock(helper.name));
+        }
         let mut map = None;
         for (register, arg) in (1_u8..).zip(prototype.args) {
             let value = self.registers[usize::from(register)];
@@ -140,6 +143,10 @@ impl Machine<'_> {
                 Arg::Function if self.function(value).is_some() => continue,
                 Arg::Function => "function",
                 Arg::StackOrNull => continue,
+                Arg::SpinLock if self.is_spin_lock(value) => continue,
+                Arg::SpinLock => "spin lock of a map value",
+                Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
+                Arg::HeldSpinLock => "spin lock that it has",
                 Arg::Record if self.regions.has_record(value) => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
@@ -150,6 +157,10 @@ impl Machine<'_> {
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
         }
         Ok(())
+    }
+
+    fn is_spin_lock(&self, address: u64) -> bool {
+        self.regions.maps.iter().any(|map| map.is_spin_lock(address as usize))
     }
 }
 

@@ -17,6 +17,7 @@ use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::Helper;
 
 use crate::fault::{Fault, FaultKind};
+use crate::helpers::release_held;
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, Unset};
 use crate::memory;
@@ -167,6 +168,13 @@ fn run(
             // A program that was tail called has told already.
             Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),
         }
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the lock is in a value of one of the image's maps.
+        unsafe { release_held(self.host) }
     }
 }
 
