@@ -5,7 +5,7 @@ use paceline_isa::{Condition, Insn, Operand, Reg, Width};
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::plan::{SCRATCH, SCRATCH_2, native};
-use crate::x64::{Alu, Cond};
+use crate::x64::{Alu, Cond, OpSize};
 
 /// The flags that tell a condition after `cmp`, or after `test` for [`Condition::Set`].
 pub(crate) const fn cond(condition: Condition) -> Cond {
@@ -43,6 +43,18 @@ impl Emitter<'_> {
             self.asm.jcc(cond(condition), target);
         } else {
             self.asm.jmp(target);
+        }
+        Ok(())
+    }
+
+    /// The count goes below zero and stays there: it has 64 bits.
+    pub(crate) fn may_goto(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        let target = self.target(slot, insn.jump_target(slot))?;
+        if self.settings.checked {
+            self.checked_may_goto(slot, target);
+        } else {
+            self.asm.alu_mi(Alu::Sub, OpSize::Q64, self.plan.rounds_left(), 1);
+            self.asm.jcc(Cond::S, target);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use paceline_isa::Insn;
 
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::links::HelperLink;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT};
 use crate::x64::{Label, Width};
 
@@ -22,12 +23,24 @@ impl Emitter<'_> {
     pub(crate) fn call_helper(&mut self, slot: usize, id: i32) -> Result<(), CompileError> {
         let found = usize::try_from(id).ok().and_then(|id| self.links.helpers.get(id).copied().flatten());
         let Some(helper) = found else { return Err(CompileError::Helper { slot, id }) };
+        self.call_with_host(helper);
+        Ok(())
+    }
+
+    pub(crate) fn call_kfunc(&mut self, slot: usize, insn: &Insn, index: i32) -> Result<(), CompileError> {
+        let kfuncs = &self.links.kfuncs;
+        let found = usize::try_from(index).ok().and_then(|index| kfuncs.get(index).copied().flatten());
+        let Some(kfunc) = found else { return Err(CompileError::Unsupported { slot, insn: *insn }) };
+        self.call_with_host(kfunc);
+        Ok(())
+    }
+
+    fn call_with_host(&mut self, function: HelperLink) {
         let host = self.plan.host;
         if host != HOST_ARGUMENT {
             self.asm.mov_rr(Width::Q64, HOST_ARGUMENT, host);
         }
-        self.call_runtime(helper.address);
-        Ok(())
+        self.call_runtime(function.address);
     }
 
     /// Where helpers call a function of the program that they were given.

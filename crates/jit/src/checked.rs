@@ -148,6 +148,34 @@ impl Emitter<'_> {
         self.asm.jcc(Cond::Ne, stubs.left);
     }
 
+    /// `may_goto`, of which the runtime keeps count.
+    pub(crate) fn checked_may_goto(&mut self, slot: usize, target: Label) {
+        let Some(stubs) = self.stubs else { return };
+        self.asm.mov_ri(SCRATCH_2, slot as u64);
+        self.asm.call(stubs.execute);
+        self.asm.alu_ri(Alu::Cmp, Width::D32, SCRATCH, 1);
+        self.asm.jcc(Cond::Ne, target);
+    }
+
+    /// A helper that calls a function of the program: the runtime says each time which one is next, if any, and what is
+    /// in its registers.
+    pub(crate) fn call_back(&mut self, slot: usize) {
+        let Some(stubs) = self.stubs else { return };
+        self.execute(slot);
+        let again = self.asm.new_label();
+        self.asm.bind(again);
+        let callback = Mem::at(RUN, stubs.links.run.callback);
+        for start in self.source.callbacks() {
+            let Some(entry) = self.entry_of(start) else { continue };
+            let other = self.asm.new_label();
+            self.asm.alu_mi(Alu::Cmp, OpSize::Q64, callback, start as i32);
+            self.asm.jcc(Cond::Ne, other);
+            self.asm.call(entry);
+            self.asm.jmp(again);
+            self.asm.bind(other);
+        }
+    }
+
     /// Checks an access through a register.
     pub(crate) fn checked_address(&mut self, slot: usize, base: Reg) -> Mem {
         if let Some(stubs) = self.stubs {

@@ -131,7 +131,6 @@ impl<'a> Emitter<'a> {
     }
 
     fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
-        let unsupported = || Err(CompileError::Unsupported { slot, insn: *insn });
         match *insn {
             Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src),
             Insn::Neg { width, dst } => {
@@ -156,15 +155,16 @@ impl<'a> Emitter<'a> {
                 self.jump_if(slot, insn, width, condition, dst, src)?;
             }
             Insn::Call(Callee::Subprogram(_)) => self.call_subprogram(slot, insn)?,
-            Insn::Call(Callee::Helper(id)) if calls_back(id) => return unsupported(),
+            Insn::Call(Callee::Helper(id)) if self.settings.checked && calls_back(id) => self.call_back(slot),
             Insn::Call(_) if self.settings.checked => self.execute(slot),
             Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => self.tail_call(slot)?,
             Insn::Call(Callee::Helper(id)) => self.call_helper(slot, id)?,
             Insn::Exit => self.exit(),
-            Insn::Call(Callee::Kfunc { .. })
-            | Insn::AddrSpaceCast { .. }
-            | Insn::MayGoto { .. }
-            | Insn::CallReg(_) => return unsupported(),
+            Insn::Call(Callee::Kfunc { btf_id, .. }) => self.call_kfunc(slot, insn, btf_id)?,
+            Insn::MayGoto { .. } => self.may_goto(slot, insn)?,
+            Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
+                return Err(CompileError::Unsupported { slot, insn: *insn });
+            }
         }
         Ok(())
     }

@@ -5,6 +5,8 @@
 pub struct Links {
     /// Helpers by number; `None` where there is none.
     pub helpers: Vec<Option<HelperLink>>,
+    /// Kernel functions, by the index that the program's calls have; `None` where there is none.
+    pub kfuncs: Vec<Option<HelperLink>>,
     /// The program's maps, by the index that its instructions have.
     pub maps: Vec<MapLink>,
     /// Where the fields of the host are.
@@ -26,7 +28,7 @@ pub struct Links {
     pub checked: Option<CheckedLinks>,
 }
 
-/// A helper's function.
+/// The function of a helper, or a kernel function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelperLink {
     /// Its address: `extern "C" fn(r1, r2, r3, r4, r5, &mut Host) -> u64`.
@@ -95,9 +97,10 @@ pub struct CheckedLinks {
     /// Checks the access of an instruction through a pointer, and gives the address to use. For a context field that is
     /// [`RunOffsets::value`], where the field's value lies as 64 bits.
     pub access: u64,
-    /// Does what an instruction does that is no plain computation: 1 to go on, 2 to leave the function.
+    /// Does what an instruction does that is no plain computation: 1 to go on, 2 to leave the function, or for
+    /// `may_goto` to jump. A helper that calls a function of the program leaves it in [`RunOffsets::callback`].
     pub execute: u64,
-    /// A function returns: gives 1.
+    /// A function returns: gives 1, and may change [`RunOffsets::callback`].
     pub leave: u64,
     /// The budget is spent: gives 0.
     pub exhausted: u64,
@@ -118,4 +121,6 @@ pub struct RunOffsets {
     pub registers: i32,
     /// `r10` of the running function.
     pub frame_pointer: i32,
+    /// 64 bits: the slot of the function that a helper calls next; not any slot when it returns.
+    pub callback: i32,
 }

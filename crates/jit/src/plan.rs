@@ -40,6 +40,8 @@ pub(crate) struct Needs {
     /// Whether a field of the scratch area is accessed.
     pub(crate) scratch: bool,
     pub(crate) tail_calls: bool,
+    /// It counts how often `may_goto` goes on.
+    pub(crate) may_goto: bool,
     /// BPF registers that it names.
     pub(crate) registers: RegSet,
 }
@@ -63,8 +65,9 @@ impl Needs {
             }
             Insn::Call(callee) => {
                 self.calls = true;
-                self.host |= matches!(callee, Callee::Helper(_));
+                self.host |= !matches!(callee, Callee::Subprogram(_));
             }
+            Insn::MayGoto { .. } => self.may_goto = true,
             Insn::Alu { op, src, .. } => self.pushes |= crate::division::pushes(*op, *src),
             Insn::Load { .. } | Insn::Store { .. } if accesses_context(source, slot) => {
                 match context::field(source, slot, insn).map(|place| place.field.kind) {
@@ -102,6 +105,8 @@ pub(crate) struct Plan {
     pub(crate) keeps_host: bool,
     /// The register and displacement that are `r10`.
     frame: (Gpr, i32),
+    /// Where the count is, from `r10` on, of how often `may_goto` still goes on.
+    rounds_left: i32,
     /// Words of its stack that have to be zero on entry, as in [`FunctionFact::zeroed`].
     pub(crate) zeroed: u64,
 }
@@ -128,13 +133,17 @@ impl Plan {
             saved.insert(0, HOST_KEPT);
         }
         let stack = if settings.full_prologue { 512 } else { function.stack.next_multiple_of(8) };
+        // Below the program's own.
+        let rounds_left = -(stack as i32 + 8);
+        let stack = if needs.may_goto { stack + 8 } else { stack };
         let (room, frame) = if leaf && !needs.pushes && stack <= RED_ZONE {
             (0, (Gpr::Rsp, 0))
         } else {
             let room = room(stack, saved.len(), needs.calls);
             (room, (Gpr::Rsp, room))
         };
-        Self { needs, registers, saved, room, host, keeps_host, frame, zeroed: function.zeroed }
+        let zeroed = function.zeroed;
+        Self { needs, registers, saved, room, host, keeps_host, frame, rounds_left, zeroed }
     }
 
     /// The plan of every function of checked code: all the same, so that jumps may lead from one into another.
@@ -149,6 +158,7 @@ impl Plan {
             host: HOST_KEPT,
             keeps_host: false,
             frame: (CHECKED_FRAME, 0),
+            rounds_left: 0,
             zeroed: 0,
         }
     }
@@ -161,6 +171,11 @@ impl Plan {
     /// The register that is `r10`, if one is.
     pub(crate) fn frame_register(&self) -> Option<Gpr> {
         (self.frame.0 != Gpr::Rsp).then_some(self.frame.0)
+    }
+
+    /// How often `may_goto` still goes on, 64 bits.
+    pub(crate) fn rounds_left(&self) -> Mem {
+        self.stack(self.rounds_left)
     }
 
     /// A place on the stack, from `r10` on.

@@ -1,5 +1,7 @@
 //! What a function does first and last: only what it needs (seed 002).
 
+use paceline_spec::MAX_LOOPS;
+
 use crate::emitter::Emitter;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
 use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
@@ -47,6 +49,9 @@ impl Emitter<'_> {
             self.asm.mov_rr(Width::Q64, HOST_KEPT, HOST_ARGUMENT);
         }
         self.zero_stack();
+        if self.plan.needs.may_goto {
+            self.asm.store_imm(OpSize::Q64, self.plan.rounds_left(), MAX_LOOPS as i32);
+        }
     }
 
     fn zero_stack(&mut self) {

@@ -46,6 +46,18 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// The functions whose address the program takes, by rising slot.
+    pub(crate) fn callbacks(&self) -> Vec<usize> {
+        let taken = |(slot, insn): (usize, &Insn)| match insn {
+            Insn::LoadImm64 { .. } => usize::try_from(insn.subprogram_target(slot)?).ok(),
+            _ => None,
+        };
+        let mut starts: Vec<usize> = self.code.iter().filter_map(taken).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
     /// The instructions of a function that may run, each with its slot.
     pub(crate) fn reached(&self, function: &FunctionFact) -> impl Iterator<Item = (usize, &'a Insn)> {
         let slots = self.code.slots().get(function.start..function.end).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! From argument registers to what they stand for.
 
+use std::sync::Arc;
+
 use paceline_frame::Frame;
 use paceline_maps::Map;
 
@@ -13,6 +15,19 @@ use crate::memory;
 pub(super) unsafe fn map<'a>(register: u64) -> &'a Map {
     // SAFETY: a handle is the address of the map.
     unsafe { &*(register as *const Map) }
+}
+
+/// The same, kept as long as the result.
+///
+/// # Safety
+/// As of [`map`].
+pub(super) unsafe fn shared_map(register: u64) -> Arc<Map> {
+    let map = register as *const Map;
+    // SAFETY: the map lives in an `Arc`, whose count now has one more for the result.
+    unsafe {
+        Arc::increment_strong_count(map);
+        Arc::from_raw(map)
+    }
 }
 
 /// The frame that a context argument stands for, whatever the program's type.

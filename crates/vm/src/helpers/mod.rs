@@ -13,6 +13,7 @@ mod map;
 mod packet;
 mod redirect;
 mod ringbuf;
+mod rounds;
 mod spin_lock;
 mod system;
 
@@ -20,6 +21,7 @@ use paceline_spec::helper::Helper;
 
 use crate::host::Host;
 
+pub(crate) use rounds::{Rounds, calls_back};
 pub(crate) use spin_lock::release_held;
 
 /// A helper: `r1` to `r5` in, `r0` out.
@@ -32,13 +34,12 @@ pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Ho
 /// them: those can be verified, and are refused when a program that calls them is loaded.
 #[must_use]
 pub fn has_helper(id: u32) -> bool {
-    // Engines make these calls themselves.
-    let is_call =
-        id == Helper::TAIL_CALL as u32 || Helper::from_id(id).is_some_and(|h| h.callback().is_some());
-    is_call || helper_fn(id).is_some()
+    // Engines make tail calls themselves.
+    id == Helper::TAIL_CALL as u32 || helper_fn(id).is_some()
 }
 
-/// The function of a helper, by its number; `None` for those that Paceline does not have.
+/// The function of a helper, by its number; `None` for those that Paceline does not have. Those that call a function of
+/// the program call native code: interpreters make these calls themselves.
 pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
     Some(match id {
         1 => map::lookup_elem,
@@ -67,6 +68,8 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         133 => ringbuf::discard,
         134 => ringbuf::query,
         160 => system::ktime_get_coarse_ns,
+        164 => rounds::elements,
+        181 => rounds::count,
         188 => packet::get_buff_len,
         189 => packet::load_bytes,
         190 => packet::store_bytes,

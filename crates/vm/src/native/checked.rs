@@ -4,9 +4,11 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
+use paceline_isa::{Callee, Insn};
 use paceline_jit::{CheckedLinks, RunOffsets};
 
 use crate::fault::{Fault, FaultKind};
+use crate::helpers::calls_back;
 use crate::host::Host;
 use crate::image::{Image, Unset};
 use crate::plain::{Machine, Next, Place};
@@ -20,6 +22,7 @@ struct Run<'a> {
     value: u64,
     registers: [u64; 6],
     frame_pointer: u64,
+    callback: u64,
     machine: Machine<'a>,
     fault: Option<Box<Fault>>,
 }
@@ -28,15 +31,18 @@ struct Run<'a> {
 type Code = unsafe extern "C" fn(u64, u64, *mut Run<'_>) -> u64;
 
 /// What code calls.
-type Callee = for<'r, 'a> extern "C" fn(&'r mut Run<'a>, u64, u64) -> u64;
+type Function = for<'r, 'a> extern "C" fn(&'r mut Run<'a>, u64, u64) -> u64;
 
 /// Results of the functions that code calls.
 const END: u64 = 0;
 const FOLLOW: u64 = 1;
 const LEAVE: u64 = 2;
 
+/// No slot: the helper that calls functions returns.
+const NO_CALLBACK: u64 = u64::MAX;
+
 pub(super) fn links() -> CheckedLinks {
-    let address = |function: Callee| function as usize as u64;
+    let address = |function: Function| function as usize as u64;
     CheckedLinks {
         access: address(access),
         execute: address(execute),
@@ -48,6 +54,7 @@ pub(super) fn links() -> CheckedLinks {
             value: offset_of!(Run<'_>, value) as i32,
             registers: offset_of!(Run<'_>, registers) as i32,
             frame_pointer: offset_of!(Run<'_>, frame_pointer) as i32,
+            callback: offset_of!(Run<'_>, callback) as i32,
         },
     }
 }
@@ -114,8 +121,16 @@ fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
     let [_, r1, r2, .., frame_pointer] = machine.registers;
     let budget = machine.image.budget;
     let code = machine.image.native.as_ref().ok_or_else(|| left(0))?.entry;
-    let mut run =
-        Run { stack_pointer: 0, budget, value: 0, registers: [0; 6], frame_pointer, machine, fault: None };
+    let mut run = Run {
+        stack_pointer: 0,
+        budget,
+        value: 0,
+        registers: [0; 6],
+        frame_pointer,
+        callback: NO_CALLBACK,
+        machine,
+        fault: None,
+    };
     // SAFETY: the image keeps the code of its program, which is entered like this.
     let r0 = unsafe { std::mem::transmute::<usize, Code>(code)(r1, r2, &mut run) };
     match run.fault {
@@ -125,6 +140,19 @@ fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
 }
 
 impl Run<'_> {
+    /// The code goes on with what the machine has come to.
+    fn go(&mut self, next: &Next) {
+        self.registers.copy_from_slice(&self.machine.registers[..6]);
+        self.frame_pointer = self.machine.registers[10];
+        self.callback = match next {
+            Next::CallBack(slot) => *slot as u64,
+            Next::Follow | Next::Jump(_) | Next::Exit(_) => NO_CALLBACK,
+        };
+        if let Next::Exit(r0) = next {
+            self.registers[0] = *r0;
+        }
+    }
+
     /// Ends the run.
     #[cold]
     fn fail(&mut self, slot: u64, kind: FaultKind) -> u64 {
@@ -150,6 +178,15 @@ extern "C" fn access(run: &mut Run<'_>, slot: u64, pointer: u64) -> u64 {
     }
 }
 
+/// Whether an instruction calls functions of the program, itself or through a helper.
+fn calls(insn: Insn) -> bool {
+    match insn {
+        Insn::Call(Callee::Subprogram(_)) => true,
+        Insn::Call(Callee::Helper(id)) => calls_back(id).is_some(),
+        _ => false,
+    }
+}
+
 extern "C" fn execute(run: &mut Run<'_>, slot: u64, _: u64) -> u64 {
     let machine = &mut run.machine;
     machine.slot = slot as usize;
@@ -157,24 +194,20 @@ extern "C" fn execute(run: &mut Run<'_>, slot: u64, _: u64) -> u64 {
         return run.fail(slot, FaultKind::LeftProgram);
     };
     machine.registers[..6].copy_from_slice(&run.registers);
-    let next = machine.execute(insn);
-    run.registers.copy_from_slice(&machine.registers[..6]);
-    run.frame_pointer = machine.registers[10];
-    match next {
-        Ok(Next::Follow) => FOLLOW,
-        // A function is called, or left: the machine has made or removed its frame.
-        Ok(Next::Jump(_)) if insn.subprogram_target(slot as usize).is_some() => FOLLOW,
-        Ok(Next::Jump(_)) => LEAVE,
-        Ok(Next::Exit(r0)) => {
-            run.registers[0] = r0;
-            LEAVE
+    match machine.execute(insn) {
+        Ok(next) => {
+            run.go(&next);
+            // A function is called, or left: the machine has made or removed its frame.
+            if matches!(next, Next::Follow) || calls(insn) { FOLLOW } else { LEAVE }
         }
         Err(kind) => run.fail(slot, kind),
     }
 }
 
 extern "C" fn leave(run: &mut Run<'_>, _: u64, _: u64) -> u64 {
-    run.machine.exit();
+    run.machine.registers[..6].copy_from_slice(&run.registers);
+    let next = run.machine.exit();
+    run.go(&next);
     FOLLOW
 }
 

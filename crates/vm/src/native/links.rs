@@ -1,28 +1,28 @@
 //! What code is linked with.
 
 use std::mem::offset_of;
+use std::sync::Arc;
 
 use paceline_exec::Arena;
 use paceline_frame::Frame;
 use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink};
 use paceline_maps::Map;
+use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
 
 use super::checked;
 use crate::context::{packet_type, protocol};
 use crate::fault::{Fault, FaultKind};
-use crate::helpers::helper_fn;
+use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
 use crate::image::Image;
 
-pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
+pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Links {
     let functions = Helper::all().iter().map(|helper| helper_fn(helper.id));
-    let helpers: Vec<Option<HelperLink>> = std::iter::once(None)
-        .chain(functions)
-        .map(|function| function.map(|function| HelperLink { address: function as usize as u64 }))
-        .collect();
+    let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
     Links {
-        helpers,
+        helpers: std::iter::once(None).chain(functions).map(link).collect(),
+        kfuncs: spec.kfuncs.iter().map(|kfunc| link(kfunc_fn(&kfunc.name))).collect(),
         maps: maps.iter().map(map_link).collect(),
         host: HostOffsets {
             tail_calls: offset_of!(Host, tail_calls) as i32,
@@ -37,12 +37,12 @@ pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
         packet_type: frame_packet_type as unsafe extern "C" fn(u64) -> u64 as usize as u64,
         protocol: frame_protocol as unsafe extern "C" fn(u64) -> u64 as usize as u64,
         // The runtime is one stretch of text.
-        near: arena.is_near(links as fn(&[std::sync::Arc<Map>], &Arena) -> Links as usize),
+        near: arena.is_near(links as fn(&ProgramSpec, &[Arc<Map>], &Arena) -> Links as usize),
         checked: Some(checked::links()),
     }
 }
 
-fn map_link(map: &std::sync::Arc<Map>) -> MapLink {
+fn map_link(map: &Arc<Map>) -> MapLink {
     let array = map.array_layout().map(|layout| ArrayLink {
         base: layout.base.as_ptr() as u64,
         stride: layout.stride as u64,
@@ -62,7 +62,7 @@ fn map_link(map: &std::sync::Arc<Map>) -> MapLink {
     let per_cpu = array.is_some() && map.spec().kind.is_per_cpu();
     let cpus = per_cpu.then(|| (map.user_value_size() / one) as u32);
     MapLink {
-        handle: std::sync::Arc::as_ptr(map) as u64,
+        handle: Arc::as_ptr(map) as u64,
         value: map.direct_value(0).ok().map(|value| value.as_ptr() as u64),
         array,
         cpus,

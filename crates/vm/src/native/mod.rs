@@ -49,7 +49,7 @@ fn install(
 ) -> Result<Program, LoadError> {
     let code = check(&spec, &maps, raw)?;
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
-    let links = links::links(&maps, arena);
+    let links = links::links(&spec, &maps, arena);
     let checked = engine == Engine::CheckedJit;
     let settings = Settings { features: Features::detect(), checked, ..Settings::default() };
     let compiled = compile(&code, &links, &settings)?;

@@ -17,14 +17,14 @@ use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::Helper;
 
 use crate::fault::{Fault, FaultKind};
-use crate::helpers::release_held;
+use crate::helpers::{calls_back, release_held};
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, Unset};
 use crate::memory;
 use crate::observe::Observed;
 use crate::program::Exit;
 use crate::region::{Access, Regions};
-use rounds::{CallingBack, calls_back};
+use rounds::CallingBack;
 
 /// Where a called function goes back to, and the registers it keeps for its caller.
 pub(crate) struct Caller {
@@ -64,6 +64,8 @@ pub(crate) enum Next {
     Follow,
     /// The one at a slot.
     Jump(usize),
+    /// The one at a slot, where a function starts that a helper calls.
+    CallBack(usize),
     /// The program's end.
     Exit(u64),
 }
@@ -163,7 +165,7 @@ fn run(
         let insn = *image.code.get(slot).ok_or_else(|| fault(FaultKind::LeftProgram))?;
         match machine.execute(insn) {
             Ok(Next::Follow) => machine.slot = slot + insn.slots(),
-            Ok(Next::Jump(target)) => machine.slot = target,
+            Ok(Next::Jump(target) | Next::CallBack(target)) => machine.slot = target,
             Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
             // A program that was tail called has told already.
             Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),

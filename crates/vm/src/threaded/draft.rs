@@ -32,7 +32,7 @@ pub(super) struct Draft {
     pub(super) word: Option<u64>,
     /// The immediate of the second part.
     pub(super) second: i32,
-    /// For jumps.
+    /// For jumps, and functions.
     pub(super) target: Option<Target>,
     /// Instructions that it stands for.
     pub(super) weight: u16,
@@ -77,7 +77,15 @@ impl Draft {
     /// Whether execution may go on elsewhere than at the operation that follows.
     fn ends_block(&self) -> bool {
         self.target.is_some()
-            || matches!(self.kind, Kind::Exit | Kind::End | Kind::TailCall | Kind::LoadPacket { .. })
+            || matches!(
+                self.kind,
+                Kind::Exit
+                    | Kind::End
+                    | Kind::TailCall
+                    | Kind::CallBack(_)
+                    | Kind::CalledBack
+                    | Kind::LoadPacket { .. }
+            )
     }
 }
 
@@ -189,8 +197,8 @@ fn emit(draft: &Draft, distance: i64, ops: &mut Vec<Op>, notes: &mut Vec<Note>) 
         ..Op::new(HANDLERS[usize::from(code)])
     };
     match draft.kind {
-        Kind::Goto | Kind::CallSubprogram => op.imm = distance as i32,
-        Kind::JumpIf { .. } => op.offset = distance as i16,
+        Kind::Goto | Kind::CallSubprogram | Kind::LoadFunction => op.imm = distance as i32,
+        Kind::JumpIf { .. } | Kind::MayGoto => op.offset = distance as i16,
         _ => {}
     }
     ops.push(op);

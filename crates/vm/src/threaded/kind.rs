@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use paceline_isa::{AluOp, AtomicOp, Condition, Size, Width};
+use paceline_spec::helper::Callback;
 
 /// Where the second operand comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +43,8 @@ pub(super) enum Kind {
     Reverse(Size),
     /// `dst` = the 64 bits in the second part.
     LoadImm64,
+    /// `dst` = the address of the function `imm` operations on.
+    LoadFunction,
     Load {
         size: Size,
         signed: bool,
@@ -81,6 +84,10 @@ pub(super) enum Kind {
         condition: Condition,
         src: Source,
     },
+    /// Lets the `may_goto` of a function go on as often as they may, when it is entered.
+    AllowRounds,
+    /// Goes `offset` operations on if the function's `may_goto` have gone on as often as they may.
+    MayGoto,
     /// Zeroes the words of the stack frame whose bits are set in the second part.
     Zero,
     /// Calls the function in the second part.
@@ -89,6 +96,11 @@ pub(super) enum Kind {
     LookupArray,
     /// Calls the function `imm` operations on.
     CallSubprogram,
+    /// A helper that calls a function of the program calls it for the first time, if at all. The function returns to
+    /// the [`CalledBack`](Self::CalledBack) that follows; the helper to the operation after that.
+    CallBack(Callback),
+    /// The helper calls the function once more, or returns.
+    CalledBack,
     TailCall,
     /// Returns from a subprogram.
     Exit,
@@ -229,11 +241,17 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
     each!(size in [Size::H, Size::W, Size::Dw], add!(Kind::Reverse(size)));
     let single = [
         Kind::LoadImm64,
+        Kind::LoadFunction,
         Kind::Goto,
+        Kind::AllowRounds,
+        Kind::MayGoto,
         Kind::Zero,
         Kind::CallHelper,
         Kind::LookupArray,
         Kind::CallSubprogram,
+        Kind::CallBack(Callback::Count),
+        Kind::CallBack(Callback::Elements),
+        Kind::CalledBack,
         Kind::TailCall,
         Kind::Exit,
         Kind::End,

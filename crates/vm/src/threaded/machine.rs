@@ -3,9 +3,11 @@
 use std::mem::MaybeUninit;
 
 use paceline_frame::Frame;
+use paceline_spec::MAX_LOOPS;
 
 use super::handlers;
 use super::op::Op;
+use crate::helpers::Rounds;
 use crate::host::{Host, MAX_FRAMES, STACK_FRAME};
 
 /// Where a called function goes back to, and the registers it keeps for its caller.
@@ -13,6 +15,12 @@ use crate::host::{Host, MAX_FRAMES, STACK_FRAME};
 struct Caller {
     next: *const Op,
     callee_saved: [u64; 4],
+}
+
+/// A call of a helper that is going on while the function runs which it calls.
+pub(super) struct CallingBack {
+    pub(super) function: *const Op,
+    pub(super) rounds: Rounds,
 }
 
 /// What the handlers share. They reach it by its address, which never escapes into what a program can see.
@@ -28,6 +36,10 @@ pub(super) struct Machine {
     /// Whether programs that are tail called run in a machine of their own although they could take over this one.
     pub(super) keeps: bool,
     callers: [MaybeUninit<Caller>; MAX_FRAMES - 1],
+    /// How often `may_goto` of each active function still go on, where it has any.
+    rounds_left: [u32; MAX_FRAMES],
+    /// The last one is going on in the running function's caller, if a helper called it.
+    pub(super) calling_back: Vec<CallingBack>,
 }
 
 impl Machine {
@@ -43,6 +55,8 @@ impl Machine {
             depth: 0,
             keeps: false,
             callers: [const { MaybeUninit::uninit() }; _],
+            rounds_left: [0; _],
+            calling_back: Vec::new(),
         }
     }
 
@@ -64,6 +78,26 @@ impl Machine {
         caller.write(Caller { next, callee_saved: [r6, r7, r8, r9] });
         self.depth += 1;
         self.registers[10] -= STACK_FRAME as u64;
+    }
+
+    /// Lets the running function's `may_goto` go on as often as they may.
+    #[inline]
+    pub(super) fn allow_rounds(&mut self) {
+        *self.rounds_left() = MAX_LOOPS;
+    }
+
+    /// Whether a `may_goto` of the running function goes on, as it then does once less.
+    #[inline]
+    pub(super) fn may_go_on(&mut self) -> bool {
+        let left = self.rounds_left();
+        let goes_on = *left != 0;
+        *left -= u32::from(goes_on);
+        goes_on
+    }
+
+    fn rounds_left(&mut self) -> &mut u32 {
+        // SAFETY: `enter` is called for fewer functions than there are counts.
+        unsafe { self.rounds_left.get_unchecked_mut(self.depth) }
     }
 
     /// Leaves the running function; gives where to go on.

@@ -12,7 +12,7 @@ use paceline_verifier::{Base, FunctionFact, KeyFact, MapFact, MemoryFact, Verifi
 use super::Operations;
 use super::draft::{Draft, Drafts, Target};
 use super::kind::{Kind, Reach, Source};
-use crate::helpers::helper_fn;
+use crate::helpers::{HelperFn, calls_back, helper_fn, kfunc_fn};
 
 /// `bpf_map_lookup_elem`
 const LOOKUP: u32 = 1;
@@ -62,6 +62,9 @@ impl Translator<'_> {
         if function.zeroed != 0 {
             self.push(Draft { weight: 0, ..Draft::with_word(Kind::Zero, function.zeroed) });
         }
+        if self.has_may_goto(function) {
+            self.push(Draft { weight: 0, ..Draft::new(Kind::AllowRounds) });
+        }
         for slot in function.start..function.end {
             self.slot = slot;
             self.drafts.start_slot(slot);
@@ -70,6 +73,11 @@ impl Translator<'_> {
                 self.insn(*insn, index == 0);
             }
         }
+    }
+
+    fn has_may_goto(&self, function: &FunctionFact) -> bool {
+        let is_one = |slot| matches!(self.verified.code().get(slot), Some(Insn::MayGoto { .. }));
+        (function.start..function.end).any(|slot| self.verified.fact(slot).reached && is_one(slot))
     }
 
     fn push(&mut self, draft: Draft) {
@@ -95,6 +103,10 @@ impl Translator<'_> {
             Insn::Atomic { width, op, base, offset, src } => {
                 self.push(Draft::new(Kind::Atomic { width, op }).dst(base).src(src).offset(offset));
             }
+            Insn::LoadImm64 { dst, value: Imm64::Code { .. } } => {
+                let target = insn.subprogram_target(self.slot).map(|slot| Target::Function(slot as usize));
+                self.push(Draft { target, ..Draft::new(Kind::LoadFunction).dst(dst) });
+            }
             Insn::LoadImm64 { dst, value } => {
                 let word = self.imm64(value);
                 self.load_constant(dst, word);
@@ -115,11 +127,13 @@ impl Translator<'_> {
             Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => self.push(Draft::new(Kind::TailCall)),
             Insn::Call(Callee::Helper(id)) => self.call_helper(id),
             Insn::Exit => self.push(Draft::new(if main { Kind::End } else { Kind::Exit })),
+            Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+                let kfunc = self.verified.program().kfunc(btf_id);
+                self.call(kfunc.and_then(|kfunc| kfunc_fn(kfunc.name)));
+            }
+            Insn::MayGoto { .. } => self.jump_if(insn, Draft::new(Kind::MayGoto)),
             // What no engine has was refused before, and what the verifier refuses is not reached.
-            Insn::AddrSpaceCast { .. }
-            | Insn::MayGoto { .. }
-            | Insn::Call(Callee::Kfunc { .. })
-            | Insn::CallReg(_) => self.push(Draft::new(Kind::End)),
+            Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => self.push(Draft::new(Kind::End)),
         }
     }
 
@@ -243,7 +257,6 @@ impl Translator<'_> {
                 .map(index)
                 .and_then(|map| map.direct_value(offset).ok())
                 .map(|value| value.as_ptr() as u64),
-            // Functions are for calls that take a callback.
             Imm64::Code { .. } | Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => None,
         };
         // What is not there was refused before.
@@ -277,11 +290,20 @@ impl Translator<'_> {
     }
 
     fn call_helper(&mut self, id: i32) {
+        if let Some((_, callback)) = calls_back(id) {
+            self.push(Draft::new(Kind::CallBack(callback)));
+            self.push(Draft { weight: 0, ..Draft::new(Kind::CalledBack) });
+            return;
+        }
         let id = u32::try_from(id).unwrap_or(0);
         if id == LOOKUP && self.lookup() {
             return;
         }
-        match helper_fn(id) {
+        self.call(helper_fn(id));
+    }
+
+    fn call(&mut self, function: Option<HelperFn>) {
+        match function {
             Some(function) => self.push(Draft::with_word(Kind::CallHelper, function as usize as u64)),
             None => self.push(Draft::new(Kind::End)),
         }

@@ -4,14 +4,15 @@ use std::mem::transmute;
 
 use paceline_isa::Size;
 use paceline_maps::Map;
+use paceline_spec::helper::Callback;
 
 use super::{get, set};
 use crate::engine::Engine;
-use crate::helpers::HelperFn;
+use crate::helpers::{HelperFn, Rounds};
 use crate::host::{Host, MAX_TAIL_CALLS};
 use crate::image::{Image, Unset};
 use crate::memory;
-use crate::threaded::machine::Machine;
+use crate::threaded::machine::{CallingBack, Machine};
 use crate::threaded::op::Op;
 
 /// # Safety
@@ -37,6 +38,58 @@ pub(super) unsafe fn lookup_array(op: &Op, second: &Op, machine: *mut Machine) {
         let value = second.head.word + index * u64::from(second.imm as u32);
         set(machine, 0, if index < u64::from(op.imm as u32) { value } else { 0 });
     }
+}
+
+/// A call of a helper that calls back. Gives where to go on.
+#[inline(never)]
+pub(super) unsafe fn call_back(ip: *const Op, machine: *mut Machine, callback: Callback) -> *const Op {
+    // SAFETY: the verifier has shown that the arguments fit the prototype, and what calls back is two operations.
+    unsafe {
+        let machine = &mut *machine;
+        let [_, subject, function, given, flags, ..] = machine.registers;
+        match Rounds::new(callback, subject, given, flags) {
+            Ok(rounds) => {
+                machine.calling_back.push(CallingBack { function: function as *const Op, rounds });
+                call_once_more(ip.add(1), machine)
+            }
+            Err(errno) => {
+                machine.registers[0] = errno.to_return();
+                ip.add(2)
+            }
+        }
+    }
+}
+
+/// The function has returned to the helper.
+#[inline(never)]
+pub(super) unsafe fn called_back(ip: *const Op, machine: *mut Machine) -> *const Op {
+    // SAFETY: as of `call_back`, whose second operation this is.
+    unsafe {
+        let machine = &mut *machine;
+        if machine.registers[0] == 0 { call_once_more(ip, machine) } else { return_calls(ip, machine) }
+    }
+}
+
+/// Calls the function, which returns to `ip`, or returns from the helper.
+unsafe fn call_once_more(ip: *const Op, machine: &mut Machine) -> *const Op {
+    // SAFETY: as of `called_back`.
+    unsafe {
+        let cpu = (*machine.host).cpu();
+        let next = machine
+            .calling_back
+            .last_mut()
+            .map(|calling| (calling.function, calling.rounds.next_arguments(cpu)));
+        let Some((function, Some(arguments))) = next else { return return_calls(ip, machine) };
+        machine.enter(ip);
+        machine.registers[1..6].copy_from_slice(&arguments);
+        function
+    }
+}
+
+unsafe fn return_calls(ip: *const Op, machine: &mut Machine) -> *const Op {
+    machine.registers[0] = machine.calling_back.pop().map_or(0, |calling| calling.rounds.calls());
+    // SAFETY: another operation follows.
+    unsafe { ip.add(1) }
 }
 
 /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the function's.

@@ -132,6 +132,7 @@ unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
                 set(machine, op.dst, second(ip).head.word);
                 return D::go(ip.add(2), machine);
             }
+            Kind::LoadFunction => set(machine, op.dst, ip.offset(op.imm as isize) as u64),
             Kind::Load { size, signed, reach } => {
                 let address = memory::load_address(op, machine);
                 if reach == Reach::Any && !is_aligned(address, size) {
@@ -175,6 +176,12 @@ unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
                     return D::go(ip.offset(op.offset as isize), machine);
                 }
             }
+            Kind::AllowRounds => (*machine).allow_rounds(),
+            Kind::MayGoto => {
+                if !(*machine).may_go_on() {
+                    return D::go(ip.offset(op.offset as isize), machine);
+                }
+            }
             Kind::Zero => {
                 memory::zero(machine, second(ip).head.word);
                 return D::go(ip.add(2), machine);
@@ -191,6 +198,8 @@ unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
                 (*machine).enter(ip.add(1));
                 return D::go(ip.offset(op.imm as isize), machine);
             }
+            Kind::CallBack(callback) => return D::go(call::call_back(ip, machine, callback), machine),
+            Kind::CalledBack => return D::go(call::called_back(ip, machine), machine),
             Kind::TailCall => return D::go(call::tail_call(ip, machine), machine),
             Kind::Exit => return D::go((*machine).leave(), machine),
             Kind::End => return std::ptr::null(),

@@ -1,0 +1,159 @@
+//! Helpers that call a function of the program: `bpf_loop` and `bpf_for_each_map_elem` (`kernel/bpf/bpf_iter.c`).
+
+use std::mem::transmute;
+use std::ops::Range;
+use std::sync::Arc;
+
+use paceline_maps::Map;
+use paceline_spec::helper::{Callback, Helper};
+use paceline_spec::{Errno, MAX_LOOPS};
+
+use super::{HelperFn, args};
+use crate::host::Host;
+
+/// The calls that one call of a helper makes.
+pub(crate) struct Rounds {
+    /// Calls so far.
+    calls: u64,
+    /// What the program gives to the function through the helper.
+    given: u64,
+    rest: Rest,
+}
+
+/// What it still calls the function for.
+enum Rest {
+    /// Numbers below this one.
+    Count(u32),
+    /// Elements of a map that have these keys; the key that the function looks at lies in whole words, for its address.
+    Elements { map: Arc<Map>, keys: std::vec::IntoIter<Vec<u8>>, key: Box<[u64]> },
+}
+
+/// The helper of a number, if it calls back.
+pub(crate) fn calls_back(id: i32) -> Option<(&'static Helper, Callback)> {
+    let helper = u32::try_from(id).ok().and_then(Helper::from_id)?;
+    Some((helper, helper.callback()?))
+}
+
+impl Rounds {
+    /// The calls of a helper that got these arguments, the function aside.
+    ///
+    /// # Errors
+    /// What the helper returns instead.
+    ///
+    /// # Safety
+    /// The arguments must fit the helper's prototype.
+    pub(crate) unsafe fn new(
+        callback: Callback,
+        subject: u64,
+        given: u64,
+        flags: u64,
+    ) -> Result<Self, Errno> {
+        if flags != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let rest = match callback {
+            Callback::Count if subject as u32 > MAX_LOOPS => return Err(Errno::E2BIG),
+            Callback::Count => Rest::Count(subject as u32),
+            Callback::Elements => {
+                // SAFETY: the subject is a map.
+                let map = unsafe { args::shared_map(subject) };
+                // Elements that come while the function runs are left out, as they may be in the kernel.
+                let keys: Vec<Vec<u8>> = map.program_keys().collect();
+                Rest::Elements { map, keys: keys.into_iter(), key: Box::default() }
+            }
+        };
+        Ok(Self { calls: 0, given, rest })
+    }
+
+    /// Calls so far, which is what the helper returns.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// `r1` to `r5` of the next call.
+    pub(crate) fn next_arguments(&mut self, cpu: usize) -> Option<[u64; 5]> {
+        let arguments = match &mut self.rest {
+            Rest::Count(count) => {
+                (self.calls < u64::from(*count)).then_some([self.calls, self.given, 0, 0, 0])?
+            }
+            Rest::Elements { map, keys, key } => {
+                let (bytes, value) =
+                    keys.find_map(|bytes| map.lookup(&bytes, cpu).map(|value| (bytes, value)))?;
+                *key = words(&bytes);
+                let start = key.as_ptr().expose_provenance() as u64;
+                [Arc::as_ptr(map) as u64, start, value.as_ptr() as u64, self.given, 0]
+            }
+        };
+        self.calls += 1;
+        Some(arguments)
+    }
+
+    /// Where the key lies that the last call was made for, if it was for one.
+    pub(crate) fn key(&self) -> Option<Range<u64>> {
+        let Rest::Elements { map, key, .. } = &self.rest else { return None };
+        let start = key.as_ptr().addr() as u64;
+        Some(start..start + u64::from(map.spec().key_size))
+    }
+}
+
+/// Bytes in words, as they lie in memory.
+fn words(bytes: &[u8]) -> Box<[u64]> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_ne_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
+}
+
+/// Calls a function as a helper is called, with the host in the sixth argument, until it returns other than 0.
+///
+/// # Safety
+/// As of [`Rounds::new`], and the function must be native code of the running program.
+#[inline(always)]
+unsafe fn call(callback: Callback, [subject, function, given, flags]: [u64; 4], host: &mut Host) -> u64 {
+    // SAFETY: the caller vouches for the function and the arguments.
+    let (function, rounds) = unsafe {
+        let rounds = Rounds::new(callback, subject, given, flags);
+        (transmute::<usize, HelperFn>(function as usize), rounds)
+    };
+    let mut rounds = match rounds {
+        Ok(rounds) => rounds,
+        Err(errno) => return errno.to_return(),
+    };
+    while let Some([r1, r2, r3, r4, r5]) = rounds.next_arguments(host.cpu()) {
+        // SAFETY: as above.
+        let r0 = unsafe { function(r1, r2, r3, r4, r5, host) };
+        // A program that it came to by a tail call may have had to give up.
+        if r0 != 0 || host.fault.is_some() {
+            break;
+        }
+    }
+    rounds.calls()
+}
+
+/// `long bpf_loop(u32 nr_loops, void *callback_fn, void *callback_ctx, u64 flags)`, for native code.
+pub(super) unsafe extern "C" fn count(
+    count: u64,
+    function: u64,
+    given: u64,
+    flags: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    unsafe { call(Callback::Count, [count, function, given, flags], host) }
+}
+
+/// `long bpf_for_each_map_elem(struct bpf_map *map, void *callback_fn, void *callback_ctx, u64 flags)`, for native code.
+pub(super) unsafe extern "C" fn elements(
+    map: u64,
+    function: u64,
+    given: u64,
+    flags: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    unsafe { call(Callback::Elements, [map, function, given, flags], host) }
+}
