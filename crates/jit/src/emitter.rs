@@ -44,6 +44,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) deferred: Deferred,
     /// Registers that are read after the instruction that is being emitted.
     pub(crate) after: RegSet,
+    /// An instruction whose code was emitted with the one before it.
+    pub(crate) skipped: Option<usize>,
     /// The functions whose address is taken, and where helpers call them.
     pub(crate) callbacks: Vec<(usize, Label)>,
     /// The stubs of checked code.
@@ -73,6 +75,7 @@ impl<'a> Emitter<'a> {
             liveness: Liveness::of(source),
             deferred: Deferred::default(),
             after: RegSet::EMPTY,
+            skipped: None,
             callbacks: Vec::new(),
             stubs: None,
         };
@@ -112,6 +115,11 @@ impl<'a> Emitter<'a> {
         self.entries.get(index).map(|entry| entry.1)
     }
 
+    /// Whether jumps lead to a slot.
+    pub(crate) fn is_target(&self, slot: usize) -> bool {
+        self.targets.get(slot).is_some_and(Option::is_some)
+    }
+
     /// Where a jump leads.
     pub(crate) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
         let target = target.unwrap_or(-1);
@@ -141,7 +149,7 @@ impl<'a> Emitter<'a> {
             if self.settings.checked {
                 self.count(slot);
                 self.insn(slot, insn)?;
-            } else {
+            } else if self.skipped != Some(slot) {
                 self.deferred(slot, insn)?;
             }
             follows = insn.falls_through() && (insn.jump_target(slot).is_none() || self.source.fact(slot).may_fall_through);

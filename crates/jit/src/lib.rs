@@ -32,6 +32,7 @@ mod defer;
 mod division;
 mod emitter;
 mod error;
+mod inline;
 mod links;
 mod liveness;
 mod memory;

@@ -56,8 +56,9 @@ pub struct Host {
     /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
     /// that know no regions.
     pub(crate) regions: Option<Regions>,
-    /// What keeps the programs that a run comes to by tail calls; not there while it does.
-    pub(crate) reader: Option<Reader>,
+    /// What keeps the programs that a run comes to by tail calls, and whether it does now.
+    pub(crate) reader: Reader,
+    pub(crate) is_pinned: bool,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -87,7 +88,8 @@ impl Host {
             scratch: [const { AtomicU64::new(0) }; _],
             fault: None,
             regions: None,
-            reader: Some(Domain::global().reader()),
+            reader: Domain::global().reader(),
+            is_pinned: false,
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),

@@ -28,6 +28,9 @@ impl Emitter<'_> {
     /// Before a native register changes: values that are made from what it holds are computed, or forgotten if nobody
     /// reads them.
     pub(crate) fn before_write(&mut self, written: Reg) {
+        if self.deferred.stored.is_some_and(|stored| stored.reg == written) {
+            self.deferred.stored = None;
+        }
         for reg in Reg::ALL.into_iter().filter(|&reg| reg != written) {
             if self.deferred.get(reg).uses(written) && reg != Reg::R10 {
                 if self.deferred.live.contains(reg) {

@@ -4,7 +4,7 @@ use paceline_frame::Frame;
 use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
 use paceline_spec::context::FieldKind;
 
-use super::{Base, Bytes, Value};
+use super::{Base, Bytes, Stored, Value};
 use crate::alu::op_size;
 use crate::context;
 use crate::emitter::Emitter;
@@ -111,6 +111,7 @@ impl Emitter<'_> {
         if accesses_context(self.source, slot) {
             return self.plainly(slot, insn);
         }
+        self.deferred.stored = None;
         for reg in after.iter() {
             if matches!(self.deferred.get(reg), Value::Bytes(_)) {
                 self.materialize(reg);
@@ -142,10 +143,22 @@ impl Emitter<'_> {
                 };
                 let mem = self.deferred_address(base, offset);
                 self.asm.store(op_size(size), mem, src);
+                if let (Some(disp), Size::W) = (self.stack_offset(base, offset), size) {
+                    self.deferred.stored = (reg != Reg::R10)
+                        .then(|| Stored { disp, reg, bits: self.deferred.bits(reg) });
+                }
             }
             (Operand::Imm(_), None) => {}
         }
         Ok(())
+    }
+
+    /// Where an address on the stack is from the frame pointer.
+    fn stack_offset(&self, base: Reg, offset: i16) -> Option<i32> {
+        match self.deferred.get(base) {
+            Value::Sum(Base::Frame, disp) => disp.checked_add(i32::from(offset)),
+            _ => None,
+        }
     }
 
     /// A store of what was loaded from the same place with something added.

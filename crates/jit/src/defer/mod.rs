@@ -12,10 +12,11 @@ mod flush;
 mod memory;
 mod value;
 
-use paceline_isa::{Insn, Reg, RegSet};
+use paceline_isa::{Callee, Insn, Reg, RegSet};
 
 use crate::emitter::Emitter;
 use crate::error::CompileError;
+use crate::inline::Inline;
 use crate::liveness::reads;
 
 pub(crate) use value::{Base, Bytes, Value};
@@ -28,11 +29,23 @@ pub(crate) struct Deferred {
     bits: [u8; 10],
     /// Registers that are read by the instruction or after it.
     live: RegSet,
+    /// The last store to the stack, of 32 bits of a register that has not changed since.
+    pub(crate) stored: Option<Stored>,
+}
+
+/// A register that was stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    /// Where, from the frame pointer.
+    pub(crate) disp: i32,
+    pub(crate) reg: Reg,
+    /// How many low bits of the register may be other than zero.
+    pub(crate) bits: u8,
 }
 
 impl Default for Deferred {
     fn default() -> Self {
-        Self { values: [Value::Held; 10], bits: [64; 10], live: RegSet::EMPTY }
+        Self { values: [Value::Held; 10], bits: [64; 10], live: RegSet::EMPTY, stored: None }
     }
 }
 
@@ -44,7 +57,7 @@ impl Deferred {
         }
     }
 
-    fn set(&mut self, reg: Reg, value: Value) {
+    pub(crate) fn set(&mut self, reg: Reg, value: Value) {
         if let Some(place) = self.values.get_mut(usize::from(reg.number())) {
             *place = value;
         }
@@ -62,7 +75,7 @@ impl Deferred {
     }
 
     /// A register holds its value, of so many bits.
-    fn hold(&mut self, reg: Reg, bits: u8) {
+    pub(crate) fn hold(&mut self, reg: Reg, bits: u8) {
         self.set(reg, Value::Held);
         if let Some(place) = self.bits.get_mut(usize::from(reg.number())) {
             *place = bits;
@@ -120,6 +133,7 @@ impl Emitter<'_> {
         let touches_memory = matches!(insn, Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::Call(_));
         if touches_memory {
             self.flush_memory();
+            self.deferred.stored = None;
         }
         for reg in reads(insn).iter() {
             self.materialize(reg);
@@ -135,7 +149,15 @@ impl Emitter<'_> {
     }
 
     fn deferred_call(&mut self, slot: usize, insn: &Insn, after: RegSet) -> Result<(), CompileError> {
-        let _ = after;
+        if let Insn::Call(Callee::Helper(id)) = *insn
+            && let Some(inline) = Inline::of(self.source, self.links, slot, id)
+        {
+            if after.contains(Reg::R0) {
+                return self.inline(slot, insn, inline);
+            }
+            self.deferred.hold(Reg::R0, 64);
+            return Ok(());
+        }
         self.plainly(slot, insn)
     }
 
