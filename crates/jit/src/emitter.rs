@@ -7,8 +7,8 @@ use paceline_verifier::FunctionFact;
 use crate::checked::Stubs;
 use crate::defer::Deferred;
 use crate::error::CompileError;
-use crate::liveness::Liveness;
 use crate::links::Links;
+use crate::liveness::Liveness;
 use crate::plan::{Plan, SCRATCH_2};
 use crate::settings::Settings;
 use crate::source::Source;
@@ -152,7 +152,8 @@ impl<'a> Emitter<'a> {
             } else if self.skipped != Some(slot) {
                 self.deferred(slot, insn)?;
             }
-            follows = insn.falls_through() && (insn.jump_target(slot).is_none() || self.source.fact(slot).may_fall_through);
+            follows = insn.falls_through()
+                && (insn.jump_target(slot).is_none() || self.source.fact(slot).may_fall_through);
             last = Some(insn);
         }
         if self.settings.checked && last.is_some_and(Insn::falls_through) {

@@ -165,7 +165,8 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
 
 /// The functions with their plans.
 fn plans(source: &Source<'_>, links: &Links, settings: &Settings) -> Vec<(FunctionFact, Plan)> {
-    let needs: Vec<Needs> = source.functions.iter().map(|function| Needs::of(source, links, function)).collect();
+    let needs: Vec<Needs> =
+        source.functions.iter().map(|function| Needs::of(source, links, function)).collect();
     if settings.checked {
         return source.functions.iter().zip(needs).map(|(&f, needs)| (f, Plan::checked(needs))).collect();
     }

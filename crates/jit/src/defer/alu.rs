@@ -63,8 +63,8 @@ impl Emitter<'_> {
                     // For counters, whose new value goes where the old one came from.
                     Value::Bytes(mut bytes) if bytes.plus.is_none() => {
                         let shape = bytes.shape()?;
-                        let size = if wide { Size::Dw } else { Size::W };
-                        if shape.size != size || shape.reversed || shape.mask.is_some() || shape.shift != 0 {
+                        let fits = wide || shape.size <= Size::W;
+                        if !fits || shape.reversed || shape.mask.is_some() || shape.shift != 0 {
                             return None;
                         }
                         bytes.plus = Some((width, imm));
@@ -165,6 +165,7 @@ impl Emitter<'_> {
     /// Computes an operation now; the second operand may stay in memory.
     fn compute_alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
         let bits = self.result_bits(width, op, dst, src);
+        let width = self.narrowed(width, op, dst, bits);
         if op != AluOp::Mov {
             self.materialize(dst);
         }
@@ -196,6 +197,14 @@ impl Emitter<'_> {
         self.before_write(dst);
         self.alu(width, op, dst, src);
         self.deferred.hold(dst, bits);
+    }
+
+    /// The shorter instruction, where the upper half of operand and result is zero and does not matter for the lower.
+    fn narrowed(&self, width: Width, op: AluOp, dst: Reg, bits: u8) -> Width {
+        let low_only =
+            matches!(op, AluOp::Add | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Lsh | AluOp::Mul);
+        let narrow = low_only && bits <= 32 && self.deferred.bits(dst) <= 32;
+        if narrow { Width::W32 } else { width }
     }
 
     /// The memory that a value is in as it is.

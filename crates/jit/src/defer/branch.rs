@@ -107,9 +107,9 @@ impl Emitter<'_> {
     fn compare_memory(&mut self, mem: Mem, shape: &Shape, test: Test) -> bool {
         let size = shape.size;
         let test = if shape.reversed { test.turned(size) } else { test };
-        let mask = shape.mask.map(|mask| {
-            if shape.reversed { eval::swap(SwapOrder::Always, size, mask) } else { mask }
-        });
+        let mask = shape
+            .mask
+            .map(|mask| if shape.reversed { eval::swap(SwapOrder::Always, size, mask) } else { mask });
         let is_bits = test.condition == Condition::Set;
         let bits = match mask {
             Some(mask) if is_bits => Some(mask & test.number),

@@ -9,7 +9,7 @@ use crate::alu::op_size;
 use crate::context;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
-use crate::plan::{SCRATCH_2, accesses_context, native};
+use crate::plan::{SCRATCH_2, accesses_context};
 use crate::x64::{Alu, Mem, Width as NativeWidth};
 
 impl Emitter<'_> {
@@ -102,7 +102,12 @@ impl Emitter<'_> {
         self.place(Base::Reg(base), offset)
     }
 
-    pub(crate) fn deferred_store(&mut self, slot: usize, insn: &Insn, after: RegSet) -> Result<(), CompileError> {
+    pub(crate) fn deferred_store(
+        &mut self,
+        slot: usize,
+        insn: &Insn,
+        after: RegSet,
+    ) -> Result<(), CompileError> {
         let (size, base, offset, src) = match *insn {
             Insn::Store { size, base, offset, src } => (size, base, offset, src),
             Insn::StoreRelease { size, base, offset, src } => (size, base, offset, Operand::Reg(src)),
@@ -144,8 +149,8 @@ impl Emitter<'_> {
                 let mem = self.deferred_address(base, offset);
                 self.asm.store(op_size(size), mem, src);
                 if let (Some(disp), Size::W) = (self.stack_offset(base, offset), size) {
-                    self.deferred.stored = (reg != Reg::R10)
-                        .then(|| Stored { disp, reg, bits: self.deferred.bits(reg) });
+                    self.deferred.stored =
+                        (reg != Reg::R10).then(|| Stored { disp, reg, bits: self.deferred.bits(reg) });
                 }
             }
             (Operand::Imm(_), None) => {}
@@ -164,8 +169,8 @@ impl Emitter<'_> {
     /// A store of what was loaded from the same place with something added.
     fn add_in_memory(&mut self, size: Size, base: Reg, offset: i16, src: Reg, after: RegSet) -> bool {
         let Value::Bytes(bytes) = self.deferred.get(src) else { return false };
-        let (Some((width, plus)), Some(shape)) = (bytes.plus, bytes.shape()) else { return false };
-        if after.contains(src) || shape.size != size || op_size(size) != native(width).into() {
+        let (Some((_, plus)), Some(shape)) = (bytes.plus, bytes.shape()) else { return false };
+        if after.contains(src) || shape.size != size {
             return false;
         }
         let mem = self.deferred_address(base, offset);

@@ -18,6 +18,8 @@ use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::inline::Inline;
 use crate::liveness::reads;
+use crate::source::is_tail_call;
+use crate::tail_call::known_array;
 
 pub(crate) use value::{Base, Bytes, Value};
 
@@ -158,7 +160,19 @@ impl Emitter<'_> {
             self.deferred.hold(Reg::R0, 64);
             return Ok(());
         }
-        self.plainly(slot, insn)
+        match self.deferred.get(Reg::R3) {
+            Value::Const(index) if is_tail_call(insn) && known_array(self.source, slot).is_some() => {
+                self.flush_memory();
+                self.deferred.stored = None;
+                self.materialize(Reg::R1);
+                for reg in RegSet::CALLER_SAVED.iter() {
+                    self.before_write(reg);
+                    self.deferred.hold(reg, 64);
+                }
+                self.tail_call_at(slot, Some(index as u32))
+            }
+            _ => self.plainly(slot, insn),
+        }
     }
 
     /// Before a place that jumps lead to: registers hold their values, and nothing else is known of them.

@@ -77,8 +77,7 @@ fn labels(compiled: &Compiled, instructions: &[Instruction]) -> BTreeMap<u64, St
         let bytes = instruction.ip()..instruction.next_ip();
         compiled.relocations.iter().any(|r| bytes.contains(&u64::from(r.offset)))
     };
-    let mut targets: Vec<u64> =
-        instructions.iter().filter(|i| !relocated(i)).filter_map(target).collect();
+    let mut targets: Vec<u64> = instructions.iter().filter(|i| !relocated(i)).filter_map(target).collect();
     targets.sort_unstable();
     targets.dedup();
     for (number, place) in (1..).zip(targets) {

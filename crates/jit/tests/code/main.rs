@@ -22,8 +22,10 @@ fn code_is_as_expected() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/code/cases");
     let regenerate = std::env::var_os("PACELINE_REGENERATE").is_some();
     let mut wrong = Vec::new();
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).expect("is there").map(|entry| entry.expect("is readable").path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("is there")
+        .map(|entry| entry.expect("is readable").path())
+        .collect();
     files.sort();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("is readable");
