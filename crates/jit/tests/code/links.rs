@@ -39,6 +39,7 @@ pub(crate) fn specs() -> Vec<MapSpec> {
         inner: None,
         contents: Vec::new(),
         frozen: false,
+        special: Box::default(),
     };
     MAPS.iter().map(spec).collect()
 }

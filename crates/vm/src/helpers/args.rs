@@ -70,9 +70,10 @@ impl std::ops::Deref for Key {
 pub(super) unsafe fn key(map: &Map, register: u64) -> Key {
     let len = map.spec().key_size as usize;
     let mut key = Key { short: [0; SHORT], long: Vec::new(), len };
-    // SAFETY: the caller vouches for the range.
     match key.short.get_mut(..len) {
+        // SAFETY: the caller vouches for the range.
         Some(short) => unsafe { memory::copy_from(short, register) },
+        // SAFETY: the same.
         None => key.long = unsafe { bytes(register, len) },
     }
     key
