@@ -10,6 +10,7 @@ pub mod engine;
 pub mod generate;
 pub mod kernel;
 pub mod outcome;
+pub mod random;
 pub mod runner;
 pub mod traffic;
 pub mod verdict;
