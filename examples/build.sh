@@ -1,5 +1,5 @@
 #!/bin/bash
-# Compiles the example programs, and those of the command's tests, into the objects that are committed beside them.
+# Compiles the example programs, those of the command's tests and of the benchmarks, into the objects that are committed beside them.
 #
 #   examples/build.sh           rebuild in place
 #   examples/build.sh --check   rebuild elsewhere and compare; exit 1 if a committed object differs
@@ -34,7 +34,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 status=0
-for source in examples/*.bpf.c crates/cli/tests/fixtures/*.bpf.c; do
+for source in examples/*.bpf.c crates/cli/tests/fixtures/*.bpf.c crates/bench/workloads/*.bpf.c; do
 	object=${source%.bpf.c}.o
 	compile "$source" "$scratch/object"
 	if [ -z "$check" ]; then

@@ -108,6 +108,7 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::Unknown { name: wanted, names } => closest(wanted, names.iter().map(String::as_str)),
         NoProgram::Malformed { .. } => Some(needs(name)),
+        NoProgram::Engine { .. } => Some("`--engine plain` runs everywhere".to_owned()),
         NoProgram::Refused(_) => None,
     }
 }

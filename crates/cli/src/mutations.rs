@@ -31,7 +31,11 @@ const LONGEST: Duration = Duration::from_secs(10);
 const TEMPTING: [u32; 10] = [0, 1, 7, 8, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, u32::MAX];
 
 /// Enough for the programs that are shipped.
-const OPTIONS: LoadOptions = LoadOptions { limits: Limits { cpus: 2, memory: 16 << 20 }, budget: 20_000 };
+const OPTIONS: LoadOptions = LoadOptions {
+    limits: Limits { cpus: 2, memory: 16 << 20 },
+    budget: 20_000,
+    engine: paceline::Engine::Plain,
+};
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))

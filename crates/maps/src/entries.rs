@@ -52,6 +52,11 @@ impl Entries {
         self.slab.words(0, index).first()
     }
 
+    /// Bytes from the words of one index to those of the next.
+    pub(crate) fn stride(&self) -> usize {
+        self.slab.stride()
+    }
+
     /// The second word of an index.
     pub(crate) fn companion(&self, index: usize) -> Option<&AtomicU64> {
         self.slab.words(0, index).get(1)

@@ -42,4 +42,4 @@ mod xskmap;
 
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use map::{ArrayLayout, FillError, Keys, Map, ProgramAccess, RedirectTarget};
-pub use prog_array::ProgArray;
+pub use prog_array::{Owner, ProgArray, ProgArrayUser, TokenLayout};

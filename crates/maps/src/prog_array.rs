@@ -1,30 +1,87 @@
 //! Program arrays (`BPF_MAP_TYPE_PROG_ARRAY`), the tables of `bpf_tail_call`.
 
 use std::num::NonZeroU64;
-use std::sync::atomic::Ordering;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use paceline_spec::Errno;
 
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
+use crate::map::Map;
 use crate::storage::{Mode, Storage};
 
 /// Second half of an entry that is there: 0 is a program number too.
 const PRESENT: u32 = 1;
 
+/// What keeps a program alive while an entry names it. Dropping it must wait for whoever still runs the program.
+pub type Owner = Box<dyn Send + Sync>;
+
 /// An array of programs. An entry is a program's number, given by user space, and beside it a token, given by the
-/// engine that runs the programs: whatever it needs to jump there. A new number leaves the entry without a token
-/// until the engine gives it one with [`bind`](Self::bind).
+/// engine that runs the programs: whatever it needs to jump there. A number alone leaves the entry without a token,
+/// and tail calls to it fail.
 pub struct ProgArray {
     programs: Entries,
+    owners: Mutex<Vec<Option<Owner>>>,
+    /// What all programs that use the array have in common; the first one decides.
+    kind: OnceLock<u64>,
+    users: AtomicUsize,
+}
+
+/// Where the tokens are, for generated code: that of index `i` at `base + i * stride`, 0 where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenLayout {
+    /// Token of index 0; good as long as the map lives.
+    pub base: NonNull<AtomicU64>,
+    /// Bytes from one token to the next.
+    pub stride: usize,
+    /// Number of indices.
+    pub entries: u32,
+}
+
+/// A user of a program array. When the last one goes the entries are removed, as the kernel does when the last
+/// descriptor of the map is closed: programs hold their maps, so an array that holds programs would keep itself.
+pub struct ProgArrayUser(Arc<Map>);
+
+impl ProgArrayUser {
+    /// A new user; `None` if the map is no program array.
+    #[must_use]
+    pub fn new(map: &Arc<Map>) -> Option<Self> {
+        map.prog_array()?.users.fetch_add(1, Ordering::Relaxed);
+        Some(Self(map.clone()))
+    }
+}
+
+impl Clone for ProgArrayUser {
+    fn clone(&self) -> Self {
+        if let Some(array) = self.0.prog_array() {
+            array.users.fetch_add(1, Ordering::Relaxed);
+        }
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for ProgArrayUser {
+    fn drop(&mut self) {
+        if let Some(array) = self.0.prog_array()
+            && array.users.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            for index in 0..array.len() {
+                array.put(index, 0, None);
+            }
+        }
+    }
 }
 
 impl ProgArray {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         array::check(request, REFERENCE_FLAGS)?;
         request.check_value_is_one_of(&[4])?;
-        Ok(Box::new(Self { programs: Entries::with_companions(request)? }))
+        let programs = Entries::with_companions(request)?;
+        let owners = Mutex::default();
+        Ok(Box::new(Self { programs, owners, kind: OnceLock::new(), users: AtomicUsize::new(0) }))
     }
 
     /// Number of entries, empty ones included.
@@ -53,31 +110,51 @@ impl ProgArray {
         NonZeroU64::new(self.programs.companion(index as usize)?.load(Ordering::Acquire))
     }
 
-    /// Gives the program at an index a token. `false` when the entry does not hold that program (any more): no
-    /// token is left there by this call then.
-    ///
-    /// # Safety
-    /// The engine whose programs use this map trusts tokens, as addresses to jump to perhaps: the token must be one
-    /// that it made for this program, and stay good as long as the map may hand it out.
-    pub unsafe fn bind(&self, index: u32, program: u32, token: NonZeroU64) -> bool {
-        let Some(word) = self.programs.companion(index as usize) else { return false };
-        if self.program(index) != Some(program) {
-            return false;
-        }
-        word.store(token.get(), Ordering::Release);
-        // User space may have changed the entry in between, and then its clearing of the token came too early.
-        let still = self.program(index) == Some(program);
-        if !still {
-            let _ = word.compare_exchange(token.get(), 0, Ordering::AcqRel, Ordering::Relaxed);
-        }
-        still
+    /// Where the tokens are.
+    #[must_use]
+    pub fn token_layout(&self) -> TokenLayout {
+        let base = self.programs.companion(0).map_or(NonNull::dangling(), NonNull::from);
+        TokenLayout { base, stride: self.programs.stride(), entries: self.len() as u32 }
     }
 
-    fn put(&self, index: usize, entry: u64) -> u64 {
-        let old = self.programs.swap(index, entry);
-        if let Some(token) = self.programs.companion(index) {
-            token.store(0, Ordering::Release);
+    /// Whether programs of a kind may use the array: all must have the kind of the first one
+    /// (`bpf_prog_map_compatible` in `kernel/bpf/core.c`).
+    #[must_use]
+    pub fn admits(&self, kind: u64) -> bool {
+        *self.kind.get_or_init(|| kind) == kind
+    }
+
+    /// Puts a program into an entry: its number, the engine's token, and what keeps it alive as long as the entry
+    /// names it. `false` when there is no such entry.
+    ///
+    /// # Safety
+    /// The engine whose programs use this map trusts tokens, as addresses to jump to perhaps: the token must be good
+    /// until `owner` is dropped, and dropping that must wait for those who read the token before.
+    pub unsafe fn install(&self, index: u32, program: u32, token: NonZeroU64, owner: Owner) -> bool {
+        let index = index as usize;
+        if index >= self.len() {
+            return false;
         }
+        let entry = Pair { first: program, second: PRESENT }.to_word();
+        self.put(index, entry, Some((token, owner)));
+        true
+    }
+
+    /// Replaces an entry, with its token and owner; gives the earlier one.
+    fn put(&self, index: usize, entry: u64, bound: Option<(NonZeroU64, Owner)>) -> u64 {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.programs.swap(index, entry);
+        let (token, owner) = bound.map_or((0, None), |(token, owner)| (token.get(), Some(owner)));
+        if let Some(word) = self.programs.companion(index) {
+            word.store(token, Ordering::Release);
+        }
+        if owners.len() <= index && owner.is_some() {
+            owners.resize_with(index + 1, || None);
+        }
+        let displaced = owners.get_mut(index).and_then(|place| std::mem::replace(place, owner));
+        drop(owners);
+        // Outside the lock: it may be the last to hold a program, and that the last to hold other maps.
+        drop(displaced);
         old
     }
 }
@@ -99,13 +176,13 @@ impl Storage for ProgArray {
             return Err(Errno::EINVAL);
         }
         let index = self.programs.index(key).ok_or(Errno::E2BIG)?;
-        self.put(index, Pair { second: PRESENT, ..Pair::from_value(value) }.to_word());
+        self.put(index, Pair { second: PRESENT, ..Pair::from_value(value) }.to_word(), None);
         Ok(())
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         let index = self.programs.index(key).ok_or(Errno::E2BIG)?;
-        if self.put(index, 0) == 0 { Err(Errno::ENOENT) } else { Ok(()) }
+        if self.put(index, 0, None) == 0 { Err(Errno::ENOENT) } else { Ok(()) }
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {

@@ -5,7 +5,7 @@ mod common;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use paceline_maps::{CreateErrorKind, Limits, Map, RedirectTarget};
+use paceline_maps::{CreateErrorKind, Limits, Map, ProgArrayUser, RedirectTarget};
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 
 const ANY: u64 = 0;
@@ -242,16 +242,26 @@ fn program_arrays_bind_programs_to_tokens() {
     map.set(&key(1), &key(0), ANY).unwrap();
     assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
     // SAFETY: nobody jumps to these tokens.
-    let bind = |index, program| unsafe { table.bind(index, program, token) };
-    assert!(bind(1, 0) && !bind(1, 5) && !bind(2, 0) && !bind(9, 0));
+    let install = |index, owner: &Arc<()>| unsafe { table.install(index, 7, token, Box::new(owner.clone())) };
+    let owner = Arc::new(());
+    assert!(install(1, &owner) && !install(9, &owner));
     assert_eq!((table.token(1), table.token(2)), (Some(token), None));
-    assert_eq!(map.get(&key(1)).unwrap(), key(0));
+    assert_eq!((map.get(&key(1)).unwrap(), Arc::strong_count(&owner)), (key(7).to_vec(), 2));
     map.set(&key(1), &key(5), ANY).unwrap();
-    assert_eq!((table.program(1), table.token(1)), (Some(5), None));
-    assert!(bind(1, 5));
+    assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (Some(5), None, 1));
+    assert!(install(1, &owner));
     map.remove(&key(1)).unwrap();
-    assert_eq!((table.program(1), table.token(1)), (None, None));
+    assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (None, None, 1));
     assert!(map.lookup(&key(1), 0).is_none());
+    assert!(table.admits(3) && table.admits(3) && !table.admits(4));
+
+    let user = ProgArrayUser::new(&map).unwrap();
+    let other = user.clone();
+    assert!(install(2, &owner));
+    drop(user);
+    assert_eq!(Arc::strong_count(&owner), 2);
+    drop(other);
+    assert_eq!((table.program(2), Arc::strong_count(&owner)), (None, 1), "the last user has gone");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_maps::{CreateError, FillError, Limits, Map};
 use paceline_spec::{InitialValue, ProgramSpec};
-use paceline_vm::{DEFAULT_BUDGET, Program, ProgramError};
+use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program, ProgramError};
 
 use crate::{Object, Refused, VerifiedProgram};
 
@@ -13,14 +13,16 @@ use crate::{Object, Refused, VerifiedProgram};
 pub struct LoadOptions {
     /// What maps may take.
     pub limits: Limits,
-    /// Instructions a program may run for one packet.
+    /// Instructions a program may run for one packet, on engines that count.
     pub budget: u64,
+    /// What runs verified programs; those that are not run on the plain interpreter.
+    pub engine: Engine,
 }
 
 impl Default for LoadOptions {
     /// One CPU, maps of up to 4 GiB each, and [`DEFAULT_BUDGET`].
     fn default() -> Self {
-        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET }
+        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET, engine: Engine::Plain }
     }
 }
 
@@ -74,6 +76,16 @@ pub enum NoProgram {
         /// Why.
         source: ProgramError,
     },
+    /// The engine cannot run the program.
+    #[error("program {name} on engine {engine}: {source}")]
+    Engine {
+        /// Name of the program.
+        name: String,
+        /// The engine.
+        engine: Engine,
+        /// Why.
+        source: EngineError,
+    },
     /// The verifier does not accept the program.
     #[error(transparent)]
     Refused(Box<Refused>),
@@ -85,6 +97,7 @@ pub struct Collection {
     object: Object,
     maps: Vec<Arc<Map>>,
     budget: u64,
+    engine: Engine,
 }
 
 impl Object {
@@ -106,7 +119,7 @@ impl Object {
             }
             map.fill(&spec.contents).map_err(|source| SetupError::Fill { map: spec.name.clone(), source })?;
         }
-        Ok(Collection { object: self.clone(), maps, budget: options.budget })
+        Ok(Collection { object: self.clone(), maps, budget: options.budget, engine: options.engine })
     }
 }
 
@@ -137,7 +150,14 @@ impl Collection {
     pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
         let spec = self.spec(name)?;
         let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
-        Ok(VerifiedProgram::new(self.bind(spec)?, verified))
+        let program = Program::load(&verified, self.maps.clone(), self.engine).map_err(|error| {
+            let name = spec.name.clone();
+            match error {
+                EngineError::Program(source) => NoProgram::Malformed { name, source },
+                source => NoProgram::Engine { name, engine: self.engine, source },
+            }
+        })?;
+        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified))
     }
 
     /// The same without a proof: the plain interpreter checks all that the program does as it does it.

@@ -46,8 +46,8 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, DEFAULT_BUDGET, EventSink, Exit, Fault, FaultKind, Host, Near, Program, ProgramError,
-    has_helper,
+    Access, BurstFault, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host, InstallError,
+    LoadError as EngineError, Near, NoSuchEngine, Program, ProgramError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

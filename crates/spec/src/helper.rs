@@ -75,6 +75,9 @@ pub struct Helper {
 }
 
 impl Helper {
+    /// Number of `bpf_tail_call`, which is no function but a jump: engines compile it.
+    pub const TAIL_CALL: i32 = 12;
+
     /// The helper of a number.
     #[must_use]
     pub fn from_id(id: u32) -> Option<&'static Self> {

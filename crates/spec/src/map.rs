@@ -78,6 +78,12 @@ impl MapKind {
     pub const fn is_per_cpu(self) -> bool {
         matches!(self, Self::PerCpuArray | Self::PerCpuHash | Self::LruPerCpuHash)
     }
+
+    /// Whether a map of this kind has a value at each index from 0 on.
+    #[must_use]
+    pub const fn is_array(self) -> bool {
+        matches!(self, Self::Array | Self::PerCpuArray)
+    }
 }
 
 impl fmt::Display for MapKind {

@@ -113,7 +113,8 @@ fn run_plain(task: &Task) -> Result<u64, TaskError> {
     let mut host = Host::default();
     if !task.xdp {
         let mut memory = task.memory.clone();
-        let exit = Program::raw(Arc::new(spec), maps)?.run_raw(&mut memory, &mut host)?;
+        let exit =
+            Program::raw(Arc::new(spec), maps)?.run_raw(&mut memory, &mut host).map_err(|fault| *fault)?;
         return Ok(exit.r0);
     }
     let program = Program::new(Arc::new(spec), maps)?;
@@ -121,7 +122,7 @@ fn run_plain(task: &Task) -> Result<u64, TaskError> {
     burst.push(&task.memory, FrameMeta::default())?;
     let mut frame = burst.frame_mut(0);
     frame.set_ingress(1, 0);
-    Ok(program.run(&mut frame, &mut host)?.r0)
+    Ok(program.run(&mut frame, &mut host).map_err(|fault| *fault)?)
 }
 
 fn run_kernel(task: &Task) -> Result<u64, TaskError> {

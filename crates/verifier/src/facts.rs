@@ -1,8 +1,8 @@
 //! What was proven, kept for the code generator.
 
 use paceline_isa::{Callee, Code, DecodeError, Insn, Reg, RegSet, decode};
-use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
+use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::state::{MapRef, Pointer, Target};
 
@@ -108,6 +108,9 @@ pub struct FunctionFact {
     pub end: usize,
     /// Bytes of stack it uses, 0 to 512.
     pub stack: u32,
+    /// The eight-byte words of its stack that may be seen before they are written, and so have to be zero when it is
+    /// entered: bit `i` stands for the word at `r10 - 8 * (i + 1)`.
+    pub zeroed: u64,
     /// The callee-saved registers (`r6` to `r9`) it writes.
     pub saved: RegSet,
     /// Whether it has a tail call.
@@ -135,21 +138,33 @@ pub struct Stats {
 #[derive(Clone, Debug)]
 pub struct Verified {
     program: ProgramSpec,
+    maps: Vec<MapSpec>,
     code: Code,
     insns: Vec<InsnFact>,
     functions: Vec<FunctionFact>,
     stats: Stats,
 }
 
+/// What must be kept of the maps a program was verified with: their contents only where they cannot change and
+/// loads from them were taken as constants.
+pub(crate) fn kept_maps(maps: &[MapSpec]) -> Vec<MapSpec> {
+    let keep = |map: &MapSpec| MapSpec {
+        contents: if map.frozen { map.contents.clone() } else { Vec::new() },
+        ..map.clone()
+    };
+    maps.iter().map(keep).collect()
+}
+
 impl Verified {
     pub(crate) fn new(
         program: ProgramSpec,
+        maps: Vec<MapSpec>,
         code: Code,
         insns: Vec<InsnFact>,
         functions: Vec<FunctionFact>,
         stats: Stats,
     ) -> Self {
-        Self { program, code, insns, functions, stats }
+        Self { program, maps, code, insns, functions, stats }
     }
 
     /// What was proven in an earlier run, as a cache kept it: `insns` are the facts of each slot ([`facts`](Self::facts)),
@@ -172,7 +187,7 @@ impl Verified {
     /// let first = verify(&program, &[], None, &Options::default())?;
     /// let (facts, functions) = (first.facts().to_vec(), first.functions().to_vec());
     /// // SAFETY: the parts are those of the program, which was just accepted.
-    /// let again = unsafe { Verified::from_parts(program, facts, functions, *first.stats()) }?;
+    /// let again = unsafe { Verified::from_parts(program, &[], facts, functions, *first.stats()) }?;
     /// assert_eq!(again.facts(), first.facts());
     /// assert_eq!(again.code(), first.code());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -180,18 +195,26 @@ impl Verified {
     #[allow(unsafe_code, reason = "to declare, for the caller to argue; nothing unsafe is done here")]
     pub unsafe fn from_parts(
         program: ProgramSpec,
+        maps: &[MapSpec],
         insns: Vec<InsnFact>,
         functions: Vec<FunctionFact>,
         stats: Stats,
     ) -> Result<Self, DecodeError> {
         let code = decode(&program.insns)?;
-        Ok(Self::new(program, code, insns, functions, stats))
+        Ok(Self::new(program, kept_maps(maps), code, insns, functions, stats))
     }
 
     /// The program.
     #[must_use]
     pub fn program(&self) -> &ProgramSpec {
         &self.program
+    }
+
+    /// The maps it was verified with, in the order its instructions name them; contents only of frozen ones. It is
+    /// safe with maps of these specifications and no others.
+    #[must_use]
+    pub fn maps(&self) -> &[MapSpec] {
+        &self.maps
     }
 
     /// Its instructions.

@@ -108,10 +108,10 @@ fn verify_with(
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
-    let functions = function_facts(&code, &flow, &walk.stack_used);
+    let functions = function_facts(&code, &flow, &walk.stack_used, &walk.stack_zeroed);
     step::check_stack_depth(&code, &flow, &functions)?;
     let (facts, stats) = (walk.facts.into_insns(), walk.stats);
-    Ok(Verified::new(program.clone(), code, facts, functions, stats))
+    Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
 }
 
 /// Walks the main program, then every global function that was called.
@@ -130,18 +130,24 @@ fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     }
 }
 
-fn function_facts(code: &Code, flow: &ControlFlow, stack_used: &[u32]) -> Vec<FunctionFact> {
-    let fact = |(function, &stack): (&cfg::Function, &u32)| {
+fn function_facts(
+    code: &Code,
+    flow: &ControlFlow,
+    stack_used: &[u32],
+    stack_zeroed: &[u64],
+) -> Vec<FunctionFact> {
+    let fact = |((function, &stack), &zeroed): ((&cfg::Function, &u32), &u64)| {
         let (start, end) = (function.start, function.end);
         let insns = || (start..end).filter_map(|slot| code.get(slot));
         FunctionFact {
             start,
             end,
             stack,
+            zeroed,
             saved: facts::saved_registers(code, start, end),
             tail_calls: insns().any(is_tail_call),
             calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
         }
     };
-    flow.functions.iter().zip(stack_used).map(fact).collect()
+    flow.functions.iter().zip(stack_used).zip(stack_zeroed).map(fact).collect()
 }

@@ -216,6 +216,13 @@ impl Walk<'_> {
         let Some(earlier) = self.checkpoints.all.get(index).and_then(|c| c.state.as_ref()) else { return };
         let (demands, reads) = (&mut self.demands, &mut self.reads);
         for (old, new) in earlier.frames().zip(self.state.frames()) {
+            // What was read as written there may not be written here.
+            if let Some(zeroed) = self.stack_zeroed.get_mut(new.function) {
+                for (index, slot) in old.stack.slots().iter().enumerate() {
+                    let seen_unset = reads.bytes_read(slot.origin) & new.stack.slot(index).unset() != 0;
+                    *zeroed |= u64::from(seen_unset) << index;
+                }
+            }
             for (old, new) in old.registers().iter().zip(new.registers()) {
                 inherit(demands, old, new);
             }

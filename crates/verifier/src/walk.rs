@@ -84,6 +84,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) checkpoints: Checkpoints,
     /// Deepest stack use of each function, in bytes.
     pub(crate) stack_used: Vec<u32>,
+    /// Words of each function's stack that have to be zero on entry (`FunctionFact::zeroed`).
+    pub(crate) stack_zeroed: Vec<u64>,
     /// Global functions that were called and must be verified on their own.
     pub(crate) called_globals: Vec<usize>,
     /// Whether the path's outermost function is a global one other than the main program.
@@ -121,6 +123,7 @@ impl<'a> Walk<'a> {
             reads: StackReads::new(),
             checkpoints: Checkpoints::new(code.len()),
             stack_used: vec![0; flow.functions.len()],
+            stack_zeroed: vec![0; flow.functions.len()],
             called_globals: Vec::new(),
             in_global: false,
             observer: None,

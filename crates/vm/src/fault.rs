@@ -1,5 +1,9 @@
 //! How a run can go wrong under an engine that checks.
 
+use std::sync::Arc;
+
+use paceline_spec::ProgramSpec;
+
 use crate::region::{Access, Near};
 
 /// A program did what it may not, or did not end. The packet has no verdict then.
@@ -10,6 +14,8 @@ pub struct Fault {
     pub slot: usize,
     /// What it did.
     pub kind: FaultKind,
+    /// The program it belongs to, if that is not the one that was run but one that it came to by a tail call.
+    pub tail_called: Option<Arc<ProgramSpec>>,
 }
 
 /// What a faulty instruction did.

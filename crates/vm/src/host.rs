@@ -1,14 +1,28 @@
 //! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
 
 use std::io::Write;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
-use paceline_spec::context::SK_BUFF;
+use paceline_frame::Frame;
 
-use crate::plain::{STACK_FRAME, Stack};
+use crate::fault::Fault;
+use crate::memory;
+use crate::region::{Access, Regions};
+
+/// Bytes of stack of each function in the interpreters (`MAX_BPF_STACK`).
+pub(crate) const STACK_FRAME: usize = 512;
+/// Most functions of one program active at once (`MAX_CALL_FRAMES`).
+pub(crate) const MAX_FRAMES: usize = 8;
+/// Most tail calls of one run (`MAX_TAIL_CALL_CNT`).
+pub(crate) const MAX_TAIL_CALLS: u32 = 33;
+
+/// Frames of the interpreters' stack: each program that a run comes to by a tail call may have its own calls.
+const STACK_FRAMES: usize = MAX_FRAMES * (MAX_TAIL_CALLS as usize + 1);
+
+/// Eight-byte words of the scratch area of a socket filter's context (`__sk_buff.cb`, 20 bytes).
+pub(crate) const SCRATCH_WORDS: usize = 3;
 
 /// Which of the kernel's clocks a helper reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,16 +42,29 @@ pub type EventSink = Box<dyn FnMut(&str, u32, &[u8]) + Send>;
 
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
 pub struct Host {
+    /// The packet that is being run; null without one.
+    pub(crate) frame: *mut Frame,
+    /// Tail calls of this run.
+    pub(crate) tail_calls: u32,
+    /// Frames of the interpreters' stack that are in use below the running program.
+    pub(crate) depth: usize,
+    /// The scratch area of a socket filter's context, zero when a packet enters.
+    pub(crate) scratch: [AtomicU64; SCRATCH_WORDS],
+    /// Why the run that just ended has no result.
+    pub(crate) fault: Option<Box<Fault>>,
+    /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
+    /// that know no regions.
+    pub(crate) regions: Option<Regions>,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
     events: Option<EventSink>,
-    stack: Box<Stack>,
-    context: Box<Context>,
+    /// The stack of all functions, reused from run to run. Programs reach it by address, hence the atomics.
+    stack: Box<[AtomicU64]>,
 }
 
-/// A `struct __sk_buff` of which only the program's scratch area is used.
-type Context = [AtomicU64; SK_BUFF.size as usize / 8];
+// SAFETY: the frame's pointer is used during a run only, which borrows host and frame.
+unsafe impl Send for Host {}
 
 impl Default for Host {
     fn default() -> Self {
@@ -51,12 +78,17 @@ impl Host {
     #[must_use]
     pub fn new(cpu: usize) -> Self {
         let mut host = Self {
+            frame: std::ptr::null_mut(),
+            tail_calls: 0,
+            depth: 0,
+            scratch: [const { AtomicU64::new(0) }; _],
+            fault: None,
+            regions: None,
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),
             events: None,
-            stack: Box::new([const { AtomicU64::new(0) }; _]),
-            context: Box::new([const { AtomicU64::new(0) }; _]),
+            stack: (0..STACK_FRAMES * STACK_FRAME / 8).map(|_| AtomicU64::new(0)).collect(),
         };
         let seed = host.now(Clock::Monotonic);
         host.seed(seed);
@@ -90,11 +122,10 @@ impl Host {
         self.stack.as_ptr_range().end as u64
     }
 
-    /// The addresses of a socket filter's context, zeroed for its next packet.
-    pub(crate) fn clear_context(&mut self) -> Range<u64> {
-        self.context.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-        let range = self.context.as_ptr_range();
-        range.start as u64..range.end as u64
+    /// Sets up what belongs to a packet's run beside the frame.
+    pub(crate) fn begin(&mut self) {
+        self.tail_calls = 0;
+        self.scratch.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     /// Zeroes the stack frame of the function at a call depth, which starts at 0.
@@ -130,6 +161,16 @@ impl Host {
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z >> 32) as u32
+    }
+
+    /// Copies bytes from an address that a program gave without anybody checking it; tells how many can be read.
+    pub(crate) fn read_unchecked(&self, address: u64, bytes: &mut [u8]) -> usize {
+        let Some(regions) = &self.regions else { return memory::probe(bytes, address) };
+        let allowed = |len: &u64| regions.allows(address, *len, Access::Read);
+        let len = (1..=bytes.len() as u64).take_while(allowed).last().unwrap_or(0) as usize;
+        // SAFETY: these bytes are the program's to read.
+        unsafe { memory::copy_from(&mut bytes[..len], address) };
+        len
     }
 
     /// Writes one trace. That the trace cannot be written is no matter of the program's.

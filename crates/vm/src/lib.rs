@@ -3,18 +3,23 @@
 //! A [`Program`] is a program that was checked for form and bound to its maps. It runs over a packet, a burst of
 //! packets, or plain memory; a [`Host`] is what its helpers see of the world.
 
+mod engine;
 mod fault;
 mod helpers;
 mod host;
+mod image;
+mod load;
 mod memory;
 mod observe;
 mod plain;
 mod program;
 mod region;
 
+pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
 pub use host::{Clock, EventSink, Host};
+pub use load::LoadError;
 pub use observe::Observed;
-pub use program::{BurstFault, DEFAULT_BUDGET, Exit, Program, ProgramError};
+pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};

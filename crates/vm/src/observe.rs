@@ -1,7 +1,8 @@
 //! What can be seen of a run from outside, instruction by instruction.
 
 use crate::host::Host;
-use crate::plain::{Caller, STACK_FRAME};
+use crate::host::STACK_FRAME;
+use crate::plain::Caller;
 use crate::region::Regions;
 
 /// The machine of the plain interpreter before it executes an instruction.
@@ -11,7 +12,7 @@ pub struct Observed<'a> {
     /// `r0` to `r10`; addresses are real ones.
     pub registers: &'a [u64; 11],
     pub(crate) callers: &'a [Caller],
-    pub(crate) regions: &'a Regions<'a>,
+    pub(crate) regions: &'a Regions,
     pub(crate) host: &'a Host,
 }
 

@@ -1,19 +1,21 @@
 //! Programs ready to run.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
-use paceline_maps::Map;
+use paceline_maps::{Map, Owner, ProgArrayUser};
+use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
-use paceline_spec::{ProgramKind, ProgramSpec};
 
+use crate::engine::Engine;
 use crate::fault::Fault;
-use crate::helpers::{Env, has_helper};
+use crate::helpers::has_helper;
 use crate::host::Host;
+use crate::image::{Image, Unset};
 use crate::observe::Observed;
 use crate::plain;
-use crate::region::Regions;
 
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
 /// million that the kernel's verifier simulates, and a fraction of a second.
@@ -88,6 +90,12 @@ pub enum ProgramError {
         /// Number of maps.
         maps: usize,
     },
+    /// A program array is used by programs of another type.
+    #[error("program array {map} is used by programs of another type")]
+    ProgramArray {
+        /// Name of the map.
+        map: String,
+    },
     /// The address of a map's value is taken where the map has no single value, or past its end.
     #[error("instruction {slot} takes the address of byte {offset} in map {map}, which has no such byte")]
     NoDirectValue {
@@ -123,17 +131,35 @@ pub struct BurstFault {
 /// A program bound to its maps, ready to run.
 #[derive(Clone)]
 pub struct Program {
-    spec: Arc<ProgramSpec>,
-    pub(crate) code: Code,
-    pub(crate) maps: Vec<Arc<Map>>,
-    budget: u64,
+    pub(crate) image: Arc<Image>,
+    /// Keeps the entries of the program arrays that it uses.
+    _tables: Arc<[ProgArrayUser]>,
+}
+
+/// A program cannot be put into a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    /// The map holds no programs.
+    #[error("the map is no program array")]
+    NoProgramArray,
+    /// The index is out of range.
+    #[error("index {index} is not below the map's {entries} entries")]
+    Index {
+        /// Index.
+        index: u32,
+        /// Entries of the map.
+        entries: usize,
+    },
+    /// The other programs that use the map are of another type.
+    #[error("the map is used by programs of another type")]
+    Kind,
 }
 
 impl Program {
-    /// Binds a program to its maps, which its instructions name by index.
+    /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
     ///
     /// Only the form is checked: that every slot decodes, every jump leads to an instruction, every helper and map
-    /// is there. What the program does at run time is checked by the plain interpreter as it runs.
+    /// is there. What the program does at run time is checked as it runs.
     ///
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
@@ -151,40 +177,85 @@ impl Program {
     }
 
     fn checked(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, ProgramError> {
-        match spec.insns.len() {
-            0 => return Err(ProgramError::Empty),
-            len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
-            _ => {}
-        }
-        let code = decode(&spec.insns)?;
-        for (slot, insn) in code.iter() {
-            check_insn(&spec, &code, &maps, raw, slot, *insn)?;
-        }
-        match code.iter().last() {
-            Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => {}
-            Some((slot, _)) => return Err(ProgramError::NoEnd { slot }),
-            None => return Err(ProgramError::Empty),
-        }
-        Ok(Self { spec, code, maps, budget: DEFAULT_BUDGET })
+        let code = check(&spec, &maps, raw)?;
+        let image = Image {
+            entry: plain::entry,
+            tail_entry: plain::tail_entry,
+            id: Image::next_id(),
+            engine: Engine::Plain,
+            spec,
+            code,
+            maps: maps.into(),
+            budget: DEFAULT_BUDGET,
+        };
+        Self::with_image(image)
     }
 
-    /// Changes how many instructions the program may run for one packet.
+    /// A program of an image, as a user of its program arrays.
+    pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
+        let arrays = image.maps.iter().filter_map(|map| Some((map, map.prog_array()?)));
+        for (map, array) in arrays {
+            if !array.admits(image.kind()) {
+                return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
+            }
+        }
+        let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
+        Ok(Self { image: Arc::new(image), _tables: tables })
+    }
+
+    /// Changes how many instructions the program may run for one packet, on engines that count.
     #[must_use]
     pub fn with_budget(mut self, instructions: u64) -> Self {
-        self.budget = instructions;
+        // Nobody else has it yet, or else they keep theirs.
+        match Arc::get_mut(&mut self.image) {
+            Some(image) => image.budget = instructions,
+            None => self.image = Arc::new(Image { budget: instructions, ..(*self.image).clone() }),
+        }
         self
     }
 
     /// What the program was made from.
     #[must_use]
     pub fn spec(&self) -> &Arc<ProgramSpec> {
-        &self.spec
+        &self.image.spec
     }
 
     /// The program's maps.
     #[must_use]
     pub fn maps(&self) -> &[Arc<Map>] {
-        &self.maps
+        &self.image.maps
+    }
+
+    /// The engine that runs it.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.image.engine
+    }
+
+    /// Number of the program, unique in the process and never 0: what a program array that holds it shows.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.image.id
+    }
+
+    /// Puts the program into a program array, from where it can be tail called. The array keeps it, until it is
+    /// replaced or the last program and user of the array has gone.
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub fn install(&self, map: &Map, index: u32) -> Result<(), InstallError> {
+        let array = map.prog_array().ok_or(InstallError::NoProgramArray)?;
+        if !array.admits(self.image.kind()) {
+            return Err(InstallError::Kind);
+        }
+        let owner: Owner = Box::new(self.image.clone());
+        let token = NonZeroU64::new(Arc::as_ptr(&self.image) as u64).ok_or(InstallError::NoProgramArray)?;
+        // SAFETY: the token is the address of the image, which the owner keeps.
+        if unsafe { array.install(index, self.image.id, token, owner) } {
+            Ok(())
+        } else {
+            Err(InstallError::Index { index, entries: array.len() })
+        }
     }
 
     /// Runs the program over the packets of a burst, in order; each frame gets its verdict.
@@ -193,23 +264,39 @@ impl Program {
     /// A packet made the program do what it may not.
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         for (index, mut frame) in burst.iter_mut().enumerate() {
-            self.run(&mut frame, host).map_err(|fault| BurstFault { index, fault })?;
+            if let Err(fault) = self.run(&mut frame, host) {
+                return Err(BurstFault { index, fault: *fault });
+            }
         }
         Ok(())
     }
 
-    /// Runs the program over one packet; the frame gets the verdict, which [`Frame::code`] tells as it is: for
-    /// socket filters the number of bytes to keep, 0 to drop the packet.
+    /// Runs the program over one packet and gives what it returned. The frame gets the verdict, which [`Frame::code`]
+    /// tells as it is: for socket filters the number of bytes to keep, 0 to drop the packet.
     ///
     /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
     ///
     /// # Errors
-    /// The packet made the program do what it may not.
-    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Exit, Fault> {
-        self.run_observed(frame, host, |_| {})
+    /// The packet made the program do what it may not, which verified programs never do.
+    #[inline]
+    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
+        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+        host.frame = frame;
+        let (image, unset) = (&*self.image, Unset::uninit());
+        // SAFETY: the frame is borrowed for the run and the host runs it, and the image is the program's.
+        let r0 =
+            unsafe { (image.entry)(frame as u64, image as *const Image as u64, unset, unset, unset, host) };
+        if let Some(fault) = host.fault.take() {
+            return Err(fault);
+        }
+        // SAFETY: the pointer comes from a reference that is still borrowed.
+        unsafe { &mut *frame }.set_code(r0 as u32);
+        Ok(r0)
     }
 
-    /// The same, and `observe` looks at the machine before each instruction: for tests and traces.
+    /// Runs the program over one packet on the plain interpreter, whatever its engine, and `observe` looks at the machine
+    /// before each instruction: for tests and traces. Programs that it comes to by tail calls are not observed.
     ///
     /// # Errors
     /// The packet made the program do what it may not.
@@ -218,43 +305,43 @@ impl Program {
         frame: &mut FrameMut<'_>,
         host: &mut Host,
         observe: impl FnMut(&Observed<'_>),
-    ) -> Result<Exit, Fault> {
-        // SAFETY: the frame stays in its place; helpers and the interpreter only change what it describes.
+    ) -> Result<Exit, Box<Fault>> {
+        // SAFETY: as in `run`.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        let context = match self.spec.kind {
-            ProgramKind::SocketFilter => host.clear_context(),
-            kind => frame as u64..frame as u64 + u64::from(kind.context().size),
-        };
-        let exit = self.interpret(frame, context.clone(), 0..0, [context.start, 0], host, observe)?;
+        host.frame = frame;
+        host.begin();
+        let exit = plain::run_packet(&self.image, frame as u64, host, observe)?;
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(exit.r0 as u32);
         Ok(exit)
     }
 
     /// Runs the program over plain memory, as the bpf_conformance suite does: `r1` is its address, or 0 if it is
-    /// empty, and `r2` its length.
+    /// empty, and `r2` its length. The plain interpreter does that, whatever the program's engine.
     ///
     /// # Errors
     /// The program did what it may not.
-    pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Fault> {
+    pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
         let range = memory.as_mut_ptr_range();
-        let start = if memory.is_empty() { 0 } else { range.start as u64 };
-        let arguments = [start, memory.len() as u64];
-        let memory = range.start as u64..range.end as u64;
-        self.interpret(std::ptr::null_mut(), 0..0, memory, arguments, host, |_| {})
+        plain::run_memory(&self.image, range.start as u64..range.end as u64, host)
     }
+}
 
-    fn interpret(
-        &self,
-        frame: *mut Frame,
-        context: std::ops::Range<u64>,
-        memory: std::ops::Range<u64>,
-        arguments: [u64; 2],
-        host: &mut Host,
-        observe: impl FnMut(&Observed<'_>),
-    ) -> Result<Exit, Fault> {
-        let regions = Regions { stack: 0..0, frame_pointer: 0, frame, context, memory, maps: &self.maps };
-        plain::run(self, arguments, self.budget, Env { host, regions }, observe)
+/// Decodes a program and checks its form.
+fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
+    match spec.insns.len() {
+        0 => return Err(ProgramError::Empty),
+        len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
+        _ => {}
+    }
+    let code = decode(&spec.insns)?;
+    for (slot, insn) in code.iter() {
+        check_insn(spec, &code, maps, raw, slot, *insn)?;
+    }
+    match code.iter().last() {
+        Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => Ok(code),
+        Some((slot, _)) => Err(ProgramError::NoEnd { slot }),
+        None => Err(ProgramError::Empty),
     }
 }
 

@@ -81,23 +81,24 @@ impl fmt::Display for Near {
 const NEAR: u64 = 1 << 16;
 
 /// The memory of one run. Addresses are real ones; ranges are half-open.
-pub(crate) struct Regions<'a> {
+#[derive(Clone)]
+pub(crate) struct Regions {
     /// The stack frames of all functions that are being executed.
     pub(crate) stack: Range<u64>,
     /// The frame pointer of the running function.
     pub(crate) frame_pointer: u64,
     /// The packet's frame; null when there is no packet.
     pub(crate) frame: *mut Frame,
-    /// Where the program's context is: for XDP the frame, for socket filters a place in the host, of which only
-    /// the fields that programs may write are memory. Empty when there is no packet.
+    /// Where the program's context seems to be: from the frame on as long as the context's structure, none of which is
+    /// memory that the program reaches otherwise. Empty when there is no packet.
     pub(crate) context: Range<u64>,
     /// Memory that the caller gave a program without packet.
     pub(crate) memory: Range<u64>,
     /// The program's maps.
-    pub(crate) maps: &'a [Arc<Map>],
+    pub(crate) maps: Arc<[Arc<Map>]>,
 }
 
-impl Regions<'_> {
+impl Regions {
     /// The frame, which helpers that take a context rely on.
     pub(crate) fn frame(&self) -> Option<&Frame> {
         // SAFETY: `frame` is null or points to the frame this run has borrowed mutably; nothing else holds a

@@ -62,7 +62,7 @@ fn run(program: &Program) -> Result<u64, (usize, FaultKind)> {
     let mut burst = Burst::new(1);
     burst.push(&[7; 60], FrameMeta::default()).expect("there is room");
     let exit = program.run(&mut burst.frame_mut(0), &mut Host::default());
-    exit.map(|exit| exit.r0).map_err(|fault| (fault.slot, fault.kind))
+    exit.map_err(|fault| (fault.slot, fault.kind))
 }
 
 fn fault(text: &str) -> (usize, FaultKind) {
@@ -249,7 +249,7 @@ fn trace(format: &str, args: [i32; 3]) -> (i64, String) {
     burst.push(&[0; 60], FrameMeta::default()).expect("there is room");
     let exit = program(&text).run(&mut burst.frame_mut(0), &mut host).expect("the program may do that");
     let written = sink.0.lock().expect("no test panics with it").clone();
-    (exit.r0 as i64, String::from_utf8(written).expect("traces are text"))
+    (exit as i64, String::from_utf8(written).expect("traces are text"))
 }
 
 #[test]

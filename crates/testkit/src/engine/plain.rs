@@ -133,15 +133,11 @@ fn run_packet(
     let mut frame = burst.frame_mut(0);
     frame.set_ingress(ingress_ifindex, queue);
     frame.set_metadata(&run.meta).map_err(|_| Unsupported::ContextField("metadata of this length"))?;
-    let exit = match program.run(&mut frame, host) {
-        Ok(exit) => exit,
+    let r0 = match program.run(&mut frame, host) {
+        Ok(r0) => r0,
         Err(fault) => return Ok(Err(fault.to_string())),
     };
-    Ok(Ok(Finished {
-        r0: Return::Full(exit.r0),
-        data: frame.packet().to_vec(),
-        meta: frame.metadata().to_vec(),
-    }))
+    Ok(Ok(Finished { r0: Return::Full(r0), data: frame.packet().to_vec(), meta: frame.metadata().to_vec() }))
 }
 
 fn run_memory(program: &Program, run: &Run, host: &mut Host) -> Result<Finished, String> {

@@ -54,6 +54,13 @@ impl Slot {
         self.bytes.iter().enumerate().fold(0, |all, (i, byte)| all | u8::from(is_zero(byte)) << i)
     }
 
+    /// Bytes that were never written, as bits.
+    #[must_use]
+    pub fn unset(&self) -> u8 {
+        let bytes = self.bytes.iter().enumerate();
+        bytes.fold(0, |all, (i, &byte)| all | u8::from(byte == Byte::Unset) << i)
+    }
+
     /// Overwrites bytes, given as bits, with `byte`; what is left of a spilled value becomes plain data.
     pub fn overwrite(&mut self, bytes: u8, byte: Byte) {
         self.forget_value();

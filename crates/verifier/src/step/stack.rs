@@ -60,10 +60,23 @@ impl Walk<'_> {
 
     /// Says that stack bytes matter to the checkpoints that they come from.
     pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) {
+        self.note_unset(frame, offset, size);
         let Some(frame) = self.state.frame(frame) else { return };
         for (index, bytes) in parts(offset, size) {
             if let Some(slot) = frame.stack.slots().get(index) {
                 self.reads.read(slot.origin, bytes & !slot.fresh);
+            }
+        }
+    }
+
+    /// Says that what stack bytes hold may be seen, so that those never written have to be zero: they are read, or
+    /// some of them are written and it is not known which.
+    fn note_unset(&mut self, frame: usize, offset: i64, size: u64) {
+        let Some(frame) = self.state.frame(frame) else { return };
+        let Some(zeroed) = self.stack_zeroed.get_mut(frame.function) else { return };
+        for (index, bytes) in parts(offset, size) {
+            if frame.stack.slot(index).unset() & bytes != 0 {
+                *zeroed |= 1 << index;
             }
         }
     }
@@ -106,6 +119,7 @@ impl Walk<'_> {
     fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) {
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
+        self.note_unset(frame, range.min, size);
         let is_zero = value.is_null();
         if is_zero {
             self.demand(value);
@@ -130,6 +144,7 @@ impl Walk<'_> {
         self.check_stack(span, frame)?;
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
+        self.note_unset(frame, range.min, size);
         let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         for (index, bytes) in parts(range.min, size) {
             frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);

@@ -3,7 +3,7 @@
 use paceline_frame::Frame;
 use paceline_maps::Map;
 
-use super::Env;
+use crate::host::Host;
 use crate::memory;
 
 /// The map that a register holds the handle of.
@@ -19,9 +19,9 @@ pub(super) unsafe fn map<'a>(register: u64) -> &'a Map {
 ///
 /// # Safety
 /// The program must run over a packet, and no other reference to its frame may be in use.
-pub(super) unsafe fn packet<'a>(env: &Env<'_>) -> &'a Frame {
+pub(super) unsafe fn packet<'a>(host: &Host) -> &'a Frame {
     // SAFETY: a run over a packet holds its frame.
-    unsafe { &*env.regions.frame }
+    unsafe { &*host.frame }
 }
 
 /// The frame that a context argument of an XDP program stands for.

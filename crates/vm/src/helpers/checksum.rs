@@ -1,6 +1,7 @@
 //! `bpf_csum_diff` (`net/core/filter.c`).
 
-use super::{Env, args};
+use super::args;
+use crate::host::Host;
 
 /// One's complement sum of the bytes as 32-bit words in native order, on top of `seed` (`csum_partial`).
 fn sum(bytes: &[u8], seed: u32) -> u32 {
@@ -43,7 +44,7 @@ pub(super) unsafe extern "C" fn csum_diff(
     to: u64,
     to_size: u64,
     seed: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     let (from_size, to_size) = (from_size as u32, to_size as u32);
     // SAFETY: the arguments fit the prototype.

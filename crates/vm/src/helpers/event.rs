@@ -2,7 +2,8 @@
 
 use paceline_spec::Errno;
 
-use super::{Env, args};
+use super::args;
+use crate::host::Host;
 
 /// The bits of the flags that choose the element: an index, or this CPU's when all are set.
 const INDEX: u64 = 0xffff_ffff;
@@ -16,23 +17,23 @@ pub(super) unsafe extern "C" fn perf_event_output(
     flags: u64,
     data: u64,
     size: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     if flags & !(INDEX | PACKET_LEN) != 0 {
         return Errno::EINVAL.to_return();
     }
     // SAFETY: the arguments fit the prototype.
     let (frame, map, mut event) =
-        unsafe { (args::packet(env), args::map(map), args::bytes(data, size as u32 as usize)) };
+        unsafe { (args::packet(host), args::map(map), args::bytes(data, size as u32 as usize)) };
     let packet_len = ((flags & PACKET_LEN) >> 32) as usize;
     let Some(packet) = frame.packet().get(..packet_len) else { return Errno::EFAULT.to_return() };
     let index = match (flags & INDEX) as u32 {
-        u32::MAX => env.host.cpu() as u32,
+        u32::MAX => host.cpu() as u32,
         index => index,
     };
     if index >= map.spec().max_entries {
         return Errno::E2BIG.to_return();
     }
     event.extend_from_slice(packet);
-    if env.host.event(&map.spec().name, index, &event) { 0 } else { Errno::ENOENT.to_return() }
+    if host.event(&map.spec().name, index, &event) { 0 } else { Errno::ENOENT.to_return() }
 }

@@ -5,9 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use paceline_spec::Errno;
 
-use super::{Env, args};
-use crate::memory;
-use crate::region::{Access, Regions};
+use super::args;
+use crate::host::Host;
 
 /// Most arguments a trace takes (`MAX_TRACE_PRINTK_VARARGS`).
 const MAX_ARGS: usize = 3;
@@ -22,17 +21,17 @@ pub(super) unsafe extern "C" fn trace_printk(
     a: u64,
     b: u64,
     c: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let fmt = unsafe { args::bytes(fmt, size as u32 as usize) };
-    match render(&fmt, &[a, b, c], &env.regions) {
+    match render(&fmt, &[a, b, c], host) {
         Some(mut text) => {
             let len = text.len() as u64;
             if !text.ends_with('\n') {
                 text.push('\n');
             }
-            env.host.trace(text.as_bytes());
+            host.trace(text.as_bytes());
             len
         }
         None => Errno::EINVAL.to_return(),
@@ -97,7 +96,7 @@ fn ends(next: Option<&u8>) -> bool {
 }
 
 /// The text, or `None` for a format that the kernel refuses.
-fn render(fmt: &[u8], args: &[u64; MAX_ARGS], regions: &Regions<'_>) -> Option<String> {
+fn render(fmt: &[u8], args: &[u64; MAX_ARGS], host: &Host) -> Option<String> {
     let end = fmt.iter().position(|&b| b == 0)?;
     let mut rest = &fmt[..end];
     if !rest.iter().all(|b| matches!(b, b' '..=b'~' | b'\t'..=b'\r')) {
@@ -113,7 +112,7 @@ fn render(fmt: &[u8], args: &[u64; MAX_ARGS], regions: &Regions<'_>) -> Option<S
             }
             (b'%', _) => {
                 let (field, conversion) = Field::parse(tail);
-                convert(&mut out, field, conversion, args.next()?, regions)?
+                convert(&mut out, field, conversion, args.next()?, host)?
             }
             _ => {
                 out.push(char::from(*byte));
@@ -131,15 +130,15 @@ fn convert<'f>(
     field: Field,
     conversion: &'f [u8],
     arg: u64,
-    regions: &Regions<'_>,
+    host: &Host,
 ) -> Option<&'f [u8]> {
     match conversion {
         [b'p', family @ (b'i' | b'I'), version @ (b'4' | b'6'), tail @ ..] => {
-            field.pad(out, "", &address(*family, *version, arg, regions), false);
+            field.pad(out, "", &address(*family, *version, arg, host), false);
             Some(tail)
         }
         [b's', tail @ ..] | [b'p', b'k' | b'u', b's', tail @ ..] if ends(tail.first()) => {
-            field.pad(out, "", &string(arg, regions), false);
+            field.pad(out, "", &string(arg, host), false);
             Some(tail)
         }
         [b'p', b'K' | b'x' | b's' | b'S' | b'B', tail @ ..] => {
@@ -178,30 +177,19 @@ fn integer<'f>(
 }
 
 /// The string at an address, up to its end or to where the program's memory ends.
-fn string(address: u64, regions: &Regions<'_>) -> String {
-    let mut text = String::new();
-    for at in (0..MAX_STRING as u64).map_while(|i| address.checked_add(i)) {
-        let mut byte = [0];
-        if !regions.allows(at, 1, Access::Read) {
-            break;
-        }
-        // SAFETY: the byte is the program's to read.
-        unsafe { memory::copy_from(&mut byte, at) };
-        if byte[0] == 0 {
-            break;
-        }
-        text.push(char::from(byte[0]));
-    }
-    text
+fn string(address: u64, host: &Host) -> String {
+    let mut bytes = [0; MAX_STRING];
+    let readable = host.read_unchecked(address, &mut bytes);
+    let text = bytes.iter().take(readable).take_while(|&&byte| byte != 0);
+    text.map(|&byte| char::from(byte)).collect()
 }
 
 /// An IP address at an address; zero where the memory is not the program's, as the kernel prints it.
-fn address(family: u8, version: u8, at: u64, regions: &Regions<'_>) -> String {
+fn address(family: u8, version: u8, at: u64, host: &Host) -> String {
     let mut bytes = [0; 16];
     let len = if version == b'4' { 4 } else { 16 };
-    if regions.allows(at, len as u64, Access::Read) {
-        // SAFETY: the bytes are the program's to read.
-        unsafe { memory::copy_from(&mut bytes[..len], at) };
+    if host.read_unchecked(at, &mut bytes[..len]) < len {
+        bytes = [0; 16];
     }
     match (family, version) {
         (b'I', b'4') => Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]).to_string(),

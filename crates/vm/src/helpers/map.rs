@@ -2,7 +2,8 @@
 
 use paceline_spec::Errno;
 
-use super::{Env, args};
+use super::args;
+use crate::host::Host;
 
 /// What a helper returns for a result.
 fn status(result: Result<(), Errno>) -> u64 {
@@ -16,14 +17,14 @@ pub(super) unsafe extern "C" fn lookup_elem(
     _: u64,
     _: u64,
     _: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (map, key) = unsafe {
         let map = args::map(map);
         (map, args::bytes(key, map.spec().key_size as usize))
     };
-    map.lookup(&key, env.host.cpu()).map_or(0, |value| value.as_ptr() as u64)
+    map.lookup(&key, host.cpu()).map_or(0, |value| value.as_ptr() as u64)
 }
 
 /// `void *bpf_map_lookup_percpu_elem(map, key, cpu)`: null for a CPU that there is not.
@@ -33,7 +34,7 @@ pub(super) unsafe extern "C" fn lookup_percpu_elem(
     cpu: u64,
     _: u64,
     _: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (map, key) = unsafe {
@@ -50,7 +51,7 @@ pub(super) unsafe extern "C" fn update_elem(
     value: u64,
     flags: u64,
     _: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (map, key, value) = unsafe {
@@ -58,18 +59,11 @@ pub(super) unsafe extern "C" fn update_elem(
         let key = args::bytes(key, map.spec().key_size as usize);
         (map, key, args::bytes(value, map.spec().value_size as usize))
     };
-    status(map.update(&key, &value, flags, env.host.cpu()))
+    status(map.update(&key, &value, flags, host.cpu()))
 }
 
 /// `long bpf_map_delete_elem(map, key)`
-pub(super) unsafe extern "C" fn delete_elem(
-    map: u64,
-    key: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: &mut Env<'_>,
-) -> u64 {
+pub(super) unsafe extern "C" fn delete_elem(map: u64, key: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (map, key) = unsafe {
         let map = args::map(map);

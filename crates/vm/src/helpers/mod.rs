@@ -13,26 +13,21 @@ mod packet;
 mod redirect;
 mod system;
 
-use crate::host::Host;
-use crate::region::Regions;
+use paceline_spec::helper::Helper;
 
-/// What helpers work with beside their arguments.
-pub(crate) struct Env<'a> {
-    pub(crate) host: &'a mut Host,
-    pub(crate) regions: Regions<'a>,
-}
+use crate::host::Host;
 
 /// A helper: `r1` to `r5` in, `r0` out.
 ///
 /// # Safety
 /// The arguments must fit the helper's prototype.
-pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Env<'_>) -> u64;
+pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Host) -> u64;
 
 /// Whether a helper can be called, by its number. The table of prototypes, [`paceline_spec::helper`], knows more of
 /// them: those can be verified, and are refused when a program that calls them is loaded.
 #[must_use]
 pub fn has_helper(id: u32) -> bool {
-    helper_fn(id).is_some()
+    id == Helper::TAIL_CALL as u32 || helper_fn(id).is_some()
 }
 
 /// The function of a helper, by its number; `None` for those that Paceline does not have.

@@ -3,7 +3,8 @@
 use paceline_frame::{AdjustError, Frame};
 use paceline_spec::Errno;
 
-use super::{Env, args};
+use super::args;
+use crate::host::Host;
 use crate::memory;
 
 /// What the kernel's adjust helpers return: `-EACCES` for a length that metadata cannot have, else `-EINVAL`.
@@ -22,7 +23,7 @@ pub(super) unsafe extern "C" fn adjust_head(
     _: u64,
     _: u64,
     _: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     adjust(unsafe { args::frame(ctx) }.adjust_head(delta as i32))
@@ -35,7 +36,7 @@ pub(super) unsafe extern "C" fn adjust_meta(
     _: u64,
     _: u64,
     _: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     adjust(unsafe { args::frame(ctx) }.adjust_meta(delta as i32))
@@ -48,21 +49,14 @@ pub(super) unsafe extern "C" fn adjust_tail(
     _: u64,
     _: u64,
     _: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     adjust(unsafe { args::frame(ctx) }.adjust_tail(delta as i32))
 }
 
 /// `u64 bpf_xdp_get_buff_len(ctx)`
-pub(super) unsafe extern "C" fn get_buff_len(
-    ctx: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: &mut Env<'_>,
-) -> u64 {
+pub(super) unsafe extern "C" fn get_buff_len(ctx: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     // SAFETY: the arguments fit the prototype.
     unsafe { args::frame(ctx) }.len() as u64
 }
@@ -84,7 +78,7 @@ pub(super) unsafe extern "C" fn load_bytes(
     buf: u64,
     len: u64,
     _: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     match span(unsafe { args::frame(ctx) }, offset, len) {
@@ -105,7 +99,7 @@ pub(super) unsafe extern "C" fn store_bytes(
     buf: u64,
     len: u64,
     _: u64,
-    _: &mut Env<'_>,
+    _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let bytes = unsafe { args::bytes(buf, len as u32 as usize) };
@@ -126,11 +120,11 @@ pub(super) unsafe extern "C" fn skb_load_bytes(
     to: u64,
     len: u64,
     _: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     let (offset, len) = (offset as u32 as usize, len as u32 as usize);
     // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
-    let packet = unsafe { args::packet(env) }.packet();
+    let packet = unsafe { args::packet(host) }.packet();
     let found = offset.checked_add(len).and_then(|end| packet.get(offset..end));
     let zeros;
     let (bytes, result) = match found {

@@ -4,7 +4,8 @@
 use paceline_frame::{Redirect, RedirectTarget, Verdict};
 use paceline_spec::MapKind;
 
-use super::{Env, args};
+use super::args;
+use crate::host::Host;
 
 /// To all entries of a device map.
 const BROADCAST: u64 = 1 << 3;
@@ -13,9 +14,9 @@ const EXCLUDE_INGRESS: u64 = 1 << 4;
 /// The verdict to return when the map has no such entry.
 const ACTION: u64 = 3;
 
-fn set(env: &mut Env<'_>, redirect: Option<Redirect>) {
+fn set(host: &mut Host, redirect: Option<Redirect>) {
     // SAFETY: the frame is null or that of the running program, and no other reference to it is in use.
-    if let Some(frame) = unsafe { env.regions.frame.as_mut() } {
+    if let Some(frame) = unsafe { host.frame.as_mut() } {
         frame.set_redirect(redirect);
     }
 }
@@ -27,12 +28,12 @@ pub(super) unsafe extern "C" fn redirect(
     _: u64,
     _: u64,
     _: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     if flags != 0 {
         return Verdict::Aborted as u64;
     }
-    set(env, Some(Redirect { target: RedirectTarget::Interface { ifindex: ifindex as u32 }, flags: 0 }));
+    set(host, Some(Redirect { target: RedirectTarget::Interface { ifindex: ifindex as u32 }, flags: 0 }));
     Verdict::Redirect as u64
 }
 
@@ -43,7 +44,7 @@ pub(super) unsafe extern "C" fn redirect_map(
     flags: u64,
     _: u64,
     _: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let map = unsafe { args::map(map) };
@@ -56,9 +57,9 @@ pub(super) unsafe extern "C" fn redirect_map(
     }
     let key = key as u32;
     if flags & BROADCAST == 0 && !map.has_target(key) {
-        set(env, None);
+        set(host, None);
         return flags & ACTION;
     }
-    set(env, Some(Redirect { target: RedirectTarget::Map { map: map.id(), key }, flags: flags as u32 }));
+    set(host, Some(Redirect { target: RedirectTarget::Map { map: map.id(), key }, flags: flags as u32 }));
     Verdict::Redirect as u64
 }

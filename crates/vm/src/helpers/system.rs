@@ -1,13 +1,13 @@
 //! Time, chance and place.
 
-use super::Env;
 use crate::host::Clock;
+use crate::host::Host;
 
 macro_rules! clock {
     ($(#[$doc:meta] $name:ident: $clock:ident;)*) => {$(
         #[$doc]
-        pub(super) extern "C" fn $name(_: u64, _: u64, _: u64, _: u64, _: u64, env: &mut Env<'_>) -> u64 {
-            env.host.now(Clock::$clock)
+        pub(super) extern "C" fn $name(_: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+            host.now(Clock::$clock)
         }
     )*};
 }
@@ -27,13 +27,13 @@ clock! {
 const HZ: u64 = 250;
 
 /// `u64 bpf_jiffies64(void)`, counted from boot.
-pub(super) extern "C" fn jiffies64(_: u64, _: u64, _: u64, _: u64, _: u64, env: &mut Env<'_>) -> u64 {
-    env.host.now(Clock::Monotonic) / (1_000_000_000 / HZ)
+pub(super) extern "C" fn jiffies64(_: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+    host.now(Clock::Monotonic) / (1_000_000_000 / HZ)
 }
 
 /// `u32 bpf_get_prandom_u32(void)`
-pub(super) extern "C" fn get_prandom_u32(_: u64, _: u64, _: u64, _: u64, _: u64, env: &mut Env<'_>) -> u64 {
-    u64::from(env.host.random())
+pub(super) extern "C" fn get_prandom_u32(_: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+    u64::from(host.random())
 }
 
 /// `u32 bpf_get_smp_processor_id(void)`: the worker's number.
@@ -43,12 +43,12 @@ pub(super) extern "C" fn get_smp_processor_id(
     _: u64,
     _: u64,
     _: u64,
-    env: &mut Env<'_>,
+    host: &mut Host,
 ) -> u64 {
-    env.host.cpu() as u64
+    host.cpu() as u64
 }
 
 /// `long bpf_get_numa_node_id(void)`: there is one node.
-pub(super) extern "C" fn get_numa_node_id(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Env<'_>) -> u64 {
+pub(super) extern "C" fn get_numa_node_id(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     0
 }

@@ -3,23 +3,25 @@
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype};
 
-use super::{Caller, MAX_FRAMES, Machine, Next, STACK_FRAME};
+use super::{Caller, Machine, Next};
 use crate::fault::FaultKind;
 use crate::helpers::helper_fn;
+use crate::host::{MAX_FRAMES, MAX_TAIL_CALLS, STACK_FRAME};
+use crate::image::{Image, Unset};
 use crate::region::Access;
 
-impl Machine<'_, '_> {
+impl Machine<'_> {
     /// Takes a new stack frame, zeroed, below the caller's.
     pub(super) fn enter_frame(&mut self) {
         let frame_pointer = self.stack_top - (self.callers.len() * STACK_FRAME) as u64;
         let start = frame_pointer - STACK_FRAME as u64;
-        self.env.regions.stack.start = start;
-        self.env.host.clear_stack_frame(self.callers.len());
+        self.regions.stack.start = start;
+        self.host.clear_stack_frame(self.host.depth + self.callers.len());
         self.point_at_frame(frame_pointer);
     }
 
     fn point_at_frame(&mut self, frame_pointer: u64) {
-        self.env.regions.frame_pointer = frame_pointer;
+        self.regions.frame_pointer = frame_pointer;
         self.set(Reg::R10, frame_pointer);
     }
 
@@ -36,7 +38,7 @@ impl Machine<'_, '_> {
     pub(super) fn exit(&mut self) -> Next {
         let Some(caller) = self.callers.pop() else { return Next::Exit(self.get(Reg::R0)) };
         self.registers[6..10].copy_from_slice(&caller.callee_saved);
-        self.env.regions.stack.start += STACK_FRAME as u64;
+        self.regions.stack.start += STACK_FRAME as u64;
         self.point_at_frame(self.get(Reg::R10) + STACK_FRAME as u64);
         Next::Jump(caller.slot)
     }
@@ -48,8 +50,41 @@ impl Machine<'_, '_> {
             self.check_arguments(helper, prototype)?;
         }
         let [_, r1, r2, r3, r4, r5, ..] = self.registers;
+        self.host.regions = Some(self.regions.clone());
         // SAFETY: the arguments were just checked against the prototype.
-        Ok(unsafe { function(r1, r2, r3, r4, r5, &mut self.env) })
+        let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
+        self.host.regions = None;
+        Ok(r0)
+    }
+
+    /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the
+    /// function's. Where there is none, or after too many, execution goes on.
+    pub(super) fn tail_call(&mut self) -> Result<Next, FaultKind> {
+        if let Some(helper) = Helper::from_id(Helper::TAIL_CALL as u32)
+            && let Some(prototype) = &helper.prototype
+        {
+            self.check_arguments(helper, prototype)?;
+        }
+        let [_, context, map, index, ..] = self.registers;
+        let token = self.regions.map(map).and_then(|map| map.prog_array()?.token(index as u32));
+        let Some(token) = token.filter(|_| self.host.tail_calls < MAX_TAIL_CALLS) else {
+            return Ok(Next::Follow);
+        };
+        self.host.tail_calls += 1;
+        let depth = self.host.depth;
+        self.host.depth += self.callers.len();
+        // SAFETY: tokens are addresses of images, which live as long as somebody may have read them, and the context
+        // was just found to be the frame.
+        let r0 = unsafe {
+            let entry = (*(token.get() as *const Image)).tail_entry;
+            entry(context, token.get(), Unset::uninit(), Unset::uninit(), Unset::uninit(), self.host)
+        };
+        self.host.depth = depth;
+        if self.host.fault.is_some() {
+            return Err(FaultKind::LeftProgram);
+        }
+        self.set(Reg::R0, r0);
+        Ok(self.exit())
     }
 
     fn check_arguments(&self, helper: &'static Helper, prototype: &Prototype) -> Result<(), FaultKind> {
@@ -59,9 +94,9 @@ impl Machine<'_, '_> {
             let size = self.registers[usize::from(register) + 1];
             let expected = match arg {
                 Arg::Scalar | Arg::Unchecked | Arg::RecordSize => continue,
-                Arg::Context if value == self.env.regions.context.start && value != 0 => continue,
+                Arg::Context if value == self.regions.context.start && value != 0 => continue,
                 Arg::Context => "the context",
-                Arg::Map => match self.env.regions.map(value) {
+                Arg::Map => match self.regions.map(value) {
                     None => "map",
                     Some(found) if !helper.takes_map(found.spec().kind) => "map of a kind that it takes",
                     Some(found) if writes(helper) && !found.program_access().write => {
@@ -92,7 +127,7 @@ impl Machine<'_, '_> {
                 Arg::Size | Arg::SizeOrZero if value > u64::from(u32::MAX) => "size of 32 bits",
                 Arg::Size | Arg::SizeOrZero => continue,
             };
-            let near = matches!(arg, Arg::Context | Arg::Map).then(|| self.env.regions.near(value, value));
+            let near = matches!(arg, Arg::Context | Arg::Map).then(|| self.regions.near(value, value));
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
         }
         Ok(())

@@ -19,7 +19,7 @@ const LEAST_TYPE: u16 = 0x600;
 const RAW_802_3: u16 = 1;
 const LLC: u16 = 4;
 
-impl Machine<'_, '_> {
+impl Machine<'_> {
     /// The field that is accessed, if programs of this type may do that.
     pub(super) fn context_field(
         &self,
@@ -27,7 +27,7 @@ impl Machine<'_, '_> {
         len: u64,
         access: Access,
     ) -> Result<&'static Field, FaultKind> {
-        let kind = self.program.spec().kind;
+        let kind = self.image.spec.kind;
         let refused = FaultKind::Context { access, context: kind.context().name, offset, len };
         kind.context_field(offset, len, access == Access::Write).ok_or(refused)
     }
@@ -36,8 +36,8 @@ impl Machine<'_, '_> {
     pub(super) fn load_context(&self, offset: u64, size: Size) -> Result<u64, FaultKind> {
         let len = size.bytes() as u64;
         let field = self.context_field(offset, len, Access::Read)?;
-        let Some(frame) = self.env.regions.frame() else {
-            let context = self.program.spec().kind.context().name;
+        let Some(frame) = self.regions.frame() else {
+            let context = self.image.spec.kind.context().name;
             return Err(FaultKind::Context { access: Access::Read, context, offset, len });
         };
         let number = match field.kind {
@@ -46,7 +46,7 @@ impl Machine<'_, '_> {
             FieldKind::PacketMeta => return Ok(frame.data_meta() as u64),
             FieldKind::Scratch => {
                 // SAFETY: scratch is initialized memory of the host's, and the access lies in it.
-                return Ok(unsafe { memory::load(self.env.regions.context.start + offset, size) });
+                return Ok(unsafe { memory::load(self.scratch(field, offset), size) });
             }
             FieldKind::IngressIfindex => frame.ingress_ifindex(),
             FieldKind::RxQueueIndex => u32::from(frame.rx_queue()),
@@ -59,14 +59,27 @@ impl Machine<'_, '_> {
         Ok(part(number, offset - u64::from(field.offset), size))
     }
 
+    /// Stores to a field that programs may write, which are those of the scratch area.
+    pub(super) fn store_context(&self, offset: u64, size: Size, value: u64) -> Result<(), FaultKind> {
+        let field = self.context_field(offset, size.bytes() as u64, Access::Write)?;
+        // SAFETY: scratch is memory of the host's, and the access lies in it.
+        unsafe { memory::store(self.scratch(field, offset), size, value) };
+        Ok(())
+    }
+
+    /// The address in the host of a place in the scratch area.
+    fn scratch(&self, field: &Field, offset: u64) -> u64 {
+        self.host.scratch.as_ptr() as u64 + (offset - u64::from(field.offset))
+    }
+
     /// A legacy packet load, big-endian, from the packet or the memory the program was given.
     ///
     /// Negative offsets, from which Linux reaches the headers and other facts (`SKF_NET_OFF`, `SKF_AD_OFF`), are
     /// outside of the packet.
     pub(super) fn load_packet(&self, offset: i64, size: Size) -> Option<u64> {
-        let range = match self.env.regions.frame() {
+        let range = match self.regions.frame() {
             Some(frame) => frame.data() as u64..frame.data_end() as u64,
-            None => self.env.regions.memory.clone(),
+            None => self.regions.memory.clone(),
         };
         let address = range.start.checked_add(u64::try_from(offset).ok()?)?;
         if address.checked_add(size.bytes() as u64)? > range.end {

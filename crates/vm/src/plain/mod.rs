@@ -7,24 +7,20 @@
 mod call;
 mod context;
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use paceline_spec::helper::Helper;
 
 use crate::fault::{Fault, FaultKind};
-use crate::helpers::Env;
+use crate::host::{Host, STACK_FRAME};
+use crate::image::{Image, Unset};
 use crate::memory;
 use crate::observe::Observed;
-use crate::program::{Exit, Program};
-use crate::region::Access;
-
-/// Bytes of stack of each function (`MAX_BPF_STACK`).
-pub(crate) const STACK_FRAME: usize = 512;
-/// Most functions active at once (`MAX_CALL_FRAMES`).
-pub(crate) const MAX_FRAMES: usize = 8;
-
-/// The stack of all functions, reused from run to run. Programs reach it by address, hence the atomics.
-pub(crate) type Stack = [AtomicU64; MAX_FRAMES * STACK_FRAME / 8];
+use crate::program::Exit;
+use crate::region::{Access, Regions};
 
 /// Where a called function goes back to, and the registers it keeps for its caller.
 pub(crate) struct Caller {
@@ -32,13 +28,14 @@ pub(crate) struct Caller {
     callee_saved: [u64; 4],
 }
 
-struct Machine<'p, 'e> {
-    program: &'p Program,
+struct Machine<'a> {
+    image: &'a Image,
     registers: [u64; 11],
     slot: usize,
     callers: Vec<Caller>,
     stack_top: u64,
-    env: Env<'e>,
+    regions: Regions,
+    host: &'a mut Host,
 }
 
 /// What comes after an instruction.
@@ -51,45 +48,122 @@ enum Next {
     Exit(u64),
 }
 
-/// Runs a program with its first two arguments; `observe` looks at the machine before each instruction.
-pub(crate) fn run(
-    program: &Program,
+/// Where packets enter programs of this engine.
+///
+/// # Safety
+/// As for [`tail_entry`].
+pub(crate) unsafe extern "C" fn entry(
+    context: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    host.begin();
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    match run_packet(image, context, host, |_| {}) {
+        Ok(exit) => exit.r0,
+        Err(fault) => fail(host, fault),
+    }
+}
+
+/// Where tail calls enter programs of this engine.
+///
+/// # Safety
+/// The first argument must be the address of the frame that the host runs, the second that of the program's image.
+pub(crate) unsafe extern "C" fn tail_entry(
+    context: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    match run_packet(image, context, host, |_| {}) {
+        Ok(exit) => exit.r0,
+        Err(mut fault) => {
+            fault.tail_called.get_or_insert_with(|| image.spec.clone());
+            fail(host, fault)
+        }
+    }
+}
+
+#[cold]
+fn fail(host: &mut Host, fault: Box<Fault>) -> u64 {
+    host.fault = Some(fault);
+    0
+}
+
+/// Runs a program over the packet that the host runs; `observe` looks at the machine before each instruction.
+pub(crate) fn run_packet(
+    image: &Image,
+    context: u64,
+    host: &mut Host,
+    observe: impl FnMut(&Observed<'_>),
+) -> Result<Exit, Box<Fault>> {
+    let context = context..context + u64::from(image.spec.kind.context().size);
+    run(image, [context.start, 0], context.clone(), 0..0, host, observe)
+}
+
+/// Runs a program over plain memory: `r1` is its address, or 0 if it is empty, and `r2` its length.
+pub(crate) fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
+    let start = if memory.is_empty() { 0 } else { memory.start };
+    host.frame = std::ptr::null_mut();
+    run(image, [start, memory.end - memory.start], 0..0, memory, host, |_| {})
+}
+
+fn run(
+    image: &Image,
     arguments: [u64; 2],
-    budget: u64,
-    mut env: Env<'_>,
+    context: Range<u64>,
+    memory: Range<u64>,
+    host: &mut Host,
     mut observe: impl FnMut(&Observed<'_>),
-) -> Result<Exit, Fault> {
+) -> Result<Exit, Box<Fault>> {
     let mut registers = [0; 11];
     registers[1..3].copy_from_slice(&arguments);
-    let stack_top = env.host.stack_top();
-    env.regions.stack = stack_top..stack_top;
-    let mut machine = Machine { program, registers, slot: 0, callers: Vec::new(), stack_top, env };
+    let stack_top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
+    let regions = Regions {
+        stack: stack_top..stack_top,
+        frame_pointer: 0,
+        frame: host.frame,
+        context,
+        memory,
+        maps: image.maps.clone(),
+    };
+    let mut machine = Machine { image, registers, slot: 0, callers: Vec::new(), stack_top, regions, host };
     machine.enter_frame();
     let mut instructions = 0;
     loop {
         let slot = machine.slot;
-        let fault = |kind| Fault { slot, kind };
-        if instructions == budget {
-            return Err(fault(FaultKind::Budget(budget)));
+        let fault = |kind| Box::new(Fault { slot, kind, tail_called: None });
+        if instructions == image.budget {
+            return Err(fault(FaultKind::Budget(image.budget)));
         }
         instructions += 1;
         observe(&Observed {
             slot,
             registers: &machine.registers,
             callers: &machine.callers,
-            regions: &machine.env.regions,
-            host: &*machine.env.host,
+            regions: &machine.regions,
+            host: &*machine.host,
         });
-        let insn = *program.code.get(slot).ok_or(fault(FaultKind::LeftProgram))?;
-        match machine.execute(insn).map_err(fault)? {
-            Next::Follow => machine.slot = slot + insn.slots(),
-            Next::Jump(target) => machine.slot = target,
-            Next::Exit(r0) => return Ok(Exit { r0, instructions }),
+        let insn = *image.code.get(slot).ok_or_else(|| fault(FaultKind::LeftProgram))?;
+        match machine.execute(insn) {
+            Ok(Next::Follow) => machine.slot = slot + insn.slots(),
+            Ok(Next::Jump(target)) => machine.slot = target,
+            Ok(Next::Exit(r0)) => return Ok(Exit { r0, instructions }),
+            // A program that was tail called has told already.
+            Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),
         }
     }
 }
 
-impl Machine<'_, '_> {
+impl Machine<'_> {
     fn get(&self, reg: Reg) -> u64 {
         self.registers[usize::from(reg.number())]
     }
@@ -156,6 +230,7 @@ impl Machine<'_, '_> {
                 }
             }
             Insn::Call(Callee::Subprogram(_)) => return self.call_subprogram(insn),
+            Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => return self.tail_call(),
             Insn::Call(Callee::Helper(id)) => {
                 let r0 = self.call_helper(id)?;
                 self.set(Reg::R0, r0);
@@ -180,16 +255,16 @@ impl Machine<'_, '_> {
     /// Lets an access pass that the program may do through a pointer.
     fn allow(&self, pointer: u64, offset: i16, len: u64, access: Access) -> Result<(), FaultKind> {
         let address = pointer.wrapping_add(offset as u64);
-        if self.env.regions.allows(address, len, access) {
+        if self.regions.allows(address, len, access) {
             return Ok(());
         }
-        let near = self.env.regions.near(address, pointer);
+        let near = self.regions.near(address, pointer);
         Err(FaultKind::OutOfBounds { access, address, len, near })
     }
 
     fn load(&self, base: Reg, offset: i16, size: Size) -> Result<u64, FaultKind> {
         let (address, len) = (self.address(base, offset), size.bytes() as u64);
-        if let Some(offset) = self.env.regions.context_offset(address) {
+        if let Some(offset) = self.regions.context_offset(address) {
             return self.load_context(offset, size);
         }
         self.allow(self.get(base), offset, len, Access::Read)?;
@@ -199,11 +274,8 @@ impl Machine<'_, '_> {
 
     fn store(&self, base: Reg, offset: i16, size: Size, value: u64) -> Result<(), FaultKind> {
         let (address, len) = (self.address(base, offset), size.bytes() as u64);
-        if let Some(offset) = self.env.regions.context_offset(address) {
-            self.context_field(offset, len, Access::Write)?;
-            // SAFETY: fields that may be written are memory of the host's, which outlives the run.
-            unsafe { memory::store(address, size, value) };
-            return Ok(());
+        if let Some(offset) = self.regions.context_offset(address) {
+            return self.store_context(offset, size, value);
         }
         self.allow(self.get(base), offset, len, Access::Write)?;
         // SAFETY: just allowed.
@@ -239,11 +311,11 @@ impl Machine<'_, '_> {
     }
 
     fn imm64(&self, value: Imm64) -> Result<u64, FaultKind> {
-        let maps = &self.program.maps;
+        let maps = &self.image.maps;
         let map = |index: i32| usize::try_from(index).ok().and_then(|i| maps.get(i));
         match value {
             Imm64::Value(value) => Some(value),
-            Imm64::MapIndex(index) => map(index).map(|map| std::sync::Arc::as_ptr(map) as u64),
+            Imm64::MapIndex(index) => map(index).map(|map| Arc::as_ptr(map) as u64),
             Imm64::MapValueIndex { index, offset } => {
                 map(index).and_then(|map| map.direct_value(offset).ok()).map(|value| value.as_ptr() as u64)
             }

@@ -1,0 +1,76 @@
+//! Which engine runs a program.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What runs programs. All engines come to the same results; the plain interpreter also runs what was not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Engine {
+    /// Native code.
+    Jit,
+    /// Native code that checks every access to memory, to find gaps of the verifier: for tests.
+    CheckedJit,
+    /// The interpreter of pre-decoded operations, each of which jumps to the next.
+    Threaded,
+    /// The interpreter that checks everything and counts instructions.
+    Plain,
+}
+
+/// A name that no engine has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no engine {0}; there is: jit, checked-jit, threaded, plain")]
+pub struct NoSuchEngine(pub String);
+
+impl Engine {
+    /// All of them, the fastest first.
+    pub const ALL: [Self; 4] = [Self::Jit, Self::CheckedJit, Self::Threaded, Self::Plain];
+
+    /// The fastest on this machine for verified programs.
+    #[must_use]
+    pub const fn best() -> Self {
+        if Self::Jit.is_available() { Self::Jit } else { Self::Threaded }
+    }
+
+    /// Whether this machine has it: native code is for x86-64.
+    #[must_use]
+    pub const fn is_available(self) -> bool {
+        match self {
+            Self::Jit | Self::CheckedJit => cfg!(target_arch = "x86_64"),
+            Self::Threaded | Self::Plain => true,
+        }
+    }
+
+    /// Its name in options and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Jit => "jit",
+            Self::CheckedJit => "checked-jit",
+            Self::Threaded => "threaded",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::best()
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Engine {
+    type Err = NoSuchEngine;
+
+    fn from_str(name: &str) -> Result<Self, NoSuchEngine> {
+        Self::ALL
+            .into_iter()
+            .find(|engine| engine.name() == name)
+            .ok_or_else(|| NoSuchEngine(name.to_owned()))
+    }
+}

@@ -1,0 +1,55 @@
+//! A program as an engine runs it.
+//!
+//! There is one way to call a program, whatever engine it was made for: as the function that its image names. So
+//! programs of different engines can follow each other in tail calls, and whoever runs one does not ask which it is.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use paceline_isa::Code;
+use paceline_maps::Map;
+use paceline_spec::ProgramSpec;
+
+use crate::engine::Engine;
+use crate::host::Host;
+
+/// An argument register that nothing was put into.
+pub(crate) type Unset = MaybeUninit<u64>;
+
+/// How programs are called: with the context in the first argument (the packet's [`Frame`](paceline_frame::Frame),
+/// whatever the program's type) and the address of the [`Image`] in the second. The registers are those of a call to
+/// a helper: `r1` to `r5`, and the host.
+pub(crate) type Entry = unsafe extern "C" fn(u64, u64, Unset, Unset, Unset, &mut Host) -> u64;
+
+/// Programs made so far in this process.
+static LAST_ID: AtomicU32 = AtomicU32::new(0);
+
+/// A program made ready for an engine. Its address is the token in program arrays.
+#[derive(Clone)]
+pub(crate) struct Image {
+    /// Where a packet enters: what belongs to a packet's run is set up, then as [`tail_entry`](Self::tail_entry).
+    pub(crate) entry: Entry,
+    /// Where tail calls enter.
+    pub(crate) tail_entry: Entry,
+    /// Number of the program, unique in the process and never 0.
+    pub(crate) id: u32,
+    pub(crate) engine: Engine,
+    pub(crate) spec: Arc<ProgramSpec>,
+    pub(crate) code: Code,
+    pub(crate) maps: Arc<[Arc<Map>]>,
+    /// Instructions that an engine that counts runs for one packet.
+    pub(crate) budget: u64,
+}
+
+impl Image {
+    pub(crate) fn next_id() -> u32 {
+        // After four thousand million programs numbers start over; 0 is left out.
+        LAST_ID.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
+    }
+
+    /// What program arrays tell their users apart by: programs of one array must take the same context.
+    pub(crate) fn kind(&self) -> u64 {
+        u64::from(self.spec.kind.rules().number)
+    }
+}
