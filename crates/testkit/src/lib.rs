@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 pub mod case;
+pub mod compare;
 pub mod conformance;
 pub mod determinize;
 pub mod engine;

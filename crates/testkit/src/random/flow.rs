@@ -4,7 +4,7 @@ use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
 use super::generator::{Generator, add, alu, load, mov};
 use super::layout::{Step, Target};
-use super::model::Kind;
+use super::model::{Kind, Part};
 use super::numbers::interesting;
 
 impl Generator<'_> {
@@ -68,7 +68,12 @@ impl Generator<'_> {
         let (runs_if_taken, with_else) = (self.one_in(4), self.one_in(3));
         let count = self.rng.usize(1..4);
         self.branch(width, condition, dst, src, runs_if_taken, |this| this.some_steps(count));
-        if with_else && let Some(last) = self.steps.len().checked_sub(1) {
+        // After a jump back there is nothing to jump from.
+        let falls_through = |step: &Step| step.insns.last().is_none_or(Insn::falls_through);
+        if with_else
+            && let Some(last) = self.steps.len().checked_sub(1)
+            && self.steps.last().is_some_and(falls_through)
+        {
             self.add_else(last);
         }
     }
@@ -276,13 +281,13 @@ impl Generator<'_> {
 
     /// `n = 0; do { if (p + 1 > end) break; sum += *p++ } while (++n < limit)`
     fn walk_packet(&mut self, counter: Reg) {
-        let is_start = |kind| matches!(kind, Kind::Packet { at: 0.., meta: false, .. });
+        let is_start = |kind| matches!(kind, Kind::Packet { at: 0.., from: Part::Data | Part::Inside, .. });
         let (Some(packet), Some(end)) = (self.find(is_start), self.find(|kind| kind == Kind::End)) else {
             return self.test_first(counter);
         };
         let Some(place) = self.saved_place(&[counter, packet, end]) else { return self.test_first(counter) };
         let [probe, sum, byte] = [Reg::R1, Reg::R0, Reg::R2];
-        if [packet, end].iter().any(|reg| [probe, sum, byte].contains(reg)) {
+        if [packet, end].iter().any(|reg| [probe, sum, byte, counter].contains(reg)) {
             return self.test_first(counter);
         }
         let (size, limit) = (self.pick([Size::B, Size::H, Size::W]), self.rng.i32(1..=16));

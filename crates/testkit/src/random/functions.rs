@@ -7,7 +7,7 @@ use paceline_spec::{Linkage, ProgramKind, XdpAttach};
 use super::generator::{Generator, Purpose, alu, load, mov};
 use super::layout::{Function, Step};
 use super::maps::GLOBALS;
-use super::model::{CELLS, Cell, Kind, Source};
+use super::model::{CELLS, Cell, Kind, Part, Source};
 use super::types::{self, Parameter, SIGNATURES};
 
 /// What is decided of a program before its steps are.
@@ -189,7 +189,7 @@ impl Generator<'_> {
                 Parameter::Packet(bytes) => {
                     let group = self.model.new_group();
                     self.model.learn_range(group, bytes);
-                    Kind::Packet { group, at: 0, meta: false }
+                    Kind::Packet { group, at: 0, from: Part::Inside }
                 }
                 Parameter::PacketEnd => Kind::End,
             };
@@ -312,7 +312,7 @@ impl Generator<'_> {
     }
 
     fn is_checked_packet(&self, kind: Kind, bytes: i16) -> bool {
-        matches!(kind, Kind::Packet { group, at, meta: false } if at >= 0 && self.model.room(group, at) >= bytes)
+        matches!(kind, Kind::Packet { group, at, from: Part::Data | Part::Inside } if at >= 0 && self.model.room(group, at) >= bytes)
     }
 
     /// Puts an argument into its register. Arguments come from registers that calls keep, so that none overwrites another.
@@ -335,7 +335,7 @@ impl Generator<'_> {
             Parameter::Packet(bytes) => {
                 let model = self.model.clone();
                 self.find_saved(|kind| {
-                    matches!(kind, Kind::Packet { group, at, meta: false } if at >= 0 && model.room(group, at) >= bytes)
+                    matches!(kind, Kind::Packet { group, at, from: Part::Data | Part::Inside } if at >= 0 && model.room(group, at) >= bytes)
                 })
             }
             Parameter::PacketEnd => self.find_saved(|kind| kind == Kind::End),

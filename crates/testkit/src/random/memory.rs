@@ -4,7 +4,7 @@ use paceline_isa::{AluOp, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
 use super::generator::{Generator, add, alu, load, mov};
 use super::maps::{CONSTANTS, FORGETFUL_WORD, GLOBALS};
-use super::model::{Cell, Kind, Source};
+use super::model::{Cell, Kind, Part, Source};
 use super::numbers::{interesting, most_of};
 
 impl Generator<'_> {
@@ -303,7 +303,7 @@ impl Generator<'_> {
         let Some(base) = self.find(is_wide) else { return self.global_value() };
         let Kind::Bytes { back, room, source } = self.model.get(base) else { return };
         let number = self.unknown(&[base]);
-        if number == base {
+        if number == base || room < 2 {
             return;
         }
         let max = self.bounded(number, room as u64 - 1) as i16;
@@ -311,7 +311,8 @@ impl Generator<'_> {
         if [base, number].contains(&moved) || self.model.get(base) != (Kind::Bytes { back, room, source }) {
             return;
         }
-        let backwards = back >= max && self.one_in(4);
+        // What is subtracted makes the part that varies negative, which is refused.
+        let backwards = back >= max && self.slips();
         let op = if backwards { AluOp::Sub } else { AluOp::Add };
         // The number and the pointer change places.
         let swapped = !backwards && self.one_in(4);
@@ -349,6 +350,7 @@ impl Generator<'_> {
             mov(place, Operand::Reg(Reg::R10)),
             alu(Width::W64, AluOp::Add, place, Operand::Reg(number)),
         ]);
+        self.model.set(place, Kind::Unset);
         self.model.set(number, Kind::Number { max: (max as u64) << shift });
         let offset = lowest + i16::from(self.slips());
         let access = if self.rng.bool() {
@@ -358,7 +360,6 @@ impl Generator<'_> {
             self.model.set(dst, Kind::Number { max: most_of(size) });
             load(size, dst, place, offset)
         };
-        self.model.set(place, Kind::Unset);
         self.emit(vec![access]);
         let after = self.initialized_cell();
         self.load_cell(Reg::R10, 0, after);
@@ -402,7 +403,7 @@ impl Generator<'_> {
 
     /// Compares two pointers into the packet, or a number with another; used where a branch is to be had.
     pub(super) fn compare_pointers(&mut self) {
-        let is_packet = |kind| matches!(kind, Kind::Packet { meta: false, .. });
+        let is_packet = |kind| matches!(kind, Kind::Packet { from: Part::Data | Part::Inside, .. });
         let (Some(one), Some(other)) = (self.find(is_packet), self.find(is_packet)) else {
             return self.arithmetic();
         };

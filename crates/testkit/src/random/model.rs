@@ -17,7 +17,7 @@ pub(super) enum Kind {
     /// The context.
     Context,
     /// A pointer into the packet, or its metadata: `at` bytes from where its group starts.
-    Packet { group: u8, at: i16, meta: bool },
+    Packet { group: u8, at: i16, from: Part },
     /// The end of the packet.
     End,
     /// The stack, `at` bytes from the frame pointer.
@@ -26,6 +26,17 @@ pub(super) enum Kind {
     Bytes { back: i16, room: i16, source: Source },
     /// The same or null; those of one `id` are null together.
     Nullable { room: i16, source: Source, id: u8 },
+}
+
+/// Where a packet pointer's group starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// At the packet's first byte.
+    Data,
+    /// At the first byte of the metadata.
+    Meta,
+    /// Somewhere in the packet.
+    Inside,
 }
 
 /// Whose memory it is.
@@ -213,12 +224,12 @@ impl Model {
     }
 
     /// What holds at the start of every round of a loop whose body may write all registers that are not locked: pointers
-    /// that calls keep stay, locked; numbers may be any.
+    /// that calls keep stay, locked; others may hold anything by then.
     pub(super) fn enter_loop(&mut self) {
         self.regs[..6].fill(Kind::Unset);
         for reg in [Reg::R6, Reg::R7, Reg::R8, Reg::R9] {
             match self.get(reg) {
-                Kind::Number { .. } if !self.locked.contains(reg) => self.set(reg, Kind::NUMBER),
+                Kind::Number { .. } if !self.locked.contains(reg) => self.set(reg, Kind::Unset),
                 Kind::Nullable { .. } => self.set(reg, Kind::Unset),
                 kind if kind.is_pointer() => self.lock(reg),
                 _ => {}

@@ -1,11 +1,11 @@
 //! Steps of programs of one type: direct packet access of XDP, context and legacy loads of socket filters.
 
 use paceline_isa::{AluOp, Callee, Condition, Insn, Operand, Reg, Size, Width};
-use paceline_spec::context::{Permission, SK_BUFF};
+use paceline_spec::context::{Field, FieldKind, Permission, SK_BUFF};
 
 use super::generator::{Generator, add, alu, load, mov};
 use super::layout::{Step, Target};
-use super::model::Kind;
+use super::model::{Kind, Part};
 use super::numbers::most_of;
 
 const DATA: i16 = 0;
@@ -38,7 +38,11 @@ impl Generator<'_> {
     fn load_packet_field(&mut self, dst: Reg, offset: i16) {
         let kind = match offset {
             DATA_END => Kind::End,
-            _ => Kind::Packet { group: self.model.new_group(), at: 0, meta: offset == DATA_META },
+            _ => Kind::Packet {
+                group: self.model.new_group(),
+                at: 0,
+                from: if offset == DATA_META { Part::Meta } else { Part::Data },
+            },
         };
         let size = if self.slips() { self.size() } else { Size::W };
         self.emit(vec![load(size, dst, Reg::R6, offset)]);
@@ -71,9 +75,10 @@ impl Generator<'_> {
 
     /// Checks that some bytes follow a packet pointer.
     pub(super) fn guard(&mut self, packet: Reg) {
-        let Kind::Packet { meta, .. } = self.model.get(packet) else { return };
+        let Kind::Packet { from, .. } = self.model.get(packet) else { return };
+        let meta = from == Part::Meta;
         let limit = if meta {
-            self.find(|kind| matches!(kind, Kind::Packet { at: 0, meta: false, group: _ }))
+            self.find(|kind| matches!(kind, Kind::Packet { at: 0, from: Part::Data, .. }))
         } else {
             self.find(|kind| kind == Kind::End)
         };
@@ -88,7 +93,7 @@ impl Generator<'_> {
     /// Goes on only if `bytes` from `packet` on lie before `end`, in one of the forms that compilers choose.
     pub(super) fn guard_of(&mut self, packet: Reg, end: Reg, bytes: i16) {
         let probe = self.scratch(&[packet, end, Reg::R0]);
-        if [packet, end].contains(&probe) {
+        if [packet, end].contains(&probe) || packet == Reg::R0 || end == Reg::R0 {
             return;
         }
         self.may_end();
@@ -111,25 +116,24 @@ impl Generator<'_> {
             let leave = vec![Insn::Jump { offset: 0 }];
             self.steps.push(Step { insns: leave, targets: vec![(0, Target::End)], calls: Vec::new() });
         }
-        if let Kind::Packet { group, at, .. } = self.model.get(packet) {
+        if let Kind::Packet { group, at, from } = self.model.get(packet) {
             self.model.learn_range(group, at + bytes);
-            self.model
-                .set(probe, Kind::Packet { group, at: at + bytes, meta: is_meta(self.model.get(packet)) });
+            self.model.set(probe, Kind::Packet { group, at: at + bytes, from });
         }
     }
 
     /// A packet pointer further on, by a constant.
     pub(super) fn move_packet_pointer(&mut self, base: Reg) {
-        let Kind::Packet { group, at, meta } = self.model.get(base) else { return };
+        let Kind::Packet { group, at, from } = self.model.get(base) else { return };
         let by = self.rng.i16(-at.max(0)..=24);
         let dst = self.place_but(&[base]);
         self.emit(vec![mov(dst, Operand::Reg(base)), add(dst, i32::from(by))]);
-        self.model.set(dst, Kind::Packet { group, at: at + by, meta });
+        self.model.set(dst, Kind::Packet { group, at: at + by, from });
     }
 
     /// `p = packet + n; if p + k > end goto out; *(p + m)`
     fn variable_packet_access(&mut self) {
-        let is_start = |kind| matches!(kind, Kind::Packet { at: 0.., meta: false, .. });
+        let is_start = |kind| matches!(kind, Kind::Packet { at: 0.., from: Part::Data | Part::Inside, .. });
         let (Some(packet), Some(end)) = (self.find(is_start), self.find(|kind| kind == Kind::End)) else {
             return if self.in_loop { self.arithmetic() } else { self.load_packet_pointers() };
         };
@@ -139,7 +143,7 @@ impl Generator<'_> {
         let start = self.model.get(packet);
         let number = self.unknown(&[packet, end]);
         self.bounded(number, 255);
-        let moved = self.place_but(&[packet, end, number]);
+        let moved = self.place_but(&[packet, end, number, Reg::R0]);
         if moved == Reg::R10 || self.model.get(packet) != start || self.model.get(end) != Kind::End {
             return;
         }
@@ -154,7 +158,7 @@ impl Generator<'_> {
             return;
         }
         // The group starts behind the part that varies.
-        self.model.set(moved, Kind::Packet { group, at: offset as i16, meta: false });
+        self.model.set(moved, Kind::Packet { group, at: offset as i16, from: Part::Inside });
         let bytes = self.rng.i16(1..=16);
         if !self.slips() {
             self.guard_of(moved, end, bytes);
@@ -169,7 +173,7 @@ impl Generator<'_> {
 
     /// `end - packet`
     fn packet_distance(&mut self) {
-        let is_start = |kind| matches!(kind, Kind::Packet { meta: false, .. });
+        let is_start = |kind| matches!(kind, Kind::Packet { from: Part::Data | Part::Inside, .. });
         let (Some(packet), Some(end)) = (self.find(is_start), self.find(|kind| kind == Kind::End)) else {
             return;
         };
@@ -184,12 +188,12 @@ impl Generator<'_> {
         if meta == Reg::R10 {
             return;
         }
-        if self.find_saved(|kind| matches!(kind, Kind::Packet { at: 0, meta: false, .. })).is_none() {
+        if self.find_saved(|kind| matches!(kind, Kind::Packet { at: 0, from: Part::Data, .. })).is_none() {
             let Some(data) = self.saved_place(&[meta]) else { return };
             self.load_packet_field(data, DATA);
         }
         self.guard(meta);
-        self.access_to(|kind| matches!(kind, Kind::Packet { meta: true, .. }));
+        self.access_to(|kind| matches!(kind, Kind::Packet { from: Part::Meta, .. }));
     }
 
     /// The packet grows or shrinks; then its pointers are loaded anew.
@@ -224,15 +228,21 @@ impl Generator<'_> {
     }
 
     fn load_field(&mut self) {
-        let readable: Vec<_> =
-            SK_BUFF.fields.iter().filter(|f| f.permission != Permission::Nothing).collect();
+        // Whose packet it is the kernel tells by the address of the test run's interface.
+        let for_engines = self.is_for_engines();
+        let differs = |field: &Field| field.kind == FieldKind::PacketType && for_engines;
+        let usable = |field: &&Field| field.permission != Permission::Nothing && !differs(field);
+        let readable: Vec<&Field> = SK_BUFF.fields.iter().filter(usable).collect();
         let Some(field) = self.rng.choice(readable) else { return };
         let size = match self.rng.u8(..4) {
             0 => self.pick([Size::B, Size::H]),
             _ => Size::W,
         };
         let bytes = size.bytes() as i16;
-        let part = bytes * self.rng.i16(0..field.size as i16 / bytes);
+        // Of fields that are shorter in the kernel it gives the same whatever part is asked for.
+        let is_short = matches!(field.kind, FieldKind::Protocol | FieldKind::RxQueueIndex);
+        let parts = if is_short && self.is_for_engines() { 1 } else { field.size as i16 / bytes };
+        let part = bytes * self.rng.i16(0..parts);
         let offset = field.offset as i16 + part + i16::from(self.slips());
         let dst = self.place();
         self.emit(vec![load(size, dst, Reg::R6, offset)]);
@@ -268,8 +278,4 @@ impl Generator<'_> {
         self.emit(vec![Insn::LoadPacket { size, index, offset }]);
         self.model.call(Kind::Number { max: most_of(size) });
     }
-}
-
-fn is_meta(kind: Kind) -> bool {
-    matches!(kind, Kind::Packet { meta: true, .. })
 }

@@ -12,7 +12,7 @@ use paceline_isa::{Code, Insn, Operand, Reg, eval};
 use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::state::{Byte, PacketRange, Pointer, Region, Scalar, State, Target, Value};
-use paceline_verifier::{Base, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
+use paceline_verifier::{Base, Cause, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
 use paceline_vm::Observed;
 
 /// Instructions of an exact walk; longer ones are not held against runs.
@@ -39,7 +39,10 @@ impl States {
         let options = Options { exact: true, max_instructions: EXACT_LIMIT };
         match verify_observed(program, maps, btf, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
-            Err(refusal) if matches!(refusal.cause, paceline_verifier::Cause::TooComplex(_)) => Ok(None),
+            Err(refusal) if matches!(refusal.cause, Cause::TooComplex(_)) => Ok(None),
+            // At a fixed offset, part of a pointer is refused; at one that varies it is taken, as in the kernel. So a path
+            // may be refused although the one that covers it was not.
+            Err(refusal) if matches!(refusal.cause, Cause::PartialSpill(_)) => Ok(None),
             Err(refusal) => {
                 Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot))
             }
