@@ -3,10 +3,11 @@
 //! `cargo run --release -p paceline-bench -- TABLE [--json] [--smoke]`, where `TABLE` is one of [`TABLES`] or `all`.
 //! Prints a Markdown table, or with `--json` one object a row. `--smoke` runs every row once and briefly, to see that
 //! all of it works; its figures mean nothing.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod captures;
+mod engines;
 mod machine;
 mod measure;
 mod report;
@@ -30,7 +31,8 @@ type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
 type Table = (&'static str, fn(Settings) -> Rows);
 
 /// The tables there are.
-const TABLES: &[Table] = &[("captures", captures::table), ("verification", verification::table)];
+const TABLES: &[Table] =
+    &[("captures", captures::table), ("engines", engines::table), ("verification", verification::table)];
 
 struct Arguments {
     table: String,

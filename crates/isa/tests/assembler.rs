@@ -5,12 +5,19 @@ use paceline_isa::{
     disassemble,
 };
 
-/// What a program's author would provide: one helper, two maps.
+/// What a program's author would provide: one helper, one kernel function, two maps.
 struct Known;
 
 impl Names for Known {
     fn helper(&self, name: &str) -> Option<i32> {
         (name == "bpf_map_lookup_elem").then_some(1)
+    }
+
+    fn kfunc(&self, name: &str) -> Option<i32> {
+        ["bpf_map_lookup_elem", "bpf_iter_num_new"]
+            .iter()
+            .position(|known| *known == name)
+            .map(|index| index as i32)
     }
 
     fn map(&self, name: &str) -> Option<i32> {
@@ -71,6 +78,10 @@ fn subprograms_come_before_helpers_of_the_same_name() {
 
     let shadowed = code("call bpf_map_lookup_elem\nexit\nbpf_map_lookup_elem: exit");
     assert_eq!(shadowed.get(0), Some(&Insn::Call(Callee::Subprogram(1))));
+
+    let kfunc = Insn::Call(Callee::Kfunc { btf_id: 1, module: 0 });
+    assert_eq!(code("call bpf_iter_num_new").get(0), Some(&kfunc));
+    assert_eq!(error("call bpf_iter"), "line 1, column 6: no subprogram or helper `bpf_iter`");
 }
 
 #[test]

@@ -123,6 +123,9 @@ impl Definition {
         for m in &definition.members {
             parsed.read_member(btf, m, outermost)?;
         }
+        if matches!(kind, MapKind::RingBuf | MapKind::UserRingBuf) {
+            parsed.spec.max_entries = maps::ring_size(parsed.spec.max_entries);
+        }
         Ok(parsed)
     }
 

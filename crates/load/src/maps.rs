@@ -99,3 +99,27 @@ pub(crate) fn blank(name: &str, kind: MapKind) -> MapSpec {
 pub(crate) const fn holds_maps(kind: MapKind) -> bool {
     matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps)
 }
+
+/// The size of a ring buffer that was asked for in bytes, as libbpf completes it (`adjust_ringbuf_sz`): pages, and a
+/// power of two of them. 0 stays, for the kernel to refuse; so does what is too large.
+pub(crate) fn ring_size(bytes: u32) -> u32 {
+    const PAGE: u32 = 4096;
+    match bytes {
+        0 => 0,
+        bytes => bytes
+            .div_ceil(PAGE)
+            .checked_next_power_of_two()
+            .and_then(|n| n.checked_mul(PAGE))
+            .unwrap_or(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rings_are_a_power_of_two_of_pages() {
+        let sizes = [0, 1, 4096, 4097, 12_288, 1 << 20, (1 << 20) + 1, 1 << 31, u32::MAX];
+        let made = [0, 4096, 4096, 8192, 16_384, 1 << 20, 1 << 21, 1 << 31, u32::MAX];
+        assert_eq!(sizes.map(super::ring_size), made);
+    }
+}

@@ -142,6 +142,8 @@ fn compare(path: &Path, bytes: &[u8], theirs: &str) {
         assert_eq!(a, b, "{}, line {}: ours, theirs", path.display(), number + 1);
     }
     assert_eq!(ours.lines().count(), theirs.lines().count(), "{}", path.display());
+    let written = Btf::parse(&btf.to_bytes());
+    assert!(written.as_ref() == Ok(&btf), "{}: written and read again", path.display());
 }
 
 #[test]

@@ -101,6 +101,14 @@ pub enum CreateErrorKind {
         /// The most.
         limit: u32,
     },
+    /// A ring buffer of a size that is no power of two or less than a page.
+    #[error("max_entries is {entries}, must be a power of two and a multiple of {page}")]
+    RingSize {
+        /// Bytes asked for.
+        entries: u32,
+        /// Bytes of a page.
+        page: u32,
+    },
     /// Flags that are unknown, not for this kind, or exclude each other.
     #[error("map flags {flags:#x} are not allowed")]
     Flags {

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
 use crate::prog_array::ProgArray;
+use crate::ringbuf::RingBuffer;
 use crate::storage::{self, Mode, Storage};
 
 /// Numbers given to maps so far in this process.
@@ -224,6 +225,12 @@ impl Map {
     #[must_use]
     pub fn prog_array(&self) -> Option<&ProgArray> {
         self.storage.prog_array()
+    }
+
+    /// The map as a ring buffer, for the `bpf_ringbuf_` helpers and its reader.
+    #[must_use]
+    pub fn ring_buffer(&self) -> Option<&RingBuffer> {
+        self.storage.ring_buffer()
     }
 
     /// Bytes of a value in [`get`](Self::get) and [`set`](Self::set): the value size, but in the per-CPU kinds the

@@ -8,6 +8,7 @@ use paceline_spec::{Errno, MapKind};
 use crate::create::{CreateErrorKind, Request};
 use crate::map::{ArrayLayout, RedirectTarget};
 use crate::prog_array::ProgArray;
+use crate::ringbuf::RingBuffer;
 use crate::{array, cpumap, devmap, hash, lpm_trie, perf_event_array, xskmap};
 
 /// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
@@ -25,6 +26,7 @@ pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, Create
         MapKind::DevMap => devmap::DevMap::open(request),
         MapKind::DevMapHash => devmap::DevMapHash::open(request),
         MapKind::CpuMap => cpumap::CpuMap::open(request),
+        MapKind::RingBuf => RingBuffer::open(request),
         MapKind::XskMap => xskmap::XskMap::open(request),
         kind => Err(CreateErrorKind::Unsupported(kind)),
     }
@@ -124,6 +126,11 @@ pub(crate) trait Storage: Send + Sync {
 
     /// Where `bpf_redirect_map` would send a packet.
     fn redirect_target(&self, _index: u32) -> Option<RedirectTarget> {
+        None
+    }
+
+    /// The ring buffer behind the interface.
+    fn ring_buffer(&self) -> Option<&RingBuffer> {
         None
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use paceline_spec::btf::{Btf, BtfError, BtfExt, ByteOrder, Type, TypeId, Value, ValueProblem};
+use paceline_spec::btf::{
+    Btf, BtfError, BtfExt, ByteOrder, Int, IntEncoding, Name, Type, TypeId, Value, ValueProblem,
+};
 
 /// Writes BTF; nothing is checked, so that it can lie.
 struct Writer {
@@ -138,6 +140,20 @@ fn all_kinds_are_read_in_both_byte_orders() {
     assert_eq!(little.size_of(3), Ok(12));
     assert_eq!(little.size_of(15), Ok(16));
     assert_eq!(little.size_of(13), Err(BtfError::NoSize(13)));
+}
+
+#[test]
+fn all_kinds_are_written_as_they_were_read() {
+    let read = all_kinds(ByteOrder::Big).parse().expect("good BTF");
+    assert_eq!(read.to_bytes(), all_kinds(ByteOrder::NATIVE).build());
+    let mut made = Btf::default();
+    let name = made.add_name("counter");
+    assert_eq!(made.add_name(""), Name::default());
+    let int = Int { name, size: 8, encoding: IntEncoding::Bool, bit_offset: 0, bits: 8 };
+    assert_eq!(made.add(Type::Ptr(2)), 1);
+    assert_eq!(made.add(Type::Int(int)), 2);
+    assert_eq!(Btf::parse(&made.to_bytes()), Ok(made.clone()));
+    assert_eq!(made.c_name(1), "counter *");
 }
 
 #[test]

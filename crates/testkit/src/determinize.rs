@@ -5,6 +5,7 @@
 //! still differ from call to call and rise slowly, as clocks do.
 
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, decode, encode_all};
+use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type, TypeId};
 use paceline_spec::helper::Helper;
 use paceline_spec::{FunctionInfo, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
 
@@ -21,15 +22,17 @@ const RANDOM: &str = "bpf_get_prandom_u32";
 /// Name of the map that holds the sequence.
 pub const SEQUENCE_MAP: &str = "sequence";
 
-/// Replaces the calls, and adds the map if there were any; the names of the helpers replaced.
+/// Replaces the calls, and adds the map if there were any, and the types of the new subprograms if the program has
+/// types; the names of the helpers replaced.
 pub fn determinize<'a>(
     programs: impl IntoIterator<Item = &'a mut ProgramSpec>,
     maps: &mut Vec<MapSpec>,
+    mut btf: Option<&mut Btf>,
 ) -> Vec<&'static str> {
     let index = i32::try_from(maps.len()).unwrap_or(i32::MAX);
     let mut replaced = Vec::new();
     for program in programs {
-        replaced.extend(replace_calls(program, index));
+        replaced.extend(replace_calls(program, index, btf.as_deref_mut()));
     }
     replaced.sort_unstable();
     replaced.dedup();
@@ -39,7 +42,7 @@ pub fn determinize<'a>(
     replaced
 }
 
-fn replace_calls(program: &mut ProgramSpec, map: i32) -> Vec<&'static str> {
+fn replace_calls(program: &mut ProgramSpec, map: i32, mut btf: Option<&mut Btf>) -> Vec<&'static str> {
     // Programs that do not decode are refused by whoever loads them.
     let Ok(code) = decode(&program.insns) else { return Vec::new() };
     let calls: Vec<(usize, &'static Helper)> =
@@ -68,11 +71,26 @@ fn replace_calls(program: &mut ProgramSpec, map: i32) -> Vec<&'static str> {
             start,
             name: name.to_owned(),
             linkage: Linkage::Static,
-            btf_id: 0,
+            btf_id: btf.as_deref_mut().map_or(0, |btf| function_type(btf, name)),
         });
         program.insns.extend(body);
     }
     calls.iter().map(|(_, helper)| helper.name).collect()
+}
+
+/// `static unsigned long NAME(void)`
+fn function_type(btf: &mut Btf, name: &str) -> TypeId {
+    let int = Int {
+        name: btf.add_name("unsigned long"),
+        size: 8,
+        encoding: IntEncoding::Unsigned,
+        bit_offset: 0,
+        bits: 64,
+    };
+    let result = btf.add(Type::Int(int));
+    let proto = btf.add(Type::FuncProto { result, params: Box::default() });
+    let name = btf.add_name(name);
+    btf.add(Type::Func { name, proto, linkage: SymbolLinkage::Static })
 }
 
 fn varying(insn: &Insn) -> Option<&'static Helper> {

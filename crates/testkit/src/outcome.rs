@@ -12,6 +12,8 @@ pub enum Outcome {
     Refused(Refusal),
     /// It ran.
     Ran(Ran),
+    /// It could not even be asked, through the fault of the case or of the testkit.
+    Unasked(String),
 }
 
 /// Why an engine does not take a program.
@@ -49,6 +51,18 @@ pub struct Finished {
     pub data: Vec<u8>,
     /// Metadata before the packet.
     pub meta: Vec<u8>,
+    /// Where a redirected packet goes, in the words of cases, if the engine tells.
+    pub redirect: Option<String>,
+    /// Instructions executed, if the engine counts them.
+    pub instructions: Option<u64>,
+}
+
+impl Finished {
+    /// A run of which only `r0` is known.
+    #[must_use]
+    pub fn new(r0: Return) -> Self {
+        Self { r0, data: Vec::new(), meta: Vec::new(), redirect: None, instructions: None }
+    }
 }
 
 /// What an engine tells of `r0`.
@@ -113,6 +127,7 @@ pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<Strin
             vec![format!("line {}: accepts the program, which should be refused", case.line)]
         }
         (Outcome::Ran(ran), _) => against_expectations(case, ran),
+        (Outcome::Unasked(reason), _) => vec![format!("line {}: {reason}", case.line)],
     }
 }
 
@@ -179,6 +194,11 @@ fn against_run(expect: &Expect, came: &Result<Finished, String>) -> Vec<String> 
     {
         differences.push(format!("returns {}, expected {verdict} ({})", finished.r0, verdict as u32));
     }
+    if let (Some(expected), Some(found)) = (&expect.redirect, &finished.redirect)
+        && expected != found
+    {
+        differences.push(format!("redirects to {found}, expected {expected}"));
+    }
     let bytes =
         [("output", &expect.output, &finished.data), ("output_meta", &expect.output_meta, &finished.meta)];
     for (what, expected, found) in bytes {
@@ -227,6 +247,16 @@ pub fn run_diff(
             if mine.meta != theirs.meta {
                 differences
                     .push(format!("metadata differs\n{}", bytes_diff(other, &theirs.meta, &mine.meta)));
+            }
+            if let (Some(mine), Some(theirs)) = (&mine.redirect, &theirs.redirect)
+                && mine != theirs
+            {
+                differences.push(format!("redirects to {mine}, {other} to {theirs}"));
+            }
+            if let (Some(mine), Some(theirs)) = (mine.instructions, theirs.instructions)
+                && mine != theirs
+            {
+                differences.push(format!("executes {mine} instructions, {other} {theirs}"));
             }
         }
         // Texts of errors are each engine's own.

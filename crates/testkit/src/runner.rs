@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::case::{Case, NoteKind};
+use crate::case::{Case, Note, NoteKind};
 use crate::engine::Engine;
 use crate::outcome::{Outcome, Ran, against_case, against_other};
 
@@ -12,7 +12,7 @@ pub struct Report {
     /// What is wrong, each with the engine's name; empty if the case passes.
     pub failures: Vec<String>,
     /// Engines that did not run it, with the reason.
-    pub skipped: Vec<(&'static str, String)>,
+    pub skipped: Vec<(String, String)>,
     /// What every engine came to, for people.
     pub trace: String,
 }
@@ -21,17 +21,16 @@ pub struct Report {
 #[must_use]
 pub fn run(case: &Case, engines: &[Box<dyn Engine>]) -> Report {
     let mut report = Report { trace: listing(case), ..Report::default() };
-    let mut reference: Option<(&'static str, Ran)> = None;
-    for engine in engines {
-        let engine = engine.as_ref();
+    let mut reference: Option<(&str, Ran)> = None;
+    for engine in engines.iter().map(Box::as_ref).filter(|engine| engine.concerns(case)) {
         if let Some(reason) = skip_reason(case, engine) {
-            report.skipped.push((engine.name(), reason));
+            report.skipped.push((engine.name().to_owned(), reason));
             continue;
         }
         let outcome = match engine.run(case) {
             Ok(outcome) => outcome,
             Err(unsupported) => {
-                report.skipped.push((engine.name(), unsupported.to_string()));
+                report.skipped.push((engine.name().to_owned(), unsupported.to_string()));
                 continue;
             }
         };
@@ -48,7 +47,7 @@ fn judge(
     case: &Case,
     engine: &dyn Engine,
     outcome: &Outcome,
-    reference: Option<&(&'static str, Ran)>,
+    reference: Option<&(&str, Ran)>,
     report: &mut Report,
 ) {
     let mut differences = against_case(case, outcome, engine.verifies());
@@ -57,7 +56,7 @@ fn judge(
     {
         differences = against_other(case, ran, other, theirs);
     }
-    let differs = case.note_for(engine.name()).filter(|note| note.kind == NoteKind::Differs);
+    let differs = note_for(case, engine).filter(|note| note.kind == NoteKind::Differs);
     match differs {
         Some(note) if differences.is_empty() => report.failures.push(format!(
             "{}: line {}: agrees although the case says that it differs ({})",
@@ -74,7 +73,7 @@ fn skip_reason(case: &Case, engine: &dyn Engine) -> Option<String> {
     if case.runs.is_empty() && !engine.verifies() {
         return Some("verifies nothing".to_owned());
     }
-    let note = case.note_for(engine.name())?;
+    let note = note_for(case, engine)?;
     match note.kind {
         NoteKind::Skip => Some(note.reason.clone()),
         NoteKind::Since(major, minor) if kernel_release()? < (major, minor) => {
@@ -82,6 +81,10 @@ fn skip_reason(case: &Case, engine: &dyn Engine) -> Option<String> {
         }
         NoteKind::Since(..) | NoteKind::Differs => None,
     }
+}
+
+fn note_for<'a>(case: &'a Case, engine: &dyn Engine) -> Option<&'a Note> {
+    case.notes.iter().find(|note| engine.answers_to(&note.engine))
 }
 
 /// Major and minor number of the running kernel.

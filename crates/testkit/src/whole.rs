@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use paceline::port::CaptureReader;
 use paceline::{Burst, Collection, Host, InitialValue, Limits, LoadOptions, MapKind, Object, Verdict};
@@ -127,6 +128,8 @@ pub struct Comparison {
     pub opaque_maps: Vec<String>,
     /// Helpers that were replaced because their results vary.
     pub replaced: Vec<&'static str>,
+    /// What the kernel has without its types, and why.
+    pub untyped: Vec<String>,
     /// What differs; stops at [`MOST_DIFFERENCES`].
     pub differences: Vec<String>,
 }
@@ -156,9 +159,11 @@ pub fn compare(
         map.contents.push((fill.key.clone(), InitialValue::Bytes(fill.value.clone())));
     }
     specs.programs.retain(|spec| spec.name == program);
-    let replaced = determinize(&mut specs.programs, &mut specs.maps);
+    let btf = specs.btf.as_mut().map(Arc::make_mut);
+    let replaced = determinize(&mut specs.programs, &mut specs.maps, btf);
     let both = Both::new(&object, program, pinned)?;
-    both.run(workload, Comparison { replaced, ..Comparison::default() })
+    let untyped = both.kernel.untyped.clone();
+    both.run(workload, Comparison { replaced, untyped, ..Comparison::default() })
 }
 
 /// A program on both sides.
@@ -178,7 +183,8 @@ impl Both {
             .program(Some(program))
             .map_err(|error| CompareError::Ours(error.to_string()))?
             .into_program();
-        let options = kernel::LoadOptions { btf: None, cpu: pinned.cpu() };
+        let options =
+            kernel::LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, cpu: pinned.cpu() };
         let kernel = KernelObject::load(&object.maps, &object.programs, options)?;
         Ok(Self { ours, collection, kernel, pinned })
     }
@@ -245,11 +251,11 @@ impl Both {
             unreachable!("exactly one program was loaded");
         };
         let run = program.test_run(&Packet::new(&packet.data))?;
-        let theirs = Finished { r0: Return::Low(run.retval), data: run.data, meta: run.meta };
+        let theirs = Finished { data: run.data, meta: run.meta, ..Finished::new(Return::Low(run.retval)) };
         let ours = Finished {
-            r0: Return::Low(frame.code()),
             data: frame.packet().to_vec(),
             meta: frame.metadata().to_vec(),
+            ..Finished::new(Return::Low(frame.code()))
         };
         result.packets += 1;
         result.changed += u64::from(theirs.data != packet.data);

@@ -1,8 +1,9 @@
 //! The case format: what it means, and what is said about files that are wrong.
 
-use paceline_spec::{InitialValue, MapFlags, MapKind};
-use paceline_testkit::case::{CaseKind, NoteKind, Verifier, parse_file};
-use paceline_testkit::engine::{Engine, PlainEngine, Unsupported};
+use paceline_spec::btf::{Btf, Type};
+use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind};
+use paceline_testkit::case::{CaseKind, Change, NoteKind, Verifier, parse_file};
+use paceline_testkit::engine::{Engine, OurEngine, Unsupported};
 use paceline_testkit::outcome::{Finished, Outcome, Ran, Return};
 use paceline_testkit::{case::Case, runner};
 
@@ -65,6 +66,72 @@ after: hits
 }
 
 #[test]
+fn types_become_btf() {
+    let case = one("case: a
+types:
+    struct lock { u32 val; };
+    struct value { u8 first; struct lock lock; u64 *next; u16 rest[3]; };
+    union either { u32 number; u8 bytes[6]; };
+    int sub(struct xdp_md *ctx, const struct value *value __arg_nonnull);
+    static unsigned long other(void);
+    extern void bpf_iter_num_destroy(struct bpf_iter_num *it) __ksym __weak;
+map: values hash key either value value entries 2
+map: sizes hash key 12 value u64 entries 2
+map: plain hash key 12 value 8 entries 2
+program:
+    call sub
+    call other
+    call last
+    call bpf_iter_num_destroy
+    exit
+sub:
+    exit
+    other: exit
+last:
+    exit
+r0: 0
+");
+    let [values, sizes, plain] = &case.maps[..] else { panic!("three maps") };
+    let name = |id| case.btf.c_name(id);
+    assert_eq!((values.key_size, values.value_size), (8, 24));
+    assert_eq!(name(values.key_type) + ", " + &name(values.value_type), "union either, struct value");
+    let Some(Type::Struct(value)) = case.btf.get(values.value_type) else { panic!("a structure") };
+    assert_eq!(value.members.iter().map(|m| m.bit_offset / 8).collect::<Vec<_>>(), [0, 4, 8, 16]);
+    assert_eq!(name(sizes.key_type) + ", " + &name(sizes.value_type), "unsigned char[12], unsigned long");
+    assert_eq!((plain.key_type, plain.value_type), (0, 0));
+    let functions = &case.programs[0].functions;
+    let shown: Vec<_> = functions.iter().map(|f| (f.name.as_str(), f.linkage, f.start)).collect();
+    let (global, local) = (Linkage::Global, Linkage::Static);
+    assert_eq!(shown, [("main", global, 0), ("sub", global, 5), ("other", local, 6), ("last", local, 7)]);
+    for function in functions {
+        assert_eq!(case.btf.type_name(function.btf_id), function.name);
+    }
+    let kfunc = &case.programs[0].kfuncs[0];
+    assert_eq!((kfunc.name.as_str(), kfunc.weak), ("bpf_iter_num_destroy", true));
+    assert_eq!(Btf::parse(&case.btf.to_bytes()), Ok(case.btf));
+}
+
+#[test]
+fn errors_in_types_are_at_their_lines() {
+    let types =
+        |text: &str| error(&format!("case: a\ntypes:\n    {text}\nprogram:\nsub:\n    exit\nr0: 0\n"));
+    assert_eq!(types("struct s { u32 a;\n float b; };"), "4: `float` is no type");
+    assert_eq!(types("struct s { struct t a; };"), "3: missing: size of the type");
+    assert_eq!(types("struct s { u32 a };"), "3: `}` is no ;");
+    assert_eq!(types("struct s { u32 a; }"), "3: missing: ;");
+    assert_eq!(types("struct s { u8 a[b]; };"), "3: `b` is no number of elements");
+    assert_eq!(types("struct s { };\n struct s { };"), "4: `s` is given twice");
+    assert_eq!(types("int away(int x);"), "3: `away` is no function of a program");
+    assert_eq!(types("extern int f(int x);"), "3: `;` is no __ksym");
+    assert_eq!(
+        error(&format!("case: a\ntypes: int\n{EXIT}r0: 2\n")),
+        "2: declarations are indented below `types:`"
+    );
+    let map = error(&format!("case: a\nmap: m array key 4 value pair entries 1\n{EXIT}r0: 2\n"));
+    assert_eq!(map, "2: `pair` is no number");
+}
+
+#[test]
 fn marks_say_which_instruction_is_guilty() {
     let case = one("case: a\nprogram:\n    r1 = 5 ll\nhere:\n    r0 = r7    #! R7 is not set\n    exit\n");
     let expected = Verifier::Refuses { text: "R7 is not set".to_owned(), place: Some((0, 2)) };
@@ -118,11 +185,54 @@ fn errors_in_programs_and_maps_are_at_their_lines() {
     assert_eq!(error(&dangling), "1: `p` is no program of this case");
 }
 
+#[test]
+fn updates_belong_to_the_run_behind_them() {
+    let maps = "map: jump prog_array key 4 value 4 entries 2\n    u32 0 = program other\n";
+    let programs = format!("{EXIT}program: other\n    r0 = 1\n    exit\n");
+    let update = "update: jump\n    u32 0 = nothing\n    u32 1 = program other\n";
+    let case =
+        one(&format!("case: a\n{maps}{programs}packet: zeros 60\nr0: 2\n{update}packet: zeros 60\nr0: 2\n"));
+    assert!(case.runs[0].changes.is_empty());
+    let other = InitialValue::Program("other".to_owned());
+    let change = |index: u32, value| Change { map: 0, key: index.to_ne_bytes().to_vec(), value };
+    assert_eq!(case.runs[1].changes, [change(0, None), change(1, Some(other))]);
+    let alone = error(&format!("case: a\n{maps}{programs}packet: zeros 60\nr0: 2\n{update}"));
+    assert_eq!(alone, "12: missing: packet or memory after `update`");
+    let early = error(&format!("case: a\n{maps}{programs}{update}r0: 2\n"));
+    assert_eq!(early, "10: missing: packet or memory after `update`");
+    let dangling = update.replace("other", "another");
+    let dangling = error(&format!("case: a\n{maps}{programs}{dangling}packet: zeros 60\nr0: 2\n"));
+    assert_eq!(dangling, "1: `another` is no program of this case");
+}
+
+#[test]
+fn where_packets_are_redirected_is_compared() {
+    let redirect = "program:\n    r1 = 7\n    r2 = 0\n    call bpf_redirect\n    exit\n";
+    let failures = |expected: &str| {
+        let case = one(&format!("case: a\n{redirect}redirect: {expected}\n"));
+        runner::run(&case, &[Box::new(OurEngine::plain())]).failures
+    };
+    assert_eq!(failures("interface 7"), Vec::<String>::new());
+    assert_eq!(failures("interface 8"), ["plain: line 1: redirects to interface 7, expected interface 8"]);
+}
+
+#[test]
+fn two_engines_are_for_several_programs() {
+    let engines: Vec<OurEngine> = OurEngine::all().collect();
+    let mixed = engines.iter().find(|engine| engine.name() == "jit+plain").expect("each with each other");
+    assert!(!mixed.concerns(&one(&format!("case: a\n{EXIT}r0: 2\n"))));
+    assert!(mixed.concerns(&one(&format!("case: a\n{EXIT}program: other\n    r0 = 1\n    exit\nr0: 2\n"))));
+    let notes = |name: &str| mixed.answers_to(name);
+    assert!(notes("jit") && notes("plain") && notes("paceline") && !notes("kernel") && !notes("threaded"));
+    let plain = OurEngine::plain();
+    assert!(plain.answers_to("plain") && !plain.answers_to("paceline"));
+}
+
 /// An engine that says what it is told.
 struct Fixed(&'static str, bool, Outcome);
 
 impl Engine for Fixed {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.0
     }
     fn verifies(&self) -> bool {
@@ -134,11 +244,11 @@ impl Engine for Fixed {
 }
 
 fn ran(r0: Return, data: Vec<u8>) -> Outcome {
-    Outcome::Ran(Ran { runs: vec![Ok(Finished { r0, data, meta: Vec::new() })], maps: Vec::new() })
+    Outcome::Ran(Ran { runs: vec![Ok(Finished { data, ..Finished::new(r0) })], maps: Vec::new() })
 }
 
 fn failures(text: &str, other: Fixed) -> Vec<String> {
-    runner::run(&one(text), &[Box::new(PlainEngine), Box::new(other)]).failures
+    runner::run(&one(text), &[Box::new(OurEngine::plain()), Box::new(other)]).failures
 }
 
 #[test]
@@ -175,7 +285,7 @@ fn wrong_expectations_are_found() {
         let text = format!(
             "case: a\nmap: m array key 4 value 4 entries 2\n{EXIT}packet: zeros 20\n{expectation}\nafter: m\n    u32 1 = u32 1\n"
         );
-        runner::run(&one(&text), &[Box::new(PlainEngine)]).failures
+        runner::run(&one(&text), &[Box::new(OurEngine::plain())]).failures
     };
     let all = wrong("r0: 3\nverdict: drop\noutput: 00\noutput_meta: 00 00 00 00");
     assert_eq!(all.len(), 5, "{all:?}");

@@ -13,7 +13,7 @@ use paceline_testkit::runner;
 type Engines = Arc<Vec<Box<dyn Engine>>>;
 
 /// How many cases an engine did not run, by reason.
-type Skipped = Arc<Mutex<BTreeMap<(&'static str, String), usize>>>;
+type Skipped = Arc<Mutex<BTreeMap<(String, String), usize>>>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();

@@ -2,6 +2,7 @@
 
 use paceline_isa::{AluOp, Callee, Condition, Operand, Size, Width};
 use paceline_isa::{Imm64, Insn, RawInsn, Reg, encode_all};
+use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_testkit::kernel::{self, KernelObject, LoadError, LoadOptions, Packet, Program, Request};
 
@@ -97,6 +98,35 @@ fn frozen_maps_stay_as_they_are() {
     let refused = KernelObject::load(&[rodata], [&program], LoadOptions::default()).expect_err("it writes");
     let LoadError::Program { error, .. } = refused else { panic!("{refused}") };
     assert!(error.reason().contains("write into map forbidden"), "{error}");
+}
+
+#[test]
+fn types_that_the_kernel_does_not_take_are_left_out_and_said() {
+    if !kernel::available_for("types_that_the_kernel_does_not_take_are_left_out_and_said") {
+        return;
+    }
+    let mut btf = Btf::default();
+    let name = btf.add_name("u64");
+    let int = Int { name, size: 8, encoding: IntEncoding::Unsigned, bit_offset: 0, bits: 64 };
+    let int = btf.add(Type::Int(int));
+    // The key is an index, of 4 bytes.
+    let hits = MapSpec { key_type: int, value_type: int, ..map("hits", MapKind::Array, 1) };
+    let program = ProgramSpec::new("count", XDP, count());
+    let load = |btf: &Btf, leave_out_types| {
+        let options = LoadOptions { btf: Some(btf), leave_out_types, ..LoadOptions::default() };
+        KernelObject::load(std::slice::from_ref(&hits), [&program], options)
+    };
+    let refused = load(&btf, false).expect_err("types that are not the map's");
+    assert!(matches!(refused, LoadError::Map { .. }), "{refused}");
+    let untyped = load(&btf, true).expect("a good object but for its types").untyped;
+    assert_eq!(untyped, ["program count: a function has no type", "map hits: create map: EINVAL"]);
+
+    let name = btf.add_name("away");
+    btf.add(Type::Func { name, proto: int, linkage: SymbolLinkage::Static });
+    let refused = load(&btf, false).expect_err("a function whose type is no function's");
+    assert!(matches!(refused, LoadError::Btf(_)), "{refused}");
+    let untyped = load(&btf, true).expect("a good object but for its types").untyped;
+    assert!(untyped[0].starts_with("everything: load BTF: EINVAL"), "{untyped:?}");
 }
 
 #[test]

@@ -172,6 +172,9 @@ fn print_table(table: &BTreeMap<String, Result<Comparison, String>>) {
                 if !c.replaced.is_empty() {
                     notes += &format!("; replaced: {}", c.replaced.join(", "));
                 }
+                if !c.untyped.is_empty() {
+                    notes += &format!("; without types: {}", c.untyped.join(", "));
+                }
                 println!(
                     "{name:64} {:>8} {:>7} {aborted:>8} {drop:>8} {pass:>8} {tx:>8} {redirect:>8} {:>8} {:>5}  {}{notes}",
                     c.packets,

@@ -35,6 +35,11 @@ impl Demands {
         Self { nodes: vec![none], work: Vec::new() }
     }
 
+    /// Bytes of all marks.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes.len() * size_of::<Node>()
+    }
+
     fn add(&mut self, origins: [Mark; 2]) -> Mark {
         let mark = Mark(self.nodes.len() as u32);
         self.nodes.push(Node { origins, demanded: false });
@@ -109,6 +114,11 @@ impl StackReads {
         let origin = Origin(self.nodes.len() as u32);
         self.nodes.push(SlotNode { earlier, kept, read: 0 });
         origin
+    }
+
+    /// Bytes of all origins.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes.len() * size_of::<SlotNode>()
     }
 
     /// Says that bytes were read.

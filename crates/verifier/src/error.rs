@@ -236,6 +236,9 @@ pub enum Cause {
     /// A million instructions were simulated.
     #[error("the program is too complex: {0} instructions simulated")]
     TooComplex(usize),
+    /// The states that must be kept take too much memory.
+    #[error("the program is too complex: what has to be kept in mind takes {0} bytes")]
+    TooMuchMemory(usize),
     /// Something acquired was not released.
     #[error("reference acquired at {slot} is not released")]
     Leak {
@@ -253,6 +256,14 @@ pub enum Cause {
     /// A global function returns something that is no number.
     #[error("r0: a global function must return a number, not {0}")]
     GlobalReturn(String),
+}
+
+impl Cause {
+    /// Whether the verifier gave up: the program may well be safe.
+    #[must_use]
+    pub const fn is_too_complex(&self) -> bool {
+        matches!(self, Self::TooComplex(_) | Self::TooMuchMemory(_))
+    }
 }
 
 /// A register as messages write it.

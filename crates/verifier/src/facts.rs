@@ -130,6 +130,8 @@ pub struct Stats {
     pub peak_states: usize,
     /// Most branches waiting at one time.
     pub peak_branches: usize,
+    /// Most bytes of all that at one time. States that share parts are counted whole.
+    pub peak_bytes: usize,
     /// How often a path ended because its state was covered by an earlier one.
     pub pruned: usize,
 }

@@ -48,11 +48,16 @@ use walk::Walk;
 /// Most instructions a program may have, and most that are simulated (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_INSTRUCTIONS: usize = 1_000_000;
 
+/// Most bytes of states that are kept: a hundred times what the largest real programs take.
+pub const MAX_BYTES: usize = 1 << 30;
+
 /// How to verify.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Instructions that are simulated at most.
     pub max_instructions: usize,
+    /// Bytes of states that are kept at most. The kernel has no such limit but its memory.
+    pub max_bytes: usize,
     /// Whether a path ends only at a state that is the same in everything: slower, but then every state that some
     /// run has at an instruction is covered by one that was seen there. For tests.
     pub exact: bool,
@@ -60,7 +65,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_instructions: MAX_INSTRUCTIONS, exact: false }
+        Self { max_instructions: MAX_INSTRUCTIONS, max_bytes: MAX_BYTES, exact: false }
     }
 }
 

@@ -112,7 +112,7 @@ impl Walk<'_> {
             Meeting::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
             Meeting::Nothing { looping } => {
                 if self.is_worth_keeping(looping) {
-                    self.keep(slot);
+                    self.keep(slot)?;
                 }
                 Ok(false)
             }
@@ -155,7 +155,8 @@ impl Walk<'_> {
         }
         for index in useless {
             list.retain(|&i| i != index);
-            self.checkpoints.all[index].state = None;
+            let state = self.checkpoints.all[index].state.take();
+            self.held = self.held.saturating_sub(state.map_or(0, |state| state.bytes()));
             self.checkpoints.kept -= 1;
         }
         self.checkpoints.at[slot] = list;
@@ -190,7 +191,7 @@ impl Walk<'_> {
     }
 
     /// Keeps the state: from here on, what is demanded of it is noted with it.
-    fn keep(&mut self, slot: usize) {
+    fn keep(&mut self, slot: usize) -> Check {
         let (demands, reads) = (&mut self.demands, &mut self.reads);
         for number in 0..=self.state.depth() {
             let Some(frame) = self.state.frame_mut(number) else { continue };
@@ -209,6 +210,7 @@ impl Walk<'_> {
         self.checkpoints.instructions_at_last = self.stats.instructions;
         self.stats.states += 1;
         self.stats.peak_states = self.stats.peak_states.max(self.checkpoints.kept);
+        self.hold(self.state.bytes())
     }
 
     /// What mattered of the covering state matters of the covered one too, for the checkpoints on its path.

@@ -92,6 +92,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) in_global: bool,
     /// Is told what happens, if somebody wants to know.
     pub(crate) observer: Option<&'a mut dyn Observer>,
+    /// Bytes of the states that are kept and that wait.
+    pub(crate) held: usize,
     waiting: Vec<Waiting>,
     trail: Trail,
     at: u32,
@@ -127,6 +129,7 @@ impl<'a> Walk<'a> {
             called_globals: Vec::new(),
             in_global: false,
             observer: None,
+            held: 0,
             waiting: Vec::new(),
             trail: Trail { entries: vec![(0, start)] },
             at: 0,
@@ -146,6 +149,7 @@ impl<'a> Walk<'a> {
         self.demands = Demands::new();
         self.reads = StackReads::new();
         self.trail.entries.truncate(1);
+        self.held = 0;
         (self.state, self.slot, self.at) = (state, slot, 0);
         if let Some(observer) = &mut self.observer {
             observer.function(slot, &self.state);
@@ -165,6 +169,7 @@ impl<'a> Walk<'a> {
                 Next::End => {
                     self.checkpoints.path_ends();
                     let Some(waiting) = self.waiting.pop() else { return Ok(()) };
+                    self.held = self.held.saturating_sub(waiting.state.bytes());
                     (self.state, self.slot, self.at) = (waiting.state, waiting.slot, waiting.trail);
                     self.checkpoints.resume(waiting.checkpoint);
                     if let Some(observer) = &mut self.observer {
@@ -213,9 +218,21 @@ impl<'a> Walk<'a> {
         if let Some(observer) = &mut self.observer {
             observer.branch(slot, target);
         }
+        self.hold(jumping.bytes())?;
         self.waiting.push(Waiting { state: jumping, slot: target, checkpoint, trail });
         self.stats.peak_branches = self.stats.peak_branches.max(self.waiting.len());
         self.slot = slot + 1;
+        Ok(())
+    }
+
+    /// Counts a state that is held from now on.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Check {
+        self.held += bytes;
+        let all = self.held + self.demands.bytes() + self.reads.bytes();
+        self.stats.peak_bytes = self.stats.peak_bytes.max(all);
+        if all > self.options.max_bytes {
+            return crate::error::broken_with(Cause::TooMuchMemory(all), Hint::BoundLoop);
+        }
         Ok(())
     }
 

@@ -227,7 +227,7 @@ fn guilty(cause: &Cause) -> Option<RegName> {
 
 /// Whether what the registers hold explains a cause: it is about none where a helper does not exist.
 fn is_about_values(cause: &Cause) -> bool {
-    guilty(cause).is_some() || matches!(cause, Cause::InfiniteLoop | Cause::TooComplex(_))
+    guilty(cause).is_some() || cause.is_too_complex() || matches!(cause, Cause::InfiniteLoop)
 }
 
 /// The last branches, each once.

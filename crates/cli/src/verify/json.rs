@@ -17,6 +17,7 @@ pub(super) fn accepted(program: &str, stats: &Stats, time: Duration) -> Json {
             "states": stats.states,
             "peak_states": stats.peak_states,
             "peak_branches": stats.peak_branches,
+            "peak_bytes": stats.peak_bytes,
             "pruned": stats.pruned,
             "seconds": time.as_secs_f64(),
         },

@@ -96,11 +96,12 @@ impl Verdict {
         let (program, time) = (&self.program, self.time);
         match &self.outcome {
             Ok(stats) => console::print(|out| {
-                let Stats { instructions, peak_states, peak_branches, .. } = stats;
+                let Stats { instructions, peak_states, peak_branches, peak_bytes, .. } = stats;
                 writeln!(
                     out,
                     "{name}: {program}: accepted; {instructions} instructions simulated, at most {peak_states} \
-                     states kept and {peak_branches} branches waiting, in {time:.3?}"
+                     states kept and {peak_branches} branches waiting ({} KiB), in {time:.3?}",
+                    peak_bytes.div_ceil(1024)
                 )
             })
             .map(drop),

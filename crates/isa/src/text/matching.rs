@@ -136,6 +136,7 @@ impl<'a> Matcher<'a> {
             NumberPlace::Far => self.far_jump()?,
             NumberPlace::Sub => self.subprogram()?,
             NumberPlace::Helper => self.helper()?,
+            NumberPlace::Kfunc => self.kfunc()?,
             NumberPlace::Module => self.operands.offset = self.plain()?,
             NumberPlace::To => {
                 let (_, from) = halves(self.operands.imm);
@@ -215,6 +216,17 @@ impl<'a> Matcher<'a> {
             }
             _ => self.refuse(Problem::UnknownCallee(name.to_owned())),
         }
+    }
+
+    /// A kernel function: a name.
+    fn kfunc(&mut self) -> Option<()> {
+        let Some(name) = self.peek_name() else { return self.miss(Wanted::Callee) };
+        let Some(index) = self.scope.names.kfunc(name) else {
+            return self.refuse(Problem::UnknownCallee(name.to_owned()));
+        };
+        self.cursor.word();
+        self.operands.imm = index;
+        Some(())
     }
 
     fn map(&mut self) -> Option<()> {

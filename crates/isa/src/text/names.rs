@@ -1,9 +1,15 @@
 //! Names in programs that only the caller can resolve.
 
-/// Resolves the names of helpers and maps for the assembler. `()` knows none.
+/// Resolves the names of helpers, kernel functions and maps for the assembler. `()` knows none.
 pub trait Names {
     /// The number of a helper, as in `call bpf_map_lookup_elem`.
     fn helper(&self, _name: &str) -> Option<i32> {
+        None
+    }
+
+    /// The index of a kernel function in the program's list, as in `call bpf_iter_num_new`: asked for names that are
+    /// neither labels nor helpers.
+    fn kfunc(&self, _name: &str) -> Option<i32> {
         None
     }
 

@@ -43,7 +43,11 @@ fn write_register(f: &mut Formatter<'_>, place: RegisterPlace, operands: &Operan
 fn write_number(f: &mut Formatter<'_>, place: NumberPlace, o: &Operands) -> Result {
     let (to, from) = halves(o.imm);
     match place {
-        NumberPlace::Imm | NumberPlace::Helper | NumberPlace::Map | NumberPlace::MapId => {
+        NumberPlace::Imm
+        | NumberPlace::Helper
+        | NumberPlace::Kfunc
+        | NumberPlace::Map
+        | NumberPlace::MapId => {
             write!(f, "{}", o.imm)
         }
         NumberPlace::Off => write_spaced(f, o.offset.into()),

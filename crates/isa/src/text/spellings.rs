@@ -1,4 +1,5 @@
-//! Other spellings: read, never written. Beside the table's placeholders, `{map_id}` is a kernel's id of a map.
+//! Other spellings: read, never written. Beside the table's placeholders, `{map_id}` is a kernel's id of a map and
+//! `{kfunc}` the name of a kernel function.
 
 use crate::AtomicOp;
 use crate::Width::{W32, W64};
@@ -25,6 +26,7 @@ pub(super) static SPELLINGS: &[(Form, &str)] = &[
     (Form::Atomic(W64, AtomicOp::CmpXchg), "r0 = atomic64_cmpxchg((u64 *)({rd} {off}), r0, {rs})"),
     (Form::Atomic(W32, AtomicOp::Xchg), "{rs} = atomic_xchg((u32 *)({rd} {off}), {rs})"),
     (Form::Atomic(W32, AtomicOp::CmpXchg), "r0 = atomic_cmpxchg((u32 *)({rd} {off}), r0, {rs})"),
+    (Form::CallKfunc, "call {kfunc}"),
     (Form::LoadImm64(Code), "{rd} = subprog[{far}]"),
     (Form::LoadImm64(MapIndex), "{rd} = map[id:{map_id}]"),
     (Form::LoadImm64(MapValueIndex), "{rd} = map[id:{map_id}][0]{at}"),

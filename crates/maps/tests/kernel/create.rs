@@ -6,7 +6,7 @@ use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use crate::bpf::KernelMap;
 use crate::{kernel_permits, limits, spec};
 
-const KINDS: [MapKind; 13] = [
+const KINDS: [MapKind; 14] = [
     MapKind::Array,
     MapKind::PerCpuArray,
     MapKind::Hash,
@@ -20,12 +20,14 @@ const KINDS: [MapKind; 13] = [
     MapKind::DevMapHash,
     MapKind::CpuMap,
     MapKind::XskMap,
+    MapKind::RingBuf,
 ];
 
 /// Sizes of a key and a value that every map of the kind takes.
 fn plain(kind: MapKind) -> MapSpec {
     match kind {
         MapKind::LpmTrie => spec(kind, 8, 4, 1, MapFlags::NO_PREALLOC),
+        MapKind::RingBuf => spec(kind, 0, 0, 4096, MapFlags::default()),
         _ => spec(kind, 4, 4, 1, MapFlags::default()),
     }
 }

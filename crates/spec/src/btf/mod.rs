@@ -15,6 +15,7 @@ mod parse;
 mod query;
 mod reader;
 mod value;
+mod write;
 
 pub use error::{BtfError, ValueError, ValueProblem};
 pub use ext::{BtfExt, CoreKind, CoreRelocation, ExtRecords, FuncRecord, LineRecord};
@@ -267,7 +268,7 @@ pub enum Type {
 #[derive(Clone, PartialEq)]
 pub struct Btf {
     types: Vec<Type>,
-    strings: Box<[u8]>,
+    strings: Vec<u8>,
 }
 
 impl std::fmt::Debug for Btf {

@@ -20,7 +20,7 @@ use paceline_testkit::compare::{
     Comparator, Comparison, Difference, EngineSubject, KernelSubject, Subject, Work, Workshop,
 };
 use paceline_testkit::kernel;
-use paceline_testkit::random::{Candidate, Purpose, Variety, candidate};
+use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
 use paceline_testkit::verdict::reason_class;
 
 const HELP: &str = "\
@@ -138,7 +138,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     let first = subjects.first().map(|subject| subject.name().parse()).and_then(Result::ok);
     let twin = EngineSubject::twin(first.unwrap_or(Engine::Plain), pinned.cpu())?;
     let mut comparator = Comparator::new(subjects, Box::new(twin));
-    let shop = Workshop::new(EngineSubject::specs());
+    let shop = Workshop::new(maps());
     let mut tally = Tally::default();
     let start = Instant::now();
     for seed in options.seed..options.seed.saturating_add(options.count) {

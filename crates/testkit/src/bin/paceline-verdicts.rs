@@ -18,7 +18,6 @@ use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate};
 use paceline_testkit::verdict::{Judge, Judgement, Ran, reason_class};
-use paceline_verifier::Cause;
 
 const HELP: &str = "\
 usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show] [--stats] [--kinds N]
@@ -158,7 +157,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
             }
         }
         // The kernel takes seconds over programs that are too complex, and says the same.
-        if !options.kernel || matches!(&ours, Err(r) if matches!(r.cause, Cause::TooComplex(_))) {
+        if !options.kernel || matches!(&ours, Err(r) if r.cause.is_too_complex()) {
             tally.not_asked += 1;
             if let Err(refusal) = ours {
                 *tally.refusals.entry(reason_class(&refusal.cause.to_string())).or_default() += 1;

@@ -38,6 +38,8 @@ fn report(path: &str, object: &Object, program: &ProgramSpec) -> bool {
     let (ours, our_time) =
         shortest(|| verify(program, &object.maps, object.btf.as_deref(), &Options::default()));
     let kernel = in_kernel(object, program);
+    let untyped = kernel.as_ref().map(|(_, untyped)| untyped.clone()).unwrap_or_default();
+    let kernel = kernel.map(|(stats, _)| stats);
     let (simulated, states) =
         ours.as_ref().map_or((0, 0), |v: &Verified| (v.stats().instructions, v.stats().peak_states));
     let verdict = match (&ours, &kernel) {
@@ -46,6 +48,9 @@ fn report(path: &str, object: &Object, program: &ProgramSpec) -> bool {
         (Ok(_), Err(error)) => format!("only we accept: {error}"),
         (Err(refusal), Err(error)) => format!("both refuse: {refusal} / {error}"),
     };
+    let verdict =
+        std::iter::once(verdict).chain(untyped.iter().map(|what| format!("kernel without types: {what}")));
+    let verdict = verdict.collect::<Vec<_>>().join("; ");
     let agree = ours.is_ok() == kernel.is_ok();
     let kernel = kernel.unwrap_or_default();
     // The kernel counts whole microseconds; one that took less than one says 0.
@@ -71,8 +76,9 @@ fn shortest<T>(mut run: impl FnMut() -> T) -> (T, Duration) {
     best
 }
 
-/// What the kernel says of its own verification. It gets no BTF, so it walks global functions at each call.
-fn in_kernel(object: &Object, program: &ProgramSpec) -> Result<VerifierStats, String> {
-    KernelObject::verify_timed(&object.maps, program, LoadOptions::default(), ROUNDS as usize)
+/// What the kernel says of its own verification, and what went without types.
+fn in_kernel(object: &Object, program: &ProgramSpec) -> Result<(VerifierStats, Vec<String>), String> {
+    let options = LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, ..LoadOptions::default() };
+    KernelObject::verify_timed(&object.maps, program, options, ROUNDS as usize)
         .map_err(|error| error.to_string())
 }

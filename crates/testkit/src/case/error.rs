@@ -48,8 +48,11 @@ pub enum Problem {
     /// No directive has this name.
     #[error("unknown directive `{0}`")]
     UnknownDirective(String),
+    /// Declarations stand beside their directive.
+    #[error("declarations are indented below `types:`")]
+    NotABlock,
     /// The directive cannot come here.
-    #[error("`{0}` cannot come here: the order is case, type, engines, maps, programs, runs, afters")]
+    #[error("`{0}` cannot come here: the order is case, type, engines, types, maps, programs, runs, afters")]
     Misplaced(String),
     /// It was given before.
     #[error("`{0}` is given twice")]

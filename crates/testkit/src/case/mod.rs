@@ -5,13 +5,15 @@ mod error;
 mod layer;
 mod parse;
 mod source;
+mod types;
 mod write;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use paceline_frame::Verdict;
-use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::btf::Btf;
+use paceline_spec::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::Contents;
 
@@ -52,6 +54,8 @@ pub struct Case {
     pub kind: CaseKind,
     /// What is special about an engine.
     pub notes: Vec<Note>,
+    /// The types of all functions of its programs, and of keys and values where the case gives them.
+    pub btf: Btf,
     /// Its maps, with initial contents.
     pub maps: Vec<MapSpec>,
     /// Its programs; the first is run.
@@ -65,12 +69,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// The note about an engine, if there is one.
-    #[must_use]
-    pub fn note_for(&self, engine: &str) -> Option<&Note> {
-        self.notes.iter().find(|note| note.engine == engine)
-    }
-
     /// Whether a run is expected to end in an error, so that no verifier may accept the program.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
@@ -111,8 +109,21 @@ pub struct Run {
     pub meta: Vec<u8>,
     /// Where the packet comes from and goes to.
     pub context: Context,
+    /// What user space does to the maps before it.
+    pub changes: Vec<Change>,
     /// What is expected.
     pub expect: Expect,
+}
+
+/// An element of a map that user space sets or removes between two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Index of the map.
+    pub map: usize,
+    /// Key of the element.
+    pub key: Vec<u8>,
+    /// What it becomes; `None` removes it.
+    pub value: Option<InitialValue>,
 }
 
 /// The scalar fields of `xdp_md`.
@@ -144,6 +155,8 @@ pub struct Expect {
     pub output: Option<Vec<u8>>,
     /// Metadata before the packet.
     pub output_meta: Option<Vec<u8>>,
+    /// Where a redirected packet goes: `interface N`, or a map's name and the key in it. The kernel does not tell.
+    pub redirect: Option<String>,
     /// Text in the error that stops the run.
     pub error: Option<String>,
 }

@@ -3,11 +3,15 @@
 use std::collections::HashSet;
 
 use paceline_frame::Verdict;
+use paceline_spec::btf::{Btf, TypeId};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
-use super::{Case, CaseKind, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier};
+use super::types::Types;
+use super::{
+    Case, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier,
+};
 use crate::{Contents, ENGINES};
 
 /// A directive with its block.
@@ -86,14 +90,17 @@ const DIRECTIVES: &[&str] = &[
     "case",
     "type",
     "license",
+    "types",
     "map",
     "program",
+    "update",
     "packet",
     "memory",
     "meta",
     "context",
     "r0",
     "verdict",
+    "redirect",
     "output",
     "output_meta",
     "error",
@@ -160,6 +167,7 @@ impl<'a> Directive<'a> {
 enum Stage {
     Head,
     Engines,
+    Types,
     Maps,
     Programs,
     Runs,
@@ -172,6 +180,10 @@ struct Builder<'a> {
     sources: Vec<Source<'a>>,
     seen: HashSet<&'a str>,
     license: &'a str,
+    types: Types,
+    /// What the next run starts with, and the line of the first of them.
+    changes: Vec<Change>,
+    changed_at: usize,
     verifier: Option<(usize, Verifier)>,
 }
 
@@ -183,6 +195,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         line: first.line,
         kind: CaseKind::Xdp,
         notes: Vec::new(),
+        btf: Btf::default(),
         maps: Vec::new(),
         programs: Vec::new(),
         runs: Vec::new(),
@@ -195,6 +208,9 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         sources: Vec::new(),
         seen: HashSet::new(),
         license: "GPL",
+        types: Types::default(),
+        changes: Vec::new(),
+        changed_at: first.line,
         verifier: None,
     };
     for directive in body {
@@ -237,9 +253,18 @@ impl<'a> Builder<'a> {
                 self.case.notes.push(note(directive)?);
                 directive.no_block()
             }
+            "types" => {
+                self.reach(Stage::Types, directive)?;
+                self.once(directive)?;
+                if !directive.value.is_empty() {
+                    return Err(directive.error(Problem::NotABlock));
+                }
+                self.types = Types::read(&directive.block)?;
+                Ok(())
+            }
             "map" => {
                 self.reach(Stage::Maps, directive)?;
-                let map = map(directive, &self.case.maps)?;
+                let map = map(directive, &self.case.maps, &mut self.types)?;
                 self.case.maps.push(map);
                 Ok(())
             }
@@ -254,6 +279,10 @@ impl<'a> Builder<'a> {
                 directive.no_block()?;
                 self.verifier = Some((directive.line, verifier(directive)?));
                 Ok(())
+            }
+            "update" => {
+                self.reach(Stage::Runs, directive)?;
+                self.update(directive)
             }
             "after" => {
                 self.reach(Stage::After, directive)?;
@@ -299,19 +328,23 @@ impl<'a> Builder<'a> {
         match (directive.name, self.case.kind) {
             ("packet", CaseKind::Xdp | CaseKind::SocketFilter) | ("memory", CaseKind::Raw) => {
                 self.seen.clear();
-                let data = directive.data()?;
-                self.case.runs.push(Run { line: directive.line, data, ..Run::default() });
+                let (data, changes) = (directive.data()?, std::mem::take(&mut self.changes));
+                self.case.runs.push(Run { line: directive.line, data, changes, ..Run::default() });
                 return Ok(());
             }
-            ("meta" | "context" | "verdict" | "output_meta", CaseKind::Raw | CaseKind::SocketFilter)
+            (
+                "meta" | "context" | "verdict" | "output_meta" | "redirect",
+                CaseKind::Raw | CaseKind::SocketFilter,
+            )
             | ("packet", CaseKind::Raw)
             | ("memory", CaseKind::Xdp | CaseKind::SocketFilter) => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
             }
-            ("meta" | "context" | "r0" | "verdict" | "output" | "output_meta" | "error", _) => {}
+            ("meta" | "context" | "r0" | "verdict" | "redirect" | "output" | "output_meta" | "error", _) => {}
             (name, _) => return Err(directive.error(Problem::UnknownDirective(name.to_owned()))),
         }
         self.once(directive)?;
+        self.no_changes()?;
         let run = match self.case.runs.last_mut() {
             Some(run) => run,
             None => {
@@ -322,10 +355,48 @@ impl<'a> Builder<'a> {
         run_line(run, directive)
     }
 
-    fn after(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+    /// The map that a directive names.
+    fn map_of(&self, directive: &Directive<'_>) -> Result<usize, ParseError> {
         let name = directive.required("name of a map")?;
-        let no_map = || directive.error(Problem::NoMap(name.to_owned()));
-        let index = self.case.maps.iter().position(|map| map.name == name).ok_or_else(no_map)?;
+        let found = self.case.maps.iter().position(|map| map.name == name);
+        found.ok_or_else(|| directive.error(Problem::NoMap(name.to_owned())))
+    }
+
+    /// What user space does to a map before the next run.
+    fn update(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+        let index = self.map_of(directive)?;
+        if self.changes.is_empty() {
+            self.changed_at = directive.line;
+        }
+        for &(line, text) in &directive.block {
+            let at = |problem| ParseError { line, problem };
+            let map = &self.case.maps[index];
+            let (key, value) = match text.trim().strip_suffix(" = nothing") {
+                Some(key) => (sized("key", key, map.key_size).map_err(at)?, None),
+                None => {
+                    let (key, value) = element(text, map, &self.case.maps).map_err(at)?;
+                    (key, Some(value))
+                }
+            };
+            self.changes.push(Change { map: index, key, value });
+        }
+        Ok(())
+    }
+
+    /// Changes of maps come before a run, not into one.
+    fn no_changes(&self) -> Result<(), ParseError> {
+        match self.changes.as_slice() {
+            [] => Ok(()),
+            _ => Err(ParseError {
+                line: self.changed_at,
+                problem: Problem::Missing("packet or memory after `update`"),
+            }),
+        }
+    }
+
+    fn after(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+        let index = self.map_of(directive)?;
+        let name = directive.value;
         if self.case.after.iter().any(|(other, _)| *other == index) {
             return Err(directive.error(Problem::Twice(format!("after: {name}"))));
         }
@@ -346,6 +417,7 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self, first: &Directive<'_>) -> Result<Case, ParseError> {
+        self.no_changes()?;
         if self.sources.is_empty() {
             return Err(first.error(Problem::NoProgram(self.case.name)));
         }
@@ -353,11 +425,12 @@ impl<'a> Builder<'a> {
         let kind = self.case.kind.program_kind();
         for source in &self.sources {
             let mut assembled = source
-                .assemble(kind, &self.case.maps)
+                .assemble(kind, &self.case.maps, &mut self.types)
                 .map_err(|error| ParseError { line: error.line, problem: Problem::Assemble(error) })?;
             self.license.clone_into(&mut assembled.license);
             self.case.programs.push(assembled);
         }
+        self.settle_types()?;
         self.settle_verifier(first)?;
         let only_after = self.case.runs.is_empty() && !self.case.after.is_empty();
         if only_after {
@@ -366,13 +439,28 @@ impl<'a> Builder<'a> {
         Ok(self.case)
     }
 
+    /// What is declared must be there.
+    fn settle_types(&mut self) -> Result<(), ParseError> {
+        let functions = || self.case.programs.iter().flat_map(|program| &program.functions);
+        for declared in &self.types.functions {
+            if !functions().any(|function| function.btf_id == declared.id) {
+                let problem = Problem::NotA { what: "function of a program", found: declared.name.clone() };
+                return Err(ParseError { line: declared.line, problem });
+            }
+        }
+        self.case.btf = std::mem::take(&mut self.types.btf);
+        Ok(())
+    }
+
     /// Initial values may name programs that come later.
     fn resolve_programs(&self, first: &Directive<'_>) -> Result<(), ParseError> {
-        let names =
-            self.case.maps.iter().flat_map(|map| &map.contents).filter_map(|(_, value)| match value {
-                InitialValue::Program(name) => Some(name),
-                _ => None,
-            });
+        let initial = self.case.maps.iter().flat_map(|map| &map.contents).map(|(_, value)| value);
+        let later =
+            self.case.runs.iter().flat_map(|run| &run.changes).filter_map(|change| change.value.as_ref());
+        let names = initial.chain(later).filter_map(|value| match value {
+            InitialValue::Program(name) => Some(name),
+            _ => None,
+        });
         for name in names {
             if !self.sources.iter().any(|source| source.name == name) {
                 return Err(first.error(Problem::NotA { what: "program of this case", found: name.clone() }));
@@ -440,6 +528,7 @@ fn run_line(run: &mut Run, directive: &Directive<'_>) -> Result<(), ParseError> 
                 "context" => run.context = context(directive)?,
                 "r0" => expect.r0 = Some(directive.bits(value, 64)?),
                 "verdict" => expect.verdict = Some(verdict(directive)?),
+                "redirect" => expect.redirect = Some(value.to_owned()),
                 _ => expect.error = Some(value.to_owned()),
             }
         }
@@ -454,6 +543,7 @@ impl Expect {
             || self.verdict.is_some()
             || self.output.is_some()
             || self.output_meta.is_some()
+            || self.redirect.is_some()
             || self.error.is_some()
     }
 }
@@ -507,7 +597,7 @@ fn note(directive: &Directive<'_>) -> Result<Note, ParseError> {
     Ok(Note { engine: directive.name.to_owned(), kind, reason: reason.trim().to_owned() })
 }
 
-fn map(directive: &Directive<'_>, earlier: &[MapSpec]) -> Result<MapSpec, ParseError> {
+fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Result<MapSpec, ParseError> {
     let mut words = directive.value.split_whitespace();
     let name = words.next().ok_or_else(|| directive.error(Problem::Missing("name of the map")))?;
     check_name(directive, name)?;
@@ -539,8 +629,8 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec]) -> Result<MapSpec, ParseE
         let value =
             words.next().ok_or_else(|| directive.error(Problem::Missing("value of the last word")))?;
         match word {
-            "key" => map.key_size = directive.bits(value, 32)? as u32,
-            "value" => map.value_size = directive.bits(value, 32)? as u32,
+            "key" => (map.key_size, map.key_type) = size_or_type(directive, value, types)?,
+            "value" => (map.value_size, map.value_type) = size_or_type(directive, value, types)?,
             "entries" => map.max_entries = directive.bits(value, 32)? as u32,
             "extra" => map.extra = directive.bits(value, 64)?,
             "flags" => map.flags = flags(directive, value)?,
@@ -550,11 +640,29 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec]) -> Result<MapSpec, ParseE
             }
         }
     }
+    // The kernel wants the types of both or of none.
+    if map.value_type != 0 && map.key_type == 0 {
+        map.key_type = types.of_size(map.key_size);
+    }
+    if map.key_type != 0 && map.value_type == 0 {
+        map.value_type = types.of_size(map.value_size);
+    }
     for &(line, text) in &directive.block {
         let element = element(text, &map, earlier).map_err(|problem| ParseError { line, problem })?;
         map.contents.push(element);
     }
     Ok(map)
+}
+
+/// The size of a key or value, and its type if it is given by that.
+fn size_or_type(
+    directive: &Directive<'_>,
+    text: &str,
+    types: &mut Types,
+) -> Result<(u32, TypeId), ParseError> {
+    let Some(id) = types.named(text) else { return Ok((directive.bits(text, 32)? as u32, 0)) };
+    let size = types.btf.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
+    Ok((size.ok_or_else(|| directive.not_a("type of a size", text))?, id))
 }
 
 /// What inner maps look like: another map without its contents.

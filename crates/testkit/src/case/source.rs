@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use paceline_isa::{AssembleError, Callee, Code, Imm64, Insn, Names, RawInsn, assemble, encode_all};
 use paceline_spec::helper::Helper;
-use paceline_spec::{FunctionInfo, Linkage, MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::{FunctionInfo, KfuncRef, Linkage, MapSpec, ProgramKind, ProgramSpec};
+
+use super::types::Types;
 
 /// A program's text and where it stands in the file.
 pub(super) struct Source<'a> {
@@ -22,22 +24,35 @@ pub(super) struct Mark {
 }
 
 /// What the assembler asks for names.
-struct CaseNames<'a>(&'a [MapSpec]);
+struct CaseNames<'a> {
+    maps: &'a [MapSpec],
+    kfuncs: &'a [KfuncRef],
+}
 
 impl Names for CaseNames<'_> {
     fn helper(&self, name: &str) -> Option<i32> {
         Helper::from_name(name).and_then(|helper| i32::try_from(helper.id).ok())
     }
 
+    fn kfunc(&self, name: &str) -> Option<i32> {
+        let index = self.kfuncs.iter().position(|kfunc| kfunc.name == name)?;
+        i32::try_from(index).ok()
+    }
+
     fn map(&self, name: &str) -> Option<i32> {
-        let index = self.0.iter().position(|map| map.name == name)?;
+        let index = self.maps.iter().position(|map| map.name == name)?;
         i32::try_from(index).ok()
     }
 }
 
 impl Source<'_> {
-    /// The program; lines of errors are those of the file.
-    pub(super) fn assemble(&self, kind: ProgramKind, maps: &[MapSpec]) -> Result<ProgramSpec, AssembleError> {
+    /// The program, its functions with their types; lines of errors are those of the file.
+    pub(super) fn assemble(
+        &self,
+        kind: ProgramKind,
+        maps: &[MapSpec],
+        types: &mut Types,
+    ) -> Result<ProgramSpec, AssembleError> {
         // Blank lines in front make the assembler count lines as the file does.
         let mut text = String::new();
         let mut next = 1;
@@ -46,13 +61,47 @@ impl Source<'_> {
             text.push_str(content);
             next = line;
         }
-        let code = assemble(&text, &CaseNames(maps))?;
+        let code = assemble(&text, &CaseNames { maps, kfuncs: &types.kfuncs })?;
         let insns: Vec<Insn> = code.iter().map(|(_, insn)| *insn).collect();
         let slots: Vec<RawInsn> = encode_all(&insns)
             .unwrap_or_else(|error| unreachable!("what was assembled can be encoded: {error}"));
         let mut spec = ProgramSpec::new(self.name, kind, slots);
-        spec.functions = functions(self.name, &code);
+        spec.functions = self.functions(&code, types);
+        spec.kfuncs.clone_from(&types.kfuncs);
         Ok(spec)
+    }
+
+    /// The main program and the subprograms that calls and code addresses lead to, named by their labels.
+    fn functions(&self, code: &Code, types: &mut Types) -> Vec<FunctionInfo> {
+        let labels = self.labels();
+        let function = |start| {
+            let label = labels.iter().find(|(_, slot)| *slot == start).map(|(label, _)| *label);
+            let name = match label {
+                _ if start == 0 => self.name.to_owned(),
+                Some(label) if is_identifier(label) => label.to_owned(),
+                _ => format!("{}_{start}", self.name),
+            };
+            let linkage = if start == 0 { Linkage::Global } else { Linkage::Static };
+            let declared = types.functions.iter().find(|declared| declared.name == name);
+            let (linkage, btf_id) = match declared {
+                Some(declared) => (declared.linkage, declared.id),
+                None => (linkage, types.undeclared(&name, linkage)),
+            };
+            FunctionInfo { start, name, linkage, btf_id }
+        };
+        std::iter::once(0).chain(subprograms(code)).map(function).collect()
+    }
+
+    /// Labels with their slots.
+    fn labels(&self) -> Vec<(&str, usize)> {
+        let mut labels = Vec::new();
+        let mut slot = 0;
+        for &(_, content) in &self.lines {
+            let (mine, insn) = split_labels(content);
+            labels.extend(mine.into_iter().map(|label| (label, slot)));
+            slot += slots_of(insn);
+        }
+        labels
     }
 
     /// The marks.
@@ -74,37 +123,45 @@ impl Source<'_> {
     }
 }
 
-/// Slots of the instruction in a line: none, one, or two for 64-bit immediates, which clang ends in `ll`.
-fn slots_of(line: &str) -> usize {
+/// The labels of a line, and the instruction behind them without its comment.
+fn split_labels(line: &str) -> (Vec<&str>, &str) {
     let end = [";", "#", "//"].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let mut rest = line.get(..end).unwrap_or(line).trim();
+    let mut labels = Vec::new();
     while let Some((label, after)) = rest.split_once(':') {
         if label.contains(|c: char| c.is_whitespace() || c == '[') {
             break;
         }
+        labels.push(label);
         rest = after.trim();
     }
-    match rest {
+    (labels, rest)
+}
+
+/// Slots of the instruction in a line: none, one, or two for 64-bit immediates, which clang ends in `ll`.
+fn slots_of(line: &str) -> usize {
+    match split_labels(line).1 {
         "" => 0,
         insn if insn.ends_with(" ll") || insn.ends_with("]ll") => 2,
         _ => 1,
     }
 }
 
-/// The main program and the subprograms that calls and code addresses lead to.
-fn functions(name: &str, code: &Code) -> Vec<FunctionInfo> {
+/// Whether BTF takes it for the name of a function.
+fn is_identifier(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+/// Where the subprograms start that calls and code addresses lead to.
+fn subprograms(code: &Code) -> BTreeSet<usize> {
     let targets = code.iter().filter_map(|(slot, insn)| match insn {
         Insn::Call(Callee::Subprogram(_)) => insn.subprogram_target(slot),
         // Offsets of code addresses count from the second half, as those of calls from the next slot.
         Insn::LoadImm64 { value: Imm64::Code { offset }, .. } => Some(slot as i64 + 1 + i64::from(*offset)),
         _ => None,
     });
-    let starts: BTreeSet<usize> =
-        targets.filter_map(|target| usize::try_from(target).ok()).filter(|&s| s > 0).collect();
-    let main = FunctionInfo { start: 0, name: name.to_owned(), linkage: Linkage::Global, btf_id: 0 };
-    let subprogram =
-        |start| FunctionInfo { start, name: format!("{name}_{start}"), linkage: Linkage::Static, btf_id: 0 };
-    std::iter::once(main).chain(starts.into_iter().map(subprogram)).collect()
+    targets.filter_map(|target| usize::try_from(target).ok()).filter(|&slot| slot > 0).collect()
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub fn write_cases(
     maps: &[(usize, MapSpec)],
     programs: &[&ProgramSpec],
     runs: &[CaseRun<'_>],
-    after: &[Contents],
+    after: &[Option<Contents>],
 ) -> String {
     let mut text = format!("case: {name}\n");
     let is_filter = programs.first().is_some_and(|program| program.kind == ProgramKind::SocketFilter);
@@ -77,7 +77,11 @@ pub fn write_cases(
             let _ = writeln!(text, "output_meta: {}", hex(run.output_meta));
         }
     }
-    for ((_, map), contents) in maps.iter().zip(after).filter(|(_, contents)| !contents.is_empty()) {
+    for ((_, map), contents) in maps.iter().zip(after) {
+        // The records of a ring buffer are no elements.
+        let Some(contents) = contents.as_ref().filter(|_| crate::has_byte_contents(map.kind)) else {
+            continue;
+        };
         let _ = writeln!(text, "after: {}", map.name);
         for (key, value) in contents {
             let _ = writeln!(text, "    {} = {}", hex(key), hex(value));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
-use paceline_spec::{MapSpec, ProgramKind};
+use paceline_spec::{MapKind, MapSpec, ProgramKind};
 use paceline_verifier::Verified;
 
 use super::work::{contents, is_keyed};
@@ -11,7 +11,7 @@ use super::{Left, Stopped, Subject, Work, redirect_of};
 use crate::Contents;
 use crate::engine::{fill_map, map_contents};
 use crate::kernel;
-use crate::random::jump_maps;
+use crate::random::{jump_maps, maps};
 
 /// Interface and queue that packets come in on, as in the kernel's test runs.
 const LOOPBACK: u32 = 1;
@@ -32,13 +32,13 @@ impl EngineSubject {
     /// # Errors
     /// A map that cannot be made.
     pub fn new(engine: Engine, cpu: usize) -> Result<Self, String> {
-        let mut maps = Vec::new();
-        for spec in Self::specs() {
+        let mut made = Vec::new();
+        for spec in maps() {
             let map = Map::create(&spec, &limits()).map_err(|error| error.to_string())?;
             fill_map(&map, &spec, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
-            maps.push(map);
+            made.push(map);
         }
-        Ok(Self { engine, maps, host: Host::new(cpu), burst: Burst::new(1), salt: 0 })
+        Ok(Self { engine, maps: made, host: Host::new(cpu), burst: Burst::new(1), salt: 0 })
     }
 
     /// The same with other random numbers, and memory elsewhere: what differs from the first depends on these.
@@ -47,12 +47,6 @@ impl EngineSubject {
     /// A map that cannot be made.
     pub fn twin(engine: Engine, cpu: usize) -> Result<Self, String> {
         Ok(Self { salt: 1, ..Self::new(engine, cpu)? })
-    }
-
-    /// The maps of programs that all engines can run.
-    #[must_use]
-    pub fn specs() -> Vec<MapSpec> {
-        super::work::engine_specs(|spec| Map::create(spec, &limits()).is_ok())
     }
 
     /// Whether there is such an engine here and now: it takes a program.
@@ -72,6 +66,17 @@ impl EngineSubject {
     fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
         load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))
+    }
+
+    /// Nobody reads the records of earlier programs, so they go with their ring.
+    fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
+        for &index in &work.used {
+            let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind == MapKind::RingBuf) else {
+                continue;
+            };
+            *map = Map::create(&map.spec().clone(), &limits()).map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     fn fill(&self, work: &Work) -> Result<(), String> {
@@ -126,8 +131,9 @@ impl Subject for EngineSubject {
         self.engine.name()
     }
 
-    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Contents>, Stopped> {
+    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
+        self.renew_rings(work).map_err(Stopped::Refused)?;
         let program = self.load(main)?;
         // They stay in the arrays as long as the programs here use those.
         let targets = targets.iter().map(|target| self.load(target)).collect::<Result<Vec<_>, _>>()?;
@@ -144,8 +150,18 @@ impl Subject for EngineSubject {
             self.run_once(&program, input, left).map_err(|reason| Stopped::Run { run, reason })?;
         }
         let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
-        Ok(maps.map(|map| map_contents(map, self.host.cpu()).unwrap_or_default()).collect())
+        Ok(maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect())
     }
+}
+
+/// The records of a ring buffer, by their order.
+fn records(map: &Map) -> Option<Contents> {
+    let ring = map.ring_buffer()?;
+    let mut records = Contents::new();
+    ring.consume(|record| {
+        records.insert(records.len().to_be_bytes().to_vec(), record.to_vec());
+    });
+    Some(records)
 }
 
 /// The program array for programs of a type.

@@ -2,14 +2,14 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use paceline_spec::{Errno, InitialValue, MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramKind, ProgramSpec};
 
 use super::engine::random_array;
 use super::work::{contents, is_keyed};
-use super::{EngineSubject, Left, Stopped, Subject, Work};
+use super::{Left, Stopped, Subject, Work};
 use crate::Contents;
 use crate::kernel::{self, KernelError, Map, Packet, Program, Request};
-use crate::random::btf_image;
+use crate::random::{btf_image, maps};
 
 /// The kernel, with maps that it keeps from program to program.
 pub struct KernelSubject {
@@ -25,10 +25,10 @@ impl KernelSubject {
     /// # Errors
     /// What it refuses.
     pub fn new(cpu: usize) -> Result<Self, KernelError> {
-        let specs = EngineSubject::specs();
-        let mut maps = Vec::new();
+        let specs = maps();
+        let mut made = Vec::new();
         for spec in &specs {
-            let map = Map::create(spec, None)?;
+            let map = Map::create(spec, None, None)?;
             for (key, value) in &spec.contents {
                 if let InitialValue::Bytes(bytes) = value {
                     map.update(key, bytes, cpu)?;
@@ -37,9 +37,9 @@ impl KernelSubject {
             if spec.frozen {
                 map.freeze()?;
             }
-            maps.push(map);
+            made.push(map);
         }
-        Ok(Self { specs, maps, btf: kernel::load_btf(btf_image())?, cpu })
+        Ok(Self { specs, maps: made, btf: kernel::load_btf(btf_image())?, cpu })
     }
 
     fn load(&self, program: &ProgramSpec) -> Result<Program, KernelError> {
@@ -52,8 +52,20 @@ impl KernelSubject {
             maps: &self.maps,
             license: &program.license,
             btf: is_typed.then(|| (self.btf.as_fd(), types())),
+            kfuncs: &[],
             log_level: 1,
         })
+    }
+
+    /// Nobody reads the records of earlier programs, so they go with their ring.
+    fn renew_rings(&mut self, work: &Work) -> Result<(), KernelError> {
+        for &index in &work.used {
+            let (Some(spec), Some(map)) = (self.specs.get(index), self.maps.get_mut(index)) else { continue };
+            if spec.kind == MapKind::RingBuf {
+                *map = Map::create(spec, None, None)?;
+            }
+        }
+        Ok(())
     }
 
     fn fill(&self, work: &Work) -> Result<(), KernelError> {
@@ -94,10 +106,11 @@ impl Subject for KernelSubject {
         "kernel"
     }
 
-    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Contents>, Stopped> {
+    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
         let refused = |error: KernelError| Stopped::Refused(error.to_string());
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
         let kind = main.program().kind;
+        self.renew_rings(work).map_err(refused)?;
         let program = self.load(main.program()).map_err(refused)?;
         if main.has_tail_calls() {
             let targets = targets.iter().map(|target| self.load(target.program()));
@@ -112,7 +125,7 @@ impl Subject for KernelSubject {
             *left = Left { code: ran.retval, r0: None, data: ran.data, meta: ran.meta, redirect: None };
         }
         let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
-        maps.map(|map| map.contents(self.cpu).map(Option::unwrap_or_default).map_err(refused)).collect()
+        maps.map(|map| map.contents(self.cpu).map_err(refused)).collect()
     }
 }
 

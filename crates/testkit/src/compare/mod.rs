@@ -76,11 +76,12 @@ pub trait Subject {
     fn name(&self) -> &'static str;
 
     /// Runs the program on all packets, over maps with the contents that the work says, and tells what each run left in
-    /// `left` (as many as there are packets), and what the maps hold afterwards.
+    /// `left` (as many as there are packets), and what the maps hold afterwards
+    /// (`None` where it does not say).
     ///
     /// # Errors
     /// [`Stopped`].
-    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Contents>, Stopped>;
+    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped>;
 }
 
 /// What two engines do differently.
@@ -131,7 +132,7 @@ impl Comparator {
     /// Runs a piece of work on all of them.
     pub fn compare(&mut self, work: &Work) -> Comparison {
         let mut refused = Vec::new();
-        let mut first: Option<(usize, Vec<Contents>)> = None;
+        let mut first: Option<(usize, Vec<Option<Contents>>)> = None;
         for index in 0..self.subjects.len() {
             let (subject, left) = (&mut self.subjects[index], &mut self.lefts[index]);
             left.resize_with(work.inputs.len(), Left::default);
@@ -164,9 +165,9 @@ impl Comparator {
         &self,
         work: &Work,
         one: usize,
-        ones: &[Contents],
+        ones: &[Option<Contents>],
         other: usize,
-        others: &[Contents],
+        others: &[Option<Contents>],
     ) -> Option<Difference> {
         let engines = [self.subjects[one].name(), self.subjects[other].name()];
         let lefts = || self.lefts[one].iter().zip(&self.lefts[other]);
@@ -175,7 +176,10 @@ impl Comparator {
             let text = format!("{}: {left:x?}\n{}: {right:x?}\n", engines[0], engines[1]);
             return Some(Difference { engines, run: Some(run), text });
         }
-        let differs = ones.iter().zip(others).position(|(one, other)| one != other)?;
+        let both_say = |(one, other): (&Option<Contents>, &Option<Contents>)| {
+            one.is_some() && other.is_some() && one != other
+        };
+        let differs = ones.iter().zip(others).position(both_say)?;
         let map = work.used.get(differs).copied().unwrap_or_default();
         let mut text = format!("map {map} after the last run\n");
         for (name, contents) in [(engines[0], &ones[differs]), (engines[1], &others[differs])] {

@@ -7,7 +7,7 @@ use paceline_isa::{Imm64, Insn};
 use paceline_spec::{InitialValue, MapKind, MapSpec, ProgramSpec};
 use paceline_verifier::{Options, Refusal, Verified, verify};
 
-use crate::random::{self, Candidate, Purpose, btf, candidate};
+use crate::random::{Candidate, Purpose, btf, candidate};
 
 /// Instructions that the verifier simulates at most: programs for engines are not to be hard to verify.
 const LIMIT: usize = 20_000;
@@ -192,18 +192,4 @@ fn packet(rng: &mut Rng) -> Input {
     data[13] |= 1;
     let meta_words = if rng.u8(..3) == 0 { rng.usize(1..8) } else { 0 };
     Input { data, meta: (0..4 * meta_words).map(|_| rng.u8(..)).collect() }
-}
-
-/// The maps of random programs, with arrays in the places of those that Paceline does not have: programs for engines do
-/// not use them.
-#[must_use]
-pub(super) fn engine_specs(exists: impl Fn(&MapSpec) -> bool) -> Vec<MapSpec> {
-    let mut specs = random::maps();
-    for spec in &mut specs {
-        if !exists(spec) {
-            *spec =
-                MapSpec { kind: MapKind::Array, key_size: 4, value_size: 8, max_entries: 1, ..spec.clone() };
-        }
-    }
-    specs
 }

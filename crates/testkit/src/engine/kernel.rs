@@ -1,10 +1,13 @@
 //! Cases on the kernel.
 
+use std::os::fd::AsRawFd;
+
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
+use paceline_spec::btf::{Btf, Type};
+use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
 
 use super::{Engine, Unsupported};
-use crate::case::{Case, CaseKind, Context, Run};
+use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 
@@ -13,7 +16,7 @@ use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 pub struct KernelEngine;
 
 impl Engine for KernelEngine {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "kernel"
     }
 
@@ -29,6 +32,13 @@ impl Engine for KernelEngine {
                 Ok(ran) => Outcome::Ran(ran),
                 Err(error) => Outcome::Refused(error.to_string().into()),
             },
+            Err(LoadError::Program { error, .. }) if error.operation == kernel::FIND_FUNCTION => {
+                return Err(Unsupported::NoKernelFunction(error.reason().to_owned()));
+            }
+            // The verifier has not seen the program.
+            Err(error @ (LoadError::Btf(_) | LoadError::Dangling { .. })) => {
+                Outcome::Unasked(error.to_string())
+            }
             Err(error) => Outcome::Refused(refusal(case, &error)),
         })
     }
@@ -79,14 +89,15 @@ struct Loaded {
 
 impl Loaded {
     fn new(case: &Case, cpu: usize) -> Result<Self, LoadError> {
-        let options = LoadOptions { btf: None, cpu };
         // A case about the verifier is about the program as it stands.
         if !case.runs.is_empty() && !case.is_faulty() {
-            let (maps, programs) = wrap(case);
+            let Wrapped { maps, programs, btf } = wrap(case);
+            let options = LoadOptions { btf: Some(&btf), cpu, ..LoadOptions::default() };
             if let Ok(object) = KernelObject::load(&maps, &programs, options) {
                 return Ok(Self { object, wrapped: true });
             }
         }
+        let options = LoadOptions { btf: Some(&case.btf), cpu, ..LoadOptions::default() };
         KernelObject::load(&case.maps, &case.programs, options).map(|object| Self { object, wrapped: false })
     }
 
@@ -94,7 +105,11 @@ impl Loaded {
         let Some(program) = self.object.programs.first() else {
             unreachable!("a case has a program");
         };
-        let runs = case.runs.iter().map(|run| self.run_once(program, run)).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = Vec::new();
+        for run in &case.runs {
+            self.change(case, &run.changes, pinned.cpu())?;
+            runs.push(self.run_once(program, run)?);
+        }
         let maps = self.object.maps.iter().take(case.maps.len());
         let maps = maps.map(|map| map.contents(pinned.cpu())).collect::<Result<Vec<_>, _>>()?;
         Ok(Ran { runs: runs.into_iter().map(Ok).collect(), maps })
@@ -107,7 +122,35 @@ impl Loaded {
             Some(result) if self.wrapped => Return::Full(read_result(result)?),
             _ => Return::Low(ran.retval),
         };
-        Ok(Finished { r0, data: ran.data, meta: ran.meta })
+        Ok(Finished { data: ran.data, meta: ran.meta, ..Finished::new(r0) })
+    }
+
+    fn change(&self, case: &Case, changes: &[Change], cpu: usize) -> Result<(), KernelError> {
+        for Change { map, key, value } in changes {
+            let Some(map) = self.object.maps.get(*map) else {
+                unreachable!("a case changes maps of its own")
+            };
+            let descriptor = match value {
+                None => {
+                    map.delete(key)?;
+                    continue;
+                }
+                Some(InitialValue::Bytes(bytes)) => {
+                    map.update(key, bytes, cpu)?;
+                    continue;
+                }
+                Some(InitialValue::Map(index)) => self.object.maps.get(*index).map(Map::fd),
+                Some(InitialValue::Program(name)) => {
+                    let index = case.programs.iter().position(|program| program.name == *name);
+                    index.and_then(|index| self.object.programs.get(index)).map(Program::fd)
+                }
+            };
+            let Some(descriptor) = descriptor else {
+                unreachable!("a case names maps and programs of its own")
+            };
+            map.update(key, &descriptor.as_raw_fd().to_ne_bytes(), cpu)?;
+        }
+        Ok(())
     }
 }
 
@@ -116,19 +159,42 @@ fn read_result(map: &Map) -> Result<u64, KernelError> {
     Ok(value.try_into().map_or(0, u64::from_ne_bytes))
 }
 
+/// A case whose first program is a subprogram.
+struct Wrapped {
+    maps: Vec<MapSpec>,
+    programs: Vec<ProgramSpec>,
+    btf: Btf,
+}
+
 /// The case with its first program called as a subprogram, all of whose result goes to a map of its own, which comes
 /// last: a test run tells only 32 bits.
-fn wrap(case: &Case) -> (Vec<MapSpec>, Vec<ProgramSpec>) {
+fn wrap(case: &Case) -> Wrapped {
     let mut maps = case.maps.clone();
     let index = i32::try_from(maps.len()).unwrap_or(i32::MAX);
     maps.push(result_map());
     let mut programs = case.programs.clone();
-    if let Some(main) = programs.first_mut() {
+    let mut btf = case.btf.clone();
+    if let Some(program) = programs.first_mut() {
         let mut insns = caller(index);
-        insns.append(&mut main.insns);
-        main.insns = insns;
+        for function in &mut program.functions {
+            function.start += insns.len();
+        }
+        if let Some(main) = program.functions.first_mut() {
+            main.linkage = Linkage::Static;
+            // Of the same type, for it takes and gives the same.
+            let ty = btf.get(main.btf_id).cloned().unwrap_or(Type::Void);
+            let caller = FunctionInfo {
+                start: 0,
+                name: "caller".to_owned(),
+                linkage: Linkage::Global,
+                btf_id: btf.add(ty),
+            };
+            program.functions.insert(0, caller);
+        }
+        insns.append(&mut program.insns);
+        program.insns = insns;
     }
-    (maps, programs)
+    Wrapped { maps, programs, btf }
 }
 
 /// Calls what follows it with the context, and stores all of `r0`.

@@ -1,21 +1,21 @@
 //! Engines that run cases.
 
 mod kernel;
-mod plain;
-mod verifier;
+mod maps;
+mod ours;
 
 use crate::case::Case;
 use crate::outcome::Outcome;
 
 pub use kernel::KernelEngine;
-pub use plain::{PlainEngine, fill_map, map_contents};
-pub use verifier::VerifierEngine;
+pub use maps::{fill_map, map_contents};
+pub use ours::OurEngine;
 
 /// Why an engine cannot run a case at all, for a reason that lies in its nature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// The kernel runs nothing over plain memory.
-    #[error("only engines of ours run programs over plain memory")]
+    /// Neither kernel nor verifier know programs over plain memory.
+    #[error("programs over plain memory are not for it")]
     RawMemory,
     /// The kernel's test run does not take packets of this length.
     #[error("a test run takes no packet of {0} bytes")]
@@ -23,20 +23,34 @@ pub enum Unsupported {
     /// A context field cannot be set.
     #[error("{0} cannot be set")]
     ContextField(&'static str),
-    /// Contents of a map cannot be set.
-    #[error("map {map}: {what} cannot be put into it")]
-    MapContents {
-        /// Name of the map.
-        map: String,
-        /// What should have been put there.
-        what: &'static str,
-    },
+    /// A kernel function is not there, in words.
+    #[error("{0}")]
+    NoKernelFunction(String),
+    /// Maps of maps have no elements of ours yet.
+    #[error("maps cannot be put into maps")]
+    MapsInMaps,
+    /// The engine is not for this machine, or not there yet.
+    #[error("engine {0} is not available")]
+    Unavailable(paceline_vm::Engine),
+    /// The verifier is asked as `paceline`, and nothing is run.
+    #[error("nothing is run")]
+    NothingToRun,
 }
 
 /// Something that runs cases.
 pub trait Engine: Send + Sync {
-    /// Its name in cases.
-    fn name(&self) -> &'static str;
+    /// Its name in reports.
+    fn name(&self) -> &str;
+
+    /// Whether what a case says of the engine of this name is for it.
+    fn answers_to(&self, name: &str) -> bool {
+        name == self.name()
+    }
+
+    /// Whether it has to do with a case at all.
+    fn concerns(&self, _case: &Case) -> bool {
+        true
+    }
 
     /// Whether it verifies programs before it runs them, so that a case's `verifier` line is for it.
     fn verifies(&self) -> bool;
@@ -48,10 +62,11 @@ pub trait Engine: Send + Sync {
     fn run(&self, case: &Case) -> Result<Outcome, Unsupported>;
 }
 
-/// All engines of this machine: ours, and the kernel if it can be asked.
+/// All engines of this machine: ours, the oracle first, and the kernel if it can be asked.
 #[must_use]
 pub fn available() -> Vec<Box<dyn Engine>> {
-    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(PlainEngine), Box::new(VerifierEngine)];
+    let mut engines: Vec<Box<dyn Engine>> =
+        OurEngine::all().map(|engine| Box::new(engine) as Box<dyn Engine>).collect();
     match crate::kernel::probe() {
         Ok(()) => engines.push(Box::new(KernelEngine)),
         Err(reason) => crate::skip("kernel", &reason),

@@ -92,7 +92,7 @@ impl KernelSubject {
     /// # Errors
     /// The kernel's refusal.
     pub fn new() -> Result<Self, KernelError> {
-        Ok(Self { maps: [kernel::Map::create(&state_map(), None)?] })
+        Ok(Self { maps: [kernel::Map::create(&state_map(), None, None)?] })
     }
 
     fn run_once(&self, program: &kernel::Program, input: &State) -> Result<State, KernelError> {

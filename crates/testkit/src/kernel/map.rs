@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use paceline_spec::btf::TypeId;
 use paceline_spec::{Errno, MapKind, MapSpec};
 
 use super::KernelError;
@@ -20,12 +21,27 @@ pub struct Map {
     sizes: Sizes,
 }
 
+/// The types of a map's elements.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementTypes<'a> {
+    /// BTF in the kernel.
+    pub btf: BorrowedFd<'a>,
+    /// Type of keys; 0 for sections of variables, whose only key is 0.
+    pub key: TypeId,
+    /// Type of values.
+    pub value: TypeId,
+}
+
 impl Map {
     /// Makes an empty map as `spec` says; `inner` is the template of a map of maps.
     ///
     /// # Errors
     /// The kernel's refusal.
-    pub fn create(spec: &MapSpec, inner: Option<&Self>) -> Result<Self, KernelError> {
+    pub fn create(
+        spec: &MapSpec,
+        inner: Option<&Self>,
+        types: Option<ElementTypes<'_>>,
+    ) -> Result<Self, KernelError> {
         let max_entries = match (spec.kind, spec.max_entries) {
             (MapKind::PerfEventArray, 0) => u32::try_from(possible_cpus()).unwrap_or(1),
             (_, entries) => entries,
@@ -38,6 +54,9 @@ impl Map {
             map_flags: spec.flags.0,
             inner_map_fd: inner.map_or(0, Self::raw_fd),
             map_name: object_name(&spec.name),
+            btf_fd: types.map_or(0, |types| types.btf.as_raw_fd().cast_unsigned()),
+            btf_key_type_id: types.map_or(0, |types| types.key),
+            btf_value_type_id: types.map_or(0, |types| types.value),
             map_extra: spec.extra,
             ..MapCreate::default()
         };

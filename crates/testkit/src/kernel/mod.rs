@@ -8,17 +8,19 @@ mod map;
 mod object;
 mod program;
 mod sys;
+mod types;
 
 use std::fmt;
 
 use paceline_spec::Errno;
 
 pub use cpu::{Pinned, pin, possible_cpus};
-pub use map::Map;
+pub use map::{ElementTypes, Map};
 pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
     ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,
 };
+pub use types::FIND_FUNCTION;
 
 /// A `bpf(2)` command failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

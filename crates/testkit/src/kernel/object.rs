@@ -3,9 +3,12 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use paceline_spec::{InitialValue, Linkage, MapSpec, ProgramSpec};
+use paceline_spec::btf::Btf;
+use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
+use super::map::ElementTypes;
 use super::program::{LOG_STATS, load_btf};
+use super::types::{function_types, has_element_types, loadable};
 use super::{KernelError, Map, Program, Request};
 
 /// Why an object did not get into the kernel.
@@ -41,8 +44,10 @@ pub enum LoadError {
 /// How an object is loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions<'a> {
-    /// The object's BTF section. With it, subprograms of global linkage are verified on their own.
-    pub btf: Option<&'a [u8]>,
+    /// The types of functions, keys and values. With them, subprograms of global linkage are verified on their own.
+    pub btf: Option<&'a Btf>,
+    /// Whether types that the kernel does not take are left out, as libbpf does it; [`KernelObject::untyped`] says so.
+    pub leave_out_types: bool,
     /// The CPU whose values the initial contents of per-CPU maps are.
     pub cpu: usize,
 }
@@ -54,6 +59,9 @@ pub struct KernelObject {
     pub maps: Vec<Map>,
     /// Programs.
     pub programs: Vec<Program>,
+    /// What is there without the types it has, and why.
+    pub untyped: Vec<String>,
+    btf: Option<OwnedFd>,
 }
 
 impl KernelObject {
@@ -66,21 +74,20 @@ impl KernelObject {
         programs: impl IntoIterator<Item = &'a ProgramSpec>,
         options: LoadOptions<'_>,
     ) -> Result<Self, LoadError> {
-        let btf = options.btf.map(load_btf).transpose().map_err(LoadError::Btf)?;
-        let kernel_maps = maps.iter().map(create).collect::<Result<Vec<_>, _>>()?;
-        for (spec, map) in maps.iter().zip(&kernel_maps) {
-            fill(spec, map, &kernel_maps, options.cpu)?;
-        }
         let specs: Vec<&ProgramSpec> = programs.into_iter().collect();
-        let load = |spec: &&ProgramSpec| load_program(spec, &kernel_maps, btf.as_ref());
-        let programs = specs.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-        for (spec, map) in maps.iter().zip(&kernel_maps) {
-            fill_programs(spec, map, &specs, &programs, options.cpu)?;
+        let mut object = Self::with_maps(maps, &specs, options)?;
+        for spec in &specs {
+            let program = Program::load(&object.request(spec)).map_err(program_error(spec))?;
+            object.programs.push(program);
         }
-        Ok(Self { maps: kernel_maps, programs })
+        for (spec, map) in maps.iter().zip(&object.maps) {
+            fill_programs(spec, map, &specs, &object.programs, options.cpu)?;
+        }
+        Ok(object)
     }
 
-    /// Makes the maps, then loads a program `rounds` times and gives what the kernel says of the fastest verification.
+    /// Makes the maps, then loads a program `rounds` times and gives what the kernel says of the fastest verification,
+    /// and what went without types and why.
     ///
     /// # Errors
     /// [`LoadError`] for the first map that fails, or the program.
@@ -89,18 +96,73 @@ impl KernelObject {
         program: &ProgramSpec,
         options: LoadOptions<'_>,
         rounds: usize,
-    ) -> Result<VerifierStats, LoadError> {
-        let btf = options.btf.map(load_btf).transpose().map_err(LoadError::Btf)?;
-        let object = Self::load(maps, [], options)?;
-        let failed = |error| LoadError::Program { name: program.name.clone(), error };
-        let request = Request { log_level: LOG_STATS, ..request(program, &object.maps, btf.as_ref()) };
+    ) -> Result<(VerifierStats, Vec<String>), LoadError> {
+        let object = Self::with_maps(maps, &[program], options)?;
+        let request = Request { log_level: LOG_STATS, ..object.request(program) };
         let mut best: Option<VerifierStats> = None;
         for _ in 0..rounds.max(1) {
-            let (_, log) = Program::load_with_log(&request).map_err(failed)?;
+            let (_, log) = Program::load_with_log(&request).map_err(program_error(program))?;
             let stats = VerifierStats::from_log(&log);
             best = Some(best.filter(|best| best.time <= stats.time).unwrap_or(stats));
         }
-        Ok(best.unwrap_or_default())
+        Ok((best.unwrap_or_default(), object.untyped))
+    }
+
+    fn with_maps(
+        maps: &[MapSpec],
+        programs: &[&ProgramSpec],
+        options: LoadOptions<'_>,
+    ) -> Result<Self, LoadError> {
+        let mut object = Self { maps: Vec::new(), programs: Vec::new(), untyped: Vec::new(), btf: None };
+        if let Some(btf) = options.btf {
+            match load_btf(&loadable(btf, programs.iter().copied()).to_bytes()) {
+                Ok(fd) => object.btf = Some(fd),
+                Err(error) if options.leave_out_types => object.untyped.push(format!("everything: {error}")),
+                Err(error) => return Err(LoadError::Btf(error)),
+            }
+        }
+        if object.btf.is_some() {
+            let untyped = programs.iter().filter(|program| function_types(program).is_empty());
+            let note = |program: &&&ProgramSpec| format!("program {}: a function has no type", program.name);
+            object.untyped.extend(untyped.map(|program| note(&program)));
+        }
+        for spec in maps {
+            let map = object.create(spec, options.leave_out_types)?;
+            object.maps.push(map);
+        }
+        for (spec, map) in maps.iter().zip(&object.maps) {
+            fill(spec, map, &object.maps, options.cpu)?;
+        }
+        Ok(object)
+    }
+
+    fn create(&mut self, spec: &MapSpec, leave_out_types: bool) -> Result<Map, LoadError> {
+        // The template may go again as soon as the outer map is there.
+        let template = spec.inner.as_deref().map(|inner| self.create(inner, leave_out_types)).transpose()?;
+        let types = self.btf.as_ref().filter(|_| spec.value_type != 0 && has_element_types(spec.kind));
+        let types =
+            types.map(|btf| ElementTypes { btf: btf.as_fd(), key: spec.key_type, value: spec.value_type });
+        match Map::create(spec, template.as_ref(), types) {
+            Err(error) if types.is_some() && leave_out_types => {
+                self.untyped.push(format!("map {}: {error}", spec.name));
+                Map::create(spec, template.as_ref(), None).map_err(map_error(spec))
+            }
+            result => result.map_err(map_error(spec)),
+        }
+    }
+
+    fn request<'a>(&'a self, spec: &'a ProgramSpec) -> Request<'a> {
+        let functions = function_types(spec);
+        Request {
+            name: &spec.name,
+            kind: spec.kind,
+            insns: &spec.insns,
+            kfuncs: &spec.kfuncs,
+            maps: &self.maps,
+            license: &spec.license,
+            btf: self.btf.as_ref().filter(|_| !functions.is_empty()).map(|fd| (fd.as_fd(), functions)),
+            log_level: 2,
+        }
     }
 }
 
@@ -134,10 +196,8 @@ fn map_error(spec: &MapSpec) -> impl Fn(KernelError) -> LoadError {
     move |error| LoadError::Map { name: spec.name.clone(), error }
 }
 
-fn create(spec: &MapSpec) -> Result<Map, LoadError> {
-    // The template may go again as soon as the outer map is there.
-    let template = spec.inner.as_deref().map(create).transpose()?;
-    Map::create(spec, template.as_ref()).map_err(map_error(spec))
+fn program_error(spec: &ProgramSpec) -> impl Fn(KernelError) -> LoadError {
+    move |error| LoadError::Program { name: spec.name.clone(), error }
 }
 
 fn fill(spec: &MapSpec, map: &Map, maps: &[Map], cpu: usize) -> Result<(), LoadError> {
@@ -171,32 +231,6 @@ fn fill_programs(
         map.update(key, &program.raw_fd().to_ne_bytes(), cpu).map_err(map_error(spec))?;
     }
     Ok(())
-}
-
-fn request<'a>(spec: &'a ProgramSpec, maps: &'a [Map], btf: Option<&'a OwnedFd>) -> Request<'a> {
-    Request {
-        name: &spec.name,
-        kind: spec.kind,
-        insns: &spec.insns,
-        maps,
-        license: &spec.license,
-        btf: btf.map(|fd| (fd.as_fd(), function_types(spec))).filter(|(_, functions)| !functions.is_empty()),
-        log_level: 2,
-    }
-}
-
-fn load_program(spec: &ProgramSpec, maps: &[Map], btf: Option<&OwnedFd>) -> Result<Program, LoadError> {
-    Program::load(&request(spec, maps, btf))
-        .map_err(|error| LoadError::Program { name: spec.name.clone(), error })
-}
-
-/// First slot and BTF type of every function; nothing if one of them has no type, because the kernel wants all or none.
-fn function_types(spec: &ProgramSpec) -> Vec<(u32, u32)> {
-    let has_global_subprogram = spec.functions.iter().skip(1).any(|f| f.linkage == Linkage::Global);
-    if !has_global_subprogram || spec.functions.iter().any(|f| f.btf_id == 0) {
-        return Vec::new();
-    }
-    spec.functions.iter().map(|f| (u32::try_from(f.start).unwrap_or(u32::MAX), f.btf_id)).collect()
 }
 
 #[cfg(test)]

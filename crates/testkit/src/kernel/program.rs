@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use paceline_isa::RawInsn;
 use paceline_spec::context::{FieldKind, SK_BUFF};
-use paceline_spec::{Errno, ProgramKind, XdpAttach};
+use paceline_spec::{Errno, KfuncRef, ProgramKind, XdpAttach};
 
 use super::map::object_name;
 use super::sys::{self, FuncInfo, ProgLoad};
+use super::types::with_kernel_functions;
 use super::{KernelError, Map};
 
 /// Fewest bytes a test run takes: an Ethernet header.
@@ -47,6 +48,8 @@ pub struct Request<'a> {
     pub kind: ProgramKind,
     /// Its slots; maps by index into `maps`.
     pub insns: &'a [RawInsn],
+    /// The kernel's functions that it calls, by index.
+    pub kfuncs: &'a [KfuncRef],
     /// Maps by index.
     pub maps: &'a [Map],
     /// License; helpers for GPL programs need a compatible one.
@@ -65,6 +68,7 @@ impl<'a> Request<'a> {
             name: "",
             kind: ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
             insns,
+            kfuncs: &[],
             maps: &[],
             license: "GPL",
             btf: None,
@@ -241,7 +245,8 @@ fn with_prog_load<T>(
     request: &Request<'_>,
     load: impl FnOnce(&ProgLoad<'_>) -> Result<T, KernelError>,
 ) -> Result<T, KernelError> {
-    let insns: Vec<[u8; 8]> = request.insns.iter().map(|insn| host_order(*insn)).collect();
+    let insns = with_kernel_functions(request.insns, request.kfuncs)?;
+    let insns: Vec<[u8; 8]> = insns.into_iter().map(host_order).collect();
     let fds: Vec<RawFd> = request.maps.iter().map(|map| map.raw_fd().cast_signed()).collect();
     let license = CString::new(request.license).unwrap_or_default();
     let (expected_attach_type, prog_flags) = attach(request.kind);

@@ -57,7 +57,7 @@ impl Judge {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
         for spec in &specs {
-            let map = create(spec, &limits)?;
+            let map = Map::create(spec, &limits).map_err(|error| error.to_string())?;
             fill_map(&map, spec, 0).map_err(|error| error.to_string())?;
             ours.push(map);
             theirs.push(kernel_map(spec).map_err(|error| error.to_string())?);
@@ -104,6 +104,7 @@ impl Judge {
             maps: &self.kernel_maps,
             license: "GPL",
             btf: self.btf.as_ref().filter(|_| is_typed).map(|(_, fd)| (fd.as_fd(), types())),
+            kfuncs: &[],
             log_level: 1,
         };
         kernel::Program::load(&request).map(drop)
@@ -138,6 +139,10 @@ impl Judge {
             let run = witness.run(&program, &mut burst, &mut self.host);
             ran.instructions += run.map_err(|error| format!("packet of {len} bytes: {error}"))?;
             ran.runs += 1;
+            // Or else the rings are full soon.
+            for ring in self.maps.iter().filter_map(|map| map.ring_buffer()) {
+                ring.consume(|_| {});
+            }
         }
         Ok(ran)
     }
@@ -211,18 +216,8 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
     }
 }
 
-/// A map of ours. Where Paceline does not have its kind yet an array keeps its place: no helper that takes the one takes
-/// the other, so programs that use it are judged and not run.
-fn create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Map>, String> {
-    Map::create(spec, limits).or_else(|error| {
-        let stand_in =
-            MapSpec { kind: MapKind::Array, key_size: 4, value_size: 8, max_entries: 1, ..spec.clone() };
-        Map::create(&stand_in, limits).map_err(|_| error.to_string())
-    })
-}
-
 fn kernel_map(spec: &MapSpec) -> Result<kernel::Map, KernelError> {
-    let map = kernel::Map::create(spec, None)?;
+    let map = kernel::Map::create(spec, None, None)?;
     for (key, value) in &spec.contents {
         if let paceline_spec::InitialValue::Bytes(bytes) = value {
             map.update(key, bytes, 0)?;

@@ -36,10 +36,10 @@ impl States {
     /// The walk refuses the program, although the usual one accepts it.
     pub fn of(program: &ProgramSpec, maps: &[MapSpec], btf: Option<&Btf>) -> Result<Option<Self>, String> {
         let mut states = Self(vec![Vec::new(); program.insns.len()]);
-        let options = Options { exact: true, max_instructions: EXACT_LIMIT };
+        let options = Options { exact: true, max_instructions: EXACT_LIMIT, ..Options::default() };
         match verify_observed(program, maps, btf, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
-            Err(refusal) if matches!(refusal.cause, Cause::TooComplex(_)) => Ok(None),
+            Err(refusal) if refusal.cause.is_too_complex() => Ok(None),
             // At a fixed offset, part of a pointer is refused; at one that varies it is taken, as in the kernel. So a path
             // may be refused although the one that covers it was not.
             Err(refusal) if matches!(refusal.cause, Cause::PartialSpill(_)) => Ok(None),
@@ -299,7 +299,12 @@ impl<'a> Membership<'a> {
                 enough && within(start) && agrees(&mut self.ids, pointer.id, variable_end.wrapping_sub(start))
             }
             Target::PacketEnd => self.machine.packet().is_some_and(|[_, _, end]| within(end)),
-            Target::Memory { .. } | Target::Record { .. } | Target::Code { .. } => true,
+            Target::Record { size } => {
+                let Some(variable) = pointer.variable.as_constant() else { return true };
+                let start = variable_end.wrapping_sub(variable) as usize;
+                self.maps.iter().any(|map| map.ring_buffer().is_some() && map.contains(start, size as usize))
+            }
+            Target::Memory { .. } | Target::Code { .. } => true,
         }
     }
 }

@@ -91,6 +91,16 @@ impl State {
         Self { frames: vec![Rc::new(frame)], references: Vec::new() }
     }
 
+    /// Bytes it takes, shared frames included.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let slots: usize = self.frames().map(|frame| size_of_val(frame.stack.slots())).sum();
+        size_of::<Self>()
+            + self.frames.len() * size_of::<Frame>()
+            + slots
+            + size_of_val(self.references.as_slice())
+    }
+
     /// Number of the running frame, 0 for the outermost.
     #[must_use]
     pub fn depth(&self) -> usize {

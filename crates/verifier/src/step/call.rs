@@ -48,12 +48,20 @@ impl Walk<'_> {
     /// A tail call that fails goes on. One that succeeds ends the program, or in a function returns to its caller, when
     /// the other program has moved the packet and returned whatever it wanted.
     fn tail_called(&mut self) -> Next {
+        self.may_return(|walk| {
+            walk.forget_packet();
+            walk.return_number();
+        })
+    }
+
+    /// Goes on after this instruction, and in a function also after its call: with the state of the caller as `changed`
+    /// leaves it.
+    pub(super) fn may_return(&mut self, changed: impl FnOnce(&mut Self)) -> Next {
         let next = Next::Go(self.slot + 1);
-        let failed = self.state.clone();
+        let stayed = self.state.clone();
         let Some(frame) = self.state.pop() else { return next };
-        self.forget_packet();
-        self.return_number();
-        let returned = std::mem::replace(&mut self.state, failed);
+        changed(self);
+        let returned = std::mem::replace(&mut self.state, stayed);
         Next::Both { target: frame.call_slot + 1, jumping: Box::new(returned) }
     }
 

@@ -10,7 +10,7 @@ use crate::domain::{Number, Tnum};
 use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
 use crate::facts::Base;
 use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
-use crate::walk::Walk;
+use crate::walk::{Next, Walk};
 
 /// What is done with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,14 +291,10 @@ impl Walk<'_> {
         field.map_or_else(|| broken(Cause::Context { offset, size, write }), Ok)
     }
 
-    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it ends the program with 0, and leaves a
-    /// subprogram without the caller knowing: so it is for the main program only.
-    pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check {
+    /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it returns 0 from the function.
+    pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check<Next> {
         if !self.program.kind.rules().packet_loads {
             return broken(Cause::NotAllowed("a legacy packet load"));
-        }
-        if self.state.depth() > 0 || self.in_global {
-            return broken(Cause::NotAllowed("a legacy packet load in a subprogram"));
         }
         self.check_nothing_held()?;
         let context = self.read(Reg::R6)?;
@@ -309,8 +305,10 @@ impl Walk<'_> {
             self.read(index)?;
         }
         check_context_pointer(Reg::R6, pointer)?;
+        let returned = self.may_return(|walk| walk.state.set(Reg::R0, Value::number(Number::constant(0))));
         self.forget_caller_saved();
-        self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))
+        self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))?;
+        Ok(returned)
     }
 }
 

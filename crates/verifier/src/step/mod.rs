@@ -61,7 +61,7 @@ impl Walk<'_> {
             }
             Insn::Call(callee) => return self.call(insn, callee),
             Insn::Exit => return self.exit(),
-            Insn::LoadPacket { size, index, .. } => self.load_packet(size, index)?,
+            Insn::LoadPacket { size, index, .. } => return self.load_packet(size, index),
             Insn::AddrSpaceCast { .. } => return broken(Cause::NotAllowed("a cast between address spaces")),
             Insn::MayGoto { .. } => return broken(Cause::NotAllowed("may_goto")),
             Insn::CallReg(_) => return broken(Cause::NotAllowed("a call through a register")),

@@ -11,6 +11,7 @@ mod format;
 mod map;
 mod packet;
 mod redirect;
+mod ringbuf;
 mod system;
 
 use paceline_spec::helper::Helper;
@@ -51,6 +52,11 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         65 => packet::adjust_tail,
         118 => system::jiffies64,
         125 => system::ktime_get_boot_ns,
+        130 => ringbuf::output,
+        131 => ringbuf::reserve,
+        132 => ringbuf::submit,
+        133 => ringbuf::discard,
+        134 => ringbuf::query,
         160 => system::ktime_get_coarse_ns,
         188 => packet::get_buff_len,
         189 => packet::load_bytes,

@@ -1,0 +1,203 @@
+use super::encode::{Bytes, Field, Op};
+use super::{Assembler, Cond, Gpr, Mem, OpSize, Width};
+
+/// The operations that share one pattern of opcodes, by their numbers in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are the mnemonics")]
+pub enum Alu {
+    Add = 0,
+    Or = 1,
+    And = 4,
+    Sub = 5,
+    Xor = 6,
+    Cmp = 7,
+}
+
+impl Alu {
+    /// All of them.
+    pub const ALL: [Alu; 6] = [Alu::Add, Alu::Or, Alu::And, Alu::Sub, Alu::Xor, Alu::Cmp];
+
+    /// The opcode of `op r/m8, r8`; the other forms are at fixed distances from it.
+    #[inline]
+    pub(super) const fn opcode(self) -> u8 {
+        (self as u8) << 3
+    }
+}
+
+/// What happens to a bit after it was copied to the carry flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum BitOp {
+    /// `bt`: nothing.
+    Test = 4,
+    /// `bts`: it becomes one.
+    Set = 5,
+    /// `btr`: it becomes zero.
+    Reset = 6,
+}
+
+impl BitOp {
+    /// All of them.
+    pub const ALL: [BitOp; 3] = [BitOp::Test, BitOp::Set, BitOp::Reset];
+}
+
+/// The form with an immediate: opcode and immediate, where one byte is enough if sign extension gives the rest.
+#[inline]
+pub(super) fn alu_immediate(size: OpSize, imm: i32) -> (Op, Bytes) {
+    let value = if size == OpSize::W16 { i32::from(imm as i16) } else { imm };
+    match i8::try_from(value) {
+        Ok(short) if size != OpSize::B8 => (Op::one(0x83), Bytes::byte(short as u8)),
+        _ => (Op::one(0x80).sized(size), Bytes::immediate(size, imm)),
+    }
+}
+
+impl Assembler {
+    /// `op dst, src`
+    #[inline]
+    pub fn alu_rr(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, src: Gpr) {
+        let size = size.into();
+        self.encode_r(Op::one(op.opcode()).sized(size), size, Field::Reg(src), dst, Bytes::NONE);
+    }
+
+    /// `op dst, imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    pub fn alu_ri(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, imm: i32) {
+        let size = size.into();
+        let (opcode, bytes) = alu_immediate(size, imm);
+        // al, ax, eax and rax have a form without ModRM, which has no short immediate.
+        if dst == Gpr::Rax && (bytes.len > 1 || size == OpSize::B8) {
+            return self.encode_o(Op::one(op.opcode() + 4).sized(size), size, dst, bytes);
+        }
+        self.encode_r(opcode, size, Field::Digit(op as u8), dst, bytes);
+    }
+
+    /// `op dst, [mem]`
+    #[inline]
+    pub fn alu_rm(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, mem: Mem) {
+        let size = size.into();
+        self.encode_m(Op::one(op.opcode() + 2).sized(size), size, Field::Reg(dst), mem, Bytes::NONE);
+    }
+
+    /// `op [mem], src`
+    #[inline]
+    pub fn alu_mr(&mut self, op: Alu, size: impl Into<OpSize>, mem: Mem, src: Gpr) {
+        let size = size.into();
+        self.encode_m(Op::one(op.opcode()).sized(size), size, Field::Reg(src), mem, Bytes::NONE);
+    }
+
+    /// `op [mem], imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    pub fn alu_mi(&mut self, op: Alu, size: impl Into<OpSize>, mem: Mem, imm: i32) {
+        let size = size.into();
+        let (opcode, bytes) = alu_immediate(size, imm);
+        self.encode_m(opcode, size, Field::Digit(op as u8), mem, bytes);
+    }
+
+    /// `test left, right`
+    #[inline]
+    pub fn test_rr(&mut self, size: impl Into<OpSize>, left: Gpr, right: Gpr) {
+        let size = size.into();
+        self.encode_r(Op::one(0x84).sized(size), size, Field::Reg(right), left, Bytes::NONE);
+    }
+
+    /// `test reg, imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    pub fn test_ri(&mut self, size: impl Into<OpSize>, reg: Gpr, imm: i32) {
+        let size = size.into();
+        let bytes = Bytes::immediate(size, imm);
+        if reg == Gpr::Rax {
+            return self.encode_o(Op::one(0xa8).sized(size), size, reg, bytes);
+        }
+        self.encode_r(Op::one(0xf6).sized(size), size, Field::Digit(0), reg, bytes);
+    }
+
+    /// `test [mem], imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    pub fn test_mi(&mut self, size: impl Into<OpSize>, mem: Mem, imm: i32) {
+        let size = size.into();
+        self.encode_m(Op::one(0xf6).sized(size), size, Field::Digit(0), mem, Bytes::immediate(size, imm));
+    }
+
+    /// `imul dst, src`: the low half of the product.
+    pub fn imul_rr(&mut self, width: Width, dst: Gpr, src: Gpr) {
+        self.encode_r(Op::of(0xaf), width.into(), Field::Reg(dst), src, Bytes::NONE);
+    }
+
+    /// `imul dst, [mem]`: the low half of the product.
+    pub fn imul_rm(&mut self, width: Width, dst: Gpr, mem: Mem) {
+        self.encode_m(Op::of(0xaf), width.into(), Field::Reg(dst), mem, Bytes::NONE);
+    }
+
+    /// `imul dst, src, imm`: the low half of the product.
+    pub fn imul_rri(&mut self, width: Width, dst: Gpr, src: Gpr, imm: i32) {
+        let (op, bytes) = match i8::try_from(imm) {
+            Ok(short) => (Op::one(0x6b), Bytes::byte(short as u8)),
+            Err(_) => (Op::one(0x69), Bytes::dword(imm as u32)),
+        };
+        self.encode_r(op, width.into(), Field::Reg(dst), src, bytes);
+    }
+
+    /// `mul reg`: unsigned, rax times `reg` to rdx:rax, or to ax for bytes.
+    pub fn mul(&mut self, size: impl Into<OpSize>, reg: Gpr) {
+        self.unary(4, size.into(), reg);
+    }
+
+    /// `div reg`: unsigned, rdx:rax by `reg`, or ax for bytes. Quotient to rax and remainder to rdx, or to al and ah.
+    pub fn div(&mut self, size: impl Into<OpSize>, reg: Gpr) {
+        self.unary(6, size.into(), reg);
+    }
+
+    /// `idiv reg`: as [`div`](Assembler::div), signed, rounding towards zero.
+    pub fn idiv(&mut self, size: impl Into<OpSize>, reg: Gpr) {
+        self.unary(7, size.into(), reg);
+    }
+
+    /// `neg reg`
+    pub fn neg(&mut self, size: impl Into<OpSize>, reg: Gpr) {
+        self.unary(3, size.into(), reg);
+    }
+
+    /// `not reg`
+    pub fn not(&mut self, size: impl Into<OpSize>, reg: Gpr) {
+        self.unary(2, size.into(), reg);
+    }
+
+    fn unary(&mut self, digit: u8, size: OpSize, reg: Gpr) {
+        self.encode_r(Op::one(0xf6).sized(size), size, Field::Digit(digit), reg, Bytes::NONE);
+    }
+
+    /// `inc [mem]`. The carry flag stays.
+    pub fn inc_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
+        let size = size.into();
+        self.encode_m(Op::one(0xfe).sized(size), size, Field::Digit(0), mem, Bytes::NONE);
+    }
+
+    /// `dec [mem]`. The carry flag stays.
+    pub fn dec_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
+        let size = size.into();
+        self.encode_m(Op::one(0xfe).sized(size), size, Field::Digit(1), mem, Bytes::NONE);
+    }
+
+    /// `cdq` or `cqo`: fills edx or rdx with the sign of eax or rax.
+    pub fn sign_to_rdx(&mut self, width: Width) {
+        self.encode_o(Op::one(0x99), width.into(), Gpr::Rax, Bytes::NONE);
+    }
+
+    /// `bt`, `bts` or `btr`: the bit of `reg` that `bit` numbers, modulo the width.
+    pub fn bit_rr(&mut self, op: BitOp, width: Width, reg: Gpr, bit: Gpr) {
+        let opcode = 0x83 | (op as u8) << 3;
+        self.encode_r(Op::of(opcode), width.into(), Field::Reg(bit), reg, Bytes::NONE);
+    }
+
+    /// `bt`, `bts` or `btr`: the bit of `reg` that `bit` numbers, modulo the width.
+    pub fn bit_ri(&mut self, op: BitOp, width: Width, reg: Gpr, bit: u8) {
+        self.encode_r(Op::of(0xba), width.into(), Field::Digit(op as u8), reg, Bytes::byte(bit));
+    }
+
+    /// `setcc reg`: its low byte becomes 0 or 1, the others stay.
+    pub fn setcc(&mut self, cond: Cond, reg: Gpr) {
+        self.encode_r(Op::of(0x90 + cond as u8), OpSize::B8, Field::Digit(0), reg, Bytes::NONE);
+    }
+
+    /// `cmovcc dst, src`. At 32 bits the upper half of `dst` becomes zero even if the condition does not hold.
+    pub fn cmovcc(&mut self, cond: Cond, width: Width, dst: Gpr, src: Gpr) {
+        self.encode_r(Op::of(0x40 + cond as u8), width.into(), Field::Reg(dst), src, Bytes::NONE);
+    }
+}

@@ -1,0 +1,168 @@
+/// A general-purpose register. Its number is the one in the encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are the architecture's")]
+pub enum Gpr {
+    Rax,
+    Rcx,
+    Rdx,
+    Rbx,
+    Rsp,
+    Rbp,
+    Rsi,
+    Rdi,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+}
+
+impl Gpr {
+    /// All registers in the order of their numbers.
+    pub const ALL: [Gpr; 16] = [
+        Gpr::Rax,
+        Gpr::Rcx,
+        Gpr::Rdx,
+        Gpr::Rbx,
+        Gpr::Rsp,
+        Gpr::Rbp,
+        Gpr::Rsi,
+        Gpr::Rdi,
+        Gpr::R8,
+        Gpr::R9,
+        Gpr::R10,
+        Gpr::R11,
+        Gpr::R12,
+        Gpr::R13,
+        Gpr::R14,
+        Gpr::R15,
+    ];
+
+    /// The three bits that go into ModRM, SIB or the opcode.
+    pub(super) const fn low(self) -> u8 {
+        self as u8 & 7
+    }
+
+    /// The fourth bit, which goes into REX or VEX.
+    pub(super) const fn high(self) -> u8 {
+        self as u8 >> 3
+    }
+
+    /// Whether the low byte can only be named with a REX prefix: without one these numbers mean ah, ch, dh and bh.
+    pub(super) const fn byte_needs_rex(self) -> bool {
+        self as u8 & 0b1100 == 0b0100
+    }
+}
+
+/// A condition on the flags, by the number it has in `jcc`, `setcc` and `cmovcc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Cond {
+    /// Overflow.
+    O,
+    /// No overflow.
+    No,
+    /// Below, unsigned; carry.
+    B,
+    /// Above or equal, unsigned; no carry.
+    Ae,
+    /// Equal; zero.
+    E,
+    /// Not equal; not zero.
+    Ne,
+    /// Below or equal, unsigned.
+    Be,
+    /// Above, unsigned.
+    A,
+    /// Negative.
+    S,
+    /// Not negative.
+    Ns,
+    /// Even parity of the low byte.
+    P,
+    /// Odd parity of the low byte.
+    Np,
+    /// Less, signed.
+    L,
+    /// Greater or equal, signed.
+    Ge,
+    /// Less or equal, signed.
+    Le,
+    /// Greater, signed.
+    G,
+}
+
+impl Cond {
+    /// All conditions in the order of their numbers.
+    pub const ALL: [Cond; 16] = [
+        Cond::O,
+        Cond::No,
+        Cond::B,
+        Cond::Ae,
+        Cond::E,
+        Cond::Ne,
+        Cond::Be,
+        Cond::A,
+        Cond::S,
+        Cond::Ns,
+        Cond::P,
+        Cond::Np,
+        Cond::L,
+        Cond::Ge,
+        Cond::Le,
+        Cond::G,
+    ];
+
+    /// The condition that holds when this one does not.
+    pub const fn invert(self) -> Cond {
+        // The architecture numbers opposites as 2n and 2n + 1.
+        Cond::ALL[self as usize ^ 1]
+    }
+}
+
+/// How much of a register or of memory an instruction works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum OpSize {
+    /// 8 bits. A register keeps its other bits.
+    B8,
+    /// 16 bits. A register keeps its other bits.
+    W16,
+    /// 32 bits. A register's upper half becomes zero.
+    D32,
+    /// 64 bits. Immediates of 32 bits are sign-extended.
+    Q64,
+}
+
+impl OpSize {
+    /// All sizes from small to large.
+    pub const ALL: [OpSize; 4] = [OpSize::B8, OpSize::W16, OpSize::D32, OpSize::Q64];
+}
+
+/// The two sizes every instruction has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Width {
+    /// 32 bits. A register's upper half becomes zero.
+    D32,
+    /// 64 bits. Immediates of 32 bits are sign-extended.
+    Q64,
+}
+
+impl Width {
+    /// Both widths.
+    pub const ALL: [Width; 2] = [Width::D32, Width::Q64];
+}
+
+impl From<Width> for OpSize {
+    #[inline]
+    fn from(width: Width) -> OpSize {
+        match width {
+            Width::D32 => OpSize::D32,
+            Width::Q64 => OpSize::Q64,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Ring buffers (`BPF_MAP_TYPE_RINGBUF`, `kernel/bpf/ringbuf.c`): records of any size from programs to one reader, in
+//! the order in which they were reserved.
+//!
+//! A record is a word of header and its bytes, rounded up to whole words. Positions count all bytes ever written; a
+//! record lies at its position modulo the ring's size, and the block is twice that size, so that the one record that
+//! runs over the ring's end lies in one piece all the same.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use paceline_spec::Errno;
+
+use crate::create::{CreateErrorKind, NUMA_NODE, Request};
+use crate::slab::{Shape, Slab, WORD};
+use crate::storage::{Mode, Storage};
+
+/// `RINGBUF_MAX_RECORD_SZ`
+const MAX_RECORD: u64 = (u32::MAX / 4) as u64;
+/// Pages of the kernel's sizes.
+const PAGE: u32 = 4096;
+/// In a header beside the length: the program has the record.
+const BUSY: u64 = 1 << 31;
+/// In a header beside the length: the reader skips the record.
+const DISCARDED: u64 = 1 << 30;
+/// The length in a header; its upper half is the record's place in the block, in words.
+const LENGTH: u64 = DISCARDED - 1;
+/// Words before the first record; the first is the ring's address.
+const START: usize = 8;
+
+/// Do not wake the reader (`BPF_RB_NO_WAKEUP`).
+const NO_WAKEUP: u64 = 1;
+/// Wake the reader in any case (`BPF_RB_FORCE_WAKEUP`).
+const FORCE_WAKEUP: u64 = 2;
+
+/// What [`RingBuffer::query`] can be asked for (`BPF_RB_AVAIL_DATA` and so on).
+const AVAILABLE: u64 = 0;
+const SIZE: u64 = 1;
+const CONSUMED: u64 = 2;
+const PRODUCED: u64 = 3;
+
+/// A ring buffer.
+pub struct RingBuffer {
+    slab: Slab,
+    /// Bytes of the ring less one, a mask for positions.
+    mask: u64,
+    /// Where the reader is.
+    consumed: AtomicU64,
+    /// Where the next record goes; changed under the lock of `pending`.
+    produced: AtomicU64,
+    /// Where the first record is that a program still has.
+    pending: Mutex<u64>,
+    reading: Mutex<()>,
+    wakeups: Mutex<u64>,
+    wakeup: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that a record of a length takes.
+fn room(len: u64) -> u64 {
+    (len + WORD as u64).next_multiple_of(WORD as u64)
+}
+
+impl RingBuffer {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+        request.check_flags(NUMA_NODE)?;
+        let spec = &request.spec;
+        if spec.key_size != 0 {
+            return Err(CreateErrorKind::KeySize { size: spec.key_size, expected: 0 });
+        }
+        request.check_value_is_one_of(&[0])?;
+        let entries = spec.max_entries;
+        if !entries.is_power_of_two() || !entries.is_multiple_of(PAGE) {
+            return Err(CreateErrorKind::RingSize { entries, page: PAGE });
+        }
+        let words = START + 2 * entries as usize / WORD;
+        let shape = Shape { lanes: 1, cells: 1, words };
+        request.check_memory(shape.bytes().map(|bytes| bytes as u64))?;
+        let ring = Box::new(Self {
+            slab: Slab::new(shape)?,
+            mask: u64::from(entries) - 1,
+            consumed: AtomicU64::new(0),
+            produced: AtomicU64::new(0),
+            pending: Mutex::new(0),
+            reading: Mutex::new(()),
+            wakeups: Mutex::new(0),
+            wakeup: Condvar::new(),
+        });
+        if let Some(first) = ring.words().first() {
+            first.store(&raw const *ring as u64, Ordering::Relaxed);
+        }
+        Ok(ring)
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        self.slab.words(0, 0)
+    }
+
+    /// Place in the block of the header of the record at a position.
+    fn place(&self, position: u64) -> usize {
+        START + (position & self.mask) as usize / WORD
+    }
+
+    fn header(&self, position: u64) -> u64 {
+        self.words().get(self.place(position)).map_or(0, |word| word.load(Ordering::Acquire))
+    }
+
+    /// The positions of the records from one position to another, with their headers.
+    fn records(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
+        let mut position = from;
+        std::iter::from_fn(move || {
+            let header = (position < to).then(|| self.header(position))?;
+            let found = position;
+            position += room(header & LENGTH);
+            Some((found, header))
+        })
+    }
+
+    /// `bpf_ringbuf_reserve`: room for `size` bytes, which hold what earlier records left there. `None` when the ring
+    /// is full or could never hold them, and for flags, of which there are none.
+    #[must_use]
+    pub fn reserve(&self, size: u64, flags: u64) -> Option<NonNull<u8>> {
+        if flags != 0 || size > MAX_RECORD || room(size) > self.mask + 1 {
+            return None;
+        }
+        let mut pending = lock(&self.pending);
+        let position = self.produced.load(Ordering::Relaxed);
+        let next = position + room(size);
+        let done = self.records(*pending, position).find(|(_, header)| header & BUSY != 0);
+        *pending = done.map_or(position, |(first_busy, _)| first_busy);
+        let consumed = self.consumed.load(Ordering::Acquire);
+        if next - consumed > self.mask || next - *pending > self.mask {
+            return None;
+        }
+        let place = self.place(position);
+        let header = size | BUSY | (place as u64) << 32;
+        self.words().get(place)?.store(header, Ordering::Relaxed);
+        // Release: a reader that sees the position sees the header.
+        self.produced.store(next, Ordering::Release);
+        self.words().get(place + 1).map(NonNull::from).map(NonNull::cast)
+    }
+
+    /// `bpf_ringbuf_submit` and `bpf_ringbuf_discard`: gives a record back, to be read or to be skipped.
+    ///
+    /// # Safety
+    /// [`reserve`](Self::reserve) must have given this address, it must not have been given back since, and its map must
+    /// be alive.
+    pub unsafe fn commit(record: NonNull<u8>, discard: bool, flags: u64) {
+        // SAFETY: before a record is its header, which says how far before that the block begins, with the address of
+        // its ring.
+        let (ring, header) = unsafe {
+            let header = record.cast::<AtomicU64>().sub(1);
+            let place = (header.as_ref().load(Ordering::Relaxed) >> 32) as usize;
+            let ring = header.sub(place).as_ref().load(Ordering::Relaxed) as *const Self;
+            (&*ring, header.as_ref())
+        };
+        ring.finish(header, discard, flags);
+    }
+
+    fn finish(&self, header: &AtomicU64, discard: bool, flags: u64) {
+        let old = header.load(Ordering::Relaxed);
+        let done = old & !BUSY | if discard { DISCARDED } else { 0 };
+        // Release: a reader that finds the record done sees its bytes.
+        header.store(done, Ordering::SeqCst);
+        let position = self.consumed.load(Ordering::SeqCst) & self.mask;
+        let is_next = START as u64 + position / WORD as u64 == old >> 32;
+        if flags & FORCE_WAKEUP != 0 || is_next && flags & NO_WAKEUP == 0 {
+            *lock(&self.wakeups) += 1;
+            self.wakeup.notify_all();
+        }
+    }
+
+    /// `bpf_ringbuf_output`: a record with these bytes.
+    ///
+    /// # Errors
+    /// `EINVAL`: unknown flags. `EAGAIN`: no room.
+    pub fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
+        if flags & !(NO_WAKEUP | FORCE_WAKEUP) != 0 {
+            return Err(Errno::EINVAL);
+        }
+        let record = self.reserve(bytes.len() as u64, 0).ok_or(Errno::EAGAIN)?;
+        for (to, from) in self.payload(record).iter().zip(bytes.chunks(WORD)) {
+            let mut word = [0; WORD];
+            word[..from.len()].copy_from_slice(from);
+            to.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        }
+        // SAFETY: just reserved.
+        unsafe { Self::commit(record, false, flags) };
+        Ok(())
+    }
+
+    /// The words from a record's first on.
+    fn payload(&self, record: NonNull<u8>) -> &[AtomicU64] {
+        let offset = self.slab.offset_in_cell(record.addr().get()).unwrap_or(usize::MAX);
+        self.words().get(offset / WORD..).unwrap_or_default()
+    }
+
+    /// `bpf_ringbuf_query`: bytes that were not read yet (0), size (1), position of the reader (2) and of the next
+    /// record (3); 0 for other questions.
+    #[must_use]
+    pub fn query(&self, question: u64) -> u64 {
+        let (consumed, produced) =
+            (self.consumed.load(Ordering::Acquire), self.produced.load(Ordering::Acquire));
+        match question {
+            AVAILABLE => produced.wrapping_sub(consumed),
+            SIZE => self.mask + 1,
+            CONSUMED => consumed,
+            PRODUCED => produced,
+            _ => 0,
+        }
+    }
+
+    /// Reads the records that are done, up to the first that a program still has, and says how many there were. One
+    /// reader at a time.
+    pub fn consume(&self, mut read: impl FnMut(&[u8])) -> usize {
+        let _reading = lock(&self.reading);
+        let mut count = 0;
+        let mut bytes = Vec::new();
+        loop {
+            let position = self.consumed.load(Ordering::Relaxed);
+            if position >= self.produced.load(Ordering::SeqCst) {
+                return count;
+            }
+            let header = self.header(position);
+            if header & BUSY != 0 {
+                return count;
+            }
+            let len = header & LENGTH;
+            if header & DISCARDED == 0 {
+                let words = self.words().get(self.place(position) + 1..).unwrap_or_default();
+                bytes.clear();
+                let wanted = (len as usize).div_ceil(WORD);
+                bytes.extend(
+                    words.iter().take(wanted).flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()),
+                );
+                bytes.truncate(len as usize);
+                read(&bytes);
+                count += 1;
+            }
+            self.consumed.store(position + room(len), Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until a program wakes the reader, for at most this long; false if none did. Read first: what is there
+    /// already wakes nobody again.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let before = lock(&self.wakeups);
+        let seen = *before;
+        let waiting = self.wakeup.wait_timeout_while(before, timeout, |now| *now == seen);
+        let (_now, result) = waiting.unwrap_or_else(PoisonError::into_inner);
+        !result.timed_out()
+    }
+
+    /// Whether a program has the record at an address.
+    #[must_use]
+    pub fn is_reserved(&self, address: usize) -> bool {
+        self.reserved(address).is_some_and(|(start, _)| start == address)
+    }
+
+    /// First byte and length of the record that an address is in, if a program has it.
+    fn reserved(&self, address: usize) -> Option<(usize, usize)> {
+        // What is in a reservation is found in order, from the oldest that a program can still have.
+        let pending = lock(&self.pending);
+        let produced = self.produced.load(Ordering::Acquire);
+        let base = self.slab.cell(0, 0)?.addr().get();
+        self.records(*pending, produced).find_map(|(position, header)| {
+            let start = base + (self.place(position) + 1) * WORD;
+            let len = (header & LENGTH) as usize;
+            (header & BUSY != 0 && (start..start + len.max(1)).contains(&address)).then_some((start, len))
+        })
+    }
+}
+
+impl Storage for RingBuffer {
+    fn contains(&self, address: usize, len: usize) -> bool {
+        self.slab.offset_in_cell(address).is_some()
+            && self.reserved(address).is_some_and(|(start, size)| address - start + len <= size)
+    }
+
+    fn user_value_size(&self) -> usize {
+        0
+    }
+
+    fn get(&self, _key: &[u8], _out: &mut Vec<u8>) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn set(&self, _key: &[u8], _value: &[u8], _mode: Mode) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn remove(&self, _key: &[u8]) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
+    fn keys(&self, _part: usize, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn next_key(&self, _after: Option<&[u8]>) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn ring_buffer(&self) -> Option<&RingBuffer> {
+        Some(self)
+    }
+}

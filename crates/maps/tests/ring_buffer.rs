@@ -1,0 +1,144 @@
+//! Ring buffers: what goes in comes out, in order, and no more than fits.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use paceline_maps::{Limits, Map, RingBuffer};
+use paceline_spec::{Errno, MapFlags, MapKind};
+
+mod common;
+
+fn create(bytes: u32) -> Arc<Map> {
+    let spec = common::spec(MapKind::RingBuf, 0, 0, bytes, MapFlags::default());
+    Map::create(&spec, &Limits { cpus: 1, memory: 1 << 24 }).unwrap()
+}
+
+fn drain(ring: &RingBuffer) -> Vec<Vec<u8>> {
+    let mut records = Vec::new();
+    ring.consume(|record| records.push(record.to_vec()));
+    records
+}
+
+fn commit(record: NonNull<u8>, discard: bool) {
+    // SAFETY: each test gives a record back once, and keeps the map.
+    unsafe { RingBuffer::commit(record, discard, 0) };
+}
+
+#[test]
+fn records_are_read_in_the_order_of_their_reservation() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    let records = [8, 0, 13].map(|size| ring.reserve(size, 0).unwrap());
+    for (record, size) in records.iter().zip([8, 0, 13]) {
+        assert!(
+            map.contains(record.addr().get(), size) && !map.contains(record.addr().get(), size.max(1) + 1)
+        );
+        assert!(ring.is_reserved(record.addr().get()) && !ring.is_reserved(record.addr().get() + 1));
+    }
+    // SAFETY: the record has 13 bytes.
+    unsafe { records[2].as_ptr().write_bytes(7, 13) };
+    commit(records[2], false);
+    assert_eq!(drain(ring), [[0; 0]; 0], "the first is not done");
+    commit(records[1], true);
+    commit(records[0], false);
+    assert_eq!(drain(ring), [vec![0; 8], vec![7; 13]], "one was discarded");
+    assert_eq!([0, 1, 2, 3, 4].map(|question| ring.query(question)), [0, 4096, 48, 48, 0]);
+    assert!(!ring.is_reserved(records[0].addr().get()));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    assert!(ring.reserve(4089, 0).is_none() && ring.reserve(8, 1).is_none());
+    assert!(ring.reserve(u64::from(u32::MAX), 0).is_none() && ring.reserve(u64::MAX, 0).is_none());
+    // A ring is never quite full: positions a whole ring apart would look alike.
+    assert!(ring.reserve(4088, 0).is_none());
+    commit(ring.reserve(4080, 0).unwrap(), false);
+    assert_eq!(ring.output(&[1], 0), Err(Errno::EAGAIN));
+    assert_eq!(ring.output(&[1], 4), Err(Errno::EINVAL));
+    assert_eq!(drain(ring).len(), 1);
+    // A record that the program keeps holds up those after it, however much was read.
+    let kept = ring.reserve(2000, 0).unwrap();
+    commit(ring.reserve(2000, 0).unwrap(), false);
+    assert!(ring.reserve(100, 0).is_none());
+    commit(kept, false);
+    assert_eq!(drain(ring).len(), 2);
+    assert_eq!(ring.output(&[1; 100], 0), Ok(()));
+}
+
+#[test]
+fn a_record_over_the_end_is_in_one_piece() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    for round in 0..100_u8 {
+        let bytes: Vec<u8> = (0..1001).map(|i| (i % 251) as u8 ^ round).collect();
+        ring.output(&bytes, 0).unwrap();
+        assert_eq!(drain(ring), [bytes]);
+    }
+}
+
+#[test]
+fn several_writers_and_a_reader_lose_nothing() {
+    const EACH: u32 = 20_000;
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    let done = AtomicBool::new(false);
+    let mut seen = [0_u32; 2];
+    std::thread::scope(|scope| {
+        let writers = [0, 1].map(|writer: u32| {
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let words = 2 + number % 7;
+                    let bytes: Vec<u8> = (0..words)
+                        .flat_map(|_| [writer.to_ne_bytes(), number.to_ne_bytes()].concat())
+                        .collect();
+                    while ring.output(&bytes, 0).is_err() {
+                        std::thread::yield_now();
+                    }
+                }
+            })
+        });
+        let (done, seen) = (&done, &mut seen);
+        scope.spawn(move || {
+            loop {
+                let last = done.load(Ordering::Acquire);
+                ring.consume(|record| {
+                    let (pairs, rest) = record.as_chunks::<8>();
+                    assert!(rest.is_empty() && pairs.iter().all(|pair| *pair == pairs[0]), "{record:?}");
+                    let [a, b, c, d, e, f, g, h] = pairs[0];
+                    let (writer, number) =
+                        (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]));
+                    assert_eq!(number, seen[writer as usize]);
+                    assert_eq!(pairs.len() as u32, 2 + number % 7);
+                    seen[writer as usize] += 1;
+                });
+                if last {
+                    return;
+                }
+                ring.wait(Duration::from_millis(1));
+            }
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Release);
+    });
+    assert_eq!(seen, [EACH; 2]);
+}
+
+#[test]
+fn a_reader_that_waits_is_woken() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    assert!(!ring.wait(Duration::from_millis(1)));
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| ring.wait(Duration::from_secs(20)));
+        while !reader.is_finished() {
+            // Each wakes only who waits already.
+            ring.output(&[1], 2).unwrap();
+            drain(ring);
+        }
+        assert!(reader.join().unwrap());
+    });
+}

@@ -1,0 +1,79 @@
+//! The maps of a case on our side: made, filled, changed between runs, and read.
+
+use std::sync::Arc;
+
+use paceline_maps::{Limits, Map};
+use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
+
+use super::Unsupported;
+use crate::Contents;
+use crate::kernel;
+
+/// Most bytes of a map: more than any case or shipped object declares.
+const MAP_MEMORY: u64 = 1 << 30;
+
+/// Makes maps with their bytes in them, for per-CPU maps those of `cpu`; the programs are for whoever has them. The outer
+/// error is one of the case's nature, the inner one a refusal.
+pub(super) fn create_maps(
+    specs: &[MapSpec],
+    cpu: usize,
+) -> Result<Result<Vec<Arc<Map>>, String>, Unsupported> {
+    let limits = Limits { cpus: kernel::possible_cpus(), memory: MAP_MEMORY };
+    let mut maps = Vec::new();
+    for spec in specs {
+        let map = match Map::create(spec, &limits) {
+            Ok(map) => map,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if spec.contents.iter().any(|(_, value)| matches!(value, InitialValue::Map(_))) {
+            return Err(Unsupported::MapsInMaps);
+        }
+        if let Err(errno) = fill_map(&map, spec, cpu) {
+            return Ok(Err(format!("map {}: {errno}", spec.name)));
+        }
+        maps.push(map);
+    }
+    Ok(Ok(maps))
+}
+
+/// Puts the plain bytes of a specification into a map, for per-CPU maps on one CPU, and freezes it if it says so.
+///
+/// # Errors
+/// The map does not take an element.
+pub fn fill_map(map: &Map, spec: &MapSpec, cpu: usize) -> Result<(), Errno> {
+    for (key, value) in &spec.contents {
+        let InitialValue::Bytes(bytes) = value else { continue };
+        set(map, key, bytes, cpu)?;
+    }
+    if spec.frozen { map.freeze() } else { Ok(()) }
+}
+
+/// Sets an element, for per-CPU maps the value of one CPU, and zeros on the others.
+pub(super) fn set(map: &Map, key: &[u8], bytes: &[u8], cpu: usize) -> Result<(), Errno> {
+    let spec = map.spec();
+    let mut full = vec![0; map.user_value_size()];
+    let start = if spec.kind.is_per_cpu() { cpu * (spec.value_size as usize).next_multiple_of(8) } else { 0 };
+    full.get_mut(start..start + bytes.len()).ok_or(Errno::EINVAL)?.copy_from_slice(bytes);
+    map.set(key, &full, 0)
+}
+
+/// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are no bytes.
+#[must_use]
+pub fn map_contents(map: &Map, cpu: usize) -> Option<Contents> {
+    let spec = map.spec();
+    if !crate::has_byte_contents(spec.kind) || matches!(spec.kind, MapKind::Queue | MapKind::Stack) {
+        return None;
+    }
+    let value_size = spec.value_size as usize;
+    let mut contents = Contents::new();
+    for key in map.keys().ok()? {
+        // Empty places of device maps have keys.
+        let Ok(mut value) = map.get(&key) else { continue };
+        if spec.kind.is_per_cpu() {
+            value.drain(..(cpu * value_size.next_multiple_of(8)).min(value.len()));
+            value.truncate(value_size);
+        }
+        contents.insert(key, value);
+    }
+    Some(contents)
+}

@@ -1,0 +1,307 @@
+//! Cases on the engines of ours.
+
+use std::sync::Arc;
+
+use paceline_frame::{Burst, FrameMeta, FrameRef, RedirectTarget, Verdict};
+use paceline_maps::Map;
+use paceline_spec::{InitialValue, ProgramSpec};
+use paceline_verifier::{Options, Verified, verify};
+use paceline_vm::{Engine as VmEngine, Host, LoadError, Program};
+
+use super::maps::{create_maps, map_contents, set};
+use super::{Engine, Unsupported};
+use crate::case::{Case, CaseKind, Change, Context, Run};
+use crate::kernel;
+use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
+
+/// How a program gets to the engine that runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As it is, to the plain interpreter, which needs no proof: so it is the oracle of the others, and of the verifier.
+    Unverified,
+    /// Through the verifier.
+    Verified(VmEngine),
+}
+
+impl Way {
+    /// The engines of cases; the verifier with the plain interpreter behind it goes by our own name.
+    const ALL: [Self; 5] = [
+        Self::Unverified,
+        Self::Verified(VmEngine::Plain),
+        Self::Verified(VmEngine::Threaded),
+        Self::Verified(VmEngine::Jit),
+        Self::Verified(VmEngine::CheckedJit),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Unverified => VmEngine::Plain.name(),
+            Self::Verified(VmEngine::Plain) => "paceline",
+            Self::Verified(engine) => engine.name(),
+        }
+    }
+
+    fn verifies(self) -> bool {
+        self != Self::Unverified
+    }
+}
+
+/// An engine of ours, or two: one for the program that is run, one for those that it comes to by tail calls.
+#[derive(Clone, Debug)]
+pub struct OurEngine {
+    name: String,
+    main: Way,
+    targets: Way,
+}
+
+impl OurEngine {
+    /// The plain interpreter with nothing in front of it.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self::of(Way::Unverified, Way::Unverified)
+    }
+
+    /// All of them: each alone, then each with each other for cases with tail calls.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
+        // The plain interpreter is the same one behind the verifier.
+        let mixable = || Way::ALL.into_iter().filter(|way| *way != Way::Verified(VmEngine::Plain));
+        let pairs = mixable().flat_map(move |main| mixable().map(move |targets| (main, targets)));
+        alone.chain(
+            pairs.filter(|(main, targets)| main != targets).map(|(main, targets)| Self::of(main, targets)),
+        )
+    }
+
+    fn of(main: Way, targets: Way) -> Self {
+        let name = if main == targets {
+            main.name().to_owned()
+        } else {
+            format!("{}+{}", main.name(), targets.name())
+        };
+        Self { name, main, targets }
+    }
+
+    fn check(&self, case: &Case) -> Result<(), Unsupported> {
+        if case.kind == CaseKind::Raw && self.verifies() {
+            return Err(Unsupported::RawMemory);
+        }
+        if case.runs.is_empty() && self.name != Way::Verified(VmEngine::Plain).name() {
+            return Err(Unsupported::NothingToRun);
+        }
+        Ok(())
+    }
+
+    /// The case's programs, the first one for the first engine. The outer error is one of the case's nature.
+    fn load(
+        &self,
+        case: &Case,
+        verified: &[Verified],
+        maps: &[Arc<Map>],
+    ) -> Result<Result<Vec<Program>, String>, Unsupported> {
+        let mut programs = Vec::new();
+        for (index, spec) in case.programs.iter().enumerate() {
+            let way = if index == 0 { self.main } else { self.targets };
+            let loaded = match (way, verified.get(index)) {
+                (Way::Verified(engine), Some(verified)) => load(verified, maps.to_vec(), engine)?,
+                _ => load_unverified(case.kind, spec, maps.to_vec()),
+            };
+            match loaded {
+                Ok(program) => programs.push(program),
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        Ok(Ok(programs))
+    }
+}
+
+impl Engine for OurEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn answers_to(&self, name: &str) -> bool {
+        let verifier = Way::Verified(VmEngine::Plain).name();
+        [self.main.name(), self.targets.name()].contains(&name) || self.verifies() && name == verifier
+    }
+
+    fn concerns(&self, case: &Case) -> bool {
+        // Two engines are for cases with tail calls.
+        self.main == self.targets || case.programs.len() > 1
+    }
+
+    fn verifies(&self) -> bool {
+        self.main.verifies() || self.targets.verifies()
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
+        self.check(case)?;
+        let verified = match if self.verifies() { verify_all(case) } else { Ok(Vec::new()) } {
+            Ok(verified) => verified,
+            Err(refusal) => return Ok(Outcome::Refused(refusal)),
+        };
+        if case.runs.is_empty() {
+            // Only the verdict is asked for; the engine may not have all that the verifier knows.
+            return Ok(Outcome::Ran(Ran { runs: Vec::new(), maps: Vec::new() }));
+        }
+        // The same CPU as the kernel's runs, because programs can ask for it.
+        let cpu = kernel::pin().cpu();
+        let maps = match create_maps(&case.maps, cpu)? {
+            Ok(maps) => maps,
+            Err(reason) => return Ok(Outcome::Refused(reason.into())),
+        };
+        let programs = match self.load(case, &verified, &maps)? {
+            Ok(programs) => programs,
+            Err(reason) => return Ok(Outcome::Refused(reason.into())),
+        };
+        let mut loaded = Loaded { case, maps, programs, host: Host::new(cpu), cpu };
+        Ok(match loaded.install_initial() {
+            Ok(()) => Outcome::Ran(loaded.run()?),
+            Err(reason) => Outcome::Refused(reason.into()),
+        })
+    }
+}
+
+/// What the verifier says of the case's programs.
+fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
+    let verify = |(program, spec)| {
+        verify(spec, &case.maps, Some(&case.btf), &Options::default()).map_err(|refusal| Refusal {
+            reason: refusal.to_string(),
+            place: Some((program, refusal.slot)),
+            in_our_words: true,
+        })
+    };
+    case.programs.iter().enumerate().map(verify).collect()
+}
+
+fn load(
+    verified: &Verified,
+    maps: Vec<Arc<Map>>,
+    engine: VmEngine,
+) -> Result<Result<Program, String>, Unsupported> {
+    match Program::load(verified, maps, engine) {
+        Err(LoadError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
+        loaded => Ok(loaded.map_err(|error| error.to_string())),
+    }
+}
+
+fn load_unverified(kind: CaseKind, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Program, String> {
+    let new = if kind == CaseKind::Raw { Program::raw } else { Program::new };
+    new(Arc::new(spec.clone()), maps).map_err(|error| error.to_string())
+}
+
+/// A case with its programs and maps made.
+struct Loaded<'a> {
+    case: &'a Case,
+    maps: Vec<Arc<Map>>,
+    programs: Vec<Program>,
+    host: Host,
+    cpu: usize,
+}
+
+impl Loaded<'_> {
+    /// Puts programs into the program arrays that name them.
+    fn install_initial(&self) -> Result<(), String> {
+        for (map, spec) in self.maps.iter().zip(&self.case.maps) {
+            for (key, value) in &spec.contents {
+                if matches!(value, InitialValue::Program(_)) {
+                    self.put(map, key, Some(value))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets an element of a map as user space does, or removes it.
+    fn put(&self, map: &Map, key: &[u8], value: Option<&InitialValue>) -> Result<(), String> {
+        let name = &map.spec().name;
+        let said = |error: &dyn std::fmt::Display| format!("map {name}: {error}");
+        match value {
+            None => map.remove(key).map_err(|errno| said(&errno)),
+            Some(InitialValue::Bytes(bytes)) => set(map, key, bytes, self.cpu).map_err(|errno| said(&errno)),
+            Some(InitialValue::Map(_)) => Err(said(&Unsupported::MapsInMaps)),
+            Some(InitialValue::Program(program)) => {
+                let program = self.programs.iter().find(|known| known.spec().name == *program);
+                let index = key.try_into().map(u32::from_ne_bytes);
+                let (Some(program), Ok(index)) = (program, index) else {
+                    return Err(said(&"an element names no program, or its key is no index"));
+                };
+                program.install(map, index).map_err(|error| said(&error))
+            }
+        }
+    }
+
+    fn run(&mut self) -> Result<Ran, Unsupported> {
+        let mut runs = Vec::new();
+        for run in &self.case.runs {
+            runs.push(match self.change(&run.changes) {
+                Ok(()) => self.run_once(run)?,
+                Err(error) => Err(error),
+            });
+        }
+        let maps = self.maps.iter().map(|map| map_contents(map, self.cpu)).collect();
+        Ok(Ran { runs, maps })
+    }
+
+    fn change(&self, changes: &[Change]) -> Result<(), String> {
+        for Change { map, key, value } in changes {
+            let Some(map) = self.maps.get(*map) else { unreachable!("a case changes maps of its own") };
+            self.put(map, key, value.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn run_once(&mut self, run: &Run) -> Result<Result<Finished, String>, Unsupported> {
+        match self.case.kind {
+            CaseKind::Xdp | CaseKind::SocketFilter => self.run_packet(run),
+            CaseKind::Raw => Ok(self.run_memory(run)),
+        }
+    }
+
+    fn run_packet(&mut self, run: &Run) -> Result<Result<Finished, String>, Unsupported> {
+        let Context { ingress_ifindex, rx_queue_index, egress_ifindex } = run.context;
+        if egress_ifindex != 0 {
+            return Err(Unsupported::ContextField("egress_ifindex"));
+        }
+        let queue = u16::try_from(rx_queue_index).map_err(|_| Unsupported::ContextField("rx_queue_index"))?;
+        let mut burst = Burst::new(1);
+        let unfit = |_| Unsupported::PacketLength(run.data.len());
+        burst.push(&run.data, FrameMeta::default()).map_err(unfit)?;
+        let mut frame = burst.frame_mut(0);
+        frame.set_ingress(ingress_ifindex, queue);
+        frame.set_metadata(&run.meta).map_err(|_| Unsupported::ContextField("metadata of this length"))?;
+        let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
+        let r0 = match main.run(&mut frame, &mut self.host) {
+            Ok(r0) => r0,
+            Err(fault) => return Ok(Err(fault.to_string())),
+        };
+        let frame = burst.frame(0);
+        Ok(Ok(Finished {
+            redirect: (self.case.kind == CaseKind::Xdp && r0 as u32 == Verdict::Redirect as u32)
+                .then(|| self.redirect(&frame)),
+            data: frame.packet().to_vec(),
+            meta: frame.metadata().to_vec(),
+            ..Finished::new(Return::Full(r0))
+        }))
+    }
+
+    /// Where a packet goes, in the words of cases.
+    fn redirect(&self, frame: &FrameRef<'_>) -> String {
+        match frame.redirect().map(|redirect| redirect.target) {
+            None => "nowhere".to_owned(),
+            Some(RedirectTarget::Interface { ifindex }) => format!("interface {ifindex}"),
+            Some(RedirectTarget::Map { map, key }) => {
+                let name = self.maps.iter().find(|known| known.id() == map).map(|map| &map.spec().name);
+                format!("{} {key}", name.map_or("another map", String::as_str))
+            }
+        }
+    }
+
+    fn run_memory(&mut self, run: &Run) -> Result<Finished, String> {
+        let mut memory = run.data.clone();
+        let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
+        match main.run_raw(&mut memory, &mut self.host) {
+            Ok(exit) => Ok(Finished { data: memory, ..Finished::new(Return::Full(exit.r0)) }),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+}

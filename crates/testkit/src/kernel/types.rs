@@ -1,0 +1,166 @@
+//! Types for the kernel: those of a program in the form that it takes, and its own by name.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use paceline_isa::{Callee, Insn, RawInsn, decode_at};
+use paceline_spec::btf::{
+    Btf, DataSection, Int, IntEncoding, Name, Param, SectionVar, SymbolLinkage, Type, TypeId,
+};
+use paceline_spec::{Errno, KfuncRef, Linkage, MapKind, ProgramSpec};
+
+use super::KernelError;
+
+/// The operation that fails where this kernel does not have a function that a program calls.
+pub const FIND_FUNCTION: &str = "find kernel function";
+
+const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+
+/// The types of programs as libbpf hands them to the kernel. It wants no extern symbols, and functions to be static
+/// where they are verified with their callers, whatever the compiler knew of them (`bpf_object__collect_externs` and
+/// `bpf_object__load_btf` in `libbpf.c`). Sizes and offsets in sections are filled in already: by the loader.
+pub(super) fn loadable<'a>(btf: &Btf, programs: impl IntoIterator<Item = &'a ProgramSpec>) -> Btf {
+    let mut btf = btf.clone();
+    for function in programs.into_iter().flat_map(|program| &program.functions) {
+        if let Some(Type::Func { linkage, .. }) = btf.get_mut(function.btf_id) {
+            *linkage = match function.linkage {
+                Linkage::Static => SymbolLinkage::Static,
+                Linkage::Global => SymbolLinkage::Global,
+            };
+        }
+    }
+    define_externs(&mut btf);
+    btf
+}
+
+fn define_externs(btf: &mut Btf) {
+    let symbols = btf.data_section(".ksyms").map(|(id, section)| (id, section.clone()));
+    if let Some((id, section)) = symbols {
+        define_symbols(btf, id, &section);
+    }
+    let ids: Vec<TypeId> = btf.types().map(|(id, _)| id).collect();
+    let name = btf.add_name("unnamed");
+    for id in ids {
+        let Some(Type::Var { linkage, ty, .. } | Type::Func { linkage, proto: ty, .. }) = btf.get_mut(id)
+        else {
+            continue;
+        };
+        if *linkage != SymbolLinkage::Extern {
+            continue;
+        }
+        *linkage = SymbolLinkage::Global;
+        let proto = *ty;
+        if let Some(Type::FuncProto { params, .. }) = btf.get_mut(proto) {
+            name_all(params, name);
+        }
+    }
+}
+
+/// The parameters of functions must have names.
+fn name_all(params: &mut [Param], name: Name) {
+    for param in params.iter_mut().filter(|param| param.ty != 0 && param.name.is_empty()) {
+        param.name = name;
+    }
+}
+
+/// The kernel's symbols become a section of integers: their types are the kernel's, and the section holds no functions.
+fn define_symbols(btf: &mut Btf, id: TypeId, section: &DataSection) {
+    const SIZE: u32 = 4;
+    let name = btf.add_name("int");
+    let int = Int { name, size: SIZE, encoding: IntEncoding::Signed, bit_offset: 0, bits: 32 };
+    let int = btf.add(Type::Int(int));
+    let name = btf.add_name("dummy_ksym");
+    let stand_in = btf.add(Type::Var { name, ty: int, linkage: SymbolLinkage::Global });
+    let place = |(offset, var): (u32, &SectionVar)| {
+        let ty = match btf.get_mut(var.ty) {
+            Some(Type::Var { ty, .. }) => {
+                *ty = int;
+                var.ty
+            }
+            _ => stand_in,
+        };
+        SectionVar { ty, offset, size: SIZE }
+    };
+    let vars: Box<[SectionVar]> = (0..).step_by(SIZE as usize).zip(&section.vars).map(place).collect();
+    let size = SIZE.saturating_mul(u32::try_from(vars.len()).unwrap_or(u32::MAX));
+    if let Some(place) = btf.get_mut(id) {
+        *place = Type::DataSection(DataSection { name: section.name, size, vars });
+    }
+}
+
+/// First slot and BTF type of every function; nothing if one of them has no type, because the kernel wants all or none.
+pub(super) fn function_types(spec: &ProgramSpec) -> Vec<(u32, TypeId)> {
+    if spec.functions.iter().any(|f| f.btf_id == 0) {
+        return Vec::new();
+    }
+    spec.functions.iter().map(|f| (u32::try_from(f.start).unwrap_or(u32::MAX), f.btf_id)).collect()
+}
+
+/// Whether the kernel takes types of keys and values for a kind of map; libbpf leaves them out for the others
+/// (`bpf_object__create_map`).
+pub(super) fn has_element_types(kind: MapKind) -> bool {
+    use MapKind as K;
+    !matches!(
+        kind,
+        K::PerfEventArray
+            | K::CgroupArray
+            | K::StackTrace
+            | K::ArrayOfMaps
+            | K::HashOfMaps
+            | K::DevMap
+            | K::DevMapHash
+            | K::CpuMap
+            | K::XskMap
+            | K::SockMap
+            | K::SockHash
+            | K::Queue
+            | K::Stack
+            | K::Arena
+    )
+}
+
+/// The instructions with calls of the kernel's functions by its numbers for them instead of indices in `kfuncs`.
+///
+/// # Errors
+/// The first function that this kernel does not have.
+pub(super) fn with_kernel_functions(
+    insns: &[RawInsn],
+    kfuncs: &[KfuncRef],
+) -> Result<Vec<RawInsn>, KernelError> {
+    let mut insns = insns.to_vec();
+    if kfuncs.is_empty() {
+        return Ok(insns);
+    }
+    let callee = |insns: &[RawInsn], slot| match decode_at(insns, slot) {
+        Ok(Insn::Call(Callee::Kfunc { btf_id, module: 0 })) => usize::try_from(btf_id).ok(),
+        _ => None,
+    };
+    for slot in 0..insns.len() {
+        let Some(kfunc) = callee(&insns, slot).and_then(|index| kfuncs.get(index)) else { continue };
+        let id = kernel_function(&kfunc.name)?;
+        if let Some(insn) = insns.get_mut(slot) {
+            insn.imm = id.cast_signed();
+        }
+    }
+    Ok(insns)
+}
+
+fn kernel_function(name: &str) -> Result<TypeId, KernelError> {
+    let found = vmlinux()?.find(name, |ty| matches!(ty, Type::Func { .. }));
+    let log = || format!("{name} is no function of this kernel");
+    found.ok_or_else(|| KernelError { operation: FIND_FUNCTION, errno: Errno::ENOENT, log: log() })
+}
+
+/// The running kernel's types, read once.
+fn vmlinux() -> Result<&'static Btf, KernelError> {
+    static TYPES: OnceLock<Result<Btf, String>> = OnceLock::new();
+    let read = || {
+        let bytes = fs::read(VMLINUX).map_err(|error| format!("{VMLINUX}: {error}"))?;
+        Btf::parse(&bytes).map_err(|error| format!("{VMLINUX}: {error}"))
+    };
+    TYPES.get_or_init(read).as_ref().map_err(|reason| KernelError {
+        operation: "read the kernel's types",
+        errno: Errno::ENOENT,
+        log: reason.clone(),
+    })
+}
