@@ -22,6 +22,8 @@ struct Arguments {
     written: Vec<Span>,
     /// Size in bytes of the record that is asked for.
     record_size: u32,
+    /// Whether an argument so far was a record of a ring buffer.
+    has_record: bool,
     /// Id of the reference that is given back.
     released: Option<u32>,
 }
@@ -65,13 +67,23 @@ impl Walk<'_> {
                 Arg::Unchecked => self.state.get(reg),
                 _ => self.read(reg)?,
             };
+            if !matches!(arg, Arg::Scalar | Arg::Unchecked) && is_record(&value) {
+                // "more than one arg with ref_obj_id" (`check_func_arg`)
+                if arguments.has_record {
+                    return wrong_argument(helper.name, reg, "memory that is not a second record", &value);
+                }
+                arguments.has_record = true;
+            }
             match arg {
                 Arg::Scalar | Arg::Unchecked => {}
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
-                    arguments.key = self.constant_key(&value, size);
+                    // An element of an array is there on every CPU, but not on one that there is not.
+                    if helper.name == "bpf_map_lookup_elem" {
+                        arguments.key = self.constant_key(&value, size);
+                    }
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
                 Arg::MapValue => {
@@ -303,6 +315,10 @@ impl Walk<'_> {
 /// Whether a helper changes the elements of the map it is called on.
 fn changes_map(helper: &str) -> bool {
     ["bpf_map_update_elem", "bpf_map_delete_elem", "bpf_map_push_elem", "bpf_map_pop_elem"].contains(&helper)
+}
+
+fn is_record(value: &Value) -> bool {
+    value.pointer().is_some_and(|pointer| matches!(pointer.target, Target::Record { .. }))
 }
 
 /// An argument of the wrong kind.
