@@ -163,12 +163,16 @@ impl Generator<'_> {
     /// Checksums over stack, map values or the packet.
     fn checksum(&mut self) {
         let bytes = self.pick([4, 8, 16, 24]);
-        let lends = |kind| matches!(kind, Kind::Bytes { room, .. } if room >= bytes);
+        let second = self.one_in(3);
+        // The same record twice is refused.
+        let lends = |kind| {
+            matches!(kind, Kind::Bytes { room, source, .. }
+                if room >= bytes && !(second && source == Source::Record))
+        };
         let (base, offset) = match self.find_saved(lends) {
             Some(base) if self.rng.bool() => (base, 0),
             _ => (Reg::R10, self.filled_stack(bytes)),
         };
-        let second = self.one_in(3);
         let seed = self.rng.i32(..);
         let memory = |dst| [mov(dst, Operand::Reg(base)), add(dst, i32::from(offset))];
         let none = [mov(Reg::R3, Operand::Imm(0)), mov(Reg::R4, Operand::Imm(0))];
