@@ -1,6 +1,6 @@
 //! Random programs, most of them valid, for the verifier and for comparing engines.
 //!
-//! The generator keeps a [`model`] of what a verifier would know and chooses steps that fit it; now and then, on purpose, it
+//! The generator keeps a model of what a verifier would know and chooses steps that fit it; now and then, on purpose, it
 //! does not look. A [`Candidate`] is lists of [`Step`]s, the main program's and its functions'. Steps refer to each other
 //! by distance, so that any may be taken out, which is how a program that shows something is shrunk.
 
