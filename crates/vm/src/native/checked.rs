@@ -187,13 +187,16 @@ fn calls(insn: Insn) -> bool {
     }
 }
 
-extern "C" fn execute(run: &mut Run<'_>, slot: u64, _: u64) -> u64 {
+extern "C" fn execute(run: &mut Run<'_>, slot: u64, index: u64) -> u64 {
     let machine = &mut run.machine;
     machine.slot = slot as usize;
     let Some(&insn) = machine.image.code.get(slot as usize) else {
         return run.fail(slot, FaultKind::LeftProgram);
     };
     machine.registers[..6].copy_from_slice(&run.registers);
+    if let Insn::LoadPacket { index: Some(reg), .. } = insn {
+        machine.registers[usize::from(reg.number())] = index;
+    }
     match machine.execute(insn) {
         Ok(next) => {
             run.go(&next);
