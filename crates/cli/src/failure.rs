@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use paceline::port::{ReadError, WriteError};
-use paceline::{LoadError, NoProgram, OpenError, SetupError, suggest};
+use paceline::{EntryError, LoadError, NoProgram, OpenError, SetupError, suggest};
 
 use crate::console;
 use crate::maps::MapFailure;
@@ -106,10 +106,14 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
     match error {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
-        NoProgram::Unknown { name: wanted, names } => closest(wanted, names.iter().map(String::as_str)),
+        NoProgram::Unknown { .. } => no_program_hint(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
         NoProgram::Engine { .. } => Some("`--engine plain` runs everywhere".to_owned()),
         NoProgram::Refused(_) => None,
+        NoProgram::Entry { source, .. } => match &**source {
+            EntryError::Program(error) => program_hint(name, error),
+            _ => None,
+        },
     }
 }
 
@@ -122,6 +126,14 @@ fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String>
             Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
         }
         _ => run::processed(processed),
+    }
+}
+
+/// What would help when a program that is named elsewhere than on the command line is not there.
+pub(crate) fn no_program_hint(error: &NoProgram) -> Option<String> {
+    match error {
+        NoProgram::Unknown { name, names } => closest(name, names.iter().map(String::as_str)),
+        _ => None,
     }
 }
 
