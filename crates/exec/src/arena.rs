@@ -1,0 +1,257 @@
+//! The arena: room for code, near the process's own.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rustix::process::getpid;
+
+use crate::block::CodeBlock;
+use crate::code::{Code, Relocation};
+use crate::epoch::Domain;
+use crate::error::ExecError;
+use crate::extents::{Extents, GRAIN};
+use crate::memory::{CHUNK, GUARD_BYTE, Memory};
+use crate::names::{self, Registration};
+use crate::place::within_reach;
+use crate::registry::Installed;
+use crate::serialize;
+use crate::sync::lock;
+
+/// The largest alignment that code can ask for, in bytes.
+pub const MAX_ALIGNMENT: usize = 4096;
+
+/// Guard bytes behind a block, at least. Before a block are those of the one before it.
+const GUARD: usize = 16;
+
+/// Bytes of the process-wide arena: some ten thousand programs of the size of a load balancer. Only address space,
+/// until code comes; and little of the 2 GiB that displacements reach, so that there nearly always is room for it.
+const GLOBAL_CAPACITY: usize = 64 << 20;
+
+/// Memory for code. Clones are handles to the same arena, which stays until the last of them and of its blocks is
+/// gone.
+///
+/// The whole arena is one stretch of addresses, reserved when it is made; memory is committed in pieces of 64 KiB as
+/// code comes, and reused, but not given back to the system before the end. Any thread may install and drop code.
+#[derive(Clone)]
+pub struct Arena {
+    shared: Arc<Shared>,
+    domain: Domain,
+}
+
+pub(crate) struct Shared {
+    memory: Memory,
+    /// Who may write: a fork shares the memory and does not know what its relatives allocate.
+    owner: i32,
+    room: Mutex<Room>,
+}
+
+struct Room {
+    /// Committed and free.
+    free: Extents,
+    /// Bytes committed, from the start.
+    committed: usize,
+}
+
+impl Arena {
+    /// The arena that code goes into unless there is a reason for another: 64 MiB, near the text of the process, with
+    /// the domain [`Domain::global`].
+    ///
+    /// # Errors
+    /// [`ExecError::Refused`] if the process may not make executable memory, each time.
+    pub fn global() -> Result<&'static Self, ExecError> {
+        static ARENA: OnceLock<Arena> = OnceLock::new();
+        static MAKING: Mutex<()> = Mutex::new(());
+        if let Some(arena) = ARENA.get() {
+            return Ok(arena);
+        }
+        let _making = lock(&MAKING);
+        match ARENA.get() {
+            Some(arena) => Ok(arena),
+            None => {
+                let arena = Self::new(GLOBAL_CAPACITY, Domain::global().clone())?;
+                Ok(ARENA.get_or_init(|| arena))
+            }
+        }
+    }
+
+    /// An arena of `capacity` bytes, rounded up to 64 KiB, as near to the text of the process as possible. Its blocks
+    /// are freed by the grace periods of `domain`.
+    ///
+    /// # Errors
+    /// [`ExecError::Refused`] if the process may not make executable memory or has no address space for so much,
+    /// [`ExecError::Capacity`] if no process has.
+    pub fn new(capacity: usize, domain: Domain) -> Result<Self, ExecError> {
+        let rounded = capacity.max(1).checked_next_multiple_of(CHUNK);
+        let Some(rounded) = rounded.filter(|&bytes| isize::try_from(bytes).is_ok()) else {
+            return Err(ExecError::Capacity { bytes: capacity });
+        };
+        let anchor = text_address();
+        let mut memory = Memory::new(rounded, anchor)?;
+        if names::perf_map_announced() {
+            memory = memory.pass_for_anonymous()?;
+        }
+        serialize::register();
+        let room = Mutex::new(Room { free: Extents::default(), committed: 0 });
+        let owner = getpid().as_raw_nonzero().get();
+        Ok(Self { shared: Arc::new(Shared { memory, owner, room }), domain })
+    }
+
+    /// Copies code into the arena, patches its displacements, and makes it known by the names of its functions.
+    ///
+    /// # Errors
+    /// [`ExecError::Exhausted`] if there is no room even after a collection of the domain; the others as they say.
+    /// Nothing is installed then.
+    pub fn install(&self, code: &Code<'_>) -> Result<CodeBlock, ExecError> {
+        if cfg!(not(any(target_arch = "x86_64", target_arch = "s390x"))) {
+            return Err(ExecError::Architecture);
+        }
+        if !code.alignment.is_power_of_two() || code.alignment > MAX_ALIGNMENT {
+            return Err(ExecError::Alignment { bytes: code.alignment });
+        }
+        for function in &*code.functions {
+            let end = function.start.checked_add(function.len).and_then(|end| usize::try_from(end).ok());
+            if end.is_none_or(|end| end > code.bytes.len()) {
+                return Err(ExecError::FunctionRange { name: function.name.clone(), len: code.bytes.len() });
+            }
+        }
+        let extent = match Extent::allocate(&self.shared, code.bytes.len(), code.alignment) {
+            Err(ExecError::Exhausted { .. }) if self.domain.collect() > 0 => {
+                Extent::allocate(&self.shared, code.bytes.len(), code.alignment)
+            }
+            result => result,
+        }?;
+        let address = extent.address();
+        let mut image = vec![GUARD_BYTE; extent.place.len()];
+        image[..code.bytes.len()].copy_from_slice(code.bytes);
+        for &relocation in code.relocations {
+            relocate(&mut image[..code.bytes.len()], address, relocation)?;
+        }
+        extent.shared.memory.write(extent.place.start, &image).map_err(ExecError::Write)?;
+        serialize::all_cores();
+        let range = address..address + code.bytes.len();
+        let installed = Installed { range: range.clone(), functions: Arc::clone(&code.functions) };
+        let names = Registration::new(installed, &image[..range.len()]);
+        Ok(CodeBlock::new(extent, range, names, self.domain.clone()))
+    }
+
+    /// The addresses that the arena's code has or will have.
+    #[must_use]
+    pub fn range(&self) -> Range<usize> {
+        self.shared.memory.range()
+    }
+
+    /// Whether all code of this arena, present and future, reaches an address with a 32-bit displacement.
+    #[must_use]
+    pub fn is_near(&self, address: usize) -> bool {
+        within_reach(&self.range(), &(address..address))
+    }
+
+    /// The domain that the arena's blocks retire to.
+    #[must_use]
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Bytes of memory in use by the arena, for code and free.
+    #[must_use]
+    pub fn committed(&self) -> usize {
+        lock(&self.shared.room).committed
+    }
+}
+
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena").field("range", &self.range()).finish_non_exhaustive()
+    }
+}
+
+/// An address in the text of the process.
+fn text_address() -> usize {
+    text_address as fn() -> usize as usize
+}
+
+impl Shared {
+    fn check_owner(&self) -> Result<(), ExecError> {
+        let ours = getpid().as_raw_nonzero().get() == self.owner;
+        if ours { Ok(()) } else { Err(ExecError::Forked { owner: self.owner }) }
+    }
+
+    /// A free place, from what is committed or else from a new piece.
+    fn allocate(&self, len: usize, alignment: usize) -> Result<Range<usize>, ExecError> {
+        self.check_owner()?;
+        let capacity = self.memory.range().len();
+        let mut room = lock(&self.room);
+        let exhausted = |free: &Extents, left| {
+            Err(ExecError::Exhausted { bytes: len, capacity, largest: free.largest().max(left) })
+        };
+        let Some(bytes) = len.checked_add(GUARD).and_then(|len| len.checked_next_multiple_of(GRAIN)) else {
+            return exhausted(&room.free, capacity - room.committed);
+        };
+        loop {
+            if let Some(start) = room.free.take(bytes, alignment) {
+                return Ok(start..start + bytes);
+            }
+            let left = capacity - room.committed;
+            if left == 0 {
+                return exhausted(&room.free, left);
+            }
+            self.commit(&mut room, bytes.next_multiple_of(CHUNK).min(left))?;
+        }
+    }
+
+    /// Makes the arena longer by guard bytes.
+    fn commit(&self, room: &mut Room, bytes: usize) -> Result<(), ExecError> {
+        self.memory.write(room.committed, &vec![GUARD_BYTE; bytes]).map_err(ExecError::Write)?;
+        // Nothing says what lies before the arena, so the first block gets guard bytes on that side too.
+        let skip = if room.committed == 0 { GRAIN } else { 0 };
+        room.free.give(room.committed + skip, bytes - skip);
+        room.committed += bytes;
+        Ok(())
+    }
+}
+
+/// A place in an arena, given back when dropped: code, and guard bytes up to the end.
+pub(crate) struct Extent {
+    shared: Arc<Shared>,
+    /// Offsets in the arena.
+    place: Range<usize>,
+}
+
+impl Extent {
+    fn allocate(shared: &Arc<Shared>, len: usize, alignment: usize) -> Result<Self, ExecError> {
+        let place = shared.allocate(len, alignment)?;
+        Ok(Self { shared: Arc::clone(shared), place })
+    }
+
+    /// Where the extent begins; the address may be made a pointer to its code.
+    pub(crate) fn address(&self) -> usize {
+        self.shared.memory.pointer(self.place.start).expose_provenance().get()
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        // A place that cannot be covered by guard bytes is not used again: in a fork it is its parent's, and a write
+        // to committed memory does not fail otherwise.
+        let covered = self.shared.check_owner().is_ok()
+            && self.shared.memory.write(self.place.start, &vec![GUARD_BYTE; self.place.len()]).is_ok();
+        if covered {
+            lock(&self.shared.room).free.give(self.place.start, self.place.len());
+        }
+    }
+}
+
+/// Fills in a displacement of code that will lie at `address`.
+fn relocate(code: &mut [u8], address: usize, relocation: Relocation) -> Result<(), ExecError> {
+    let Relocation { offset, target } = relocation;
+    let len = code.len();
+    let field = offset.checked_add(4).and_then(|end| code.get_mut(offset..end));
+    let Some(field) = field else { return Err(ExecError::RelocationOffset { offset, len }) };
+    let distance = target.wrapping_sub(address + offset + 4).cast_signed();
+    match i32::try_from(distance) {
+        Ok(distance) => field.copy_from_slice(&distance.to_ne_bytes()),
+        Err(_) => return Err(ExecError::OutOfReach { offset, address: address + offset, target }),
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! The protocol on real threads with either fence, and in the model checker:
+//! `RUSTFLAGS="--cfg loom" cargo test -p paceline-exec --release --lib epoch`.
+
+#[cfg(loom)]
+mod model {
+    use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use loom::thread;
+    use std::sync::Arc;
+
+    use crate::Domain;
+
+    /// Clears a flag when it is freed.
+    struct Flag(Arc<AtomicBool>);
+
+    impl Drop for Flag {
+        fn drop(&mut self) {
+            self.0.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Two values, of which the first is replaced and retired while a worker runs bursts on the current one.
+    fn replace_while_running(collectors: usize) {
+        let mut model = loom::model::Builder::new();
+        // All orders without a bound take hours. Three switches at bad moments are more than the protocol has steps
+        // that depend on each other.
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let domain = Domain::new();
+            let alive: Arc<[_; 2]> = Arc::new([(); 2].map(|()| Arc::new(AtomicBool::new(true))));
+            let current = Arc::new(AtomicUsize::new(0));
+            let mut reader = domain.reader();
+            let worker = {
+                let (alive, current) = (Arc::clone(&alive), Arc::clone(&current));
+                thread::spawn(move || {
+                    let _burst = reader.pin();
+                    let found = current.load(Ordering::Relaxed);
+                    assert!(alive[found].load(Ordering::Relaxed));
+                    assert!(alive[found].load(Ordering::Relaxed));
+                })
+            };
+            let other = (collectors > 1).then(|| {
+                let domain = domain.clone();
+                thread::spawn(move || domain.collect())
+            });
+            current.store(1, Ordering::Relaxed);
+            domain.retire(Flag(Arc::clone(&alive[0])));
+            domain.collect();
+            worker.join().unwrap();
+            if let Some(other) = other {
+                other.join().unwrap();
+            }
+            domain.collect();
+            assert_eq!(domain.pending(), 0);
+            assert!(!alive[0].load(Ordering::Relaxed) && alive[1].load(Ordering::Relaxed));
+        });
+    }
+
+    #[test]
+    fn a_worker_never_finds_what_was_freed() {
+        replace_while_running(1);
+    }
+
+    #[test]
+    fn two_threads_collect() {
+        replace_while_running(2);
+    }
+}
+
+#[cfg(not(loom))]
+mod threads {
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+
+    use crate::Domain;
+    use crate::fence::Fence;
+
+    /// Counts what is freed.
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn freed_when_those_pinned_before_are_done() {
+        let domain = Domain::new();
+        let freed = Arc::new(AtomicUsize::new(0));
+        let freed_count = || freed.load(Ordering::Relaxed);
+        let (mut early, mut late) = (domain.reader(), domain.reader());
+        let early_pin = early.pin();
+        domain.retire(Counted(Arc::clone(&freed)));
+        let late_pin = late.pin();
+        domain.retire(Counted(Arc::clone(&freed)));
+        assert_eq!((domain.collect(), freed_count(), domain.pending()), (0, 0, 2));
+        drop(early_pin);
+        assert_eq!((domain.collect(), freed_count(), domain.pending()), (1, 1, 1));
+        drop(late_pin);
+        assert_eq!((domain.collect(), freed_count(), domain.pending()), (1, 2, 0));
+        assert_eq!(domain.collect(), 0);
+    }
+
+    #[test]
+    fn a_reader_that_is_dropped_holds_nothing() {
+        let domain = Domain::new();
+        let mut reader = domain.reader();
+        std::mem::forget(reader.pin());
+        domain.retire(());
+        assert_eq!(domain.collect(), 0);
+        drop(reader);
+        assert_eq!(domain.collect(), 1);
+    }
+
+    #[test]
+    fn retirements_collect_by_themselves() {
+        let domain = Domain::new();
+        let mut reader = domain.reader();
+        let pin = reader.pin();
+        for _ in 0..1000 {
+            domain.retire(());
+        }
+        assert_eq!(domain.pending(), 1000);
+        drop(pin);
+        for _ in 0..1100 {
+            domain.retire(());
+        }
+        assert!(domain.pending() < 1000, "{}", domain.pending());
+    }
+
+    #[test]
+    fn the_last_handle_frees_everything() {
+        let freed = Arc::new(AtomicUsize::new(0));
+        let domain = Domain::new();
+        let reader = domain.reader();
+        domain.retire(Counted(Arc::clone(&freed)));
+        drop(domain);
+        assert_eq!(freed.load(Ordering::Relaxed), 0);
+        drop(reader);
+        assert_eq!(freed.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn dropping_may_retire() {
+        struct Chain(Domain, usize);
+        impl Drop for Chain {
+            fn drop(&mut self) {
+                if self.1 > 0 {
+                    self.0.retire(Self(self.0.clone(), self.1 - 1));
+                }
+            }
+        }
+        let domain = Domain::new();
+        domain.retire(Chain(domain.clone(), 3));
+        assert_eq!([(); 5].map(|()| domain.collect()), [1, 1, 1, 1, 0]);
+    }
+
+    const ALIVE: usize = 0x5afe;
+
+    /// Workers look at the current value all the time while others replace it: a value is overwritten before it is
+    /// freed, so whoever comes too late sees it.
+    fn stress(domain: &Domain) {
+        let make = || Box::into_raw(Box::new(AtomicUsize::new(ALIVE)));
+        /// Poisons the value it owns, and leaks it, so that a late look is a failure of the test and nothing worse.
+        struct Poison(*mut AtomicUsize);
+        // SAFETY: an owned pointer to an atomic.
+        unsafe impl Send for Poison {}
+        impl Drop for Poison {
+            fn drop(&mut self) {
+                // SAFETY: never deallocated.
+                unsafe { &*self.0 }.store(0, Ordering::Relaxed);
+            }
+        }
+        let current = AtomicPtr::new(make());
+        let done = AtomicBool::new(false);
+        let start = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut reader = domain.reader();
+                    start.wait();
+                    while !done.load(Ordering::Relaxed) {
+                        let _burst = reader.pin();
+                        // SAFETY: never deallocated.
+                        let value = unsafe { &*current.load(Ordering::Acquire) };
+                        for _ in 0..4 {
+                            assert_eq!(value.load(Ordering::Relaxed), ALIVE);
+                        }
+                    }
+                });
+            }
+            let writers: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        start.wait();
+                        for _ in 0..5000 {
+                            let old = current.swap(make(), Ordering::AcqRel);
+                            domain.retire(Poison(old));
+                            domain.collect();
+                        }
+                    })
+                })
+                .collect();
+            let results: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            done.store(true, Ordering::Relaxed);
+            results.into_iter().for_each(Result::unwrap);
+        });
+        domain.collect();
+        assert_eq!(domain.pending(), 0);
+    }
+
+    #[test]
+    fn stress_with_membarrier() {
+        stress(&Domain::new());
+    }
+
+    #[test]
+    fn stress_without_membarrier() {
+        stress(&Domain::with_fence(Fence::symmetric()));
+    }
+}

@@ -1,0 +1,105 @@
+//! Processes that may not have writable and executable memory, and forks. A test each in a process of its own, because
+//! neither can be undone.
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::print_stderr, reason = "tests say there what they skip")]
+
+use std::mem::transmute;
+use std::process::Command;
+use std::{env, io, process};
+
+use paceline_exec::{Arena, Code, CodeBlock, Domain, ExecError};
+
+const ANSWER: [u8; 6] = [0xb8, 42, 0, 0, 0, 0xc3]; // mov eax, 42; ret
+
+/// From `linux/prctl.h`; the crate libc does not have them for every C library.
+const PR_SET_MDWE: libc::c_int = 65;
+const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
+
+/// Says that a test did not run, which is a failure where everything has to.
+fn skip(test: &str, reason: &str) {
+    eprintln!("SKIP {test}: {reason}");
+    let required = env::var_os("PACELINE_REQUIRE_ALL").is_some_and(|value| value == "1");
+    assert!(!required, "{test} must not be skipped: {reason}");
+}
+
+fn call(block: &CodeBlock) -> u32 {
+    // SAFETY: ANSWER is a function of this type.
+    let function = unsafe { transmute::<*const u8, extern "sysv64" fn() -> u32>(block.as_ptr()) };
+    function()
+}
+
+/// Whether this is the process made for `test`; makes it and waits for it otherwise.
+fn in_own_process(test: &str) -> bool {
+    const VARIABLE: &str = "PACELINE_EXEC_TEST_OWN";
+    if env::var(VARIABLE).is_ok_and(|value| value == test) {
+        return true;
+    }
+    let mut own = Command::new(env::current_exe().unwrap());
+    let output = own.args(["--exact", test, "--nocapture"]).env(VARIABLE, test).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    eprint!("{text}");
+    assert!(output.status.success(), "{text}");
+    false
+}
+
+/// The kernel refuses memory that is writable and executable, and memory that becomes executable later (Linux 6.3).
+#[test]
+fn works_under_memory_deny_write_execute() {
+    let test = "works_under_memory_deny_write_execute";
+    if !in_own_process(test) {
+        return;
+    }
+    // SAFETY: restricts this process.
+    if unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) } != 0 {
+        return skip(test, &format!("PR_SET_MDWE: {}", io::Error::last_os_error()));
+    }
+    let block = Arena::global().unwrap().install(&Code::new(&ANSWER)).unwrap();
+    assert_eq!(call(&block), 42);
+}
+
+#[test]
+fn a_refusal_names_the_call_and_comes_again() {
+    if !in_own_process("a_refusal_names_the_call_and_comes_again") {
+        return;
+    }
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: restricts this process to the files that it has.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) }, 0);
+    for _ in 0..2 {
+        let error = Arena::global().unwrap_err();
+        assert!(matches!(error, ExecError::Refused { call: "memfd_create", .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_fork_may_run_code_but_not_change_it() {
+    if !in_own_process("a_fork_may_run_code_but_not_change_it") {
+        return;
+    }
+    let arena = Arena::new(1 << 20, Domain::new()).unwrap();
+    let block = arena.install(&Code::new(&ANSWER)).unwrap();
+    // SAFETY: the child touches nothing that another thread may hold locked, and leaves without running destructors.
+    match unsafe { libc::fork() } {
+        0 => {
+            let refused = matches!(arena.install(&Code::new(&ANSWER)), Err(ExecError::Forked { .. }));
+            let ran = call(&block) == 42;
+            drop(block);
+            arena.domain().collect();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!(refused && ran))) };
+        }
+        child => {
+            assert!(child > 0, "{}", io::Error::last_os_error());
+            let mut status = 0;
+            // SAFETY: waits for our own child, and the status is ours.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0);
+            assert_eq!(
+                call(&block),
+                42,
+                "the child has not overwritten the code of process {}",
+                process::id()
+            );
+        }
+    }
+}
