@@ -23,7 +23,7 @@ pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
         .collect();
     Links {
         helpers,
-        maps: maps.iter().map(|map| map_link(map)).collect(),
+        maps: maps.iter().map(map_link).collect(),
         host: HostOffsets {
             tail_calls: offset_of!(Host, tail_calls) as i32,
             max_tail_calls: MAX_TAIL_CALLS as i32,
