@@ -63,6 +63,7 @@ const DUMP_EXAMPLES: &str = "\
 Examples:
   paceline dump firewall.o
   paceline dump vlan.o:vlan_push --opcodes
+  paceline dump firewall.o --jit | less                             C, BPF and native code side by side
   paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -203,6 +204,9 @@ pub(crate) struct DumpArgs {
     /// Show the bytes of each instruction.
     #[arg(long)]
     pub(crate) opcodes: bool,
+    /// Show the native code that the programs are compiled to, beside the instructions.
+    #[arg(long)]
+    pub(crate) jit: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use paceline::port::{ReadError, WriteError};
-use paceline::{EntryError, LoadError, NoProgram, OpenError, SetupError, suggest};
+use paceline::{EntryError, LoadError, NoProgram, Object, OpenError, Refused, SetupError, suggest};
 
 use crate::console;
 use crate::maps::MapFailure;
@@ -47,6 +47,21 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Why there is no program of an object, with a diagnosis if it is not safe.
+    pub(crate) fn no_program(name: &str, object: &Object, error: NoProgram) -> Self {
+        let diagnosis = |refused: &Refused| Diagnosis::new(name, object, refused);
+        match &error {
+            NoProgram::Refused(refused) => return Self::Refused(Box::new(diagnosis(refused))),
+            NoProgram::Entry { map, index, source } => {
+                if let EntryError::Program(NoProgram::Refused(refused)) = &**source {
+                    return Self::Refused(Box::new(diagnosis(refused).of_entry(map, *index)));
+                }
+            }
+            _ => {}
+        }
+        Self::Program { name: name.to_owned(), source: Box::new(error) }
+    }
+
     /// Tells what went wrong and gives the exit status.
     pub(crate) fn report(self) -> ExitCode {
         if self.is_closed_pipe() {

@@ -21,9 +21,9 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// One CPU, maps of up to 4 GiB each, and [`DEFAULT_BUDGET`].
+    /// One CPU, maps of up to 4 GiB each, [`DEFAULT_BUDGET`], and the fastest engine of this machine.
     fn default() -> Self {
-        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET, engine: Engine::Plain }
+        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET, engine: Engine::best() }
     }
 }
 

@@ -48,8 +48,9 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host, InstallError,
-    LoadError as EngineError, Near, NoSuchEngine, Program, ProgramError, has_helper,
+    Access, BurstFault, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host,
+    InstallError, LoadError as EngineError, NativeCode, NativeFunction, Near, NoSuchEngine, Program,
+    ProgramError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::{
-    Collection, Engine, EntryError, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, Refused,
-    ReplayError, ReplayOptions, VerifiedProgram, replay,
+    Collection, Engine, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
+    VerifiedProgram, replay,
 };
 
 use crate::args::RunArgs;
@@ -43,7 +43,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     maps::set_elements(&files, &collection, &|name| load(Some(name)))
         .map_err(|failure| diagnosed(&subject, failure))?;
     let program = load(subject.program.as_deref());
-    let program = program.map_err(|error| no_program(&subject, error)).and_then(|p| action(&subject, p))?;
+    let program = program
+        .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
+        .and_then(|p| action(&subject, p))?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let taken = inputs.chain(maps::identities(&args.map_files)).collect();
@@ -99,21 +101,6 @@ fn diagnosed(subject: &Subject, failure: Failure) -> Failure {
         return Failure::Refused(Box::new(diagnosis.of_entry(&place.map, *index)));
     }
     failure
-}
-
-/// Why there is no program, with a diagnosis if it is not safe.
-fn no_program(subject: &Subject, error: NoProgram) -> Failure {
-    let diagnosis = |refused: &Refused| Diagnosis::new(&subject.name, &subject.object, refused);
-    match &error {
-        NoProgram::Refused(refused) => Failure::Refused(Box::new(diagnosis(refused))),
-        NoProgram::Entry { map, index, source } => match &**source {
-            EntryError::Program(NoProgram::Refused(refused)) => {
-                Failure::Refused(Box::new(diagnosis(refused).of_entry(map, *index)))
-            }
-            _ => Failure::Program { name: subject.name.clone(), source: Box::new(error) },
-        },
-        _ => Failure::Program { name: subject.name.clone(), source: Box::new(error) },
-    }
 }
 
 fn replay_all(
