@@ -10,6 +10,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::native;
 use crate::program::{Program, ProgramError};
+use crate::threaded;
 
 /// Why a verified program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +58,7 @@ impl Program {
         match engine {
             Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
             Engine::Jit | Engine::CheckedJit => native::load(verified, maps, engine),
-            Engine::Threaded => Err(LoadError::Unavailable(engine)),
+            Engine::Threaded => Ok(threaded::load(verified, maps)?),
         }
     }
 }

@@ -75,7 +75,9 @@ impl Walk<'_> {
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
-                    arguments.key = self.constant_key(&value, size);
+                    if helper.name == "bpf_map_lookup_elem" {
+                        arguments.key = self.constant_key(&value, size);
+                    }
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
                 Arg::MapValue => {
@@ -289,7 +291,8 @@ impl Walk<'_> {
     fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
         let Some(spec) = self.map(map) else { return Value::unknown() };
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
-        // The key of an array is its index; one within the array is always there.
+        // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
+        // find no such CPU, so its key is not looked at.
         let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),

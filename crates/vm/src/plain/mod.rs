@@ -5,7 +5,7 @@
 //! is entered.
 
 mod call;
-pub(crate) mod context;
+mod context;
 
 use std::ops::Range;
 use std::sync::Arc;
