@@ -34,13 +34,19 @@ pub enum EntryError {
     Remove(Errno),
 }
 
+/// Index of a map in its object, and of an entry in the map.
+type Entry = (usize, u32);
+
+/// A program by its number in the process and its name.
+type Named = (u32, String);
+
 /// The program arrays of a collection.
 #[derive(Clone)]
 pub(crate) struct Tables {
-    /// Entries that the object names a program for, and nobody has filled or changed: index of the map, and in it.
-    pending: Arc<Mutex<BTreeMap<(usize, u32), String>>>,
-    /// Numbers and names of the programs that were put into entries.
-    installed: Arc<Mutex<BTreeMap<(usize, u32), (u32, String)>>>,
+    /// Entries that the object names a program for, and nobody has filled or changed.
+    pending: Arc<Mutex<BTreeMap<Entry, String>>>,
+    /// The programs that were put into entries.
+    installed: Arc<Mutex<BTreeMap<Entry, Named>>>,
     /// Keep the entries as long as there is the collection, even without a program.
     _users: Arc<[ProgArrayUser]>,
 }

@@ -232,9 +232,11 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        let arrays = image.maps.iter().filter_map(|map| Some((map, map.prog_array()?)));
-        for (map, array) in arrays {
-            if !array.admits(image.kind()) {
+        for (_, insn) in image.code.iter() {
+            if let Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } = *insn
+                && let Some(map) = usize::try_from(index).ok().and_then(|index| image.maps.get(index))
+                && map.prog_array().is_some_and(|array| !array.admits(image.kind()))
+            {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
         }
