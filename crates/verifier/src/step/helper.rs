@@ -88,6 +88,7 @@ impl Walk<'_> {
                     arguments.record_size = self.check_record_size(helper.name, reg, &value)?
                 }
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
+                Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}
                 Arg::Size | Arg::SizeOrZero => {
@@ -301,7 +302,10 @@ impl Walk<'_> {
         self.facts.key(self.slot, key.and_then(|key| u32::try_from(key).ok()));
         let id = self.new_id();
         match key {
-            Some(_) => Value::Pointer(Pointer::to(target)),
+            Some(_) => {
+                let value = Pointer::to(target);
+                Value::Pointer(Pointer { id: if self.keeps_id(&value) { id } else { 0 }, ..value })
+            }
             None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
         }
     }
