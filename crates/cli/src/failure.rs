@@ -123,7 +123,7 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::Unknown { .. } => no_program_hint(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
-        NoProgram::Engine { .. } => Some("`--engine plain` runs everywhere".to_owned()),
+        NoProgram::Engine { .. } => Some("`--engine threaded` runs everywhere".to_owned()),
         NoProgram::Refused(_) => None,
         NoProgram::Entry { source, .. } => match &**source {
             EntryError::Program(error) => program_hint(name, error),
