@@ -32,7 +32,10 @@ pub enum Unsupported {
     /// The engine is not for this machine, or not there yet.
     #[error("engine {0} is not available")]
     Unavailable(paceline_vm::Engine),
-    /// The verifier is asked as `paceline`, and nothing is run.
+    /// The program is accepted, and no engine has all that it needs.
+    #[error("needs what no engine has")]
+    Lacks,
+    /// The verifier is asked elsewhere, and nothing is run.
     #[error("nothing is run")]
     NothingToRun,
 }
