@@ -4,7 +4,9 @@ use std::io;
 use std::process::ExitCode;
 
 use paceline::port::{ReadError, WriteError};
-use paceline::{EntryError, LoadError, NoProgram, Object, OpenError, Refused, SetupError, suggest};
+use paceline::{
+    Engine, EngineError, EntryError, LoadError, NoProgram, Object, OpenError, Refused, SetupError, suggest,
+};
 
 use crate::console;
 use crate::maps::MapFailure;
@@ -123,7 +125,10 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::Unknown { .. } => no_program_hint(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
-        NoProgram::Engine { .. } => Some("`--engine threaded` runs everywhere".to_owned()),
+        NoProgram::Engine { source: EngineError::Missing { .. }, .. } => {
+            Some(format!("say `--engine {}`", Engine::Plain))
+        }
+        NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),
         NoProgram::Refused(_) => None,
         NoProgram::Entry { source, .. } => match &**source {
             EntryError::Program(error) => program_hint(name, error),

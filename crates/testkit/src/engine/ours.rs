@@ -105,7 +105,7 @@ impl OurEngine {
         Ok(())
     }
 
-    /// For cases that ask for the verdict only: what the verifier accepts the engines take, too, but for what none has.
+    /// For cases that ask for the verdict only: what the verifier accepts the engines take too, but for what they do not have.
     fn only_load(&self, case: &Case, verified: &[Verified]) -> Result<Outcome, Unsupported> {
         let accepted = Outcome::Ran(Ran { runs: Vec::new(), maps: Vec::new() });
         let Way::Verified(engine) = self.main else { return Ok(accepted) };
@@ -116,7 +116,7 @@ impl OurEngine {
         for verified in verified {
             match Program::load(verified, maps.clone(), engine) {
                 Ok(_) => {}
-                Err(LoadError::Program(_)) => return Err(Unsupported::Lacks),
+                Err(LoadError::Program(_) | LoadError::Missing { .. }) => return Err(Unsupported::Lacks),
                 Err(error) => return Ok(Outcome::Refused(error.to_string().into())),
             }
         }
