@@ -232,16 +232,22 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        for (_, insn) in image.code.iter() {
-            if let Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } = *insn
-                && let Some(map) = usize::try_from(index).ok().and_then(|index| image.maps.get(index))
-                && map.prog_array().is_some_and(|array| !array.admits(image.kind()))
-            {
+        // Those that it names: an object's programs of other types may use its other maps.
+        let named = image.code.iter().filter_map(|(_, insn)| match insn {
+            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
+                image.maps.get(usize::try_from(*index).ok()?)
+            }
+            _ => None,
+        });
+        let mut tables = Vec::new();
+        for map in named {
+            let Some(array) = map.prog_array() else { continue };
+            if !array.admits(image.kind()) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
+            tables.extend(ProgArrayUser::new(map));
         }
-        let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
-        Ok(Self { image: Arc::new(image), tables })
+        Ok(Self { image: Arc::new(image), tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
