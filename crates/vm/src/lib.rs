@@ -26,5 +26,8 @@ pub use load::LoadError;
 pub use observe::Observed;
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+#[cfg(feature = "match-dispatch")]
+#[doc(hidden)]
+pub use threaded::by_match::by_match;
 #[doc(hidden)]
 pub use threaded::inspect as threaded_handlers;

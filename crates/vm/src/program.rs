@@ -137,7 +137,9 @@ pub struct BurstFault {
 pub struct Program {
     pub(crate) image: Arc<Image>,
     /// Keeps the entries of the program arrays that it uses.
-    tables: Arc<[ProgArrayUser]>,
+    _tables: Arc<[ProgArrayUser]>,
+    /// Whether it has tail calls. One that has none need not be pinned, whatever maps its object has.
+    tail_calls: bool,
 }
 
 /// An image in a program array. Who read its token before it went may still run it.
@@ -239,7 +241,9 @@ impl Program {
             }
         }
         let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
-        Ok(Self { image: Arc::new(image), tables })
+        let tail_call = Insn::Call(Callee::Helper(Helper::TAIL_CALL));
+        let tail_calls = image.code.iter().any(|(_, insn)| *insn == tail_call);
+        Ok(Self { image: Arc::new(image), _tables: tables, tail_calls })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -315,7 +319,7 @@ impl Program {
     /// Lets a program that can tail call run, so that what it comes to stays until it is done.
     #[inline]
     fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
-        if self.tables.is_empty() {
+        if !self.tail_calls {
             return run(host);
         }
         // The reader is not there in a host that is pinned already.
