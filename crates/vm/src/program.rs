@@ -137,9 +137,7 @@ pub struct BurstFault {
 pub struct Program {
     pub(crate) image: Arc<Image>,
     /// Keeps the entries of the program arrays that it uses.
-    _tables: Arc<[ProgArrayUser]>,
-    /// Whether it has tail calls. One that has none need not be pinned, whatever maps its object has.
-    tail_calls: bool,
+    tables: Arc<[ProgArrayUser]>,
 }
 
 /// An image in a program array. Who read its token before it went may still run it.
@@ -234,16 +232,22 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        let arrays = image.maps.iter().filter_map(|map| Some((map, map.prog_array()?)));
-        for (map, array) in arrays {
+        // Those that it names: an object's programs of other types may use its other maps.
+        let named = image.code.iter().filter_map(|(_, insn)| match insn {
+            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
+                image.maps.get(usize::try_from(*index).ok()?)
+            }
+            _ => None,
+        });
+        let mut tables = Vec::new();
+        for map in named {
+            let Some(array) = map.prog_array() else { continue };
             if !array.admits(image.kind()) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
+            tables.extend(ProgArrayUser::new(map));
         }
-        let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
-        let tail_call = Insn::Call(Callee::Helper(Helper::TAIL_CALL));
-        let tail_calls = image.code.iter().any(|(_, insn)| *insn == tail_call);
-        Ok(Self { image: Arc::new(image), _tables: tables, tail_calls })
+        Ok(Self { image: Arc::new(image), tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -319,7 +323,7 @@ impl Program {
     /// Lets a program that can tail call run, so that what it comes to stays until it is done.
     #[inline]
     fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
-        if !self.tail_calls {
+        if self.tables.is_empty() {
             return run(host);
         }
         // The reader is not there in a host that is pinned already.
