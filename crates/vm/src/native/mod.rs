@@ -1,6 +1,7 @@
 //! Native code: compiled by [`paceline_jit`], placed in executable memory, entered like any engine's.
 
 mod checked;
+mod code;
 mod links;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
 pub(crate) use checked::run_memory;
+pub use code::NativeCode;
 
 /// Makes native code of a verified program.
 pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Program, LoadError> {
