@@ -50,11 +50,12 @@ impl Emitter<'_> {
     /// The count goes below zero and stays there: it has 64 bits.
     pub(crate) fn may_goto(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let target = self.target(slot, insn.jump_target(slot))?;
-        if self.settings.checked {
-            self.checked_may_goto(slot, target);
-        } else {
-            self.asm.alu_mi(Alu::Sub, OpSize::Q64, self.plan.rounds_left(), 1);
-            self.asm.jcc(Cond::S, target);
+        match self.plan.rounds_left() {
+            Some(rounds_left) => {
+                self.asm.alu_mi(Alu::Sub, OpSize::Q64, rounds_left, 1);
+                self.asm.jcc(Cond::S, target);
+            }
+            None => self.checked_may_goto(slot, target),
         }
         Ok(())
     }

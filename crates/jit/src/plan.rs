@@ -115,7 +115,7 @@ pub(crate) struct Plan {
     /// The register and displacement that are `r10`.
     frame: (Gpr, i32),
     /// Where the count is, from `r10` on, of how often `may_goto` still goes on.
-    rounds_left: i32,
+    rounds_left: Option<i32>,
     /// Words of its stack that have to be zero on entry, as in [`FunctionFact::zeroed`].
     pub(crate) zeroed: u64,
 }
@@ -143,8 +143,8 @@ impl Plan {
         }
         let stack = if settings.full_prologue { 512 } else { function.stack.next_multiple_of(8) };
         // Below the program's own.
-        let rounds_left = -(stack as i32 + 8);
-        let stack = if needs.may_goto { stack + 8 } else { stack };
+        let rounds_left = needs.may_goto.then_some(-(stack as i32 + 8));
+        let stack = stack + if needs.may_goto { 8 } else { 0 };
         let (room, frame) = if leaf && !needs.pushes && stack <= RED_ZONE {
             (0, (Gpr::Rsp, 0))
         } else {
@@ -167,7 +167,7 @@ impl Plan {
             host: HOST_KEPT,
             keeps_host: false,
             frame: (CHECKED_FRAME, 0),
-            rounds_left: 0,
+            rounds_left: None,
             zeroed: 0,
         }
     }
@@ -182,9 +182,9 @@ impl Plan {
         (self.frame.0 != Gpr::Rsp).then_some(self.frame.0)
     }
 
-    /// How often `may_goto` still goes on, 64 bits.
-    pub(crate) fn rounds_left(&self) -> Mem {
-        self.stack(self.rounds_left)
+    /// How often `may_goto` still goes on, 64 bits; `None` in functions that do not count it.
+    pub(crate) fn rounds_left(&self) -> Option<Mem> {
+        self.rounds_left.map(|offset| self.stack(offset))
     }
 
     /// A place on the stack, from `r10` on.

@@ -50,8 +50,8 @@ impl Emitter<'_> {
             self.asm.mov_rr(Width::Q64, HOST_KEPT, HOST_ARGUMENT);
         }
         self.zero_stack();
-        if self.plan.needs.may_goto {
-            self.asm.store_imm(OpSize::Q64, self.plan.rounds_left(), MAX_LOOPS as i32);
+        if let Some(rounds_left) = self.plan.rounds_left() {
+            self.asm.store_imm(OpSize::Q64, rounds_left, MAX_LOOPS as i32);
         }
     }
 
