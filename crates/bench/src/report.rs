@@ -47,12 +47,14 @@ pub(crate) struct Row {
     pub(crate) bar: Option<Bar>,
     /// What would be better still than the bar.
     pub(crate) reach: Option<Bar>,
+    /// Whether the report's matrix has both figures: then the text has the row only if something is asked of it.
+    pub(crate) in_matrix: bool,
 }
 
 impl Row {
     /// A row that nothing is asked of.
     pub(crate) fn new(name: impl Into<String>, against: impl Into<String>, figure: Figure) -> Self {
-        Self { name: name.into(), against: against.into(), figure, bar: None, reach: None }
+        Self { name: name.into(), against: against.into(), figure, bar: None, reach: None, in_matrix: false }
     }
 
     /// The same with what is asked of it.
@@ -147,7 +149,7 @@ impl Row {
 /// What a table found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
-    /// Figures side by side. Rows that only compare them and that nothing is asked of are then left out of the text.
+    /// Figures side by side.
     pub(crate) matrix: Option<Matrix>,
     /// Comparisons.
     pub(crate) rows: Vec<Row>,
@@ -207,7 +209,7 @@ pub(crate) fn markdown(table: &str, report: &Report) -> String {
         text += &matrix.markdown();
         text += "\n";
     }
-    let told = |row: &&Row| report.matrix.is_none() || row.bar.is_some();
+    let told = |row: &&Row| !row.in_matrix || row.bar.is_some();
     if !report.rows.iter().any(|row| told(&row)) {
         return text;
     }
@@ -270,8 +272,8 @@ mod tests {
         matrix.column("W1, hit");
         matrix.set("jit", Timing { min: 1.0, median: 2.0 });
         let plain = Row::new("only a figure", "", Figure::Size { ours: 1, against: None, unit: Unit::KiB });
-        let report =
-            Report { matrix: Some(matrix), rows: vec![plain.clone(), row(1.0, 1.0, Bar::Ratio(1.0))] };
+        let in_matrix = Row { in_matrix: true, ..plain.clone() };
+        let report = Report { matrix: Some(matrix), rows: vec![in_matrix, row(1.0, 1.0, Bar::Ratio(1.0))] };
         let text = markdown("engines", &report);
         assert!(text.contains("| jit | 2.0 (1.0) |") && text.contains("| row |"), "{text}");
         assert!(!text.contains("only a figure"), "{text}");

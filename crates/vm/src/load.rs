@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline_jit::CompileError;
+use paceline_jit::{CompileError, Settings};
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
@@ -56,9 +56,28 @@ impl Program {
         check_maps(verified.maps(), &maps)?;
         match engine {
             Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
-            Engine::Jit | Engine::CheckedJit => native::load(verified, maps, engine),
+            Engine::Jit | Engine::CheckedJit => {
+                let checked = engine == Engine::CheckedJit;
+                native::load(verified, maps, &Settings { checked, ..native::settings() })
+            }
             Engine::Threaded => Err(LoadError::Unavailable(engine)),
         }
+    }
+}
+
+/// Ways to compile that are there to be measured.
+impl Program {
+    /// Makes a verified program ready to run as native code that saves every callee-saved register and has all of its
+    /// stack, whether it needs them or not. [`load`](Self::load) leaves out what it does not need.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with_full_prologue(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        if !Engine::Jit.is_available() {
+            return Err(LoadError::Unavailable(Engine::Jit));
+        }
+        check_maps(verified.maps(), &maps)?;
+        native::load(verified, maps, &Settings { full_prologue: true, ..native::settings() })
     }
 }
 

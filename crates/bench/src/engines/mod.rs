@@ -4,9 +4,12 @@
 //! (`hit`), or 10,000 mixed ones in random order, which do not fit the caches (`miss`). That all come to the same
 //! results is seen before anything is timed.
 
+mod chains;
 mod contender;
 #[cfg(feature = "dpdk")]
 mod dpdk;
+#[cfg(feature = "kernel")]
+mod kernel;
 #[cfg(feature = "libpcap")]
 mod libpcap;
 #[cfg(feature = "native")]
@@ -18,6 +21,7 @@ mod raw;
 mod rbpf;
 #[cfg(feature = "rivals")]
 mod sbpf;
+mod variants;
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -43,12 +47,19 @@ const ROUND: f64 = 1e6;
 /// A workload of the benchmarks (`workloads/workloads.h`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
-    /// As it is called in C; the XDP program is `NAME_program`.
+    /// As it is called in C.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     /// The same for tcpdump.
     #[cfg_attr(not(feature = "libpcap"), allow(dead_code, reason = "libpcap compiles it"))]
     pub(crate) expression: Option<&'static str>,
+}
+
+impl Workload {
+    /// Name of the XDP program.
+    fn program(self) -> String {
+        format!("{}_program", self.name)
+    }
 }
 
 const WORKLOADS: &[Workload] = &[
@@ -69,13 +80,17 @@ pub(crate) fn table(settings: Settings) -> Table {
         for mut packets in [Packets::hit()?, Packets::miss()?] {
             let mut contenders = ours(*workload)?;
             contenders.extend(others(*workload, &texts)?);
-            let column =
-                Column { title: format!("{}, {}", workload.title, packets.name), hit: packets.name == "hit" };
+            let hit = packets.name == "hit";
+            #[cfg(feature = "kernel")]
+            contenders.extend(hit.then(|| kernel::contender(*workload)).transpose()?);
+            let column = Column { title: format!("{}, {}", workload.title, packets.name), hit };
             let times = measure(settings, &column.title, &mut packets.frames(), &mut contenders)?;
             let results: Vec<(&Contender<'_>, Timing)> = contenders.iter().zip(times).collect();
             column.report(&results, &mut report);
         }
     }
+    report.rows.extend(chains::rows(settings)?);
+    report.rows.extend(variants::prologue(settings)?);
     Ok(report)
 }
 
@@ -84,7 +99,7 @@ fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let mut contenders = Vec::new();
     for engine in Engine::ALL.into_iter().rev() {
         let collection = load(engine)?;
-        let program = match collection.program(Some(&format!("{}_program", workload.name))) {
+        let program = match collection.program(Some(&workload.program())) {
             Ok(program) => program,
             // An engine that is not there is no contender.
             Err(paceline::NoProgram::Engine { .. }) => continue,
@@ -206,7 +221,7 @@ impl Column {
                 let figure = Figure::Time { ours: *ours, against: Some(*against) };
                 let (bar, reach) = self.bars(engine, other.role);
                 let name = format!("{}, {}", self.title, contender.name);
-                report.rows.push(Row { bar, reach, ..Row::new(name, &other.name, figure) });
+                report.rows.push(Row { bar, reach, in_matrix: true, ..Row::new(name, &other.name, figure) });
             }
         }
     }
