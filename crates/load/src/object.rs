@@ -109,6 +109,9 @@ impl Object {
             }
             maps.add_config(config);
         }
+        if let Some(btf) = &btf {
+            maps.specs.iter_mut().for_each(|spec| spec.find_special_fields(btf));
+        }
         let records = parse_records(&elf)?;
         let debug = btf.as_ref().map(|btf| DebugInfo::new(btf, &records));
         let core = btf.as_ref().zip(options.target_btf);

@@ -35,6 +35,10 @@ pub enum Arg {
     SizeOrZero,
     /// Size in bytes of the record that is returned: a number that is known when the program is verified.
     RecordSize,
+    /// Pointer to the `bpf_spin_lock` of a map value. The program has it afterwards.
+    SpinLock,
+    /// The same lock. The program no longer has it afterwards.
+    HeldSpinLock,
     /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
     Record,
 }
@@ -248,8 +252,8 @@ helpers! {
     90 bpf_msg_push_data;
     91 bpf_msg_pop_data;
     92 bpf_rc_pointer_rel;
-    93 bpf_spin_lock;
-    94 bpf_spin_unlock;
+    93 bpf_spin_lock: (SpinLock) -> Nothing;
+    94 bpf_spin_unlock: (HeldSpinLock) -> Nothing;
     95 bpf_sk_fullsock;
     96 bpf_tcp_sock;
     97 bpf_skb_ecn_set_ce;

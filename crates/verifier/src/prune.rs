@@ -9,7 +9,7 @@ use paceline_isa::{Reg, RegSet};
 
 use crate::demand::{Demands, StackReads};
 use crate::error::{Cause, Check, Hint};
-use crate::state::{Byte, Frame, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
+use crate::state::{Byte, Frame, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
 use crate::walk::Walk;
 
 /// A kept state.
@@ -183,6 +183,7 @@ impl Walk<'_> {
                 let rest = if self.options.exact { all } else { RegSet::EMPTY };
                 comparison.frame(a, b, live.unwrap_or(rest))
             })
+            && comparison.lock(earlier.lock, now.lock)
             && earlier.references.iter().zip(&now.references).all(|(a, b)| comparison.id(a.id, b.id))
     }
 
@@ -352,6 +353,16 @@ impl Comparison<'_> {
             && old.fixed == new.fixed
             && old.nullable == new.nullable
             && self.id(old.id, new.id)
+    }
+
+    fn lock(&mut self, old: Option<Lock>, new: Option<Lock>) -> bool {
+        match (old, new) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.map == new.map && (old.id == 0) == (new.id == 0) && self.id(old.id, new.id)
+            }
+            _ => false,
+        }
     }
 
     /// Whether ids of the earlier state stand for the same ids throughout.

@@ -10,6 +10,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::native;
 use crate::program::{Program, ProgramError};
+use crate::threaded;
 
 /// Why a verified program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +61,7 @@ impl Program {
                 let checked = engine == Engine::CheckedJit;
                 native::load(verified, maps, &Settings { checked, ..native::settings() })
             }
-            Engine::Threaded => Err(LoadError::Unavailable(engine)),
+            Engine::Threaded => Ok(threaded::load(verified, maps)?),
         }
     }
 }

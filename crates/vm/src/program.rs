@@ -19,6 +19,7 @@ use crate::load::LoadError;
 use crate::native;
 use crate::observe::Observed;
 use crate::plain;
+use crate::threaded;
 
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
 /// million that the kernel's verifier simulates, and a fraction of a second.
@@ -199,6 +200,7 @@ impl Program {
             engine: Engine::Plain,
             spec,
             code,
+            operations: None,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
             native: None,
@@ -354,6 +356,33 @@ impl Program {
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(r0 as u32);
         Ok(r0)
+    }
+
+    /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
+    /// it comes to by tail calls do not count. `None` on engines that run native code, which does not count.
+    ///
+    /// # Errors
+    /// The packet made the program do what it may not.
+    pub fn run_counted(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Option<Result<Exit, Box<Fault>>> {
+        match &self.image.operations {
+            None if self.image.engine == Engine::Plain => Some(self.run_observed(frame, host, |_| {})),
+            None => None,
+            Some(operations) => {
+                // SAFETY: as in `run`.
+                let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+                host.frame = frame;
+                host.begin();
+                // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
+                let run = |host: &mut Host| unsafe { threaded::run_counted(operations, frame as u64, host) };
+                let exit = self.pinned(host, run);
+                if let Some(fault) = host.fault.take() {
+                    return Some(Err(fault));
+                }
+                // SAFETY: the pointer comes from a reference that is still borrowed.
+                unsafe { &mut *frame }.set_code(exit.r0 as u32);
+                Some(Ok(exit))
+            }
+        }
     }
 
     /// Runs the program over one packet on the plain interpreter, whatever its engine, and `observe` looks at the machine

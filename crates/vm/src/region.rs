@@ -116,6 +116,7 @@ impl Regions {
             || within(self.memory.clone())
             || self.maps.iter().any(|map| {
                 map.contains(address as usize, len as usize)
+                    && !map.touches_special(address as usize, len as usize)
                     && match access {
                         Access::Read => map.program_access().read,
                         Access::Write => map.program_access().write,

@@ -35,6 +35,7 @@ fn map(name: &str, kind: MapKind, flags: MapFlags) -> Arc<Map> {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

@@ -46,6 +46,7 @@ fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32, max_entries: u
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

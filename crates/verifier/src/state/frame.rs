@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use paceline_isa::Reg;
 
-use super::{Pointer, Stack, Target, Value};
+use super::{MapRef, Pointer, Stack, Target, Value};
 
 /// One active call of a function.
 #[derive(Clone, Debug)]
@@ -75,6 +75,17 @@ pub struct Reference {
     pub slot: u32,
 }
 
+/// A spin lock that the program holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// The map of whose values it is in.
+    pub map: MapRef,
+    /// The id of the pointers to that value; 0 for the only value of a map, by its direct address.
+    pub id: u32,
+    /// Slot of the call that took it.
+    pub slot: u32,
+}
+
 /// The state of the machine.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -82,13 +93,15 @@ pub struct State {
     frames: Vec<Rc<Frame>>,
     /// What must be given back.
     pub references: Vec<Reference>,
+    /// The lock that is held.
+    pub lock: Option<Lock>,
 }
 
 impl State {
     /// A state with one frame.
     #[must_use]
     pub fn new(frame: Frame) -> Self {
-        Self { frames: vec![Rc::new(frame)], references: Vec::new() }
+        Self { frames: vec![Rc::new(frame)], references: Vec::new(), lock: None }
     }
 
     /// Bytes it takes, shared frames included.

@@ -131,7 +131,8 @@ pub struct Pointer {
     /// Whether it may be null instead.
     pub nullable: bool,
     /// Pointers of one packet with the same id share their variable part; pointers that may be null with the same
-    /// id are null together; for records it is that of the reference. 0 for none.
+    /// id are null together; for records it is that of the reference; for values with a spin lock it tells which one. 0 for
+    /// none.
     pub id: u32,
 }
 

@@ -18,6 +18,7 @@ const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
 
 impl Walk<'_> {
     pub(super) fn call(&mut self, insn: &Insn, callee: Callee) -> Check<Next> {
+        self.check_call_with_lock(callee)?;
         match callee {
             Callee::Helper(id) => {
                 self.call_helper(id)?;
@@ -31,6 +32,7 @@ impl Walk<'_> {
                     return broken(Cause::CallOutOfRange { target: target.map_or(-1, |t| t as i64) });
                 };
                 if self.flow.functions.get(function).is_some_and(|f| f.is_global) {
+                    self.check_no_lock("the call of a global function")?;
                     self.call_global(function)?;
                     return Ok(Next::Go(self.slot + 1));
                 }
@@ -105,6 +107,7 @@ impl Walk<'_> {
         if self.state.depth() > 0 {
             return self.leave();
         }
+        self.check_no_lock("the end of the program")?;
         self.check_nothing_held()?;
         let result = self.read(Reg::R0)?;
         if self.in_global && result.scalar().is_none() {

@@ -75,7 +75,9 @@ impl Walk<'_> {
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
-                    arguments.key = self.constant_key(&value, size);
+                    if helper.name == "bpf_map_lookup_elem" {
+                        arguments.key = self.constant_key(&value, size);
+                    }
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
                 Arg::MapValue => {
@@ -86,6 +88,7 @@ impl Walk<'_> {
                     arguments.record_size = self.check_record_size(helper.name, reg, &value)?
                 }
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
+                Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}
                 Arg::Size | Arg::SizeOrZero => {
@@ -289,7 +292,8 @@ impl Walk<'_> {
     fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
         let Some(spec) = self.map(map) else { return Value::unknown() };
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
-        // The key of an array is its index; one within the array is always there.
+        // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
+        // find no such CPU, so its key is not looked at.
         let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
@@ -298,7 +302,10 @@ impl Walk<'_> {
         self.facts.key(self.slot, key.and_then(|key| u32::try_from(key).ok()));
         let id = self.new_id();
         match key {
-            Some(_) => Value::Pointer(Pointer::to(target)),
+            Some(_) => {
+                let value = Pointer::to(target);
+                Value::Pointer(Pointer { id: if self.keeps_id(&value) { id } else { 0 }, ..value })
+            }
             None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
         }
     }

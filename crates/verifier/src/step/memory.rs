@@ -55,6 +55,12 @@ impl Span {
         size == 1 || place.truncate(size.trailing_zeros()).max() == 0
     }
 
+    /// The bytes that may be touched: the first, and the one past the last.
+    pub(super) fn reach(&self) -> (i64, i64) {
+        let OffsetRange { min, max } = self.offsets();
+        (min, max.saturating_add_unsigned(self.size))
+    }
+
     fn out_of_bounds(&self, limit: Option<u64>) -> Cause {
         Cause::OutOfBounds {
             register: RegName(self.register),
@@ -242,7 +248,8 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        span.check_within(u64::from(spec.value_size))
+        span.check_within(u64::from(spec.value_size))?;
+        self.check_special_fields(span, spec)
     }
 
     /// What lies in a map that nobody can change any more, such as `.rodata`.
@@ -296,6 +303,7 @@ impl Walk<'_> {
         if !self.program.kind.rules().packet_loads {
             return broken(Cause::NotAllowed("a legacy packet load"));
         }
+        self.check_no_lock("a legacy packet load")?;
         self.check_nothing_held()?;
         let context = self.read(Reg::R6)?;
         let Some(pointer) = context.pointer().filter(|p| p.target == Target::Context && !p.nullable) else {

@@ -5,6 +5,7 @@ mod branch;
 mod call;
 mod global;
 mod helper;
+mod lock;
 mod memory;
 mod pointer;
 mod stack;
@@ -98,10 +99,12 @@ impl Walk<'_> {
             Imm64::Value(value) => Ok(Value::number(Number::constant(value))),
             Imm64::MapIndex(index) => {
                 let map = self.map_index(index)?;
+                self.check_map_with_lock(map)?;
                 Ok(Value::Pointer(Pointer::to(Target::Map(map))))
             }
             Imm64::MapValueIndex { index, offset } => {
                 let map = self.map_index(index)?;
+                self.check_map_with_lock(map)?;
                 self.map_address(map, offset)
             }
             Imm64::Code { .. } => {

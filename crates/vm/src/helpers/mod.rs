@@ -12,11 +12,14 @@ mod map;
 mod packet;
 mod redirect;
 mod ringbuf;
+mod spin_lock;
 mod system;
 
 use paceline_spec::helper::Helper;
 
 use crate::host::Host;
+
+pub(crate) use spin_lock::release_held;
 
 /// A helper: `r1` to `r5` in, `r0` out.
 ///
@@ -50,6 +53,8 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         51 => redirect::redirect_map,
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
+        93 => spin_lock::lock,
+        94 => spin_lock::unlock,
         118 => system::jiffies64,
         125 => system::ktime_get_boot_ns,
         130 => ringbuf::output,

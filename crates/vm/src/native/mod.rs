@@ -79,6 +79,7 @@ fn install(
         engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
         spec,
         code,
+        operations: None,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         native: Some(Native { block: Arc::new(block), entry, raw }),

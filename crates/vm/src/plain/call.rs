@@ -88,6 +88,9 @@ impl Machine<'_> {
     }
 
     fn check_arguments(&self, helper: &'static Helper, prototype: &Prototype) -> Result<(), FaultKind> {
+        if self.host.held_lock != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
+            return Err(FaultKind::CallWithLock(helper.name));
+        }
         let mut map = None;
         for (register, arg) in (1_u8..).zip(prototype.args) {
             let value = self.registers[usize::from(register)];
@@ -121,6 +124,10 @@ impl Machine<'_> {
                     self.allow(value, 0, size, Access::Write)?;
                     continue;
                 }
+                Arg::SpinLock if self.is_spin_lock(value) => continue,
+                Arg::SpinLock => "spin lock of a map value",
+                Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
+                Arg::HeldSpinLock => "spin lock that it has",
                 Arg::Record if self.regions.has_record(value) => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
@@ -131,6 +138,10 @@ impl Machine<'_> {
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
         }
         Ok(())
+    }
+
+    fn is_spin_lock(&self, address: u64) -> bool {
+        self.regions.maps.iter().any(|map| map.is_spin_lock(address as usize))
     }
 }
 

@@ -5,7 +5,7 @@
 //! is entered.
 
 mod call;
-pub(crate) mod context;
+mod context;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eva
 use paceline_spec::helper::Helper;
 
 use crate::fault::{Fault, FaultKind};
+use crate::helpers::release_held;
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, Unset};
 use crate::memory;
@@ -159,6 +160,13 @@ fn run(
             // A program that was tail called has told already.
             Err(kind) => return Err(machine.host.fault.take().unwrap_or_else(|| fault(kind))),
         }
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the lock is in a value of one of the image's maps.
+        unsafe { release_held(self.host) }
     }
 }
 
