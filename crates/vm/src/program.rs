@@ -232,15 +232,13 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        // Maps of the object that the program does not name are not its business, in the kernel neither.
-        let named = named_maps(&image.code, &image.maps);
-        let arrays = named.iter().filter_map(|map| Some((map, map.prog_array()?)));
+        let arrays = image.maps.iter().filter_map(|map| Some((map, map.prog_array()?)));
         for (map, array) in arrays {
             if !array.admits(image.kind()) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
         }
-        let tables = named.into_iter().filter_map(ProgArrayUser::new).collect();
+        let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
         Ok(Self { image: Arc::new(image), tables })
     }
 
@@ -502,23 +500,6 @@ fn check_insn(
         | Insn::CallReg(_) => Err(ProgramError::UnsupportedInsn { slot, insn }),
         _ => Ok(()),
     }
-}
-
-/// The maps that a program names, each once.
-fn named_maps<'a>(code: &Code, maps: &'a [Arc<Map>]) -> Vec<&'a Arc<Map>> {
-    let names = |index: usize| {
-        code.iter().any(|(_, insn)| {
-            let named = match insn {
-                Insn::LoadImm64 {
-                    value: Imm64::MapIndex(named) | Imm64::MapValueIndex { index: named, .. },
-                    ..
-                } => *named,
-                _ => return false,
-            };
-            usize::try_from(named) == Ok(index)
-        })
-    };
-    maps.iter().enumerate().filter(|(index, _)| names(*index)).map(|(_, map)| map).collect()
 }
 
 fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, ProgramError> {
