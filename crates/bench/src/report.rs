@@ -16,12 +16,14 @@ pub(crate) enum Figure {
 /// What an amount counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
+    Bytes,
     KiB,
 }
 
 impl Unit {
     const fn name(self) -> &'static str {
         match self {
+            Self::Bytes => "bytes",
             Self::KiB => "KiB",
         }
     }
@@ -69,7 +71,8 @@ impl Row {
 
     fn meets(&self, bar: Bar) -> Option<bool> {
         match (bar, self.figure) {
-            (Bar::Ratio(least), _) => self.ratio().map(|ratio| ratio >= least),
+            // As they are printed: figures of a nanosecond or two are not told apart better.
+            (Bar::Ratio(least), _) => self.ratio().map(|ratio| hundredths(ratio) >= hundredths(least)),
             (Bar::Most(most), Figure::Time { ours, .. }) => Some(ours.min <= most),
             (Bar::Most(most), Figure::Size { ours, .. }) => Some(ours as f64 <= most),
         }
@@ -226,6 +229,10 @@ fn time(timing: Timing) -> String {
     format!("{:.digits$} ({:.digits$}) {unit}", timing.median / by, timing.min / by)
 }
 
+fn hundredths(ratio: f64) -> f64 {
+    (ratio * 100.0).round()
+}
+
 /// What to divide nanoseconds by, and the unit they come to.
 fn scale(nanoseconds: f64) -> (f64, &'static str) {
     match nanoseconds {
@@ -250,6 +257,7 @@ mod tests {
         let faster = row(2.0, 5.0, Bar::Ratio(2.0));
         assert_eq!((faster.ratio(), faster.met()), (Some(2.5), Some(true)));
         assert_eq!(row(2.0, 3.9, Bar::Ratio(2.0)).met(), Some(false));
+        assert_eq!(row(2.0, 3.995, Bar::Ratio(2.0)).met(), Some(true), "it is printed as 2.00");
         assert_eq!(row(2.0, 1.0, Bar::Most(2.0)).met(), Some(true));
         assert_eq!(row(2.0, 1.0, Bar::Most(1.9)).met(), Some(false));
     }

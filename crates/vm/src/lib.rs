@@ -23,7 +23,9 @@ pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
 pub use host::{Clock, EventSink, Host};
 pub use load::LoadError;
+pub use native::NativeCode;
 pub use observe::Observed;
+pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
 #[doc(hidden)]

@@ -31,8 +31,10 @@ use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object};
 
 use crate::measure::{Timing, Work, rounds, thread_time};
 use crate::report::{Bar, Figure, Matrix, Report, Row};
-use crate::{Settings, Table};
+use crate::{Rows, Settings, Table, code};
 use contender::{Contender, Role, agree};
+#[cfg(feature = "kernel")]
+pub(crate) use kernel::load as kernel_object;
 use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
@@ -43,6 +45,9 @@ const ROUNDS: usize = 41;
 
 /// Nanoseconds that a contender's round takes about, so that the fast and the slow ones take the same part of the machine's time.
 const ROUND: f64 = 1e6;
+
+/// Packets of a test run in the kernel: beginning and ending it takes as long as thousands.
+const KERNEL_RUNS: usize = 200_000;
 
 /// A workload of the benchmarks (`workloads/workloads.h`).
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +96,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     }
     report.rows.extend(chains::rows(settings)?);
     report.rows.extend(variants::prologue(settings)?);
+    report.rows.extend(loading(settings)?);
     Ok(report)
 }
 
@@ -186,8 +192,38 @@ fn measure(
     rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
 }
 
+/// What it takes to verify and compile W3, against compiling alone elsewhere and loading in the kernel.
+fn loading(settings: Settings) -> Rows {
+    const W3: Workload = WORKLOADS[2];
+    if !Engine::Jit.is_available() {
+        return Ok(Vec::new());
+    }
+    let object = Object::parse(OBJECT)?;
+    let spec = object.programs.iter().find(|spec| spec.name == W3.program()).ok_or("no such program")?;
+    #[cfg(feature = "rivals")]
+    let text = texts(W3)?;
+    #[cfg(feature = "rivals")]
+    let (rival, work): (_, Option<Work<'_>>) =
+        (rbpf::compiler(), Some(Box::new(|| rbpf::compile(&text).map(|_| 1))));
+    #[cfg(not(feature = "rivals"))]
+    let (rival, work) = (String::new(), None);
+    let measured = code::measure(settings, &object, spec, work)?;
+    let figure = |against| Figure::Time { ours: measured.load, against };
+    let name = format!("{}: verify and compile, jit", W3.title);
+    let reach = measured.other.map(|_| Bar::Ratio(1.0));
+    let bar = Some(Bar::Most(200e3));
+    let mut rows = vec![Row { bar, reach, ..Row::new(&name, rival, figure(measured.other)) }];
+    if let Some((kernel, _)) = measured.kernel {
+        rows.push(Row::new(name, code::kernel_name(), figure(Some(kernel))));
+    }
+    Ok(rows)
+}
+
 /// How often all frames are run in a round.
 fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
+    if contender.role == Role::Kernel {
+        return KERNEL_RUNS;
+    }
     let mut passes = 1;
     loop {
         let start = thread_time();

@@ -1,6 +1,7 @@
 //! Native code: compiled by [`paceline_jit`], placed in executable memory, entered like any engine's.
 
 mod checked;
+mod code;
 mod links;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
 pub(crate) use checked::run_memory;
+pub use code::NativeCode;
 
 /// What is best on this machine.
 pub(crate) fn settings() -> Settings {
