@@ -29,8 +29,8 @@ pub struct LoadOptions<'a> {
     /// Options of the kernel's configuration by their names with `CONFIG_`. A program that needs one that is not
     /// here is refused, unless it declares it `__weak`: then it is 0.
     pub config: Option<&'a Config>,
-    /// Names of the kernel functions that the engine has. A program that declares another one `__weak` sees that it
-    /// is not there.
+    /// Names of kernel functions that are there beside those that Paceline knows ([`paceline_spec::kfunc`]). A program
+    /// that declares another one `__weak` sees that it is not there.
     pub kfuncs: &'a [&'a str],
 }
 

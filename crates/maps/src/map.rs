@@ -354,7 +354,13 @@ impl Map {
     /// `EPERM`: the map is write-only for user space.
     pub fn keys(&self) -> Result<Keys<'_>, Errno> {
         self.check_user_may_read()?;
-        Ok(Keys { map: self, part: 0, keys: Vec::new(), next: 0 })
+        Ok(self.program_keys())
+    }
+
+    /// The same for a program that goes over the elements (`bpf_for_each_map_elem`).
+    #[must_use]
+    pub fn program_keys(&self) -> Keys<'_> {
+        Keys { map: self, part: 0, keys: Vec::new(), next: 0 }
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key

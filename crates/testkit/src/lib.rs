@@ -25,7 +25,8 @@ use paceline_spec::MapKind;
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Names of all engines that a case may say something about.
-pub const ENGINES: &[&str] = &["plain", "kernel", "paceline", "threaded", "jit", "checked-jit"];
+pub const ENGINES: &[&str] =
+    &["plain", "kernel", "paceline", "threaded", "threaded-counted", "jit", "checked-jit"];
 
 /// Says that a test is skipped, on standard error.
 ///

@@ -246,6 +246,21 @@ pub enum Cause {
         /// The call that acquired it.
         slot: usize,
     },
+    /// The address of a function that is not static is taken.
+    #[error("the address of a function that is not static")]
+    CallbackLinkage,
+    /// A callback returns something else than 0 or 1.
+    #[error("r0: a callback must return 0 or 1, not {0}")]
+    CallbackReturn(String),
+    /// An iterator is made where one is.
+    #[error("{0}: there is an iterator here already")]
+    IteratorThere(RegName),
+    /// A step of an iterator where none is.
+    #[error("{0}: there is no iterator here")]
+    NoIterator(RegName),
+    /// The bytes of an iterator are read.
+    #[error("an iterator on the stack is read")]
+    IteratorRead,
     /// A spin lock is not where it should be, or not the one that is held.
     #[error("{0}: {1}")]
     SpinLock(RegName, &'static str),

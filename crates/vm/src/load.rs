@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use paceline_isa::{Callee, Insn};
 use paceline_jit::{CompileError, Settings};
 use paceline_maps::Map;
+use paceline_spec::helper::Helper;
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
 
@@ -40,6 +42,16 @@ pub enum LoadError {
     /// There is no executable memory for its native code.
     #[error("{0}")]
     Memory(String),
+    /// The engine does not have an instruction.
+    #[error("instruction {slot} ({insn}) is not supported by the engine {engine}; plain has it")]
+    Missing {
+        /// Slot.
+        slot: usize,
+        /// The instruction.
+        insn: Insn,
+        /// The engine.
+        engine: Engine,
+    },
     /// The engine is not for this machine.
     #[error("engine {0} is not available on this machine")]
     Unavailable(Engine),
@@ -51,10 +63,7 @@ impl Program {
     /// # Errors
     /// [`LoadError`]. What an engine refuses is never given to another one instead.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
-        if !engine.is_available() {
-            return Err(LoadError::Unavailable(engine));
-        }
-        check_maps(verified.maps(), &maps)?;
+        check_load(verified, &maps, engine)?;
         match engine {
             Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
             Engine::Jit | Engine::CheckedJit => {
@@ -74,11 +83,35 @@ impl Program {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_with_full_prologue(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
-        if !Engine::Jit.is_available() {
-            return Err(LoadError::Unavailable(Engine::Jit));
-        }
-        check_maps(verified.maps(), &maps)?;
+        check_load(verified, &maps, Engine::Jit)?;
         native::load(verified, maps, &Settings { full_prologue: true, ..native::settings() })
+    }
+}
+
+/// Whether the engine can run the program, with these maps.
+fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
+    if !engine.is_available() {
+        return Err(LoadError::Unavailable(engine));
+    }
+    check_maps(verified.maps(), maps)?;
+    if engine != Engine::Plain
+        && let Some((slot, &insn)) =
+            verified.code().iter().find(|&(slot, insn)| verified.fact(slot).reached && is_for_plain(insn))
+    {
+        return Err(LoadError::Missing { slot, insn, engine });
+    }
+    Ok(())
+}
+
+/// What only the plain interpreter has: callbacks, kernel functions, `may_goto`.
+fn is_for_plain(insn: &Insn) -> bool {
+    match insn {
+        Insn::MayGoto { .. } | Insn::Call(Callee::Kfunc { .. }) => true,
+        Insn::Call(Callee::Helper(id)) => u32::try_from(*id)
+            .ok()
+            .and_then(Helper::from_id)
+            .is_some_and(|helper| helper.callback().is_some()),
+        _ => false,
     }
 }
 

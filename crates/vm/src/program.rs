@@ -12,7 +12,7 @@ use paceline_spec::helper::Helper;
 
 use crate::engine::Engine;
 use crate::fault::Fault;
-use crate::helpers::has_helper;
+use crate::helpers::{has_helper, kfunc_fn};
 use crate::host::Host;
 use crate::image::{Image, Unset};
 use crate::load::LoadError;
@@ -477,8 +477,8 @@ fn check_insn(
         Insn::Call(Callee::Kfunc { btf_id, .. }) => {
             let kfunc = usize::try_from(btf_id).ok().and_then(|index| spec.kfuncs.get(index));
             match kfunc {
-                // The program tests for it before it calls.
-                Some(kfunc) if kfunc.weak => Ok(()),
+                // Of weak ones the program tests whether they are there before it calls.
+                Some(kfunc) if kfunc.weak || kfunc_fn(&kfunc.name).is_some() => Ok(()),
                 Some(kfunc) => Err(ProgramError::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
                 None => Err(ProgramError::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
             }
@@ -493,11 +493,9 @@ fn check_insn(
         }
         Insn::LoadImm64 { value: Imm64::Value(_) | Imm64::Code { .. }, .. } => Ok(()),
         Insn::LoadPacket { .. } if raw || spec.kind.rules().packet_loads => Ok(()),
-        Insn::LoadPacket { .. }
-        | Insn::LoadImm64 { .. }
-        | Insn::AddrSpaceCast { .. }
-        | Insn::MayGoto { .. }
-        | Insn::CallReg(_) => Err(ProgramError::UnsupportedInsn { slot, insn }),
+        Insn::LoadPacket { .. } | Insn::LoadImm64 { .. } | Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
+            Err(ProgramError::UnsupportedInsn { slot, insn })
+        }
         _ => Ok(()),
     }
 }

@@ -250,7 +250,7 @@ impl<'a> Membership<'a> {
 
     fn value(&mut self, value: &Value, found: u64) -> bool {
         match value {
-            Value::Unset => true,
+            Value::Unset | Value::Iterator(_) => true,
             Value::Scalar(scalar) => self.number(scalar, found),
             Value::Pointer(pointer) if pointer.nullable => {
                 let is_null = found == 0;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use paceline_isa::Reg;
 
-use super::{MapRef, Pointer, Stack, Target, Value};
+use super::{MapRef, Pointer, Progress, Stack, Target, Value};
 
 /// One active call of a function.
 #[derive(Clone, Debug)]
@@ -17,6 +17,12 @@ pub struct Frame {
     pub function: usize,
     /// Slot of the call in the frame below; 0 for the outermost.
     pub call_slot: usize,
+    /// Whether a helper called it, which goes on when it returns.
+    pub is_callback: bool,
+    /// This call of the function, and how often a `may_goto` of it went on.
+    pub may_goto: Progress,
+    /// The call of a helper that calls back which is going on in this frame, and how often it has called.
+    pub calling_back: Option<Progress>,
     /// Its number, 0 for the outermost.
     number: u8,
 }
@@ -25,7 +31,16 @@ impl Frame {
     /// A frame in which nothing is set.
     #[must_use]
     pub fn new(function: usize, call_slot: usize, number: u8) -> Self {
-        Self { registers: [Value::Unset; 10], stack: Stack::default(), function, call_slot, number }
+        Self {
+            registers: [Value::Unset; 10],
+            stack: Stack::default(),
+            function,
+            call_slot,
+            is_callback: false,
+            may_goto: Progress::default(),
+            calling_back: None,
+            number,
+        }
     }
 
     /// What a register holds.
@@ -53,6 +68,13 @@ impl Frame {
     #[must_use]
     pub fn registers(&self) -> &[Value; 10] {
         &self.registers
+    }
+
+    /// Slot at which the frame below goes on when the function returns.
+    #[must_use]
+    pub fn return_slot(&self) -> usize {
+        // A helper that calls back is looked at again after each call.
+        if self.is_callback { self.call_slot } else { self.call_slot + 1 }
     }
 
     /// All values: registers and spilled ones.

@@ -58,9 +58,19 @@ impl Walk<'_> {
                 self.state = falling;
                 self.facts.branch(self.slot, true);
                 self.facts.branch(self.slot, false);
-                Ok(Next::Both { target, jumping: Box::new(jumping) })
+                Ok(Next::Both { next, target, waiting: Box::new(jumping) })
             }
         }
+    }
+
+    /// `may_goto`: the path leaves the loop; that it goes on waits, as one more round of the function's.
+    pub(super) fn may_goto(&mut self, target: usize) -> Next {
+        self.facts.branch(self.slot, true);
+        self.facts.branch(self.slot, false);
+        let mut waiting = self.state.clone();
+        waiting.top_mut().may_goto.rounds += 1;
+        self.widen(&mut waiting, self.slot, true);
+        Next::Both { next: target, target: self.slot + 1, waiting: Box::new(waiting) }
     }
 
     /// Adds to a state that the comparison came out as `holds`; false if it cannot.

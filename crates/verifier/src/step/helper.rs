@@ -10,12 +10,14 @@ use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
 use crate::state::{Byte, MapRef, Pointer, Reference, Stack, Target, Value};
-use crate::walk::Walk;
+use crate::walk::{Next, Walk};
 
 /// What the arguments of a call turned out to be.
 #[derive(Default)]
-struct Arguments {
-    map: Option<MapRef>,
+pub(super) struct Arguments {
+    pub(super) map: Option<MapRef>,
+    /// The function that the helper calls.
+    pub(super) function: Option<usize>,
     /// The key that is looked up, where it is a known number.
     key: Option<u64>,
     /// Memory that the helper writes.
@@ -27,7 +29,7 @@ struct Arguments {
 }
 
 impl Walk<'_> {
-    pub(super) fn call_helper(&mut self, id: i32) -> Check {
+    pub(super) fn call_helper(&mut self, id: i32) -> Check<Next> {
         self.check_poison(id)?;
         let Some(helper) = u32::try_from(id).ok().and_then(Helper::from_id) else {
             return broken(Cause::UnknownHelper(id));
@@ -56,10 +58,13 @@ impl Walk<'_> {
         if let Some(id) = arguments.released {
             self.release(id);
         }
+        if let Some(next) = self.call_back(helper, &arguments)? {
+            return Ok(next);
+        }
         self.forget_caller_saved();
         let result = self.result(&prototype, &arguments);
         self.state.set(Reg::R0, result);
-        Ok(())
+        Ok(Next::Go(self.slot + 1))
     }
 
     fn check_arguments(&mut self, helper: &'static Helper, prototype: &Prototype) -> Check<Arguments> {
@@ -75,6 +80,7 @@ impl Walk<'_> {
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
+                    // Other look-ups may find nothing under an index: there may be no such CPU.
                     if helper.name == "bpf_map_lookup_elem" {
                         arguments.key = self.constant_key(&value, size);
                     }
@@ -87,6 +93,8 @@ impl Walk<'_> {
                 Arg::RecordSize => {
                     arguments.record_size = self.check_record_size(helper.name, reg, &value)?
                 }
+                Arg::Function => arguments.function = Some(self.check_function(helper.name, reg, &value)?),
+                Arg::StackOrNull => self.check_stack_or_null(helper.name, reg, &value)?,
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
                 Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
                 // Checked together with their sizes, which follow.
@@ -132,6 +140,18 @@ impl Walk<'_> {
         Ok(map)
     }
 
+    /// Any place on a stack is taken: the function that is given it must look for itself.
+    fn check_stack_or_null(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check {
+        match value {
+            Value::Pointer(Pointer { target: Target::Stack { .. }, .. }) => Ok(()),
+            value if value.is_null() => {
+                self.demand(value);
+                Ok(())
+            }
+            other => wrong_argument(helper, reg, "a pointer to the stack or null", other),
+        }
+    }
+
     fn check_record_size(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check<u32> {
         let size = value.scalar().and_then(|s| s.number.as_constant());
         let Some(size) = size.and_then(|size| u32::try_from(size).ok()) else {
@@ -154,11 +174,9 @@ impl Walk<'_> {
     }
 
     /// A reference is given back: what pointed to it is a number from here on (`release_reference`).
-    fn release(&mut self, id: u32) {
+    pub(super) fn release(&mut self, id: u32) {
         self.state.references.retain(|reference| reference.id != id);
-        let points_there = |value: &Value| {
-            value.pointer().is_some_and(|p| p.id == id && matches!(p.target, Target::Record { .. }))
-        };
+        let points_there = |value: &Value| value.pointer().is_some_and(|p| p.id == id);
         self.state.update(points_there, |value| *value = Value::unknown());
     }
 
@@ -223,7 +241,7 @@ impl Walk<'_> {
                 let range = span.offsets();
                 let reach = (range.max - range.min).unsigned_abs() + size;
                 if access == Access::Read {
-                    self.note_read(usize::from(frame), range.min, reach);
+                    self.note_read(usize::from(frame), range.min, reach)?;
                 }
             }
             Target::Packet { .. } if !helper.takes_packet_memory() => {

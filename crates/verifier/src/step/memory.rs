@@ -313,10 +313,9 @@ impl Walk<'_> {
             self.read(index)?;
         }
         check_context_pointer(Reg::R6, pointer)?;
-        let returned = self.may_return(|walk| walk.state.set(Reg::R0, Value::number(Number::constant(0))));
         self.forget_caller_saved();
         self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))?;
-        Ok(returned)
+        self.may_return(|walk| walk.state.set(Reg::R0, Value::number(Number::ZERO)))
     }
 }
 
@@ -334,6 +333,7 @@ pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Unset => "nothing".to_owned(),
         Value::Scalar(_) => "a number".to_owned(),
+        Value::Iterator(_) => "an iterator".to_owned(),
         Value::Pointer(pointer) if pointer.nullable => format!("a pointer to {} or null", pointer.target),
         Value::Pointer(pointer) => format!("a pointer to {}", pointer.target),
     }

@@ -3,8 +3,10 @@
 mod alu;
 mod branch;
 mod call;
+mod callback;
 mod global;
 mod helper;
+mod kfunc;
 mod lock;
 mod memory;
 mod pointer;
@@ -35,6 +37,7 @@ impl Walk<'_> {
             Insn::Swap { order, size, dst } => self.swap(order, size, dst)?,
             Insn::LoadImm64 { dst, value } => {
                 let value = self.immediate(value)?;
+                self.check_function_address(&value)?;
                 self.write(dst, value)?;
             }
             Insn::Load { size, signed, dst, base, offset } => {
@@ -64,7 +67,7 @@ impl Walk<'_> {
             Insn::Exit => return self.exit(),
             Insn::LoadPacket { size, index, .. } => return self.load_packet(size, index),
             Insn::AddrSpaceCast { .. } => return broken(Cause::NotAllowed("a cast between address spaces")),
-            Insn::MayGoto { .. } => return broken(Cause::NotAllowed("may_goto")),
+            Insn::MayGoto { .. } => return Ok(self.may_goto(self.jump_target(insn))),
             Insn::CallReg(_) => return broken(Cause::NotAllowed("a call through a register")),
         }
         Ok(next)
