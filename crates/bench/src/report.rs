@@ -130,7 +130,7 @@ impl Row {
             (Bar::Ratio(least), _) => format!("{least:.2}"),
             (Bar::Most(most), Figure::Time { .. }) => {
                 let (by, unit) = scale(most);
-                format!("{:.0} {unit}", most / by)
+                format!("{} {unit}", most / by)
             }
             (Bar::Most(most), Figure::Size { unit, .. }) => format!("{most:.0} {}", unit.name()),
         };
