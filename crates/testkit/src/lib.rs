@@ -4,12 +4,14 @@
 #![deny(unsafe_code)]
 
 pub mod case;
+pub mod compare;
 pub mod conformance;
 pub mod determinize;
 pub mod engine;
 pub mod generate;
 pub mod kernel;
 pub mod outcome;
+pub mod random;
 pub mod runner;
 pub mod traffic;
 pub mod verdict;

@@ -34,7 +34,7 @@ fn check(case: &Case) -> Result<(usize, usize), String> {
         return Ok((0, 0));
     };
     let has_globals = program.functions.iter().skip(1).any(|f| f.linkage == paceline::Linkage::Global);
-    let states = if has_globals { None } else { States::of(program, &case.maps)? };
+    let states = if has_globals { None } else { States::of(program, &case.maps, None)? };
     let with_states = states.is_some();
     let Some(maps) = maps(case) else { return Ok((0, 0)) };
     let Ok(program) = Program::new(Arc::new(program.clone()), maps.clone()) else { return Ok((0, 0)) };

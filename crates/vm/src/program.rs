@@ -232,14 +232,22 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        let arrays = image.maps.iter().filter_map(|map| Some((map, map.prog_array()?)));
-        for (map, array) in arrays {
+        // Those that it names: an object's programs of other types may use its other maps.
+        let named = image.code.iter().filter_map(|(_, insn)| match insn {
+            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
+                image.maps.get(usize::try_from(*index).ok()?)
+            }
+            _ => None,
+        });
+        let mut tables = Vec::new();
+        for map in named {
+            let Some(array) = map.prog_array() else { continue };
             if !array.admits(image.kind()) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
+            tables.extend(ProgArrayUser::new(map));
         }
-        let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
-        Ok(Self { image: Arc::new(image), tables })
+        Ok(Self { image: Arc::new(image), tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.

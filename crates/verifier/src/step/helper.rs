@@ -24,6 +24,8 @@ pub(super) struct Arguments {
     written: Vec<Span>,
     /// Size in bytes of the record that is asked for.
     record_size: u32,
+    /// Whether an argument so far was a record of a ring buffer.
+    has_record: bool,
     /// Id of the reference that is given back.
     released: Option<u32>,
 }
@@ -74,6 +76,13 @@ impl Walk<'_> {
                 Arg::Unchecked => self.state.get(reg),
                 _ => self.read(reg)?,
             };
+            if !matches!(arg, Arg::Scalar | Arg::Unchecked) && is_record(&value) {
+                // "more than one arg with ref_obj_id" (`check_func_arg`)
+                if arguments.has_record {
+                    return wrong_argument(helper.name, reg, "memory that is not a second record", &value);
+                }
+                arguments.has_record = true;
+            }
             match arg {
                 Arg::Scalar | Arg::Unchecked => {}
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
@@ -332,6 +341,10 @@ impl Walk<'_> {
 /// Whether a helper changes the elements of the map it is called on.
 fn changes_map(helper: &str) -> bool {
     ["bpf_map_update_elem", "bpf_map_delete_elem", "bpf_map_push_elem", "bpf_map_pop_elem"].contains(&helper)
+}
+
+fn is_record(value: &Value) -> bool {
+    value.pointer().is_some_and(|pointer| matches!(pointer.target, Target::Record { .. }))
 }
 
 /// An argument of the wrong kind.
