@@ -28,5 +28,8 @@ pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+#[cfg(feature = "match-dispatch")]
+#[doc(hidden)]
+pub use threaded::by_match::by_match;
 #[doc(hidden)]
 pub use threaded::inspect as threaded_handlers;

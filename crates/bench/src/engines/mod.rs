@@ -27,7 +27,8 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
 
-use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object};
+use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object, Program};
+use paceline_vm::by_match;
 
 use crate::measure::{Timing, Work, rounds, thread_time};
 use crate::report::{Bar, Figure, Matrix, Report, Row};
@@ -111,13 +112,18 @@ fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
             Err(paceline::NoProgram::Engine { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        let mut host = Host::default();
-        let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
-        contenders.push(
-            Contender::new(engine.name(), Role::Ours(engine), run).with_counts(move || counts(&collection)),
-        );
+        if let Some(program) = (engine == Engine::Threaded).then(|| by_match(&program)).flatten() {
+            contenders.push(contender("threaded by match", Role::Match, program, &collection));
+        }
+        contenders.push(contender(engine.name(), Role::Ours(engine), Program::clone(&program), &collection));
     }
     Ok(contenders)
+}
+
+fn contender<'a>(name: &str, role: Role, program: Program, collection: &Collection) -> Contender<'a> {
+    let (mut host, collection) = (Host::default(), collection.clone());
+    let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
+    Contender::new(name, role, run).with_counts(move || counts(&collection))
 }
 
 fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
@@ -268,6 +274,7 @@ impl Column {
             _ if !self.hit => (None, None),
             (Engine::Jit, Role::Native) => (Some(Bar::Ratio(1.0 / 1.3)), Some(Bar::Ratio(1.0 / 1.1))),
             (Engine::Jit, Role::Jit) => (Some(Bar::Ratio(1.0)), None),
+            (Engine::Threaded, Role::Match) => (Some(Bar::Ratio(1.5)), Some(Bar::Ratio(1.8))),
             (Engine::Threaded, Role::Libpcap) => (Some(Bar::Ratio(2.0)), Some(Bar::Ratio(3.0))),
             _ => (None, None),
         }
