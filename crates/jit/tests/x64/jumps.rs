@@ -1,6 +1,5 @@
 //! Labels, jumps of all lengths, alignment, marks and relocations: by following what the decoder says.
 
-
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use paceline_jit::x64::{
     Alu, AssembleError, Assembler, Code, Cond, Fill, Gpr, Label, Mem, OpSize, Relocation, RelocationKind,
