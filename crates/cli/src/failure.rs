@@ -4,7 +4,10 @@ use std::io;
 use std::process::ExitCode;
 
 use paceline::port::{ReadError, WriteError};
-use paceline::{Engine, EntryError, LoadError, NoProgram, Object, OpenError, Refused, SetupError, suggest};
+use paceline::{
+    Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
+    SetupError, suggest,
+};
 
 use crate::console;
 use crate::maps::MapFailure;
@@ -42,6 +45,10 @@ pub(crate) enum Failure {
     Terminal { option: &'static str, name: String },
     #[error("standard output: {0}")]
     Stdout(io::Error),
+    #[error(transparent)]
+    Names(#[from] NamesError),
+    #[error("names of native code, as {NAMES_VARIABLE} asks for: {0}")]
+    AnnounceNames(io::Error),
     #[error("cannot handle interrupts: {0}")]
     Signals(io::Error),
 }

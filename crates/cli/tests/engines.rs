@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Folder, example, fixture, paceline};
+use common::{Folder, command, example, fixture, paceline};
 use paceline::Engine;
 use serde_json::Value;
 
@@ -160,4 +160,20 @@ fn native_code_stands_beside_its_origin() {
 fn only_verified_programs_have_native_code() {
     let object = fixture("no_bounds_check.o");
     paceline(["dump", &object, "--jit"]).fails(1, &object, &["is refused"]);
+}
+
+#[test]
+fn names_of_native_code_are_written_where_they_are_asked_for() {
+    let run =
+        |names: &str| command().args(["run", "--engine", "jit"]).env("PACELINE_JIT_NAMES", names).spawn();
+    let mut child = run("perf-map").expect("the command starts");
+    let map = format!("/tmp/perf-{}.map", child.id());
+    assert!(child.wait().expect("the command ends").success());
+    let text = fs::read_to_string(&map).expect("perf finds the map there");
+    fs::remove_file(&map).expect("it is a file of ours");
+    assert!(text.lines().any(|line| line.ends_with("firewall")), "{text}");
+
+    let done = command().args(["run"]).env("PACELINE_JIT_NAMES", "perf-map,qemu").output();
+    let done = common::Done::from(done.expect("the command starts"));
+    done.fails(1, "PACELINE_JIT_NAMES: unknown \"qemu\"", &["perf-map, jitdump and gdb"]);
 }

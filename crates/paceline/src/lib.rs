@@ -26,6 +26,7 @@
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
+//! | have `perf` and `gdb` name native code | [`Names`] |
 //! | read and write maps | [`Map`], [`btf`] for values by their types |
 #![forbid(unsafe_code)]
 
@@ -49,8 +50,8 @@ pub use paceline_spec::{
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
     Access, BurstFault, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host,
-    InstallError, LoadError as EngineError, NativeCode, NativeFunction, Near, NoSuchEngine, Program,
-    ProgramError, has_helper,
+    InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode, NativeFunction,
+    Near, NoSuchEngine, Program, ProgramError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

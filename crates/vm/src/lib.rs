@@ -26,6 +26,7 @@ pub use load::LoadError;
 pub use native::NativeCode;
 pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
+pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
 #[cfg(feature = "match-dispatch")]

@@ -28,6 +28,8 @@ pub(crate) enum Role {
     Interpreter,
     /// libpcap's interpreter of classic BPF.
     Libpcap,
+    /// The kernel's code, in its own loop.
+    Kernel,
     /// Nothing but the loop: what every figure has in it.
     Loop,
 }
