@@ -65,7 +65,14 @@ pub(crate) fn links() -> Links {
     Links {
         helpers: (0..300).map(helper).collect(),
         maps: MAPS.iter().enumerate().map(map).collect(),
-        host: HostOffsets { tail_calls: 8, max_tail_calls: 33, scratch: 16, scratch_words: 3, cpu: 40 },
+        host: HostOffsets {
+            frame: 0,
+            tail_calls: 8,
+            max_tail_calls: 33,
+            scratch: 16,
+            scratch_words: 3,
+            cpu: 40,
+        },
         tail_entry: 8,
         no_cpu: HELPERS + 1000,
         find_program: HELPERS + 1001,
