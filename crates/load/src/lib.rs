@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod btf_maps;
+pub mod classic;
 mod core;
 mod data_maps;
 mod debug_info;
