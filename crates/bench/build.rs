@@ -1,7 +1,56 @@
-//! Compiles the workloads for the machine itself, where that is asked for.
+//! Finds out which versions are compared with, and compiles what is in C for the machine itself, where that is asked for.
+
+use std::fs;
 
 fn main() {
     println!("cargo::rerun-if-changed=workloads");
+    versions();
     #[cfg(feature = "native")]
-    cc::Build::new().file("workloads/native.c").opt_level(2).warnings(false).compile("workloads");
+    native();
+    #[cfg(feature = "dpdk")]
+    dpdk();
+}
+
+/// Crates whose versions the tables name.
+const CRATES: &[&str] = &["rbpf", "solana-sbpf", "pcap-parser", "pcap-file"];
+
+/// Sets `VERSION_CRATE` from the lock file: what is printed is what was built.
+fn versions() {
+    let lock = "../../Cargo.lock";
+    println!("cargo::rerun-if-changed={lock}");
+    let lock = fs::read_to_string(lock).unwrap_or_default();
+    let lines: Vec<&str> = lock.lines().collect();
+    for name in CRATES {
+        let found = lines.windows(2).find_map(|pair| {
+            (pair[0] == format!("name = \"{name}\"")).then(|| pair[1].trim_start_matches("version = "))
+        });
+        let variable = name.replace('-', "_").to_uppercase();
+        println!("cargo::rustc-env=VERSION_{variable}={}", found.unwrap_or("").trim_matches('"'));
+    }
+}
+
+#[cfg(feature = "native")]
+fn native() {
+    let mut build = cc::Build::new();
+    build.file("workloads/native.c").opt_level(2).warnings(false);
+    let version = build.get_compiler().to_command().arg("--version").output();
+    let version =
+        version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    println!("cargo::rustc-env=VERSION_CC={}", version.lines().next().unwrap_or("C").trim());
+    build.compile("workloads");
+}
+
+#[cfg(feature = "dpdk")]
+fn dpdk() {
+    // The program needs two of DPDK's many libraries.
+    let library = pkg_config::Config::new().cargo_metadata(false).probe("libdpdk").expect("libdpdk-dev");
+    let mut build = cc::Build::new();
+    build.file("workloads/dpdk.c").opt_level(2).warnings(false).includes(&library.include_paths);
+    build.flag("-include").flag("rte_config.h").flag("-march=corei7").compile("dpdk_shim");
+    for path in &library.link_paths {
+        println!("cargo::rustc-link-search=native={}", path.display());
+    }
+    for library in ["rte_bpf", "rte_eal"] {
+        println!("cargo::rustc-link-lib={library}");
+    }
 }

@@ -15,7 +15,7 @@ mod verification;
 
 use std::process::ExitCode;
 
-use report::Row;
+use report::{Report, Row};
 
 /// What every table is told.
 #[derive(Clone, Copy, Debug)]
@@ -24,14 +24,17 @@ struct Settings {
     smoke: bool,
 }
 
-/// What a table returns.
+/// What a part of a table returns.
 type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
 
-/// A table: its name and what makes it.
-type Table = (&'static str, fn(Settings) -> Rows);
+/// What a table returns.
+type Table = Result<Report, Box<dyn std::error::Error>>;
+
+/// What makes a table.
+type Make = fn(Settings) -> Table;
 
 /// The tables there are.
-const TABLES: &[Table] =
+const TABLES: &[(&str, Make)] =
     &[("captures", captures::table), ("engines", engines::table), ("verification", verification::table)];
 
 struct Arguments {
@@ -67,11 +70,11 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         println!("{}\n", machine::description(cores));
     }
     for (name, table) in chosen {
-        let rows = table(arguments.settings)?;
+        let report = table(arguments.settings)?;
         if arguments.json {
-            rows.iter().for_each(|row| println!("{}", row.json(name)));
+            report.rows.iter().for_each(|row| println!("{}", row.json(name)));
         } else {
-            println!("{}", report::markdown(name, &rows));
+            println!("{}", report::markdown(name, &report));
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Rounds: every contender once, again and again, so that what disturbs the machine disturbs all.
+//! Rounds: every contender once, again and again in random order, so that what disturbs the machine disturbs all, and none
+//! always follows the same other.
 
 use std::error::Error;
 
@@ -21,19 +22,23 @@ pub(crate) struct Timing {
 
 /// Runs the contenders in turn. The first round only warms up.
 pub(crate) fn interleaved(smoke: bool, contenders: &mut [Work<'_>]) -> Result<Vec<Timing>, Box<dyn Error>> {
-    let rounds = if smoke { 1 } else { ROUNDS };
-    let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
+    rounds(if smoke { 0 } else { ROUNDS }, contenders)
+}
+
+/// The same with a number of rounds after the one that warms up; without any, that one is what there is.
+pub(crate) fn rounds(rounds: usize, contenders: &mut [Work<'_>]) -> Result<Vec<Timing>, Box<dyn Error>> {
+    let mut times = vec![Vec::with_capacity(rounds.max(1)); contenders.len()];
+    let mut order: Vec<usize> = (0..contenders.len()).collect();
+    let mut rng = fastrand::Rng::with_seed(4);
     for round in 0..=rounds {
-        for (work, times) in contenders.iter_mut().zip(&mut times) {
+        rng.shuffle(&mut order);
+        for &index in &order {
             let start = thread_time();
-            let units = work()?;
+            let units = contenders[index]()?;
             let nanoseconds = (thread_time() - start) / units.max(1) as f64;
-            if round > 0 || smoke {
-                times.push(nanoseconds);
+            if round > 0 || rounds == 0 {
+                times[index].push(nanoseconds);
             }
-        }
-        if smoke {
-            break;
         }
     }
     Ok(times.into_iter().map(timing).collect())
@@ -41,9 +46,17 @@ pub(crate) fn interleaved(smoke: bool, contenders: &mut [Work<'_>]) -> Result<Ve
 
 /// Nanoseconds that this thread has run, in the program and in the kernel for it. Unlike the clock on the wall, it does
 /// not count what others do on the same core.
-fn thread_time() -> f64 {
+pub(crate) fn thread_time() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+impl Timing {
+    /// How much longer another takes: above 1 if this one is faster. The best rounds are compared, as everywhere: they are
+    /// what the code costs, the others also what else the machine did.
+    pub(crate) fn ratio(self, other: Self) -> f64 {
+        other.min / self.min
+    }
 }
 
 fn timing(mut times: Vec<f64>) -> Timing {

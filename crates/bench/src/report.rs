@@ -1,21 +1,39 @@
 //! Rows, and how they are printed.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::measure::Timing;
 
 /// What a row compares.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Figure {
     /// Time for one unit of work, in nanoseconds.
-    Time {
-        ours: Timing,
-        against: Option<Timing>,
-        /// The most that our median may be.
-        bar: Option<f64>,
-    },
-    /// Memory in KiB: ours must not be more than the bar.
-    Memory { ours: u64, against: Option<u64>, bar: Option<u64> },
+    Time { ours: Timing, against: Option<Timing> },
+    /// An amount.
+    Size { ours: u64, against: Option<u64>, unit: Unit },
+}
+
+/// What an amount counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    KiB,
+}
+
+impl Unit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::KiB => "KiB",
+        }
+    }
+}
+
+/// What is asked of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bar {
+    /// The ratio is at least so much.
+    Ratio(f64),
+    /// Ours is at most so much, in nanoseconds or the unit of the figure.
+    Most(f64),
 }
 
 /// One row of a table.
@@ -23,77 +41,240 @@ pub(crate) enum Figure {
 pub(crate) struct Row {
     /// What is measured.
     pub(crate) name: String,
-    /// What it is compared with; empty if with nothing.
+    /// What it is compared with, and its version; empty if with nothing.
     pub(crate) against: String,
     pub(crate) figure: Figure,
+    pub(crate) bar: Option<Bar>,
+    /// What would be better still than the bar.
+    pub(crate) reach: Option<Bar>,
 }
 
 impl Row {
+    /// A row that nothing is asked of.
+    pub(crate) fn new(name: impl Into<String>, against: impl Into<String>, figure: Figure) -> Self {
+        Self { name: name.into(), against: against.into(), figure, bar: None, reach: None }
+    }
+
+    /// The same with what is asked of it.
+    pub(crate) fn with_bar(self, bar: Option<Bar>) -> Self {
+        Self { bar, ..self }
+    }
+
     /// Whether the bar is met; `None` if there is none.
     pub(crate) fn met(&self) -> Option<bool> {
-        match self.figure {
-            Figure::Time { ours, bar, .. } => bar.map(|bar| ours.median <= bar),
-            Figure::Memory { ours, bar, .. } => bar.map(|bar| ours <= bar),
+        self.bar.and_then(|bar| self.meets(bar))
+    }
+
+    fn meets(&self, bar: Bar) -> Option<bool> {
+        match (bar, self.figure) {
+            (Bar::Ratio(least), _) => self.ratio().map(|ratio| ratio >= least),
+            (Bar::Most(most), Figure::Time { ours, .. }) => Some(ours.min <= most),
+            (Bar::Most(most), Figure::Size { ours, .. }) => Some(ours as f64 <= most),
         }
     }
 
-    /// One object. Times are medians, `_min` the best rounds; a ratio above 1 means that ours is faster or smaller.
-    pub(crate) fn json(&self, table: &str) -> serde_json::Value {
-        let against = (!self.against.is_empty()).then_some(&self.against);
-        match &self.figure {
-            Figure::Time { ours, against: other, bar } => json!({
-                "table": table, "row": self.name,
-                "ours_ns": ours.median, "ours_min_ns": ours.min,
-                "against": against, "against_ns": other.map(|t| t.median), "against_min_ns": other.map(|t| t.min),
-                "ratio": other.map(|t| t.median / ours.median),
-                "bar": bar, "met": self.met(),
-            }),
-            Figure::Memory { ours, against: other, bar } => json!({
-                "table": table, "row": self.name,
-                "ours_kib": ours, "against": against, "against_kib": other,
-                "ratio": other.map(|kib| kib as f64 / *ours as f64),
-                "bar": bar, "met": self.met(),
-            }),
+    /// The other's figure by ours: above 1 if ours is faster or smaller.
+    fn ratio(&self) -> Option<f64> {
+        match self.figure {
+            Figure::Time { ours, against } => against.map(|other| ours.ratio(other)),
+            Figure::Size { ours, against, .. } => against.map(|other| other as f64 / ours as f64),
         }
+    }
+
+    /// One object. Times are medians, `_min` the best rounds, which the ratio compares.
+    pub(crate) fn json(&self, table: &str) -> Value {
+        let against = (!self.against.is_empty()).then_some(&self.against);
+        let mut object = json!({ "table": table, "row": self.name });
+        match self.figure {
+            Figure::Time { ours, against: other } => {
+                object["ours_ns"] = json!(ours.median);
+                object["ours_min_ns"] = json!(ours.min);
+                object["against"] = json!(against);
+                object["against_ns"] = json!(other.map(|t| t.median));
+                object["against_min_ns"] = json!(other.map(|t| t.min));
+            }
+            Figure::Size { ours, against: other, unit } => {
+                let unit = unit.name().to_lowercase();
+                object[format!("ours_{unit}")] = json!(ours);
+                object["against"] = json!(against);
+                object[format!("against_{unit}")] = json!(other);
+            }
+        }
+        object["ratio"] = json!(self.ratio());
+        let value = |bar: Option<Bar>| bar.map(|(Bar::Ratio(value) | Bar::Most(value))| value);
+        object["bar"] = json!(value(self.bar));
+        object["bar_is"] = json!(self.bar.map(|bar| match bar {
+            Bar::Ratio(_) => "least ratio",
+            Bar::Most(_) => "most of ours",
+        }));
+        object["reach"] = json!(value(self.reach));
+        object["met"] = json!(self.met());
+        object
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let or_none = |text: Option<String>| text.unwrap_or_default();
+        let size = |size: u64, unit: Unit| format!("{size} {}", unit.name());
+        let (ours, other) = match self.figure {
+            Figure::Time { ours, against } => (time(ours), or_none(against.map(time))),
+            Figure::Size { ours, against, unit } => {
+                (size(ours, unit), or_none(against.map(|other| size(other, unit))))
+            }
+        };
+        let bar = |bar: Bar| match (bar, self.figure) {
+            (Bar::Ratio(least), _) => format!("{least:.2}"),
+            (Bar::Most(most), Figure::Time { .. }) => {
+                let (by, unit) = scale(most);
+                format!("{:.0} {unit}", most / by)
+            }
+            (Bar::Most(most), Figure::Size { unit, .. }) => format!("{most:.0} {}", unit.name()),
+        };
+        let asked = match (self.bar, self.reach) {
+            (Some(asked), Some(reach)) => format!("{} ({})", bar(asked), bar(reach)),
+            (asked, _) => or_none(asked.map(bar)),
+        };
+        let met = match self.met() {
+            Some(true) if self.reach.is_some_and(|reach| self.meets(reach) == Some(true)) => "yes, reached",
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "",
+        };
+        let ratio = or_none(self.ratio().map(|ratio| format!("{ratio:.2}")));
+        [self.name.clone(), ours, self.against.clone(), other, ratio, asked, met.to_owned()]
     }
 }
 
-/// The rows as a Markdown table.
-pub(crate) fn markdown(table: &str, rows: &[Row]) -> String {
-    let mut text = format!(
-        "### {table}\n\n| | ours, median (min) | million/s | against | median (min) | ratio | bar | met |\n\
-         |---|---|---|---|---|---|---|---|\n"
-    );
-    for row in rows {
-        let cells = cells(row);
-        text += &format!("| {} |\n", cells.join(" | "));
+/// What a table found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Report {
+    /// Figures side by side. Rows that only compare them and that nothing is asked of are then left out of the text.
+    pub(crate) matrix: Option<Matrix>,
+    /// Comparisons.
+    pub(crate) rows: Vec<Row>,
+}
+
+impl From<Vec<Row>> for Report {
+    fn from(rows: Vec<Row>) -> Self {
+        Self { rows, ..Self::default() }
+    }
+}
+
+/// Figures side by side: one line a contender, one column a workload.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Matrix {
+    pub(crate) columns: Vec<String>,
+    lines: Vec<(String, Vec<Option<Timing>>)>,
+}
+
+impl Matrix {
+    /// Starts a column.
+    pub(crate) fn column(&mut self, name: impl Into<String>) {
+        self.columns.push(name.into());
+    }
+
+    /// Sets a figure of the last column.
+    pub(crate) fn set(&mut self, line: &str, timing: Timing) {
+        let index = self.lines.iter().position(|(name, _)| name == line).unwrap_or_else(|| {
+            self.lines.push((line.to_owned(), Vec::new()));
+            self.lines.len() - 1
+        });
+        let cells = &mut self.lines[index].1;
+        cells.resize(self.columns.len(), None);
+        if let Some(last) = cells.last_mut() {
+            *last = Some(timing);
+        }
+    }
+
+    fn markdown(&self) -> String {
+        let mut text = format!("| ns, median (min) | {} |\n", self.columns.join(" | "));
+        text += &format!("|---|{}\n", "---|".repeat(self.columns.len()));
+        for (name, cells) in &self.lines {
+            let cell = |index| match cells.get(index).copied().flatten() {
+                Some(Timing { min, median }) => format!("{median:.1} ({min:.1})"),
+                None => "-".to_owned(),
+            };
+            let cells: Vec<String> = (0..self.columns.len()).map(cell).collect();
+            text += &format!("| {name} | {} |\n", cells.join(" | "));
+        }
+        text
+    }
+}
+
+/// A table as Markdown.
+pub(crate) fn markdown(table: &str, report: &Report) -> String {
+    let mut text = format!("### {table}\n\n");
+    if let Some(matrix) = &report.matrix {
+        text += &matrix.markdown();
+        text += "\n";
+    }
+    let told = |row: &&Row| report.matrix.is_none() || row.bar.is_some();
+    if !report.rows.iter().any(|row| told(&row)) {
+        return text;
+    }
+    text += "| | ours, median (min) | against | median (min) | ratio | bar (reach) | met |\n|---|---|---|---|---|---|---|\n";
+    for row in report.rows.iter().filter(told) {
+        text += &format!("| {} |\n", row.cells().join(" | "));
     }
     text
 }
 
-fn cells(row: &Row) -> [String; 8] {
-    let time = |t: Timing| format!("{:.1} ({:.1}) ns", t.median, t.min);
-    let or_none = |text: Option<String>| text.unwrap_or_default();
-    let (ours, rate, other, ratio, bar) = match row.figure {
-        Figure::Time { ours, against, bar } => (
-            time(ours),
-            format!("{:.1}", 1e3 / ours.median),
-            or_none(against.map(time)),
-            or_none(against.map(|t| format!("{:.2}", t.median / ours.median))),
-            or_none(bar.map(|bar| format!("{bar:.0} ns"))),
-        ),
-        Figure::Memory { ours, against, bar } => (
-            format!("{ours} KiB"),
-            String::new(),
-            or_none(against.map(|kib| format!("{kib} KiB"))),
-            or_none(against.map(|kib| format!("{:.2}", kib as f64 / ours as f64))),
-            or_none(bar.map(|bar| format!("{bar} KiB"))),
-        ),
-    };
-    let met = match row.met() {
-        Some(true) => "yes",
-        Some(false) => "NO",
-        None => "",
-    };
-    [row.name.clone(), ours, rate, row.against.clone(), other, ratio, bar, met.to_owned()]
+fn time(timing: Timing) -> String {
+    let (by, unit) = scale(timing.median);
+    let digits = if timing.median / by < 10.0 { 2 } else { 1 };
+    format!("{:.digits$} ({:.digits$}) {unit}", timing.median / by, timing.min / by)
+}
+
+/// What to divide nanoseconds by, and the unit they come to.
+fn scale(nanoseconds: f64) -> (f64, &'static str) {
+    match nanoseconds {
+        ..1e4 => (1.0, "ns"),
+        ..1e7 => (1e3, "us"),
+        _ => (1e6, "ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ours: f64, other: f64, bar: Bar) -> Row {
+        let timing = |ns| Timing { min: ns, median: ns };
+        let figure = Figure::Time { ours: timing(ours), against: Some(timing(other)) };
+        Row { reach: Some(Bar::Ratio(3.0)), ..Row::new("row", "other 1", figure).with_bar(Some(bar)) }
+    }
+
+    #[test]
+    fn a_ratio_above_one_is_in_our_favor() {
+        let faster = row(2.0, 5.0, Bar::Ratio(2.0));
+        assert_eq!((faster.ratio(), faster.met()), (Some(2.5), Some(true)));
+        assert_eq!(row(2.0, 3.9, Bar::Ratio(2.0)).met(), Some(false));
+        assert_eq!(row(2.0, 1.0, Bar::Most(2.0)).met(), Some(true));
+        assert_eq!(row(2.0, 1.0, Bar::Most(1.9)).met(), Some(false));
+    }
+
+    #[test]
+    fn objects_have_what_readers_rely_on() {
+        let object = row(2.0, 5.0, Bar::Ratio(2.0)).json("engines");
+        let expected = json!({
+            "table": "engines", "row": "row", "ours_ns": 2.0, "against": "other 1", "against_ns": 5.0,
+            "ratio": 2.5, "bar": 2.0, "reach": 3.0, "met": true,
+        });
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&object[key], value, "{key}");
+        }
+    }
+
+    #[test]
+    fn rows_without_a_bar_stand_in_the_matrix_alone() {
+        let mut matrix = Matrix::default();
+        matrix.column("W1, hit");
+        matrix.set("jit", Timing { min: 1.0, median: 2.0 });
+        let plain = Row::new("only a figure", "", Figure::Size { ours: 1, against: None, unit: Unit::KiB });
+        let report =
+            Report { matrix: Some(matrix), rows: vec![plain.clone(), row(1.0, 1.0, Bar::Ratio(1.0))] };
+        let text = markdown("engines", &report);
+        assert!(text.contains("| jit | 2.0 (1.0) |") && text.contains("| row |"), "{text}");
+        assert!(!text.contains("only a figure"), "{text}");
+        assert!(markdown("engines", &vec![plain].into()).contains("only a figure"));
+    }
 }

@@ -8,14 +8,14 @@ use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Stats, verify};
 
 use crate::measure::{Work, interleaved};
-use crate::report::{Figure, Row};
-use crate::{Rows, Settings};
+use crate::report::{Bar, Figure, Row};
+use crate::{Settings, Table};
 
 /// Instructions of the programs.
 const LENGTH: usize = 10_000;
 
 /// A program in at most so many nanoseconds: a second.
-const BAR: f64 = 1e9;
+const BAR: Bar = Bar::Most(1e9);
 
 /// What branches are about: the text of one block, told its number.
 type Block = fn(usize) -> String;
@@ -26,19 +26,16 @@ const SHAPES: &[(&str, Block)] = &[
     ("branches that bound an index into the stack", indexing),
 ];
 
-pub(crate) fn table(settings: Settings) -> Rows {
+pub(crate) fn table(settings: Settings) -> Table {
     let mut rows = Vec::new();
     for &(name, block) in SHAPES {
         let program = program(block)?;
         let mut works: [Work<'_>; 1] = [Box::new(|| simulate(&program).map(|_| 1))];
         let times = interleaved(settings.smoke, &mut works)?;
-        rows.push(Row {
-            name: format!("verify {} instructions: {name}", program.insns.len()),
-            against: String::new(),
-            figure: Figure::Time { ours: times[0], against: None, bar: Some(BAR) },
-        });
+        let name = format!("verify {} instructions: {name}", program.insns.len());
+        rows.push(Row::new(name, "", Figure::Time { ours: times[0], against: None }).with_bar(Some(BAR)));
     }
-    Ok(rows)
+    Ok(rows.into())
 }
 
 fn simulate(program: &ProgramSpec) -> Result<Stats, Box<dyn Error>> {

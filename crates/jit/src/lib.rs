@@ -1,5 +1,50 @@
-//! x86-64 code from verified programs.
-
+//! Native code for x86-64 from verified programs.
+//!
+//! [`compile`] takes what the verifier proved and what the code is linked with, and gives bytes: where they are
+//! placed and who calls them is for others to say. Nothing here touches memory by address.
+//!
+//! # Calling convention
+//! A program is `extern "C" fn(r1, r2, r3, r4, r5, host) -> r0`, and so is every helper: the first five arguments are the
+//! BPF registers, the sixth the host. `r1` of a program is the packet's [`Frame`](paceline_frame::Frame), whatever the
+//! program's type, and loads from the context become loads from the frame.
+//!
+//! # Registers
+//! | | in functions that call | in functions that do not |
+//! |---|---|---|
+//! | `r0` | `rax` | `rax` |
+//! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | the same |
+//! | `r6` to `r9` | `rbx`, `r13`, `r14`, `r15` | what is left of the registers that need no saving |
+//! | `r10` | a displacement from `rsp` | the same |
+//! | the host | `r12` | `r9` |
+//! | scratch | `r10`, `r11`, `r9` | `r10`, `r11` |
+//!
+//! A function saves what it changes of `rbx` and `r12` to `r15` and nothing else (seed 002); one that neither calls nor
+//! has more than 128 bytes of stack has no prologue.
 #![forbid(unsafe_code)]
 
+mod alu;
+mod atomic;
+mod branch;
+mod call;
+mod checked;
+mod context;
+mod division;
+mod emitter;
+mod error;
+mod links;
+mod memory;
+mod packet;
+mod plan;
+mod program;
+mod prologue;
+mod settings;
+mod source;
+mod tail_call;
 pub mod x64;
+
+pub use error::CompileError;
+pub use links::{
+    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,
+};
+pub use program::{Compiled, CompiledFunction, Stats, compile, compile_unverified};
+pub use settings::{Features, Settings};

@@ -75,6 +75,9 @@ pub enum FaultKind {
     /// It ran for longer than it may.
     #[error("still running after {0} instructions")]
     Budget(u64),
+    /// It was run for a CPU that its per-CPU arrays have no values for.
+    #[error("there is no CPU {0} in the program's per-CPU arrays")]
+    NoCpu(usize),
     /// It jumped or fell to where no instruction starts.
     #[error("execution left the program")]
     LeftProgram,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
+use paceline_exec::{Domain, Reader};
 use paceline_frame::Frame;
 
 use crate::fault::Fault;
@@ -55,6 +56,8 @@ pub struct Host {
     /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
     /// that know no regions.
     pub(crate) regions: Option<Regions>,
+    /// What keeps the programs that a run comes to by tail calls; not there while it does.
+    pub(crate) reader: Option<Reader>,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -84,6 +87,7 @@ impl Host {
             scratch: [const { AtomicU64::new(0) }; _],
             fault: None,
             regions: None,
+            reader: Some(Domain::global().reader()),
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),
@@ -94,6 +98,9 @@ impl Host {
         host.seed(seed);
         host
     }
+
+    /// Offset in bytes of the worker's number, for generated code.
+    pub(crate) const OFFSET_CPU: usize = std::mem::offset_of!(Self, cpu);
 
     /// The worker's number.
     #[must_use]

@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use paceline_exec::CodeBlock;
 use paceline_isa::Code;
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
@@ -40,6 +41,20 @@ pub(crate) struct Image {
     pub(crate) maps: Arc<[Arc<Map>]>,
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
+    /// The program's native code, where it has some.
+    pub(crate) native: Option<Native>,
+}
+
+/// Native code of a program.
+#[derive(Clone)]
+pub(crate) struct Native {
+    /// What keeps it.
+    #[expect(dead_code, reason = "it is kept, not looked at")]
+    pub(crate) block: Arc<CodeBlock>,
+    /// Address at which it is entered.
+    pub(crate) entry: usize,
+    /// Whether it was made to run over plain memory.
+    pub(crate) raw: bool,
 }
 
 impl Image {

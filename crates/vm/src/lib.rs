@@ -10,6 +10,7 @@ mod host;
 mod image;
 mod load;
 mod memory;
+mod native;
 mod observe;
 mod plain;
 mod program;

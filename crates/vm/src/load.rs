@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use paceline_jit::CompileError;
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
+use crate::native;
 use crate::program::{Program, ProgramError};
 
 /// Why a verified program cannot be run.
@@ -31,6 +33,12 @@ pub enum LoadError {
         /// Maps given.
         found: usize,
     },
+    /// There is no native code for it.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// There is no executable memory for its native code.
+    #[error("{0}")]
+    Memory(String),
     /// The engine is not for this machine.
     #[error("engine {0} is not available on this machine")]
     Unavailable(Engine),
@@ -48,7 +56,8 @@ impl Program {
         check_maps(verified.maps(), &maps)?;
         match engine {
             Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
-            Engine::Jit | Engine::CheckedJit | Engine::Threaded => Err(LoadError::Unavailable(engine)),
+            Engine::Jit | Engine::CheckedJit => native::load(verified, maps, engine),
+            Engine::Threaded => Err(LoadError::Unavailable(engine)),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use paceline_exec::{Domain, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::{Map, Owner, ProgArrayUser};
@@ -14,6 +15,8 @@ use crate::fault::Fault;
 use crate::helpers::has_helper;
 use crate::host::Host;
 use crate::image::{Image, Unset};
+use crate::load::LoadError;
+use crate::native;
 use crate::observe::Observed;
 use crate::plain;
 
@@ -133,7 +136,18 @@ pub struct BurstFault {
 pub struct Program {
     pub(crate) image: Arc<Image>,
     /// Keeps the entries of the program arrays that it uses.
-    _tables: Arc<[ProgArrayUser]>,
+    tables: Arc<[ProgArrayUser]>,
+}
+
+/// An image in a program array. Who read its token before it went may still run it.
+struct Installed(Option<Arc<Image>>);
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        if let Some(image) = self.0.take() {
+            Domain::global().retire(image);
+        }
+    }
 }
 
 /// A program cannot be put into a map.
@@ -187,8 +201,31 @@ impl Program {
             code,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
+            native: None,
         };
         Self::with_image(image)
+    }
+
+    /// A program that nobody verified, as native code that checks every access as it happens, over a packet or, if it is
+    /// `raw`, over plain memory. Otherwise as [`new`](Self::new) and [`raw`](Self::raw).
+    ///
+    /// # Errors
+    /// [`LoadError`]: it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, LoadError> {
+        // SAFETY: the code is checked.
+        unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, raw) }
+    }
+
+    /// A program that nobody verified, as native code that checks nothing, for [`run_raw`](Self::run_raw): for tests.
+    ///
+    /// # Errors
+    /// [`LoadError`]: it is malformed, or there is no native code for it.
+    ///
+    /// # Safety
+    /// When it runs it must end, and touch no memory but its stack, what it is given, and its maps.
+    pub unsafe fn raw_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        // SAFETY: the caller vouches for the program.
+        unsafe { native::load_unverified(spec, maps, Engine::Jit, true) }
     }
 
     /// A program of an image, as a user of its program arrays.
@@ -200,7 +237,7 @@ impl Program {
             }
         }
         let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
-        Ok(Self { image: Arc::new(image), _tables: tables })
+        Ok(Self { image: Arc::new(image), tables })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -248,9 +285,9 @@ impl Program {
         if !array.admits(self.image.kind()) {
             return Err(InstallError::Kind);
         }
-        let owner: Owner = Box::new(self.image.clone());
+        let owner: Owner = Box::new(Installed(Some(self.image.clone())));
         let token = NonZeroU64::new(Arc::as_ptr(&self.image) as u64).ok_or(InstallError::NoProgramArray)?;
-        // SAFETY: the token is the address of the image, which the owner keeps.
+        // SAFETY: the token is the address of the image, which the owner keeps until no run that is pinned now is left.
         if unsafe { array.install(index, self.image.id, token, owner) } {
             Ok(())
         } else {
@@ -263,12 +300,29 @@ impl Program {
     /// # Errors
     /// A packet made the program do what it may not.
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
-        for (index, mut frame) in burst.iter_mut().enumerate() {
-            if let Err(fault) = self.run(&mut frame, host) {
-                return Err(BurstFault { index, fault: *fault });
+        self.pinned(host, |host| {
+            for (index, mut frame) in burst.iter_mut().enumerate() {
+                if let Err(fault) = self.run_pinned(&mut frame, host) {
+                    return Err(BurstFault { index, fault: *fault });
+                }
             }
+            Ok(())
+        })
+    }
+
+    /// Lets a program that can tail call run, so that what it comes to stays until it is done.
+    #[inline]
+    fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
+        if self.tables.is_empty() {
+            return run(host);
         }
-        Ok(())
+        // The reader is not there in a host that is pinned already.
+        let mut reader = host.reader.take();
+        let pin = reader.as_mut().map(Reader::pin);
+        let result = run(host);
+        drop(pin);
+        host.reader = host.reader.take().or(reader);
+        result
     }
 
     /// Runs the program over one packet and gives what it returned. The frame gets the verdict, which [`Frame::code`]
@@ -280,6 +334,11 @@ impl Program {
     /// The packet made the program do what it may not, which verified programs never do.
     #[inline]
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+        self.pinned(host, |host| self.run_pinned(frame, host))
+    }
+
+    #[inline]
+    fn run_pinned(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
         host.frame = frame;
@@ -310,25 +369,39 @@ impl Program {
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
         host.frame = frame;
         host.begin();
-        let exit = plain::run_packet(&self.image, frame as u64, host, observe)?;
+        let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe))?;
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(exit.r0 as u32);
         Ok(exit)
     }
 
     /// Runs the program over plain memory, as the bpf_conformance suite does: `r1` is its address, or 0 if it is
-    /// empty, and `r2` its length. The plain interpreter does that, whatever the program's engine.
+    /// empty, and `r2` its length. Engines that do not count say that it took no instructions.
     ///
     /// # Errors
     /// The program did what it may not.
     pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
         let range = memory.as_mut_ptr_range();
-        plain::run_memory(&self.image, range.start as u64..range.end as u64, host)
+        let (start, end) = (range.start as u64, range.end as u64);
+        match self.image.engine {
+            Engine::CheckedJit => native::run_memory(&self.image, start..end, host),
+            // SAFETY: that it can run so was vouched for when it was made.
+            Engine::Jit if self.image.native.as_ref().is_some_and(|native| native.raw) => unsafe {
+                let r1 = if start == end { 0 } else { start };
+                let unset = Unset::uninit();
+                host.frame = std::ptr::null_mut();
+                let r0 = (self.image.entry)(r1, end - start, unset, unset, unset, host);
+                Ok(Exit { r0, instructions: 0 })
+            },
+            Engine::Jit | Engine::Threaded | Engine::Plain => {
+                plain::run_memory(&self.image, start..end, host)
+            }
+        }
     }
 }
 
 /// Decodes a program and checks its form.
-fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
+pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
     match spec.insns.len() {
         0 => return Err(ProgramError::Empty),
         len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use super::workload::{Format, write};
 use super::{copy, read};
-use crate::report::{Figure, Row};
+use crate::report::{Bar, Figure, Row, Unit};
 use crate::{Rows, Settings, machine};
 
 /// Tells a run of this program to read or copy the capture named here and to print its peak of memory.
@@ -46,11 +46,10 @@ pub(crate) fn rows(settings: Settings, folder: &Path) -> Rows {
         write(&large, format, packets * 10, 64)?;
         for how in ["read", "read and write"] {
             let (ours, against) = (peak(&large, how)?, peak(&small, how)?);
-            rows.push(Row {
-                name: format!("peak memory to {how} {} packets of {}", packets * 10, format.name()),
-                against: format!("{packets} packets"),
-                figure: Figure::Memory { ours, against: Some(against), bar: Some(against + SLACK_KIB) },
-            });
+            let name = format!("peak memory to {how} {} packets of {}", packets * 10, format.name());
+            let figure = Figure::Size { ours, against: Some(against), unit: Unit::KiB };
+            let bar = Bar::Most((against + SLACK_KIB) as f64);
+            rows.push(Row::new(name, format!("{packets} packets"), figure).with_bar(Some(bar)));
         }
     }
     Ok(rows)

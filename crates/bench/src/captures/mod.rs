@@ -14,18 +14,18 @@ use paceline_frame::Burst;
 use paceline_port::{CaptureReader, CaptureWriter};
 
 use crate::measure::{Work, interleaved};
-use crate::report::{Figure, Row};
-use crate::{Rows, Settings};
+use crate::report::{Bar, Figure, Row};
+use crate::{Rows, Settings, Table};
 pub(crate) use memory::child;
 use workload::{Format, write};
 
 /// A packet in at most so many nanoseconds: 10 million a second.
-const BAR: f64 = 100.0;
+const BAR: Bar = Bar::Most(100.0);
 
 /// What another one needs for the same: its name, and its work on a file.
 type Rival = (&'static str, fn(&Path) -> Result<u64, Box<dyn Error>>);
 
-pub(crate) fn table(settings: Settings) -> Rows {
+pub(crate) fn table(settings: Settings) -> Table {
     let folder = tempfile::tempdir()?;
     let packets = if settings.smoke { 10_000 } else { 1_000_000 };
     let mut rows = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn table(settings: Settings) -> Rows {
         rows.extend(measure(settings, format, len, &file)?);
     }
     rows.extend(memory::rows(settings, folder.path())?);
-    Ok(rows)
+    Ok(rows.into())
 }
 
 /// Rows of one capture: reading, against each rival, and copying.
@@ -54,10 +54,9 @@ fn measure(settings: Settings, format: Format, len: usize, file: &Path) -> Rows 
     }
     let times = interleaved(settings.smoke, &mut works)?;
     let bar = (len == 64).then_some(BAR);
-    let row = |what: &str, ours, against: &str, other, bar| Row {
-        name: format!("{what} {} of {len}-byte packets", format.name()),
-        against: against.to_owned(),
-        figure: Figure::Time { ours, against: other, bar },
+    let row = |what: &str, ours, against: &str, other, bar| {
+        let name = format!("{what} {} of {len}-byte packets", format.name());
+        Row::new(name, against, Figure::Time { ours, against: other }).with_bar(bar)
     };
     let mut rows = Vec::new();
     if rivals.is_empty() {

@@ -17,12 +17,12 @@ pub(super) fn of(format: Format) -> Vec<Rival> {
     #[cfg(feature = "rivals")]
     match format {
         Format::Pcap | Format::PcapBigEndian => {
-            rivals.push(("pcap-parser 0.17", parser_pcap));
-            rivals.push(("pcap-file 3.0.0-rc.3", file_pcap));
+            rivals.push((concat!("pcap-parser ", env!("VERSION_PCAP_PARSER")), parser_pcap));
+            rivals.push((concat!("pcap-file ", env!("VERSION_PCAP_FILE")), file_pcap));
         }
         Format::Pcapng => {
-            rivals.push(("pcap-parser 0.17", parser_pcapng));
-            rivals.push(("pcap-file 3.0.0-rc.3", file_pcapng));
+            rivals.push((concat!("pcap-parser ", env!("VERSION_PCAP_PARSER")), parser_pcapng));
+            rivals.push((concat!("pcap-file ", env!("VERSION_PCAP_FILE")), file_pcapng));
         }
     }
     #[cfg(feature = "libpcap")]

@@ -4,9 +4,20 @@
 //! (`hit`), or 10,000 mixed ones in random order, which do not fit the caches (`miss`). That all come to the same
 //! results is seen before anything is timed.
 
+mod contender;
+#[cfg(feature = "dpdk")]
+mod dpdk;
+#[cfg(feature = "libpcap")]
+mod libpcap;
 #[cfg(feature = "native")]
 mod native;
 mod packets;
+#[cfg(any(feature = "rivals", feature = "dpdk"))]
+mod raw;
+#[cfg(feature = "rivals")]
+mod rbpf;
+#[cfg(feature = "rivals")]
+mod sbpf;
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -14,160 +25,200 @@ use std::hint::black_box;
 
 use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object};
 
-use crate::measure::{Work, interleaved};
-use crate::report::{Figure, Row};
-use crate::{Rows, Settings};
+use crate::measure::{Timing, Work, rounds, thread_time};
+use crate::report::{Bar, Figure, Matrix, Report, Row};
+use crate::{Settings, Table};
+use contender::{Contender, Role, agree};
 use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
 const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
 
-/// Packets a contender runs in a round.
-const ROUND: usize = 200_000;
+/// Rounds of a measurement that counts.
+const ROUNDS: usize = 41;
 
-/// A workload of shared/DESIGN.md.
+/// Nanoseconds that a contender's round takes about, so that the fast and the slow ones take the same part of the machine's time.
+const ROUND: f64 = 1e6;
+
+/// A workload of the benchmarks (`workloads/workloads.h`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
+    /// As it is called in C; the XDP program is `NAME_program`.
     pub(crate) name: &'static str,
-    pub(crate) program: &'static str,
+    pub(crate) title: &'static str,
+    /// The same for tcpdump.
+    #[cfg_attr(not(feature = "libpcap"), allow(dead_code, reason = "libpcap compiles it"))]
+    pub(crate) expression: Option<&'static str>,
 }
 
 const WORKLOADS: &[Workload] = &[
-    Workload { name: "W1 drop", program: "drop_program" },
-    Workload { name: "W2 port 22", program: "port22_program" },
-    Workload { name: "W3 port 22 with payload", program: "port22_payload_program" },
-    Workload { name: "W4 count protocols", program: "count_program" },
+    Workload { name: "drop", title: "W1 drop", expression: None },
+    Workload { name: "port22", title: "W2 port 22", expression: Some("port 22") },
+    Workload {
+        name: "port22_payload",
+        title: "W3 port 22 with payload",
+        expression: Some("tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)"),
+    },
+    Workload { name: "count", title: "W4 count protocols", expression: None },
 ];
 
-/// Runs one packet and gives the verdict.
-type Run<'a> = Box<dyn FnMut(&mut [FrameMut<'_>], usize) -> u64 + 'a>;
-
-/// Who runs a workload.
-pub(crate) struct Contender<'a> {
-    pub(crate) name: String,
-    run: Run<'a>,
-}
-
-impl<'a> Contender<'a> {
-    /// One that runs a packet by a call of `run`.
-    pub(crate) fn new(name: impl Into<String>, mut run: impl FnMut(&mut FrameMut<'_>) -> u64 + 'a) -> Self {
-        let all = move |frames: &mut [FrameMut<'_>], count: usize| {
-            let (mut sum, mut left) = (0_u64, count);
-            while left > 0 {
-                for frame in frames.iter_mut().take(left) {
-                    sum = sum.wrapping_add(run(frame));
-                }
-                left = left.saturating_sub(frames.len());
-            }
-            sum
-        };
-        Self { name: name.into(), run: Box::new(all) }
-    }
-}
-
-pub(crate) fn table(settings: Settings) -> Rows {
-    let collections = Engine::ALL.map(|engine| (engine, load(engine)));
-    let mut rows = Vec::new();
+pub(crate) fn table(settings: Settings) -> Table {
+    let mut report = Report { matrix: Some(Matrix::default()), ..Report::default() };
     for workload in WORKLOADS {
+        let texts = texts(*workload)?;
         for mut packets in [Packets::hit()?, Packets::miss()?] {
-            let name = format!("{}, {}", workload.name, packets.name);
-            let frames = RefCell::new(packets.frames());
-            let mut ours = Vec::new();
-            for (engine, collection) in &collections {
-                // An engine that this machine does not have is no contender.
-                if let Ok(program) = collection
-                    .as_ref()
-                    .map_err(|e| e.to_string())
-                    .and_then(|c| c.program(Some(workload.program)).map_err(|error| error.to_string()))
-                {
-                    let mut host = Host::default();
-                    let run =
-                        move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
-                    ours.push((*engine, Contender::new(engine.name(), run)));
-                }
-            }
-            let others = rivals(*workload);
-            rows.extend(measure(settings, &name, &frames, ours, others)?);
+            let mut contenders = ours(*workload)?;
+            contenders.extend(others(*workload, &texts)?);
+            let column =
+                Column { title: format!("{}, {}", workload.title, packets.name), hit: packets.name == "hit" };
+            let times = measure(settings, &column.title, &mut packets.frames(), &mut contenders)?;
+            let results: Vec<(&Contender<'_>, Timing)> = contenders.iter().zip(times).collect();
+            column.report(&results, &mut report);
         }
     }
-    Ok(rows)
+    Ok(report)
+}
+
+/// Our engines that can run the workload on this machine; the first, which always can, is what all are held against.
+fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
+    let mut contenders = Vec::new();
+    for engine in Engine::ALL.into_iter().rev() {
+        let collection = load(engine)?;
+        let program = match collection.program(Some(&format!("{}_program", workload.name))) {
+            Ok(program) => program,
+            // An engine that is not there is no contender.
+            Err(paceline::NoProgram::Engine { .. }) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let mut host = Host::default();
+        let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
+        contenders.push(
+            Contender::new(engine.name(), Role::Ours(engine), run).with_counts(move || counts(&collection)),
+        );
+    }
+    Ok(contenders)
 }
 
 fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
     Ok(Object::parse(OBJECT)?.load(&LoadOptions { engine, ..LoadOptions::default() })?)
 }
 
-/// Those that Paceline is compared with; the first, if it is native code, sets the bar.
-fn rivals<'a>(workload: Workload) -> Vec<Contender<'a>> {
-    let rivals: Vec<Contender<'a>> = Vec::new();
-    #[cfg(feature = "native")]
-    let rivals = {
-        let mut rivals = rivals;
-        rivals.extend(native::contender(workload));
-        rivals
+/// What W4 counted.
+fn counts(collection: &Collection) -> Vec<u64> {
+    let value = |key: u32| -> Option<u64> {
+        let value = collection.map("counts")?.get(&key.to_ne_bytes()).ok()?;
+        Some(u64::from_ne_bytes(value.try_into().ok()?))
     };
-    let _ = workload;
-    rivals
+    (0..256).map_while(value).collect()
 }
 
-fn measure<'a>(
+/// The workload's instructions for engines that know no XDP.
+#[cfg(feature = "rivals")]
+fn texts(workload: Workload) -> Result<Vec<u8>, Box<dyn Error>> {
+    raw::program(&format!("framed/{}", workload.name))
+}
+
+#[cfg(not(feature = "rivals"))]
+fn texts(_: Workload) -> Result<Vec<u8>, Box<dyn Error>> {
+    Ok(Vec::new())
+}
+
+/// Those that Paceline is compared with.
+fn others<'a>(workload: Workload, text: &'a [u8]) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
+    #[allow(unused_mut, reason = "features add more")]
+    let mut others = vec![Contender::new("the loop alone", Role::Loop, |frame| {
+        black_box(frame);
+        0
+    })];
+    #[cfg(feature = "native")]
+    others.extend(native::contenders(workload));
+    #[cfg(feature = "rivals")]
+    {
+        others.extend(rbpf::contenders(text)?);
+        others.extend(sbpf::contenders(text)?);
+    }
+    #[cfg(feature = "dpdk")]
+    others.extend(dpdk::contenders(workload)?);
+    #[cfg(feature = "libpcap")]
+    others.extend(libpcap::contenders(workload)?);
+    let _ = (workload, text);
+    Ok(others)
+}
+
+/// What a packet costs each contender.
+fn measure(
     settings: Settings,
-    name: &str,
-    frames: &'a RefCell<Vec<FrameMut<'_>>>,
-    ours: Vec<(Engine, Contender<'a>)>,
-    others: Vec<Contender<'a>>,
-) -> Rows {
-    let count = if settings.smoke { 100 } else { ROUND };
-    let engines: Vec<Engine> = ours.iter().map(|(engine, _)| *engine).collect();
-    let mut contenders: Vec<Contender<'a>> =
-        ours.into_iter().map(|(_, contender)| contender).chain(others).collect();
-    agree(name, &mut contenders, &mut frames.borrow_mut())?;
-    let names: Vec<String> = contenders.iter().map(|contender| contender.name.clone()).collect();
+    title: &str,
+    frames: &mut [FrameMut<'_>],
+    contenders: &mut [Contender<'_>],
+) -> Result<Vec<Timing>, Box<dyn Error>> {
+    agree(title, contenders, frames)?;
+    let passes: Vec<usize> = contenders.iter_mut().map(|contender| passes(contender, frames)).collect();
+    let frames = RefCell::new(frames);
     let mut works: Vec<Work<'_>> = contenders
-        .into_iter()
-        .map(|mut contender| -> Work<'_> {
+        .iter_mut()
+        .zip(passes)
+        .map(|(contender, passes)| -> Work<'_> {
+            let frames = &frames;
             Box::new(move || {
-                black_box((contender.run)(&mut frames.borrow_mut(), count));
+                let frames = &mut **frames.borrow_mut();
+                let count = if settings.smoke { frames.len() } else { frames.len() * passes };
+                black_box((contender.run)(frames, count));
                 Ok(count as u64)
             })
         })
         .collect();
-    let times = interleaved(settings.smoke, &mut works)?;
-    let row = |index: usize, against: Option<usize>| Row {
-        name: format!("{name}, {}", names[index]),
-        against: against.map(|other| names[other].clone()).unwrap_or_default(),
-        figure: Figure::Time { ours: times[index], against: against.map(|other| times[other]), bar: None },
-    };
-    let mut rows = Vec::new();
-    for index in 0..engines.len() {
-        let rivals = engines.len()..names.len();
-        if rivals.is_empty() {
-            rows.push(row(index, None));
-        }
-        rows.extend(rivals.map(|rival| row(index, Some(rival))));
-    }
-    Ok(rows)
+    rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
 }
 
-/// Sees that all come to the same verdict of each packet.
-fn agree(
-    name: &str,
-    contenders: &mut [Contender<'_>],
-    frames: &mut [FrameMut<'_>],
-) -> Result<(), Box<dyn Error>> {
-    let Some((first, rest)) = contenders.split_first_mut() else { return Ok(()) };
-    for (index, frame) in frames.chunks_mut(1).enumerate() {
-        let expected = (first.run)(frame, 1) as u32;
-        for other in rest.iter_mut() {
-            let found = (other.run)(frame, 1) as u32;
-            if found != expected {
-                let text = format!(
-                    "{name}, packet {index}: {} says {expected}, {} says {found}",
-                    first.name, other.name
-                );
-                return Err(text.into());
+/// How often all frames are run in a round.
+fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
+    let mut passes = 1;
+    loop {
+        let start = thread_time();
+        black_box((contender.run)(frames, frames.len() * passes));
+        let taken = thread_time() - start;
+        // Short times are not told well.
+        if taken > ROUND / 10.0 {
+            return ((passes as f64 * ROUND / taken) as usize).max(1);
+        }
+        passes *= 8;
+    }
+}
+
+/// One workload with one set of packets.
+struct Column {
+    title: String,
+    hit: bool,
+}
+
+impl Column {
+    /// Adds the figures of this column, and each of our engines against each of the others.
+    fn report(&self, results: &[(&Contender<'_>, Timing)], report: &mut Report) {
+        let matrix = report.matrix.get_or_insert_default();
+        matrix.column(&self.title);
+        for (contender, timing) in results {
+            matrix.set(&contender.name, *timing);
+        }
+        for (contender, ours) in results {
+            let Role::Ours(engine) = contender.role else { continue };
+            for (other, against) in results.iter().filter(|(other, _)| !matches!(other.role, Role::Ours(_))) {
+                let figure = Figure::Time { ours: *ours, against: Some(*against) };
+                let (bar, reach) = self.bars(engine, other.role);
+                let name = format!("{}, {}", self.title, contender.name);
+                report.rows.push(Row { bar, reach, ..Row::new(name, &other.name, figure) });
             }
         }
     }
-    Ok(())
+
+    /// What is asked of an engine against another, and what would be better.
+    fn bars(&self, engine: Engine, other: Role) -> (Option<Bar>, Option<Bar>) {
+        match (engine, other) {
+            _ if !self.hit => (None, None),
+            (Engine::Jit, Role::Native) => (Some(Bar::Ratio(1.0 / 1.3)), Some(Bar::Ratio(1.0 / 1.1))),
+            (Engine::Jit, Role::Jit) => (Some(Bar::Ratio(1.0)), None),
+            (Engine::Threaded, Role::Libpcap) => (Some(Bar::Ratio(2.0)), Some(Bar::Ratio(3.0))),
+            _ => (None, None),
+        }
+    }
 }

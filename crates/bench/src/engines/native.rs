@@ -1,36 +1,67 @@
-//! The workloads as the C compiler makes them (`workloads/native.c`), called through a pointer.
+//! The workloads as the C compiler makes them (`workloads/native.c`).
 #![allow(unsafe_code, reason = "calls C")]
 
 use std::hint::black_box;
 
 use paceline::FrameMut;
+use paceline_frame::Frame;
 
-use super::{Contender, Workload};
+use super::Workload;
+use super::contender::{Contender, Role};
 
-/// `struct frame` of native.c is how a [`Frame`](paceline_frame::Frame) begins: the packet's start and end.
-type Function = unsafe extern "C" fn(*const paceline_frame::Frame) -> i32;
+/// `struct frame` of native.c is how a [`Frame`] begins: the packet's start and end.
+type Function = unsafe extern "C" fn(*const Frame) -> i32;
+/// The function inlined into a loop.
+type Loop = unsafe extern "C" fn(*const *const Frame, u64, u64) -> u64;
 
-const _: () = assert!(paceline_frame::Frame::OFFSET_DATA == 0 && paceline_frame::Frame::OFFSET_DATA_END == 8);
+const _: () = assert!(Frame::OFFSET_DATA == 0 && Frame::OFFSET_DATA_END == 8);
 
 unsafe extern "C" {
-    fn native_drop(frame: *const paceline_frame::Frame) -> i32;
-    fn native_port22(frame: *const paceline_frame::Frame) -> i32;
-    fn native_port22_payload(frame: *const paceline_frame::Frame) -> i32;
-    fn native_count(frame: *const paceline_frame::Frame) -> i32;
+    fn native_drop(frame: *const Frame) -> i32;
+    fn native_port22(frame: *const Frame) -> i32;
+    fn native_port22_payload(frame: *const Frame) -> i32;
+    fn native_count(frame: *const Frame) -> i32;
+    fn native_loop_drop(frames: *const *const Frame, n: u64, count: u64) -> u64;
+    fn native_loop_port22(frames: *const *const Frame, n: u64, count: u64) -> u64;
+    fn native_loop_port22_payload(frames: *const *const Frame, n: u64, count: u64) -> u64;
+    fn native_loop_count(frames: *const *const Frame, n: u64, count: u64) -> u64;
+    static native_counts: [u64; 256];
 }
 
-/// The workload in C.
-pub(super) fn contender<'a>(workload: Workload) -> Option<Contender<'a>> {
-    let function: Function = match workload.program {
-        "drop_program" => native_drop,
-        "port22_program" => native_port22,
-        "port22_payload_program" => native_port22_payload,
-        "count_program" => native_count,
-        _ => return None,
+/// The workload in C, called through a pointer and inlined into the loop.
+pub(super) fn contenders<'a>(workload: Workload) -> Vec<Contender<'a>> {
+    let (function, inlined): (Function, Loop) = match workload.name {
+        "drop" => (native_drop, native_loop_drop),
+        "port22" => (native_port22, native_loop_port22),
+        "port22_payload" => (native_port22_payload, native_loop_port22_payload),
+        "count" => (native_count, native_loop_count),
+        _ => return Vec::new(),
     };
-    let run = move |frame: &mut FrameMut<'_>| {
-        // SAFETY: the function reads the packet between the two pointers that the frame begins with, and nothing else.
+    let called = move |frame: &mut FrameMut<'_>| {
+        // SAFETY: the function reads the packet between the two pointers that the frame begins with; what it writes to is
+        // its own.
         unsafe { black_box(function)(&raw const **frame) as u64 }
     };
-    Some(Contender::new("C -O2 through a pointer", run))
+    let (mut of, mut all): (_, Vec<*const Frame>) = (0..0, Vec::new());
+    let looped = move |frames: &mut [FrameMut<'_>], count: usize| {
+        // Made once and not in every round.
+        let range = frames.as_ptr_range();
+        let range = range.start as usize..range.end as usize;
+        if of != range {
+            (of, all) = (range, frames.iter().map(|frame| &raw const **frame).collect());
+        }
+        // SAFETY: as above, for each of the frames.
+        unsafe { inlined(all.as_ptr(), all.len() as u64, count as u64) }
+    };
+    let version = env!("VERSION_CC");
+    let contenders = [
+        Contender::new(format!("native C -O2 through a pointer ({version})"), Role::Native, called),
+        Contender::looping(format!("native C -O2 inlined in the loop ({version})"), Role::Inlined, looped),
+    ];
+    contenders.map(|contender| contender.with_counts(counts)).into()
+}
+
+fn counts() -> Vec<u64> {
+    // SAFETY: only this thread runs what writes there.
+    unsafe { (&raw const native_counts).read_volatile() }.to_vec()
 }

@@ -7,6 +7,9 @@ use paceline::{Burst, FrameMeta, FrameMut, MAX_BURST};
 /// Packets of the mix.
 const MIXED: usize = 10_000;
 
+/// Bytes of the packet's length before each packet, as metadata, for an engine that knows no other place for it.
+pub(crate) const LENGTH: usize = size_of::<u64>();
+
 /// Packets in bursts, in the order in which they are run.
 pub(crate) struct Packets {
     /// `hit` or `miss`.
@@ -20,7 +23,8 @@ impl Packets {
         Self::new("hit", std::iter::once(tcp(&mut fastrand::Rng::with_seed(1), 40_000, 22, 32)))
     }
 
-    /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments, short ones.
+    /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments. None is
+    /// cut off: the contenders without bounds checks would not see it.
     pub(crate) fn miss() -> Result<Self, Box<dyn Error>> {
         let mut rng = fastrand::Rng::with_seed(2);
         let packets: Vec<_> = (0..MIXED).map(|_| mixed(&mut rng)).collect();
@@ -34,7 +38,10 @@ impl Packets {
                 bursts.push(Burst::new(MAX_BURST));
             }
             if let Some(burst) = bursts.last_mut() {
+                let index = burst.len();
                 burst.push(&packet, FrameMeta::default())?;
+                let length: [u8; LENGTH] = (packet.len() as u64).to_le_bytes();
+                burst.frame_mut(index).set_metadata(&length)?;
             }
         }
         Ok(Self { name, bursts })
@@ -51,12 +58,13 @@ impl Packets {
 fn mixed(rng: &mut fastrand::Rng) -> Vec<u8> {
     let port = |rng: &mut fastrand::Rng| if rng.u8(..4) == 0 { 22 } else { rng.u16(1..) };
     let (source, destination, payload) = (port(rng), port(rng), rng.usize(0..200));
-    match rng.u8(..20) {
+    match rng.u8(..21) {
         0..10 => tcp(rng, source, destination, payload),
         10..14 => ipv4(17, &transport(source, destination, 4 + payload)),
         14..17 => ipv6(if rng.bool() { 6 } else { 17 }, &transport(source, destination, 16 + payload)),
         17 => ipv4(1, &vec![8; 8 + payload]),
         18 => ethernet(0x0806, &[1; 46]),
+        19 => options(&tcp(rng, source, destination, payload), rng.u8(1..=10)),
         _ => {
             let mut packet = tcp(rng, source, destination, payload);
             // A fragment that is not the first.
@@ -65,6 +73,18 @@ fn mixed(rng: &mut fastrand::Rng) -> Vec<u8> {
             packet
         }
     }
+}
+
+/// The packet with so many words of IPv4 options, which do nothing.
+fn options(packet: &[u8], words: u8) -> Vec<u8> {
+    let (header, segment) = packet.split_at(34);
+    let mut packet = header.to_vec();
+    packet[14] += words;
+    let len = u16::from_be_bytes([packet[16], packet[17]]) + 4 * u16::from(words);
+    packet[16..18].copy_from_slice(&len.to_be_bytes());
+    packet.extend(std::iter::repeat_n(1, 4 * usize::from(words)));
+    packet.extend(segment);
+    packet
 }
 
 fn ethernet(ethertype: u16, payload: &[u8]) -> Vec<u8> {

@@ -35,7 +35,7 @@ impl Machine<'_> {
         self.jump(insn.subprogram_target(self.slot))
     }
 
-    pub(super) fn exit(&mut self) -> Next {
+    pub(crate) fn exit(&mut self) -> Next {
         let Some(caller) = self.callers.pop() else { return Next::Exit(self.get(Reg::R0)) };
         self.registers[6..10].copy_from_slice(&caller.callee_saved);
         self.regions.stack.start += STACK_FRAME as u64;

@@ -61,10 +61,16 @@ impl Machine<'_> {
 
     /// Stores to a field that programs may write, which are those of the scratch area.
     pub(super) fn store_context(&self, offset: u64, size: Size, value: u64) -> Result<(), FaultKind> {
-        let field = self.context_field(offset, size.bytes() as u64, Access::Write)?;
+        let address = self.stored_context(offset, size)?;
         // SAFETY: scratch is memory of the host's, and the access lies in it.
-        unsafe { memory::store(self.scratch(field, offset), size, value) };
+        unsafe { memory::store(address, size, value) };
         Ok(())
+    }
+
+    /// Where a store to a field goes.
+    pub(super) fn stored_context(&self, offset: u64, size: Size) -> Result<u64, FaultKind> {
+        let field = self.context_field(offset, size.bytes() as u64, Access::Write)?;
+        Ok(self.scratch(field, offset))
     }
 
     /// The address in the host of a place in the scratch area.
@@ -98,7 +104,7 @@ fn part(number: u32, offset: u64, size: Size) -> u64 {
 }
 
 /// Whom the packet is for, by its destination address; one host's address is taken to be ours.
-fn packet_type(packet: &[u8]) -> u32 {
+pub(crate) fn packet_type(packet: &[u8]) -> u32 {
     const HOST: u32 = 0;
     const BROADCAST: u32 = 1;
     const MULTICAST: u32 = 2;
@@ -111,7 +117,7 @@ fn packet_type(packet: &[u8]) -> u32 {
 
 /// The protocol that `eth_type_trans` in `net/ethernet/eth.c` finds, in host order. VLAN tags stay in the packet, so
 /// that of a tagged one is its tag's. 0 for packets shorter than a header.
-fn protocol(packet: &[u8]) -> u16 {
+pub(crate) fn protocol(packet: &[u8]) -> u16 {
     let Some(&[high, low]) = packet.get(ETHERNET_TYPE..ETHERNET_LEN) else { return 0 };
     match u16::from_be_bytes([high, low]) {
         ethertype if ethertype >= LEAST_TYPE => ethertype,

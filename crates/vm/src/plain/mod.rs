@@ -5,7 +5,7 @@
 //! is entered.
 
 mod call;
-mod context;
+pub(crate) mod context;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,18 +28,29 @@ pub(crate) struct Caller {
     callee_saved: [u64; 4],
 }
 
-struct Machine<'a> {
-    image: &'a Image,
-    registers: [u64; 11],
-    slot: usize,
+/// The state of a run.
+pub(crate) struct Machine<'a> {
+    pub(crate) image: &'a Image,
+    /// `r0` to `r10`.
+    pub(crate) registers: [u64; 11],
+    /// Slot of the instruction that is executed.
+    pub(crate) slot: usize,
     callers: Vec<Caller>,
     stack_top: u64,
     regions: Regions,
-    host: &'a mut Host,
+    pub(crate) host: &'a mut Host,
+}
+
+/// What a memory access that is allowed accesses.
+pub(crate) enum Place {
+    /// Memory at an address.
+    Memory(u64),
+    /// A field of the context, which has this value.
+    Value(u64),
 }
 
 /// What comes after an instruction.
-enum Next {
+pub(crate) enum Next {
     /// The instruction that follows.
     Follow,
     /// The one at a slot.
@@ -124,19 +135,7 @@ fn run(
     host: &mut Host,
     mut observe: impl FnMut(&Observed<'_>),
 ) -> Result<Exit, Box<Fault>> {
-    let mut registers = [0; 11];
-    registers[1..3].copy_from_slice(&arguments);
-    let stack_top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
-    let regions = Regions {
-        stack: stack_top..stack_top,
-        frame_pointer: 0,
-        frame: host.frame,
-        context,
-        memory,
-        maps: image.maps.clone(),
-    };
-    let mut machine = Machine { image, registers, slot: 0, callers: Vec::new(), stack_top, regions, host };
-    machine.enter_frame();
+    let mut machine = Machine::new(image, arguments, context, memory, host);
     let mut instructions = 0;
     loop {
         let slot = machine.slot;
@@ -163,6 +162,34 @@ fn run(
     }
 }
 
+impl<'a> Machine<'a> {
+    /// A machine at the start of a program, with the first two arguments, the memory that is its context, and the memory
+    /// that the caller gave it.
+    pub(crate) fn new(
+        image: &'a Image,
+        arguments: [u64; 2],
+        context: Range<u64>,
+        memory: Range<u64>,
+        host: &'a mut Host,
+    ) -> Self {
+        let mut registers = [0; 11];
+        registers[1..3].copy_from_slice(&arguments);
+        let stack_top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
+        let regions = Regions {
+            stack: stack_top..stack_top,
+            frame_pointer: 0,
+            frame: host.frame,
+            context,
+            memory,
+            maps: image.maps.clone(),
+        };
+        let mut machine =
+            Machine { image, registers, slot: 0, callers: Vec::new(), stack_top, regions, host };
+        machine.enter_frame();
+        machine
+    }
+}
+
 impl Machine<'_> {
     fn get(&self, reg: Reg) -> u64 {
         self.registers[usize::from(reg.number())]
@@ -179,7 +206,7 @@ impl Machine<'_> {
         }
     }
 
-    fn execute(&mut self, insn: Insn) -> Result<Next, FaultKind> {
+    pub(crate) fn execute(&mut self, insn: Insn) -> Result<Next, FaultKind> {
         match insn {
             Insn::Alu { width, op, dst, src } => {
                 self.set(dst, eval::alu(width, op, self.get(dst), self.operand(src)));
@@ -281,6 +308,44 @@ impl Machine<'_> {
         // SAFETY: just allowed.
         unsafe { memory::store(address, size, value) };
         Ok(())
+    }
+
+    /// Checks the access of an instruction whose base register is `pointer`, and says what it is to, without doing it.
+    pub(crate) fn place_through(&mut self, insn: Insn, pointer: u64) -> Result<Place, FaultKind> {
+        let (size, base, offset, accesses): (_, _, _, &[Access]) = match insn {
+            Insn::Load { size, base, offset, .. } | Insn::LoadAcquire { size, base, offset, .. } => {
+                (size, base, offset, &[Access::Read])
+            }
+            Insn::Store { size, base, offset, .. } | Insn::StoreRelease { size, base, offset, .. } => {
+                (size, base, offset, &[Access::Write])
+            }
+            Insn::Atomic { width, base, offset, .. } => {
+                let size = if width == Width::W32 { Size::W } else { Size::Dw };
+                (size, base, offset, &[Access::Read, Access::Write])
+            }
+            _ => return Err(FaultKind::LeftProgram),
+        };
+        self.set(base, pointer);
+        if !matches!(insn, Insn::Load { .. } | Insn::Store { .. }) {
+            self.align(base, offset, size)?;
+        }
+        let address = self.address(base, offset);
+        match (self.regions.context_offset(address), insn) {
+            (Some(at), Insn::Load { signed, .. }) => {
+                let value = self.load_context(at, size)?;
+                Ok(Place::Value(if signed { eval::sign_extend(size, value) } else { value }))
+            }
+            (Some(at), Insn::LoadAcquire { .. }) => self.load_context(at, size).map(Place::Value),
+            (Some(at), Insn::Store { .. } | Insn::StoreRelease { .. }) => {
+                self.stored_context(at, size).map(Place::Memory)
+            }
+            _ => {
+                for &access in accesses {
+                    self.allow(self.get(base), offset, size.bytes() as u64, access)?;
+                }
+                Ok(Place::Memory(address))
+            }
+        }
     }
 
     fn align(&self, base: Reg, offset: i16, size: Size) -> Result<(), FaultKind> {

@@ -1,0 +1,156 @@
+//! Who runs packets, and that all come to the same.
+
+use std::error::Error;
+
+use paceline::{Engine, FrameMut};
+
+/// Runs so many packets of the frames, from the first again after the last, and gives the sum of what it returned.
+type Run<'a> = Box<dyn FnMut(&mut [FrameMut<'_>], usize) -> u64 + 'a>;
+
+/// Where a workload counts.
+type Counts<'a> = Box<dyn Fn() -> Vec<u64> + 'a>;
+
+/// What a contender is, for the bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "each but ours comes with a feature")]
+pub(crate) enum Role {
+    /// One of our engines.
+    Ours(Engine),
+    /// The C compiler's code, called.
+    Native,
+    /// The same inlined into the loop: what no engine that is called can be.
+    Inlined,
+    /// Another's native code.
+    Jit,
+    /// Another's interpreter.
+    Interpreter,
+    /// libpcap's interpreter of classic BPF.
+    Libpcap,
+    /// Nothing but the loop: what every figure has in it.
+    Loop,
+}
+
+/// Who runs a workload.
+pub(crate) struct Contender<'a> {
+    /// Its name and version.
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) run: Run<'a>,
+    counts: Option<Counts<'a>>,
+}
+
+impl<'a> Contender<'a> {
+    /// One that runs a packet by a call of `run`.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        role: Role,
+        mut run: impl FnMut(&mut FrameMut<'_>) -> u64 + 'a,
+    ) -> Self {
+        let all = move |frames: &mut [FrameMut<'_>], count: usize| {
+            let (mut sum, mut left) = (0_u64, count);
+            while left > 0 {
+                for frame in frames.iter_mut().take(left) {
+                    sum = sum.wrapping_add(run(frame));
+                }
+                left = left.saturating_sub(frames.len());
+            }
+            sum
+        };
+        Self::looping(name, role, all)
+    }
+
+    /// One that has a loop of its own.
+    pub(crate) fn looping(
+        name: impl Into<String>,
+        role: Role,
+        run: impl FnMut(&mut [FrameMut<'_>], usize) -> u64 + 'a,
+    ) -> Self {
+        Self { name: name.into(), role, run: Box::new(run), counts: None }
+    }
+
+    /// The same with where it counts, if the workload does.
+    pub(crate) fn with_counts(self, counts: impl Fn() -> Vec<u64> + 'a) -> Self {
+        Self { counts: Some(Box::new(counts)), ..self }
+    }
+
+    /// The verdict of each packet, and by how much the counts went up, if any did.
+    fn answers(&mut self, frames: &mut [FrameMut<'_>]) -> (Vec<u32>, Option<Vec<u64>>) {
+        let before = self.counts.as_ref().map(|counts| counts());
+        let verdicts = frames.chunks_mut(1).map(|frame| (self.run)(frame, 1) as u32).collect();
+        let after = self.counts.as_ref().map(|counts| counts());
+        let counted = before.zip(after).map(|(before, after)| -> Vec<u64> {
+            after.iter().zip(before).map(|(after, before)| after.wrapping_sub(before)).collect()
+        });
+        (verdicts, counted.filter(|counts| counts.iter().any(|&count| count > 0)))
+    }
+}
+
+/// Sees that all come to the same verdict of each packet, and to the same counts.
+///
+/// # Errors
+/// Who differs from the first, and where.
+pub(crate) fn agree(
+    workload: &str,
+    contenders: &mut [Contender<'_>],
+    frames: &mut [FrameMut<'_>],
+) -> Result<(), Box<dyn Error>> {
+    let mut answering = contenders.iter_mut().filter(|contender| contender.role != Role::Loop);
+    let Some(first) = answering.next() else { return Ok(()) };
+    let (expected, expected_counts) = first.answers(frames);
+    for other in answering {
+        let (found, counts) = other.answers(frames);
+        if let Some(index) = expected.iter().zip(&found).position(|(expected, found)| expected != found) {
+            let (theirs, ours) = (found[index], expected[index]);
+            let text = format!(
+                "{workload}, packet {index}: {} says {ours}, {} says {theirs}",
+                first.name, other.name
+            );
+            return Err(text.into());
+        }
+        if counts != expected_counts {
+            return Err(format!("{workload}: {} counts otherwise than {}", other.name, first.name).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use paceline::{Burst, FrameMeta};
+
+    use super::*;
+
+    fn check(contenders: &mut [Contender<'_>]) -> Result<(), String> {
+        let mut burst = Burst::default();
+        burst.push(&[0; 64], FrameMeta::default()).unwrap();
+        burst.push(&[0; 60], FrameMeta::default()).unwrap();
+        let mut frames: Vec<_> = burst.iter_mut().collect();
+        agree("W", contenders, &mut frames).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whoever_differs_is_named() {
+        let by_len = |name: &str| Contender::new(name, Role::Jit, |frame| u64::from(frame.len() == 64));
+        let empty = Contender::new("empty", Role::Loop, |_| 7);
+        check(&mut [by_len("a"), empty, by_len("b")]).unwrap();
+        let error = check(&mut [by_len("a"), Contender::new("b", Role::Jit, |_| 1)]).unwrap_err();
+        assert_eq!(error, "W, packet 1: a says 0, b says 1");
+    }
+
+    #[test]
+    fn counts_are_compared_by_how_they_grow() {
+        let (ours, theirs) = (Cell::new(5), Cell::new(0));
+        fn counting<'a>(name: &str, cell: &'a Cell<u64>) -> Contender<'a> {
+            let count = |_: &mut FrameMut<'_>| {
+                cell.set(cell.get() + 1);
+                2
+            };
+            Contender::new(name, Role::Jit, count).with_counts(|| vec![cell.get()])
+        }
+        check(&mut [counting("a", &ours), counting("b", &theirs)]).unwrap();
+        let idle = Contender::new("c", Role::Jit, |_| 2).with_counts(|| vec![0]);
+        assert_eq!(check(&mut [counting("a", &ours), idle]).unwrap_err(), "W: c counts otherwise than a");
+    }
+}

@@ -1,0 +1,109 @@
+//! DPDK's rte_bpf, which gives a program one pointer: to a buffer whose size its verifier knows.
+//!
+//! With bounds checks the packet's length stands before it in the buffer; without, the program may read all of the buffer
+//! whatever the packet's length. Both are the workloads' source (`workloads/raw.v2.bpf.c`).
+#![allow(unsafe_code, reason = "calls C")]
+
+use std::error::Error;
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use paceline::FrameMut;
+use paceline_frame::{BUFFER_LEN, HEADROOM, TAILROOM};
+
+use super::Workload;
+use super::contender::{Contender, Role};
+use super::raw;
+
+#[repr(C)]
+struct RteBpf {
+    _private: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn dpdk_load(
+        slots: *const c_void,
+        n: u32,
+        size: usize,
+        counts: *mut c_void,
+        counts_size: usize,
+        error: *mut c_int,
+    ) -> *mut RteBpf;
+    fn dpdk_native(
+        program: *const RteBpf,
+        len: *mut usize,
+    ) -> Option<unsafe extern "C" fn(*mut c_void) -> u64>;
+    fn dpdk_version() -> *const c_char;
+    fn rte_bpf_exec(program: *const RteBpf, context: *mut c_void) -> u64;
+    fn rte_bpf_destroy(program: *mut RteBpf);
+}
+
+/// Bytes of the length before the packet.
+const LENGTH: usize = super::packets::LENGTH;
+
+/// Bytes from the packet to the end of what it may fill.
+const ROOM: usize = BUFFER_LEN - HEADROOM - TAILROOM;
+
+/// A loaded program.
+struct Program(*mut RteBpf);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: it is loaded, and nobody else has it.
+        unsafe { rte_bpf_destroy(self.0) }
+    }
+}
+
+/// Verifies and compiles `text`, a program over `size` bytes.
+fn load(text: &[u8], size: usize) -> Result<Program, Box<dyn Error>> {
+    let mut error = 0;
+    let slots = u32::try_from(text.len() / 8)?;
+    let counts = raw::COUNTS.as_ptr().cast_mut().cast();
+    // SAFETY: as many slots as are told; the program and the counts outlive the call, the counts also the program.
+    let program = unsafe {
+        dpdk_load(text.as_ptr().cast(), slots, size, counts, size_of_val(&raw::COUNTS), &mut error)
+    };
+    if program.is_null() { Err(format!("rte_bpf_load: error {error}").into()) } else { Ok(Program(program)) }
+}
+
+/// The workload on both engines, with and without bounds checks.
+pub(super) fn contenders<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
+    let mut contenders = Vec::new();
+    for (kind, note, before) in [("sized", "", LENGTH), ("unchecked", ", no bounds checks", 0)] {
+        let text = raw::program(&format!("{kind}/{}", workload.name))?;
+        let program = load(&text, ROOM + before)?;
+        let mut len = 0;
+        // SAFETY: the program is loaded.
+        let native = unsafe { dpdk_native(program.0, &mut len) }.ok_or("DPDK made no native code")?;
+        let interpreted = load(&text, ROOM + before)?;
+        let version = version();
+        let jit = move |frame: &mut FrameMut<'_>| {
+            // All of it, or else the code would go.
+            let _program = &program;
+            // SAFETY: DPDK verified that the program stays within the buffer.
+            unsafe { native(buffer(frame, before)) }
+        };
+        let interpreter = move |frame: &mut FrameMut<'_>| {
+            let interpreted = &interpreted;
+            // SAFETY: as above.
+            unsafe { rte_bpf_exec(interpreted.0, buffer(frame, before)) }
+        };
+        contenders.push(Contender::new(format!("{version} JIT{note}"), Role::Jit, jit));
+        contenders.push(Contender::new(
+            format!("{version} interpreter{note}"),
+            Role::Interpreter,
+            interpreter,
+        ));
+    }
+    Ok(contenders.into_iter().map(|contender| contender.with_counts(raw::counts)).collect())
+}
+
+/// The packet, from its length on if that is to be before it.
+fn buffer(frame: &mut FrameMut<'_>, before: usize) -> *mut c_void {
+    // SAFETY: `Packets` put the length there, as metadata.
+    unsafe { frame.data().sub(before) }.cast()
+}
+
+fn version() -> String {
+    // SAFETY: a static string.
+    unsafe { CStr::from_ptr(dpdk_version()) }.to_string_lossy().into_owned()
+}

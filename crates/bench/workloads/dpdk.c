@@ -1,0 +1,45 @@
+/* DPDK's rte_bpf with plain arguments: its structures stay in C. */
+#include <rte_bpf.h>
+#include <rte_errno.h>
+#include <rte_version.h>
+
+/* Verifies a program over a buffer of `size` bytes, which may read and write `counts`, and compiles it. NULL if it is
+ * refused, with the reason in `error`. */
+struct rte_bpf *dpdk_load(const void *slots, uint32_t n, size_t size, void *counts, size_t counts_size, int *error)
+{
+	const struct rte_bpf_xsym symbols[] = { {
+		.name = "counts",
+		.type = RTE_BPF_XTYPE_VAR,
+		.var = {
+			.val = counts,
+			.desc = { .type = RTE_BPF_ARG_PTR, .size = counts_size },
+		},
+	} };
+	const struct rte_bpf_prm parameters = {
+		.ins = slots,
+		.nb_ins = n,
+		.xsym = symbols,
+		.nb_xsym = 1,
+		.prog_arg = { .type = RTE_BPF_ARG_PTR, .size = size },
+	};
+	struct rte_bpf *program = rte_bpf_load(&parameters);
+
+	*error = program ? 0 : rte_errno;
+	return program;
+}
+
+/* The native code; NULL if there is none. */
+void *dpdk_native(const struct rte_bpf *program, size_t *len)
+{
+	struct rte_bpf_jit jit;
+
+	if (rte_bpf_get_jit(program, &jit))
+		return NULL;
+	*len = jit.sz;
+	return (void *)jit.func;
+}
+
+const char *dpdk_version(void)
+{
+	return rte_version();
+}

@@ -1,0 +1,57 @@
+//! Calls of helpers and of functions of the program, and of these by helpers.
+
+use paceline_isa::Insn;
+
+use crate::emitter::Emitter;
+use crate::error::CompileError;
+use crate::plan::{HOST_ARGUMENT, HOST_KEPT};
+use crate::x64::{Label, Width};
+
+impl Emitter<'_> {
+    pub(crate) fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        let target = insn.subprogram_target(slot).unwrap_or(-1);
+        let entry = usize::try_from(target).ok().and_then(|start| self.entry_of(start));
+        let Some(entry) = entry else { return Err(CompileError::JumpTarget { slot, target }) };
+        if self.settings.checked {
+            self.execute(slot);
+        }
+        self.asm.call(entry);
+        Ok(())
+    }
+
+    pub(crate) fn call_helper(&mut self, slot: usize, id: i32) -> Result<(), CompileError> {
+        let found = usize::try_from(id).ok().and_then(|id| self.links.helpers.get(id).copied().flatten());
+        let Some(helper) = found else { return Err(CompileError::Helper { slot, id }) };
+        let host = self.plan.host;
+        if host != HOST_ARGUMENT {
+            self.asm.mov_rr(Width::Q64, HOST_ARGUMENT, host);
+        }
+        self.call_runtime(helper.address);
+        Ok(())
+    }
+
+    /// Where helpers call a function of the program that they were given.
+    pub(crate) fn callback_of(&mut self, start: usize) -> Option<Label> {
+        self.entry_of(start)?;
+        if let Some(&(_, label)) = self.callbacks.iter().find(|(slot, _)| *slot == start) {
+            return Some(label);
+        }
+        let label = self.asm.new_label();
+        self.callbacks.push((start, label));
+        Some(label)
+    }
+
+    /// Emits what helpers call: a function whose sixth argument is the host, as a helper's is. Functions of the program
+    /// find the host in its own register, and keep those of the caller.
+    pub(crate) fn callbacks(&mut self) {
+        for (start, label) in std::mem::take(&mut self.callbacks) {
+            let Some(entry) = self.entry_of(start) else { continue };
+            self.asm.bind(label);
+            self.asm.push(HOST_KEPT);
+            self.asm.mov_rr(Width::Q64, HOST_KEPT, HOST_ARGUMENT);
+            self.asm.call(entry);
+            self.asm.pop(HOST_KEPT);
+            self.asm.ret();
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Code that checks every access when it happens, and counts instructions: for programs that nobody verified, and to
+//! find gaps of the verifier.
+//!
+//! The runtime decides: stubs give it `r0` to `r5` in memory, the slot, and the pointer that is accessed. Registers are
+//! the same in all functions, and the stack frames of the program lie elsewhere than the native ones, so that nothing a
+//! program writes is a return address. A run that the runtime ends goes back to where it was entered.
+
+use paceline_isa::{Reg, Size};
+
+use crate::emitter::{Emitter, Leave};
+use crate::error::CompileError;
+use crate::links::CheckedLinks;
+use crate::plan::{CHECKED_FRAME, HOST_KEPT, SCRATCH, SCRATCH_2};
+use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
+
+/// The state of the run.
+const RUN: Gpr = HOST_KEPT;
+
+/// Registers of the caller that a run changes.
+const KEPT: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+
+/// What the code of a checked program shares.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stubs {
+    links: CheckedLinks,
+    access: Label,
+    execute: Label,
+    leave: Label,
+    exhausted: Label,
+    /// The end of every function.
+    done: Label,
+    /// The same where the runtime knows already that it is left.
+    left: Label,
+    failed: Label,
+}
+
+impl Emitter<'_> {
+    /// Makes the stubs' labels.
+    pub(crate) fn prepare_checks(&mut self) -> Result<(), CompileError> {
+        let links = self.links.checked.ok_or(CompileError::NotLinked)?;
+        let mut label = || self.asm.new_label();
+        let stubs = Stubs {
+            links,
+            access: label(),
+            execute: label(),
+            leave: label(),
+            exhausted: label(),
+            done: label(),
+            left: label(),
+            failed: label(),
+        };
+        self.stubs = Some(stubs);
+        self.leave = Leave::Jump(stubs.done);
+        Ok(())
+    }
+
+    /// Where the runtime enters: `extern "C" fn(r1, r2, &mut Run) -> r0`. Registers that are not set are zero.
+    pub(crate) fn enter_checked(&mut self, main: Label) {
+        let Some(stubs) = self.stubs else { return };
+        for gpr in KEPT {
+            self.asm.push(gpr);
+        }
+        // The return address and six registers: 8 more are a multiple of 16.
+        self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, 8);
+        self.asm.mov_rr(Width::Q64, RUN, Gpr::Rdx);
+        self.asm.store(OpSize::Q64, Mem::at(RUN, stubs.links.run.stack_pointer), Gpr::Rsp);
+        for reg in Reg::ALL.into_iter().filter(|reg| ![Reg::R1, Reg::R2, Reg::R10].contains(reg)) {
+            let gpr = self.gpr(reg);
+            self.set(gpr, 0);
+        }
+        self.asm.call(main);
+        let out = self.asm.new_label();
+        self.asm.bind(out);
+        self.asm.alu_ri(Alu::Add, Width::Q64, Gpr::Rsp, 8);
+        for gpr in KEPT.into_iter().rev() {
+            self.asm.pop(gpr);
+        }
+        self.asm.ret();
+        self.asm.bind(stubs.failed);
+        self.asm.load(OpSize::Q64, Gpr::Rsp, Mem::at(RUN, stubs.links.run.stack_pointer));
+        self.set(Gpr::Rax, 0);
+        self.asm.jmp(out);
+    }
+
+    /// The start of a function, whose frame the runtime has made.
+    pub(crate) fn enter_checked_function(&mut self) {
+        let Some(stubs) = self.stubs else { return };
+        self.prologue();
+        self.asm.load(OpSize::Q64, CHECKED_FRAME, Mem::at(RUN, stubs.links.run.frame_pointer));
+    }
+
+    /// What all functions have in common.
+    pub(crate) fn finish_checks(&mut self) {
+        let Some(stubs) = self.stubs else { return };
+        self.asm.bind(stubs.done);
+        self.asm.call(stubs.leave);
+        self.asm.bind(stubs.left);
+        self.epilogue();
+        self.asm.ret();
+        self.stub(stubs.access, stubs.links.access);
+        self.stub(stubs.execute, stubs.links.execute);
+        self.stub(stubs.leave, stubs.links.leave);
+        self.stub(stubs.exhausted, stubs.links.exhausted);
+    }
+
+    /// Calls the runtime with the slot in the second scratch register and a pointer in the first, which gets the result.
+    fn stub(&mut self, label: Label, address: u64) {
+        let Some(stubs) = self.stubs else { return };
+        let saved = |n: i32| Mem::at(RUN, stubs.links.run.registers + 8 * n);
+        let registers: Vec<(i32, Gpr)> =
+            (0..6).filter_map(|n| Some((i32::from(n), self.gpr(Reg::new(n)?)))).collect();
+        self.asm.bind(label);
+        self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, 8);
+        for &(n, gpr) in &registers {
+            self.asm.store(OpSize::Q64, saved(n), gpr);
+        }
+        self.asm.mov_rr(Width::Q64, Gpr::Rdi, RUN);
+        self.asm.mov_rr(Width::Q64, Gpr::Rsi, SCRATCH_2);
+        self.asm.mov_rr(Width::Q64, Gpr::Rdx, SCRATCH);
+        self.call_runtime(address);
+        self.asm.mov_rr(Width::Q64, SCRATCH, Gpr::Rax);
+        for &(n, gpr) in &registers {
+            self.asm.load(OpSize::Q64, gpr, saved(n));
+        }
+        self.asm.alu_ri(Alu::Add, Width::Q64, Gpr::Rsp, 8);
+        self.asm.test_rr(Width::Q64, SCRATCH, SCRATCH);
+        self.asm.jcc(Cond::E, stubs.failed);
+        self.asm.ret();
+    }
+
+    /// Takes an instruction from the budget.
+    pub(crate) fn count(&mut self, slot: usize) {
+        let Some(stubs) = self.stubs else { return };
+        let within = self.asm.new_label();
+        self.asm.alu_mi(Alu::Sub, OpSize::Q64, Mem::at(RUN, stubs.links.run.budget), 1);
+        self.asm.jcc(Cond::Ae, within);
+        self.asm.mov_ri(SCRATCH_2, slot as u64);
+        self.asm.call(stubs.exhausted);
+        self.asm.bind(within);
+    }
+
+    /// Lets the runtime do what an instruction does.
+    pub(crate) fn execute(&mut self, slot: usize) {
+        let Some(stubs) = self.stubs else { return };
+        self.asm.mov_ri(SCRATCH_2, slot as u64);
+        self.asm.call(stubs.execute);
+        self.asm.alu_ri(Alu::Cmp, Width::D32, SCRATCH, 1);
+        self.asm.jcc(Cond::Ne, stubs.left);
+    }
+
+    /// Checks an access through a register.
+    pub(crate) fn checked_address(&mut self, slot: usize, base: Reg) -> Mem {
+        if let Some(stubs) = self.stubs {
+            let pointer = self.value(base, SCRATCH);
+            self.asm.mov_rr(Width::Q64, SCRATCH, pointer);
+            self.asm.mov_ri(SCRATCH_2, slot as u64);
+            self.asm.call(stubs.access);
+        }
+        Mem::at(SCRATCH, 0)
+    }
+
+    /// A load, which may be from the context: then the value is where the runtime has put it, all 64 bits of it.
+    pub(crate) fn checked_load(&mut self, slot: usize, size: Size, signed: bool, dst: Gpr, base: Reg) {
+        let Some(stubs) = self.stubs else { return };
+        let mem = self.checked_address(slot, base);
+        let (plain, done) = (self.asm.new_label(), self.asm.new_label());
+        self.asm.lea(Width::Q64, SCRATCH_2, Mem::at(RUN, stubs.links.run.value));
+        self.asm.alu_rr(Alu::Cmp, Width::Q64, SCRATCH, SCRATCH_2);
+        self.asm.jcc(Cond::Ne, plain);
+        self.load_from(Size::Dw, false, dst, mem);
+        self.asm.jmp(done);
+        self.asm.bind(plain);
+        self.load_from(size, signed, dst, mem);
+        self.asm.bind(done);
+    }
+}

@@ -1,0 +1,259 @@
+//! The code of a program, function by function.
+
+use paceline_isa::{Callee, Imm64, Insn, Reg};
+use paceline_spec::helper::Helper;
+use paceline_verifier::FunctionFact;
+
+use crate::checked::Stubs;
+use crate::error::CompileError;
+use crate::links::Links;
+use crate::plan::{Plan, SCRATCH_2};
+use crate::settings::Settings;
+use crate::source::Source;
+use crate::x64::{Alu, Assembler, Gpr, Label, Mem, Width};
+
+/// What a function does when it is done, with its result in `rax`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Leave {
+    /// It undoes its prologue and returns.
+    Return,
+    /// It goes on elsewhere, in code that has the same frame.
+    Jump(Label),
+}
+
+pub(crate) struct Emitter<'a> {
+    pub(crate) asm: Assembler,
+    pub(crate) source: &'a Source<'a>,
+    pub(crate) links: &'a Links,
+    pub(crate) settings: &'a Settings,
+    /// The plan of the function that is being emitted.
+    pub(crate) plan: Plan,
+    /// Its way out.
+    pub(crate) leave: Leave,
+    /// Its slots.
+    pub(crate) function: FunctionFact,
+    /// Where functions are entered, by their first slot.
+    entries: Vec<(usize, Label)>,
+    /// Where jumps lead, by slot.
+    targets: Vec<Option<Label>>,
+    /// The functions whose address is taken, and where helpers call them.
+    pub(crate) callbacks: Vec<(usize, Label)>,
+    /// The stubs of checked code.
+    pub(crate) stubs: Option<Stubs>,
+}
+
+impl<'a> Emitter<'a> {
+    pub(crate) fn new(
+        source: &'a Source<'a>,
+        links: &'a Links,
+        settings: &'a Settings,
+        main: (FunctionFact, Plan),
+    ) -> Result<Self, CompileError> {
+        let mut asm = Assembler::new();
+        let entries = source.functions.iter().map(|f| (f.start, asm.new_label())).collect();
+        let (function, plan) = main;
+        let mut emitter = Self {
+            asm,
+            source,
+            links,
+            settings,
+            plan,
+            leave: Leave::Return,
+            function,
+            entries,
+            targets: vec![None; source.code.len()],
+            callbacks: Vec::new(),
+            stubs: None,
+        };
+        emitter.find_targets()?;
+        Ok(emitter)
+    }
+
+    fn find_targets(&mut self) -> Result<(), CompileError> {
+        for function in &*self.source.functions {
+            for (slot, insn) in self.source.reached(function) {
+                let Some(target) = insn.jump_target(slot) else { continue };
+                let own = function.start..function.end;
+                let inside = |t: &usize| {
+                    (self.settings.checked || own.contains(t)) && self.source.code.get(*t).is_some()
+                };
+                let found = usize::try_from(target).ok().filter(inside);
+                let place = found.and_then(|target| self.targets.get_mut(target));
+                let Some(place) = place else { return Err(CompileError::JumpTarget { slot, target }) };
+                if place.is_none() {
+                    *place = Some(self.asm.new_label());
+                }
+            }
+            // Checked code may run on into the next function.
+            if self.settings.checked
+                && let Some(place) = self.targets.get_mut(function.end)
+                && place.is_none()
+            {
+                *place = Some(self.asm.new_label());
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a function is entered.
+    pub(crate) fn entry_of(&self, start: usize) -> Option<Label> {
+        let index = self.entries.binary_search_by_key(&start, |entry| entry.0).ok()?;
+        self.entries.get(index).map(|entry| entry.1)
+    }
+
+    /// Where a jump leads.
+    pub(crate) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
+        let target = target.unwrap_or(-1);
+        let label = usize::try_from(target).ok().and_then(|t| self.targets.get(t).copied().flatten());
+        label.ok_or(CompileError::JumpTarget { slot, target })
+    }
+
+    /// Emits the instructions of the current function.
+    pub(crate) fn body(&mut self) -> Result<(), CompileError> {
+        let function = self.function;
+        let mut last = None;
+        for (slot, insn) in self.source.reached(&function) {
+            self.asm.mark(slot as u32);
+            if let Some(label) = self.targets.get(slot).copied().flatten() {
+                self.asm.bind(label);
+            }
+            if self.settings.checked {
+                self.count(slot);
+            }
+            self.insn(slot, insn)?;
+            last = Some(insn);
+        }
+        if self.settings.checked && last.is_some_and(Insn::falls_through) {
+            let next = self.target(function.end, Some(function.end as i64))?;
+            self.asm.jmp(next);
+        }
+        Ok(())
+    }
+
+    fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        let unsupported = || Err(CompileError::Unsupported { slot, insn: *insn });
+        match *insn {
+            Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src),
+            Insn::Neg { width, dst } => {
+                let dst = self.gpr(dst);
+                self.asm.neg(crate::plan::native(width), dst);
+            }
+            Insn::MovSx { width, from, dst, src } => self.move_signed(width, from, dst, src),
+            Insn::Swap { order, size, dst } => self.swap(order, size, dst),
+            Insn::Load { .. } | Insn::LoadAcquire { .. } => self.load(slot, insn)?,
+            Insn::Store { .. } | Insn::StoreRelease { .. } => self.store(slot, insn)?,
+            Insn::Atomic { width, op, base, offset, src } => {
+                let mem = self.address(slot, base, offset);
+                self.atomic(width, op, mem, src);
+            }
+            Insn::LoadImm64 { dst, value } => self.load_imm64(slot, insn, dst, value)?,
+            Insn::LoadPacket { size, index, offset } => self.load_packet(slot, size, index, offset),
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                let target = self.target(slot, insn.jump_target(slot))?;
+                self.asm.jmp(target);
+            }
+            Insn::JumpIf { width, condition, dst, src, .. } => {
+                self.jump_if(slot, insn, width, condition, dst, src)?;
+            }
+            Insn::Call(Callee::Subprogram(_)) => self.call_subprogram(slot, insn)?,
+            Insn::Call(_) if self.settings.checked => self.execute(slot),
+            Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => self.tail_call(slot)?,
+            Insn::Call(Callee::Helper(id)) => self.call_helper(slot, id)?,
+            Insn::Exit => self.exit(),
+            Insn::Call(Callee::Kfunc { .. })
+            | Insn::AddrSpaceCast { .. }
+            | Insn::MayGoto { .. }
+            | Insn::CallReg(_) => return unsupported(),
+        }
+        Ok(())
+    }
+
+    /// What the function does at its end.
+    pub(crate) fn exit(&mut self) {
+        match self.leave {
+            Leave::Return => {
+                self.epilogue();
+                self.asm.ret();
+            }
+            Leave::Jump(label) => self.asm.jmp(label),
+        }
+    }
+
+    /// The register that holds `r0` to `r9`, or `r10` where it has one.
+    pub(crate) fn gpr(&self, reg: Reg) -> Gpr {
+        self.plan.gpr(reg)
+    }
+
+    /// A register with the value of a BPF register: for `r10` it may be `scratch`, which then gets the address.
+    pub(crate) fn value(&mut self, reg: Reg, scratch: Gpr) -> Gpr {
+        if reg != Reg::R10 {
+            return self.gpr(reg);
+        }
+        match self.plan.frame_register() {
+            Some(gpr) => gpr,
+            None => {
+                self.asm.lea(Width::Q64, scratch, self.plan.stack(0));
+                scratch
+            }
+        }
+    }
+
+    /// A place in memory, as it is in code that is not checked.
+    pub(crate) fn mem(&self, base: Reg, offset: i16) -> Mem {
+        if base == Reg::R10 {
+            self.plan.stack(i32::from(offset))
+        } else {
+            Mem::at(self.gpr(base), i32::from(offset))
+        }
+    }
+
+    /// Sets a register; the flags change.
+    pub(crate) fn set(&mut self, dst: Gpr, value: u64) {
+        if value == 0 {
+            self.asm.alu_rr(Alu::Xor, Width::D32, dst, dst);
+        } else {
+            self.asm.mov_ri(dst, value);
+        }
+    }
+
+    fn load_imm64(&mut self, slot: usize, insn: &Insn, dst: Reg, value: Imm64) -> Result<(), CompileError> {
+        let gpr = self.gpr(dst);
+        let map = |index: i32, what| {
+            let found = usize::try_from(index).ok().and_then(|i| self.links.maps.get(i));
+            found.ok_or(CompileError::Map { slot, index, what })
+        };
+        let value = match value {
+            Imm64::Value(value) => value,
+            Imm64::MapIndex(index) => map(index, "map")?.handle,
+            Imm64::MapValueIndex { index, offset } => {
+                let what = "memory";
+                let base = map(index, what)?.value.ok_or(CompileError::Map { slot, index, what })?;
+                base.wrapping_add(u64::from(offset))
+            }
+            // Where functions are known by their slot, the checks are made when one is called.
+            Imm64::Code { .. } if self.settings.checked => insn.subprogram_target(slot).unwrap_or(0) as u64,
+            Imm64::Code { .. } => {
+                let target = insn.subprogram_target(slot).unwrap_or(-1);
+                let thunk = usize::try_from(target).ok().and_then(|start| self.callback_of(start));
+                let Some(thunk) = thunk else { return Err(CompileError::JumpTarget { slot, target }) };
+                self.asm.lea(Width::Q64, gpr, Mem::Label(thunk));
+                return Ok(());
+            }
+            Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => {
+                return Err(CompileError::Unsupported { slot, insn: *insn });
+            }
+        };
+        self.set(gpr, value);
+        Ok(())
+    }
+
+    /// Calls a function of the runtime. Nothing but what the calling convention keeps survives.
+    pub(crate) fn call_runtime(&mut self, address: u64) {
+        if self.links.near {
+            self.asm.call_extern(address);
+        } else {
+            self.asm.mov_ri(SCRATCH_2, address);
+            self.asm.call_r(SCRATCH_2);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Why there is no code.
+
+use paceline_isa::Insn;
+use thiserror::Error;
+
+use crate::x64::AssembleError;
+
+/// Why a program cannot be compiled; slots count from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CompileError {
+    /// There is no native code for the instruction.
+    #[error("instruction {slot} ({insn}) cannot be compiled")]
+    Unsupported {
+        /// Slot.
+        slot: usize,
+        /// The instruction.
+        insn: Insn,
+    },
+    /// A helper that the code is not linked with.
+    #[error("instruction {slot} calls helper {id}, which there is no function for")]
+    Helper {
+        /// Slot.
+        slot: usize,
+        /// Number of the helper.
+        id: i32,
+    },
+    /// A map that the code is not linked with, or not in the way that the instruction needs.
+    #[error("instruction {slot} needs map {index} as {what}, which it is not")]
+    Map {
+        /// Slot.
+        slot: usize,
+        /// Index of the map.
+        index: i32,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// A map that is not always the same where it must be known.
+    #[error("instruction {slot} takes a map that is not known before it runs")]
+    UnknownMap {
+        /// Slot.
+        slot: usize,
+    },
+    /// An access to the context at no field of it, or at a place that is not always the same.
+    #[error("instruction {slot} accesses the context at no known field")]
+    Context {
+        /// Slot.
+        slot: usize,
+    },
+    /// A jump to where there is no instruction of the same function.
+    #[error("instruction {slot} jumps to {target}, which is no instruction of its function")]
+    JumpTarget {
+        /// Slot of the jump.
+        slot: usize,
+        /// Slot it leads to.
+        target: i64,
+    },
+    /// Checked code needs links of its own.
+    #[error("there is nothing to link checked code with")]
+    NotLinked,
+    /// The code is too long, or the code generator is at fault.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+}

@@ -1,0 +1,121 @@
+//! What code is linked with: addresses and offsets of the runtime, as data.
+
+/// Everything outside of the code that it refers to.
+#[derive(Clone, Debug)]
+pub struct Links {
+    /// Helpers by number; `None` where there is none.
+    pub helpers: Vec<Option<HelperLink>>,
+    /// The program's maps, by the index that its instructions have.
+    pub maps: Vec<MapLink>,
+    /// Where the fields of the host are.
+    pub host: HostOffsets,
+    /// Where a program's token has the address that tail calls enter at, in bytes from where the token points.
+    pub tail_entry: i32,
+    /// `extern "C" fn(&mut Host) -> u64` that ends a run on a host whose CPU the program's per-CPU arrays lack. What it
+    /// returns is what the program returns.
+    pub no_cpu: u64,
+    /// `extern "C" fn(map, index) -> u64` that gives a program array's token at an index, or 0.
+    pub find_program: u64,
+    /// `extern "C" fn(&Frame) -> u64` that gives `__sk_buff.pkt_type`.
+    pub packet_type: u64,
+    /// `extern "C" fn(&Frame) -> u64` that gives `__sk_buff.protocol`, in network order.
+    pub protocol: u64,
+    /// Whether the runtime's functions are all within 2 GiB of the code, wherever in the arena that will be.
+    pub near: bool,
+    /// What checked code calls; needed for that alone.
+    pub checked: Option<CheckedLinks>,
+}
+
+/// A helper's function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HelperLink {
+    /// Its address: `extern "C" fn(r1, r2, r3, r4, r5, &mut Host) -> u64`.
+    pub address: u64,
+}
+
+/// A map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapLink {
+    /// What a program has in a register that names the map.
+    pub handle: u64,
+    /// Address of the only value, for global data.
+    pub value: Option<u64>,
+    /// Where the values are, in arrays.
+    pub array: Option<ArrayLink>,
+    /// CPUs that a per-CPU array has values for.
+    pub cpus: Option<u32>,
+    /// Where the programs are, in program arrays.
+    pub programs: Option<ProgArrayLink>,
+}
+
+/// The values of an array: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayLink {
+    /// Address of the value of index 0 on CPU 0.
+    pub base: u64,
+    /// Bytes from one index to the next.
+    pub stride: u64,
+    /// Bytes from one CPU to the next; 0 for arrays that are not per CPU.
+    pub cpu_stride: u64,
+    /// Number of indices.
+    pub entries: u32,
+}
+
+/// The programs of a program array: the token of index `i` is the 64-bit word at `base + i * stride`, 0 where there is
+/// none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgArrayLink {
+    /// Address of the token of index 0.
+    pub base: u64,
+    /// Bytes from one token to the next: 8 or 16.
+    pub stride: u64,
+    /// Number of indices.
+    pub entries: u32,
+}
+
+/// Offsets in bytes into the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostOffsets {
+    /// The 32-bit count of tail calls of this run.
+    pub tail_calls: i32,
+    /// Most tail calls of a run.
+    pub max_tail_calls: i32,
+    /// The scratch area of a socket filter's context.
+    pub scratch: i32,
+    /// 64-bit words of that area.
+    pub scratch_words: i32,
+    /// The 64-bit number of the CPU that the host stands for.
+    pub cpu: i32,
+}
+
+/// What checked code calls, each `extern "C" fn(&mut Run, slot: u64, pointer: u64) -> u64`. They find `r0` to `r5` in the
+/// run, and may change them there. A result of 0 ends the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckedLinks {
+    /// Checks the access of an instruction through a pointer, and gives the address to use. For a context field that is
+    /// [`RunOffsets::value`], where the field's value lies as 64 bits.
+    pub access: u64,
+    /// Does what an instruction does that is no plain computation: 1 to go on, 2 to leave the function.
+    pub execute: u64,
+    /// A function returns: gives 1.
+    pub leave: u64,
+    /// The budget is spent: gives 0.
+    pub exhausted: u64,
+    /// Where the fields of the run are.
+    pub run: RunOffsets,
+}
+
+/// Offsets in bytes into the state of a checked run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunOffsets {
+    /// The native stack pointer that the run returns with.
+    pub stack_pointer: i32,
+    /// Instructions that may still be executed, 64 bits.
+    pub budget: i32,
+    /// Value of a context field, 64 bits.
+    pub value: i32,
+    /// `r0` to `r5`, 64 bits each.
+    pub registers: i32,
+    /// `r10` of the running function.
+    pub frame_pointer: i32,
+}

@@ -1,0 +1,79 @@
+//! What a function does first and last: only what it needs (seed 002).
+
+use crate::emitter::Emitter;
+use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
+use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
+
+impl Emitter<'_> {
+    /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
+    pub(crate) fn enter_run(&mut self, tail_calls: bool, scratch: bool) {
+        let host = HOST_ARGUMENT;
+        let offsets = self.links.host;
+        if tail_calls {
+            self.asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
+        }
+        if scratch {
+            for word in 0..offsets.scratch_words {
+                self.asm.store_imm(OpSize::Q64, Mem::at(host, offsets.scratch + 8 * word), 0);
+            }
+        }
+    }
+
+    /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there.
+    pub(crate) fn check_cpu(&mut self) {
+        let Some(cpus) = self.links.maps.iter().filter_map(|map| map.cpus).min() else { return };
+        let there = self.asm.new_label();
+        let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
+        self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));
+        self.asm.jcc(Cond::B, there);
+        self.asm.mov_rr(Width::Q64, Gpr::Rdi, HOST_ARGUMENT);
+        if self.links.near {
+            self.asm.jmp_extern(self.links.no_cpu);
+        } else {
+            self.asm.mov_ri(SCRATCH, self.links.no_cpu);
+            self.asm.jmp_r(SCRATCH);
+        }
+        self.asm.bind(there);
+    }
+
+    pub(crate) fn prologue(&mut self) {
+        for &gpr in &self.plan.saved {
+            self.asm.push(gpr);
+        }
+        if self.plan.room != 0 {
+            self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, self.plan.room);
+        }
+        if self.plan.keeps_host {
+            self.asm.mov_rr(Width::Q64, HOST_KEPT, HOST_ARGUMENT);
+        }
+        self.zero_stack();
+    }
+
+    fn zero_stack(&mut self) {
+        let zeroed = self.plan.zeroed;
+        let words = (0..64).filter(|word| zeroed & 1 << word != 0);
+        // A register takes 2 bytes and then 4 less in each store.
+        let by_register = zeroed.count_ones() > 1;
+        if by_register {
+            self.set(SCRATCH, 0);
+        }
+        for word in words {
+            let mem = self.plan.stack(-8 * (word + 1));
+            if by_register {
+                self.asm.store(OpSize::Q64, mem, SCRATCH);
+            } else {
+                self.asm.store_imm(OpSize::Q64, mem, 0);
+            }
+        }
+    }
+
+    /// Undoes the prologue. The flags change; `rax` and the argument registers stay.
+    pub(crate) fn epilogue(&mut self) {
+        if self.plan.room != 0 {
+            self.asm.alu_ri(Alu::Add, Width::Q64, Gpr::Rsp, self.plan.room);
+        }
+        for &gpr in self.plan.saved.iter().rev() {
+            self.asm.pop(gpr);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! How to compile.
+
+/// Instructions that not every x86-64 processor has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// BMI2: shifts by any register.
+    pub bmi2: bool,
+    /// MOVBE: loads that reverse the bytes.
+    pub movbe: bool,
+}
+
+impl Features {
+    /// What every x86-64 processor has.
+    pub const BASELINE: Self = Self { bmi2: false, movbe: false };
+
+    /// What this machine has.
+    #[must_use]
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        return Self {
+            bmi2: std::arch::is_x86_feature_detected!("bmi2"),
+            movbe: std::arch::is_x86_feature_detected!("movbe"),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        Self::BASELINE
+    }
+}
+
+/// How to compile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Instructions that may be used.
+    pub features: Features,
+    /// Whether every access to memory is checked when it happens: slow, and for programs that nobody verified.
+    pub checked: bool,
+    /// Whether every function saves all callee-saved registers and has all of its stack, needed or not: what the lean
+    /// prologue is measured against.
+    pub full_prologue: bool,
+}

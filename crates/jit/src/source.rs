@@ -1,0 +1,73 @@
+//! A program as the code generator sees it: verified, with facts, or not, without.
+
+use std::borrow::Cow;
+
+use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
+use paceline_spec::ProgramKind;
+use paceline_spec::helper::Helper;
+use paceline_verifier::{FunctionFact, InsnFact, Verified};
+
+/// Bytes of stack of a function that nobody looked into (`MAX_BPF_STACK`).
+const MAX_STACK: u32 = 512;
+
+pub(crate) struct Source<'a> {
+    pub(crate) kind: ProgramKind,
+    pub(crate) code: &'a Code,
+    facts: Option<&'a [InsnFact]>,
+    pub(crate) functions: Cow<'a, [FunctionFact]>,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn verified(verified: &'a Verified) -> Self {
+        Self {
+            kind: verified.program().kind,
+            code: verified.code(),
+            facts: Some(verified.facts()),
+            functions: verified.functions().into(),
+        }
+    }
+
+    pub(crate) fn unverified(kind: ProgramKind, code: &'a Code) -> Self {
+        let called = code.iter().filter_map(|(slot, insn)| insn.subprogram_target(slot));
+        let mut starts: Vec<usize> = called.filter_map(|target| usize::try_from(target).ok()).collect();
+        starts.push(0);
+        starts.sort_unstable();
+        starts.dedup();
+        let ends = starts.iter().skip(1).copied().chain([code.len()]);
+        let functions = starts.iter().zip(ends).map(|(&start, end)| unknown_function(code, start, end));
+        Self { kind, code, facts: None, functions: functions.collect() }
+    }
+
+    /// What is known of an instruction.
+    pub(crate) fn fact(&self, slot: usize) -> InsnFact {
+        match self.facts {
+            Some(facts) => facts.get(slot).copied().unwrap_or_default(),
+            None => InsnFact { reached: true, may_jump: true, may_fall_through: true, ..InsnFact::default() },
+        }
+    }
+
+    /// The instructions of a function that may run, each with its slot.
+    pub(crate) fn reached(&self, function: &FunctionFact) -> impl Iterator<Item = (usize, &'a Insn)> {
+        let slots = self.code.slots().get(function.start..function.end).unwrap_or_default();
+        let insns = (function.start..).zip(slots).filter_map(|(slot, insn)| Some((slot, insn.as_ref()?)));
+        insns.filter(|&(slot, _)| self.fact(slot).reached)
+    }
+}
+
+fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
+    let insns = || (start..end).filter_map(|slot| code.get(slot));
+    let written = insns().filter(|insn| !insn.is_call()).fold(RegSet::EMPTY, |all, i| all.union(i.writes()));
+    FunctionFact {
+        start,
+        end,
+        stack: MAX_STACK,
+        zeroed: u64::MAX,
+        saved: written.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10)),
+        tail_calls: insns().any(is_tail_call),
+        calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
+    }
+}
+
+pub(crate) fn is_tail_call(insn: &Insn) -> bool {
+    matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)))
+}

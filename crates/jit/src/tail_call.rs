@@ -1,0 +1,88 @@
+//! `bpf_tail_call`: another program takes the place of the running function.
+
+use paceline_verifier::MapFact;
+
+use crate::emitter::Emitter;
+use crate::error::CompileError;
+use crate::links::ProgArrayLink;
+use crate::plan::{HOST_ARGUMENT, SCRATCH};
+use crate::source::Source;
+use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width};
+
+const CONTEXT: Gpr = Gpr::Rdi;
+const MAP: Gpr = Gpr::Rsi;
+const INDEX: Gpr = Gpr::Rdx;
+/// The token takes the place of the map, which is where a program has its own.
+const TOKEN: Gpr = MAP;
+
+/// The index of the program array of a tail call, if it is always the same.
+pub(crate) fn known_array(source: &Source<'_>, slot: usize) -> Option<u32> {
+    match source.fact(slot).map {
+        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
+        _ => None,
+    }
+}
+
+impl Emitter<'_> {
+    /// The token is loaded each time, so that changes of the map take effect. What the prologue pushed is popped
+    /// before the jump: programs with different prologues can follow each other.
+    pub(crate) fn tail_call(&mut self, slot: usize) -> Result<(), CompileError> {
+        let host = self.plan.host;
+        let follow = self.asm.new_label();
+        match known_array(self.source, slot) {
+            Some(index) => {
+                let what = "program array";
+                let link = self.links.maps.get(index as usize).and_then(|map| map.programs);
+                let array = link.ok_or(CompileError::Map { slot, index: index as i32, what })?;
+                self.load_token(array, follow);
+            }
+            None => self.find_token(),
+        }
+        self.asm.test_rr(Width::Q64, TOKEN, TOKEN);
+        self.asm.jcc(Cond::E, follow);
+        let count = Mem::at(host, self.links.host.tail_calls);
+        self.asm.alu_mi(Alu::Cmp, OpSize::D32, count, self.links.host.max_tail_calls);
+        self.asm.jcc(Cond::Ae, follow);
+        self.asm.inc_m(OpSize::D32, count);
+        if host != HOST_ARGUMENT {
+            self.asm.mov_rr(Width::Q64, HOST_ARGUMENT, host);
+        }
+        self.epilogue();
+        self.asm.jmp_m(Mem::at(TOKEN, self.links.tail_entry));
+        self.asm.bind(follow);
+        Ok(())
+    }
+
+    fn load_token(&mut self, array: ProgArrayLink, follow: Label) {
+        self.asm.alu_ri(Alu::Cmp, Width::D32, INDEX, array.entries.cast_signed());
+        self.asm.jcc(Cond::Ae, follow);
+        // The index is a number of 32 bits, whatever lies above.
+        self.asm.mov_rr(Width::D32, INDEX, INDEX);
+        let scale = match array.stride {
+            8 => Scale::Eight,
+            16 => {
+                self.asm.shift_ri(Shift::Shl, Width::Q64, INDEX, 1);
+                Scale::Eight
+            }
+            stride => {
+                self.asm.imul_rri(Width::Q64, INDEX, INDEX, stride as i32);
+                Scale::One
+            }
+        };
+        self.asm.mov_ri(SCRATCH, array.base);
+        self.asm.load(OpSize::Q64, TOKEN, Mem::indexed(SCRATCH, INDEX, scale, 0));
+    }
+
+    /// Asks the runtime, for a map that is not always the same.
+    fn find_token(&mut self) {
+        // Twice, so that the stack stays aligned.
+        self.asm.push(CONTEXT);
+        self.asm.push(CONTEXT);
+        self.asm.mov_rr(Width::Q64, Gpr::Rdi, MAP);
+        self.asm.mov_rr(Width::D32, Gpr::Rsi, INDEX);
+        self.call_runtime(self.links.find_program);
+        self.asm.mov_rr(Width::Q64, TOKEN, Gpr::Rax);
+        self.asm.pop(CONTEXT);
+        self.asm.pop(CONTEXT);
+    }
+}

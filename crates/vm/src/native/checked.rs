@@ -1,0 +1,185 @@
+//! The runtime of checked code: the plain interpreter's machine decides about every access and does what is no plain
+//! computation, and the code does the rest.
+
+use std::mem::offset_of;
+use std::ops::Range;
+
+use paceline_jit::{CheckedLinks, RunOffsets};
+
+use crate::fault::{Fault, FaultKind};
+use crate::host::Host;
+use crate::image::{Image, Unset};
+use crate::plain::{Machine, Next, Place};
+use crate::program::Exit;
+
+/// A run of checked code, which knows where the first fields are.
+#[repr(C)]
+struct Run<'a> {
+    stack_pointer: u64,
+    budget: u64,
+    value: u64,
+    registers: [u64; 6],
+    frame_pointer: u64,
+    machine: Machine<'a>,
+    fault: Option<Box<Fault>>,
+}
+
+/// How the code of a program is entered.
+type Code = unsafe extern "C" fn(u64, u64, *mut Run<'_>) -> u64;
+
+/// What code calls.
+type Callee = for<'r, 'a> extern "C" fn(&'r mut Run<'a>, u64, u64) -> u64;
+
+/// Results of the functions that code calls.
+const END: u64 = 0;
+const FOLLOW: u64 = 1;
+const LEAVE: u64 = 2;
+
+pub(super) fn links() -> CheckedLinks {
+    let address = |function: Callee| function as usize as u64;
+    CheckedLinks {
+        access: address(access),
+        execute: address(execute),
+        leave: address(leave),
+        exhausted: address(exhausted),
+        run: RunOffsets {
+            stack_pointer: offset_of!(Run<'_>, stack_pointer) as i32,
+            budget: offset_of!(Run<'_>, budget) as i32,
+            value: offset_of!(Run<'_>, value) as i32,
+            registers: offset_of!(Run<'_>, registers) as i32,
+            frame_pointer: offset_of!(Run<'_>, frame_pointer) as i32,
+        },
+    }
+}
+
+/// Where packets enter programs of this engine.
+///
+/// # Safety
+/// As for [`tail_entry`].
+pub(super) unsafe extern "C" fn entry(
+    context: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    host.begin();
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    run_packet(image, context, host).unwrap_or_else(|fault| fail(host, fault))
+}
+
+/// Where tail calls enter programs of this engine.
+///
+/// # Safety
+/// The first argument must be the address of the frame that the host runs, the second that of the program's image.
+pub(super) unsafe extern "C" fn tail_entry(
+    context: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let image = unsafe { &*(image as *const Image) };
+    run_packet(image, context, host).unwrap_or_else(|mut fault| {
+        fault.tail_called.get_or_insert_with(|| image.spec.clone());
+        fail(host, fault)
+    })
+}
+
+#[cold]
+fn fail(host: &mut Host, fault: Box<Fault>) -> u64 {
+    host.fault = Some(fault);
+    0
+}
+
+fn run_packet(image: &Image, context: u64, host: &mut Host) -> Result<u64, Box<Fault>> {
+    let context = context..context + u64::from(image.spec.kind.context().size);
+    let machine = Machine::new(image, [context.start, 0], context.clone(), 0..0, host);
+    run(machine).map(|exit| exit.r0)
+}
+
+/// Runs a program over plain memory, as [`crate::plain::run_memory`] does.
+pub(crate) fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
+    let start = if memory.is_empty() { 0 } else { memory.start };
+    host.frame = std::ptr::null_mut();
+    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host))
+}
+
+fn run(machine: Machine<'_>) -> Result<Exit, Box<Fault>> {
+    let left = |slot| Box::new(Fault { slot, kind: FaultKind::LeftProgram, tail_called: None });
+    let [_, r1, r2, .., frame_pointer] = machine.registers;
+    let budget = machine.image.budget;
+    let code = machine.image.native.as_ref().ok_or_else(|| left(0))?.entry;
+    let mut run =
+        Run { stack_pointer: 0, budget, value: 0, registers: [0; 6], frame_pointer, machine, fault: None };
+    // SAFETY: the image keeps the code of its program, which is entered like this.
+    let r0 = unsafe { std::mem::transmute::<usize, Code>(code)(r1, r2, &mut run) };
+    match run.fault {
+        Some(fault) => Err(fault),
+        None => Ok(Exit { r0, instructions: budget - run.budget }),
+    }
+}
+
+impl Run<'_> {
+    /// Ends the run.
+    #[cold]
+    fn fail(&mut self, slot: u64, kind: FaultKind) -> u64 {
+        let fault = || Box::new(Fault { slot: slot as usize, kind, tail_called: None });
+        // A program that was tail called has told already.
+        self.fault = Some(self.machine.host.fault.take().unwrap_or_else(fault));
+        END
+    }
+}
+
+extern "C" fn access(run: &mut Run<'_>, slot: u64, pointer: u64) -> u64 {
+    run.machine.slot = slot as usize;
+    let Some(&insn) = run.machine.image.code.get(slot as usize) else {
+        return run.fail(slot, FaultKind::LeftProgram);
+    };
+    match run.machine.place_through(insn, pointer) {
+        Ok(Place::Memory(address)) => address,
+        Ok(Place::Value(value)) => {
+            run.value = value;
+            &raw const run.value as u64
+        }
+        Err(kind) => run.fail(slot, kind),
+    }
+}
+
+extern "C" fn execute(run: &mut Run<'_>, slot: u64, _: u64) -> u64 {
+    let machine = &mut run.machine;
+    machine.slot = slot as usize;
+    let Some(&insn) = machine.image.code.get(slot as usize) else {
+        return run.fail(slot, FaultKind::LeftProgram);
+    };
+    machine.registers[..6].copy_from_slice(&run.registers);
+    let next = machine.execute(insn);
+    run.registers.copy_from_slice(&machine.registers[..6]);
+    run.frame_pointer = machine.registers[10];
+    match next {
+        Ok(Next::Follow) => FOLLOW,
+        // A function is called, or left: the machine has made or removed its frame.
+        Ok(Next::Jump(_)) if insn.subprogram_target(slot as usize).is_some() => FOLLOW,
+        Ok(Next::Jump(_)) => LEAVE,
+        Ok(Next::Exit(r0)) => {
+            run.registers[0] = r0;
+            LEAVE
+        }
+        Err(kind) => run.fail(slot, kind),
+    }
+}
+
+extern "C" fn leave(run: &mut Run<'_>, _: u64, _: u64) -> u64 {
+    run.machine.exit();
+    FOLLOW
+}
+
+extern "C" fn exhausted(run: &mut Run<'_>, slot: u64, _: u64) -> u64 {
+    let budget = run.machine.image.budget;
+    run.budget = 0;
+    run.fail(slot, FaultKind::Budget(budget))
+}

@@ -1,0 +1,99 @@
+//! What code is linked with.
+
+use std::mem::offset_of;
+
+use paceline_exec::Arena;
+use paceline_frame::Frame;
+use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink};
+use paceline_maps::Map;
+use paceline_spec::helper::Helper;
+
+use super::checked;
+use crate::fault::{Fault, FaultKind};
+use crate::helpers::helper_fn;
+use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
+use crate::image::Image;
+use crate::plain::context::{packet_type, protocol};
+
+pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
+    let functions = Helper::all().iter().map(|helper| helper_fn(helper.id));
+    let helpers: Vec<Option<HelperLink>> = std::iter::once(None)
+        .chain(functions)
+        .map(|function| function.map(|function| HelperLink { address: function as usize as u64 }))
+        .collect();
+    Links {
+        helpers,
+        maps: maps.iter().map(map_link).collect(),
+        host: HostOffsets {
+            tail_calls: offset_of!(Host, tail_calls) as i32,
+            max_tail_calls: MAX_TAIL_CALLS as i32,
+            scratch: offset_of!(Host, scratch) as i32,
+            scratch_words: SCRATCH_WORDS as i32,
+            cpu: Host::OFFSET_CPU as i32,
+        },
+        tail_entry: offset_of!(Image, tail_entry) as i32,
+        no_cpu: no_cpu as extern "C" fn(&mut Host) -> u64 as usize as u64,
+        find_program: find_program as unsafe extern "C" fn(u64, u64) -> u64 as usize as u64,
+        packet_type: frame_packet_type as unsafe extern "C" fn(u64) -> u64 as usize as u64,
+        protocol: frame_protocol as unsafe extern "C" fn(u64) -> u64 as usize as u64,
+        // The runtime is one stretch of text.
+        near: arena.is_near(links as fn(&[std::sync::Arc<Map>], &Arena) -> Links as usize),
+        checked: Some(checked::links()),
+    }
+}
+
+fn map_link(map: &std::sync::Arc<Map>) -> MapLink {
+    let array = map.array_layout().map(|layout| ArrayLink {
+        base: layout.base.as_ptr() as u64,
+        stride: layout.stride as u64,
+        cpu_stride: layout.cpu_stride as u64,
+        entries: layout.entries,
+    });
+    let programs = map.prog_array().map(|array| {
+        let layout = array.token_layout();
+        ProgArrayLink {
+            base: layout.base.as_ptr() as u64,
+            stride: layout.stride as u64,
+            entries: layout.entries,
+        }
+    });
+    // User space sees the values of all CPUs side by side.
+    let one = (map.spec().value_size as usize).next_multiple_of(8);
+    let per_cpu = array.is_some() && map.spec().kind.is_per_cpu();
+    let cpus = per_cpu.then(|| (map.user_value_size() / one) as u32);
+    MapLink {
+        handle: std::sync::Arc::as_ptr(map) as u64,
+        value: map.direct_value(0).ok().map(|value| value.as_ptr() as u64),
+        array,
+        cpus,
+        programs,
+    }
+}
+
+extern "C" fn no_cpu(host: &mut Host) -> u64 {
+    let kind = FaultKind::NoCpu(host.cpu());
+    host.fault = Some(Box::new(Fault { slot: 0, kind, tail_called: None }));
+    0
+}
+
+/// # Safety
+/// `map` must be the handle of a map.
+unsafe extern "C" fn find_program(map: u64, index: u64) -> u64 {
+    // SAFETY: a handle is the map's address.
+    let map = unsafe { &*(map as *const Map) };
+    map.prog_array().and_then(|array| array.token(index as u32)).map_or(0, std::num::NonZeroU64::get)
+}
+
+/// # Safety
+/// `frame` must be the address of a frame.
+unsafe extern "C" fn frame_packet_type(frame: u64) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    u64::from(packet_type(unsafe { &*(frame as *const Frame) }.packet()))
+}
+
+/// # Safety
+/// `frame` must be the address of a frame.
+unsafe extern "C" fn frame_protocol(frame: u64) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    u64::from(protocol(unsafe { &*(frame as *const Frame) }.packet()).to_be())
+}

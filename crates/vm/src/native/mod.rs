@@ -1,0 +1,119 @@
+//! Native code: compiled by [`paceline_jit`], placed in executable memory, entered like any engine's.
+
+mod checked;
+mod links;
+
+use std::sync::Arc;
+
+use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
+use paceline_jit::{CompileError, Compiled, Features, Settings};
+use paceline_maps::Map;
+use paceline_spec::ProgramSpec;
+use paceline_verifier::Verified;
+
+use crate::engine::Engine;
+use crate::image::{Entry, Image, Native};
+use crate::load::LoadError;
+use crate::program::{DEFAULT_BUDGET, Program, check};
+
+pub(crate) use checked::run_memory;
+
+/// Makes native code of a verified program.
+pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Program, LoadError> {
+    let spec = Arc::new(verified.program().clone());
+    install(spec, maps, engine, false, |_, links, settings| paceline_jit::compile(verified, links, settings))
+}
+
+/// Makes native code of a program that nobody verified.
+///
+/// # Safety
+/// Code that is not checked does what the program does.
+pub(crate) unsafe fn load_unverified(
+    spec: Arc<ProgramSpec>,
+    maps: Vec<Arc<Map>>,
+    engine: Engine,
+    raw: bool,
+) -> Result<Program, LoadError> {
+    let kind = spec.kind;
+    install(spec, maps, engine, raw, |code, links, settings| {
+        paceline_jit::compile_unverified(kind, code, links, settings)
+    })
+}
+
+fn install(
+    spec: Arc<ProgramSpec>,
+    maps: Vec<Arc<Map>>,
+    engine: Engine,
+    raw: bool,
+    compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links, &Settings) -> Result<Compiled, CompileError>,
+) -> Result<Program, LoadError> {
+    let code = check(&spec, &maps, raw)?;
+    let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
+    let links = links::links(&maps, arena);
+    let checked = engine == Engine::CheckedJit;
+    let settings = Settings { features: Features::detect(), checked, ..Settings::default() };
+    let compiled = compile(&code, &links, &settings)?;
+    let block = place(arena, &compiled, &spec)?;
+    let address = |offset: u32| block.address() + offset as usize;
+    let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
+    let (image_entry, image_tail_entry): (Entry, Entry) = if checked {
+        (checked::entry, checked::tail_entry)
+    } else {
+        // SAFETY: the code there is a program's, which is called like this.
+        unsafe {
+            (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry))
+        }
+    };
+    let image = Image {
+        entry: image_entry,
+        tail_entry: image_tail_entry,
+        id: Image::next_id(),
+        engine,
+        spec,
+        code,
+        maps: maps.into(),
+        budget: DEFAULT_BUDGET,
+        native: Some(Native { block: Arc::new(block), entry, raw }),
+    };
+    Ok(Program::with_image(image)?)
+}
+
+fn place(arena: &Arena, compiled: &Compiled, spec: &ProgramSpec) -> Result<CodeBlock, LoadError> {
+    let relocations: Vec<Relocation> = compiled
+        .relocations
+        .iter()
+        .map(|relocation| Relocation {
+            offset: relocation.offset as usize,
+            target: relocation.target as usize,
+        })
+        .collect();
+    let code = paceline_exec::Code::new(&compiled.bytes)
+        .relocations(&relocations)
+        .functions(functions(compiled, spec));
+    arena.install(&code).map_err(|error| LoadError::Memory(error.to_string()))
+}
+
+/// What debuggers and profilers call the code.
+fn functions(compiled: &Compiled, spec: &ProgramSpec) -> Vec<Function> {
+    let lines: Vec<SourceLine> = spec
+        .lines
+        .iter()
+        .map(|line| SourceLine { slot: line.slot as u32, file: line.file.clone(), line: line.line })
+        .collect();
+    let function = |function: &paceline_jit::CompiledFunction| {
+        let inside = function.offset..function.offset + function.len;
+        let marks = compiled.marks.iter().filter(|mark| inside.contains(&mark.offset));
+        let name = match spec.functions.iter().find(|info| info.start == function.slot) {
+            Some(info) => info.name.clone(),
+            None => format!("{}+{}", spec.name, function.slot),
+        };
+        Function {
+            name,
+            start: function.offset,
+            len: function.len,
+            map: CodeMap::new(marks.map(|mark| (mark.offset, mark.tag)).collect()),
+            lines: lines.clone(),
+        }
+    };
+    compiled.functions.iter().map(function).collect()
+}

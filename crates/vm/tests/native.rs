@@ -1,0 +1,112 @@
+//! What is particular to native code.
+#![cfg(target_arch = "x86_64")]
+
+use std::sync::Arc;
+
+use paceline_frame::{Burst, FrameMeta};
+use paceline_isa::{AluOp, Code, Condition, Insn, Names, Operand, Reg, Width, assemble};
+use paceline_maps::{Limits, Map};
+use paceline_spec::helper::Helper;
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_verifier::{Options, Verified, verify};
+use paceline_vm::{Engine, FaultKind, Host, Program};
+
+const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+
+struct Maps;
+
+impl Names for Maps {
+    fn helper(&self, name: &str) -> Option<i32> {
+        Helper::from_name(name).map(|helper| helper.id as i32)
+    }
+
+    fn map(&self, name: &str) -> Option<i32> {
+        (name == "counts").then_some(0)
+    }
+}
+
+fn program(text: &str, maps: &[MapSpec]) -> Verified {
+    let insns = assemble(text, &Maps).expect("assembles").encode().expect("encodes");
+    verify(&ProgramSpec::new("test", KIND, insns), maps, None, &Options::default()).expect("is accepted")
+}
+
+fn run(program: &Program, host: &mut Host) -> Result<u64, Box<paceline_vm::Fault>> {
+    let mut burst = Burst::new(1);
+    burst.push(&[0; 64], FrameMeta::default()).expect("fits");
+    program.run(&mut burst.frame_mut(0), host)
+}
+
+#[test]
+fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
+    let spec = MapSpec {
+        name: "counts".to_owned(),
+        kind: MapKind::PerCpuArray,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 1,
+        flags: MapFlags(0),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    };
+    let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 20 }).expect("is made");
+    let text = "
+        *(u32 *)(r10 - 4) = 0
+        r1 = map[counts] ll
+        r2 = r10
+        r2 += -4
+        call bpf_map_lookup_elem
+        r0 = *(u64 *)(r0 + 0)
+        exit
+    ";
+    for engine in [Engine::Jit, Engine::CheckedJit] {
+        let program = Program::load(&program(text, std::slice::from_ref(&spec)), vec![map.clone()], engine)
+            .expect("loads");
+        assert_eq!(run(&program, &mut Host::new(1)), Ok(0));
+        let fault = run(&program, &mut Host::new(2)).expect_err("there are two CPUs");
+        if engine == Engine::Jit {
+            assert_eq!(fault.kind, FaultKind::NoCpu(2));
+        }
+    }
+}
+
+#[test]
+fn a_million_slots_are_compiled_in_time() {
+    let count = |slot: usize| match slot {
+        999_999 => Insn::Exit,
+        0 => Insn::Alu { width: Width::W64, op: AluOp::Mov, dst: Reg::R0, src: Operand::Imm(0) },
+        _ if slot.is_multiple_of(4) => Insn::JumpIf {
+            width: Width::W64,
+            condition: Condition::Eq,
+            dst: Reg::R0,
+            src: Operand::Imm(-1),
+            offset: i16::try_from(999_999 - slot - 1).unwrap_or(i16::MAX),
+        },
+        _ => Insn::Alu { width: Width::W64, op: AluOp::Add, dst: Reg::R0, src: Operand::Imm(1) },
+    };
+    let code: Code = (0..1_000_000).map(count).collect();
+    let spec = Arc::new(ProgramSpec::new("long", KIND, code.encode().expect("encodes")));
+    let started = std::time::Instant::now();
+    // SAFETY: it touches no memory.
+    let program = unsafe { Program::raw_jit(spec, Vec::new()) }.expect("is compiled");
+    assert!(started.elapsed().as_secs() < 30, "took {:?}", started.elapsed());
+    assert_eq!(program.run_raw(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(749_999));
+}
+
+#[test]
+fn raw_programs_know_their_memory() {
+    let text = "r0 = *(u8 *)(r1 + 3)\nr0 += r2\nexit";
+    let spec =
+        Arc::new(ProgramSpec::new("raw", KIND, assemble(text, &Maps).unwrap().encode().expect("encodes")));
+    let mut memory = [1, 2, 3, 40];
+    // SAFETY: it reads a byte of the four that it is given.
+    let fast = unsafe { Program::raw_jit(spec.clone(), Vec::new()) }.expect("is compiled");
+    let checked = Program::checked_jit(spec, Vec::new(), true).expect("is compiled");
+    for program in [fast, checked] {
+        assert_eq!(program.run_raw(&mut memory, &mut Host::new(0)).map(|exit| exit.r0), Ok(44));
+    }
+}
