@@ -11,6 +11,11 @@ use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width};
 impl Emitter<'_> {
     pub(crate) fn load_packet(&mut self, slot: usize, size: Size, index: Option<Reg>, offset: i32) {
         if self.settings.checked {
+            // The runtime has r0 to r5 only.
+            if let Some(index) = index {
+                let value = self.value(index, SCRATCH);
+                self.asm.mov_rr(Width::Q64, SCRATCH, value);
+            }
             return self.execute(slot);
         }
         let (outside, done) = (self.asm.new_label(), self.asm.new_label());

@@ -87,6 +87,16 @@ impl Ancillary {
         ANCILLARY_OFFSET + self.entry().1
     }
 
+    /// Its name in libpcap's listings.
+    #[must_use]
+    pub fn listing_name(self) -> &'static str {
+        match self {
+            Self::VlanTagPresent => "vlanp",
+            Self::Random => "random",
+            word => word.name(),
+        }
+    }
+
     /// Its name for bpf_asm, without the `#`.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -45,10 +45,24 @@ pub(super) fn prologue(out: &mut Emitter) {
     out.copy(CONTEXT, Reg::R1);
 }
 
-pub(super) fn require(out: &mut Emitter, end: u32, _: &Site<'_>, proven: &mut Loads) {
+pub(super) fn require(out: &mut Emitter, end: u32, site: &Site<'_>, proven: &mut Loads) {
     if proven.packet < end {
         proven.packet = end;
-        out.push(Insn::LoadPacket { size: isa::Size::B, index: None, offset: (end - 1).cast_signed() });
+        load_aside(out, end - 1, site, |_| {});
+    }
+}
+
+/// Loads a byte, and does something with the accumulator's register while the byte is in it.
+fn load_aside(out: &mut Emitter, offset: u32, site: &Site<'_>, use_byte: impl FnOnce(&mut Emitter)) {
+    let a = out.reg(Register::A);
+    let keep_a = site.demand.live_after.has(Register::A);
+    if keep_a {
+        out.copy(SAVED, a);
+    }
+    out.push(Insn::LoadPacket { size: isa::Size::B, index: None, offset: offset.cast_signed() });
+    use_byte(out);
+    if keep_a {
+        out.copy(a, SAVED);
     }
 }
 
@@ -61,16 +75,10 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
             proven.packet = proven.packet.max(offset + size.bytes());
         }
         Value::HeaderLength { offset } => {
-            let keep_a = site.demand.live_after.has(Register::A);
-            if keep_a {
-                out.copy(SAVED, a);
-            }
-            out.push(Insn::LoadPacket { size: isa::Size::B, index: None, offset: offset.cast_signed() });
-            out.header_length(a);
-            out.copy(dst, a);
-            if keep_a {
-                out.copy(a, SAVED);
-            }
+            load_aside(out, offset, site, |out| {
+                out.header_length(a);
+                out.copy(dst, a);
+            });
             proven.packet = proven.packet.max(offset + 1);
         }
         Value::Indirect { offset, size } => {
@@ -96,14 +104,14 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
 /// The place that `offset` from the index register leads to, modulo 2^32, where negative offsets lead to places too;
 /// 2^31 or more if there is none (`bpf_skb_load_helper_convert_offset` in `net/core/filter.c`).
 pub(super) fn place(out: &mut Emitter, dst: Reg, offset: u32, site: &Site<'_>) {
+    // In this order: of a register to which a constant is added the kernel's verifier remembers the constant, and
+    // refuses to add it to a pointer if that was large, whatever the sum is.
     let index = Operand::Reg(out.reg(Register::X));
-    out.alu(Width::W32, isa::AluOp::Mov, dst, index);
+    out.constant(dst, offset);
+    out.alu(Width::W32, isa::AluOp::Add, dst, index);
     let add = |out: &mut Emitter, value: u32| {
         out.alu(Width::W32, isa::AluOp::Add, dst, Operand::Imm(value.cast_signed()));
     };
-    if offset != 0 {
-        add(out, offset);
-    }
     if u64::from(site.facts.max_x()) + u64::from(offset) <= i32::MAX as u64 {
         return;
     }

@@ -173,6 +173,8 @@ impl Facts {
 fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
     let bounded = |max: Option<u32>| Fact { max: max.unwrap_or(u32::MAX), ..UNKNOWN };
     match (op, b.as_constant()) {
+        // By more than 31 bits, which only an index register can hold, verifiers know nothing.
+        (AluOp::Lsh | AluOp::Rsh, Some(32..)) => UNKNOWN,
         (AluOp::And, Some(mask)) => {
             let content = match a.content {
                 Content::Value(Value::Packet { offset, size: Size::B }) if mask == 0xf => {
@@ -187,10 +189,10 @@ fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
                 Content::Nibble { offset } if amount == 2 => Content::Value(Value::HeaderLength { offset }),
                 _ => Content::Unknown,
             };
-            let max = u64::from(a.max) << (amount & 31);
+            let max = u64::from(a.max) << amount;
             Fact { content, ..bounded(u32::try_from(max).ok()) }
         }
-        (AluOp::Rsh, Some(amount)) => bounded(Some(a.max >> (amount & 31))),
+        (AluOp::Rsh, Some(amount)) => bounded(Some(a.max >> amount)),
         (AluOp::Add, _) => bounded(a.max.checked_add(b.max)),
         _ => UNKNOWN,
     }

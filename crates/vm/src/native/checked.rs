@@ -4,6 +4,7 @@
 use std::mem::offset_of;
 use std::ops::Range;
 
+use paceline_isa::Insn;
 use paceline_jit::{CheckedLinks, RunOffsets};
 
 use crate::fault::{Fault, FaultKind};
@@ -150,13 +151,16 @@ extern "C" fn access(run: &mut Run<'_>, slot: u64, pointer: u64) -> u64 {
     }
 }
 
-extern "C" fn execute(run: &mut Run<'_>, slot: u64, _: u64) -> u64 {
+extern "C" fn execute(run: &mut Run<'_>, slot: u64, index: u64) -> u64 {
     let machine = &mut run.machine;
     machine.slot = slot as usize;
     let Some(&insn) = machine.image.code.get(slot as usize) else {
         return run.fail(slot, FaultKind::LeftProgram);
     };
     machine.registers[..6].copy_from_slice(&run.registers);
+    if let Insn::LoadPacket { index: Some(register), .. } = insn {
+        machine.registers[usize::from(register.number())] = index;
+    }
     let next = machine.execute(insn);
     run.registers.copy_from_slice(&machine.registers[..6]);
     run.frame_pointer = machine.registers[10];

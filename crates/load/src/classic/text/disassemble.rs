@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::super::ancillary::Ancillary;
-use super::super::insn::{LoadFrom, Operation, SockFilter};
+use super::super::insn::{LoadFrom, Operation, Register, Size, SockFilter};
 use super::super::table::{Form, Row};
+
+const LENGTH_TO_X: Operation = Operation::Load(Register::X, LoadFrom::Length);
 
 /// The listing of `tcpdump -d`, byte for byte.
 #[must_use]
@@ -13,6 +15,8 @@ pub fn to_listing(insns: &[SockFilter]) -> String {
     let mut text = String::new();
     for (index, insn) in insns.iter().enumerate() {
         let (name, operand) = match insn.row() {
+            // libpcap runs this one and has no name for it.
+            Some(row) if row.operation == LENGTH_TO_X => ("unimp", format!("{:#x}", insn.code)),
             Some(row) => (row.name, operand(row, insn, index, false)),
             None => ("unimp", format!("{:#x}", insn.code)),
         };
@@ -98,7 +102,8 @@ fn operand(row: &Row, insn: &SockFilter, index: usize, asm: bool) -> String {
         Form::Length if asm => "#len".to_owned(),
         Form::Length => "#pktlen".to_owned(),
         Form::Absolute => match Ancillary::at(k) {
-            Some(word) if asm && is_word(row) => format!("#{}", word.name()),
+            Some(word) if !asm => format!("[{}]", word.listing_name()),
+            Some(word) if is_word(row) => format!("#{}", word.name()),
             _ => format!("[{signed}]"),
         },
         Form::Indirect => format!("[x + {signed}]"),
@@ -109,7 +114,7 @@ fn operand(row: &Row, insn: &SockFilter, index: usize, asm: bool) -> String {
     }
 }
 
-/// bpf_asm has a name for all ancillary words but this one, and makes loads of four bytes of them.
+/// Whether it is the load that the assembler makes of an ancillary word's name.
 fn is_word(row: &Row) -> bool {
-    matches!(row.operation, Operation::Load(_, LoadFrom::Absolute(super::super::Size::W)))
+    matches!(row.operation, Operation::Load(_, LoadFrom::Absolute(Size::W)))
 }
