@@ -3,7 +3,7 @@
 //!
 //! Values are whole registers. An operation of 32 bits looks at the low halves and zero-extends its result.
 
-use crate::{AluOp, AtomicOp, Condition, Size, SwapOrder, Width};
+use crate::{AluOp, Condition, Size, SwapOrder, Width};
 
 /// `a op b`.
 #[must_use]
@@ -17,6 +17,7 @@ pub fn alu(width: Width, op: AluOp, a: u64, b: u64) -> u64 {
 
 macro_rules! alu {
     ($name:ident, $unsigned:ty, $signed:ty) => {
+        #[inline]
         fn $name(op: AluOp, a: $unsigned, b: $unsigned) -> $unsigned {
             match op {
                 AluOp::Add => a.wrapping_add(b),
@@ -128,20 +129,4 @@ pub fn compare(width: Width, condition: Condition, a: u64, b: u64) -> bool {
         Condition::SLt => signed_a < signed_b,
         Condition::SLe => signed_a <= signed_b,
     }
-}
-
-/// What an atomic operation stores when memory holds `old`; `r0` is what a compare-and-exchange compares with.
-#[must_use]
-#[inline]
-pub fn atomic(width: Width, op: AtomicOp, old: u64, src: u64, r0: u64) -> u64 {
-    let new = match op {
-        AtomicOp::Add { .. } => old.wrapping_add(src),
-        AtomicOp::Or { .. } => old | src,
-        AtomicOp::And { .. } => old & src,
-        AtomicOp::Xor { .. } => old ^ src,
-        AtomicOp::Xchg => src,
-        AtomicOp::CmpXchg if truncate(width, old) == truncate(width, r0) => src,
-        AtomicOp::CmpXchg => old,
-    };
-    truncate(width, new)
 }

@@ -156,6 +156,7 @@ impl<'a> Emitter<'a> {
                 self.jump_if(slot, insn, width, condition, dst, src)?;
             }
             Insn::Call(Callee::Subprogram(_)) => self.call_subprogram(slot, insn)?,
+            Insn::Call(Callee::Helper(id)) if calls_back(id) => return unsupported(),
             Insn::Call(_) if self.settings.checked => self.execute(slot),
             Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => self.tail_call(slot)?,
             Insn::Call(Callee::Helper(id)) => self.call_helper(slot, id)?,
@@ -256,4 +257,9 @@ impl<'a> Emitter<'a> {
             self.asm.call_r(SCRATCH_2);
         }
     }
+}
+
+/// Whether a helper calls a function of the program.
+fn calls_back(id: i32) -> bool {
+    u32::try_from(id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.callback().is_some())
 }

@@ -63,6 +63,7 @@ fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
         stack: MAX_STACK,
         zeroed: u64::MAX,
         saved: written.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10)),
+        is_callback: false,
         tail_calls: insns().any(is_tail_call),
         calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
     }

@@ -89,6 +89,7 @@ pub(crate) fn blank(name: &str, kind: MapKind) -> MapSpec {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

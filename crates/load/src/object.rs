@@ -29,8 +29,8 @@ pub struct LoadOptions<'a> {
     /// Options of the kernel's configuration by their names with `CONFIG_`. A program that needs one that is not
     /// here is refused, unless it declares it `__weak`: then it is 0.
     pub config: Option<&'a Config>,
-    /// Names of the kernel functions that the engine has. A program that declares another one `__weak` sees that it
-    /// is not there.
+    /// Names of kernel functions that are there beside those that Paceline knows ([`paceline_spec::kfunc`]). A program
+    /// that declares another one `__weak` sees that it is not there.
     pub kfuncs: &'a [&'a str],
 }
 
@@ -108,6 +108,9 @@ impl Object {
                 btf.lay_out_section(id, config.value_size, |name| externs.config_offset(name));
             }
             maps.add_config(config);
+        }
+        if let Some(btf) = &btf {
+            maps.specs.iter_mut().for_each(|spec| spec.find_special_fields(btf));
         }
         let records = parse_records(&elf)?;
         let debug = btf.as_ref().map(|btf| DebugInfo::new(btf, &records));

@@ -1,6 +1,7 @@
 //! References out of a function's code: to maps, variables, other functions and the kernel.
 
 use paceline_isa::RawInsn;
+use paceline_spec::kfunc::Kfunc;
 use paceline_spec::{KfuncRef, Poison};
 
 use crate::LoadError;
@@ -245,7 +246,7 @@ impl Site<'_> {
     }
 
     fn knows(&self, kfunc: &KfuncRef) -> bool {
-        self.from.kfuncs.contains(&kfunc.name.as_str())
+        Kfunc::from_name(&kfunc.name).is_some() || self.from.kfuncs.contains(&kfunc.name.as_str())
     }
 
     fn slot_of_symbol(&self) -> Result<i64, LoadError> {

@@ -29,6 +29,7 @@ fn create(kind: MapKind, key_size: usize, max_entries: u32) -> Arc<Map> {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

@@ -2,13 +2,14 @@
 
 use std::ptr::NonNull;
 
+use paceline_spec::btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::slab::{Shape, Slab, WORD};
 use crate::storage::{LOCK, Mode, Storage};
-use crate::words;
+use crate::{spin_lock, words};
 
 /// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
 const MAX_VALUE: u32 = i32::MAX as u32;
@@ -72,6 +73,7 @@ pub(crate) struct Array {
     slab: Slab,
     entries: usize,
     value_size: usize,
+    special: Box<[SpecialField]>,
 }
 
 impl Array {
@@ -79,7 +81,12 @@ impl Array {
         check(request, ACCESS | NUMA_NODE | MapFlags::MMAPABLE | MapFlags::INNER_MAP)?;
         request.check_value_at_most(MAX_VALUE)?;
         let slab = new_slab(request, 1)?;
-        Ok(Box::new(Self { slab, entries: request.entries(), value_size: request.value_size() }))
+        Ok(Box::new(Self {
+            slab,
+            entries: request.entries(),
+            value_size: request.value_size(),
+            special: request.spec.special.clone(),
+        }))
     }
 }
 
@@ -91,8 +98,17 @@ impl Storage for Array {
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
         let index = program_update_check(index_of(key, self.entries), flags)?;
-        words::fill(self.slab.words(0, index), value);
+        words::fill_around(self.slab.words(0, index), value, &self.special);
         Ok(())
+    }
+
+    fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
+        let index = update_check(index_of(key, self.entries), mode)?;
+        let lock = self.slab.half_word(0, index, lock).ok_or(Errno::EINVAL)?;
+        spin_lock::take(lock);
+        words::fill_around(self.slab.words(0, index), value, &self.special);
+        spin_lock::give_back(lock);
+        Ok(true)
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -101,6 +117,10 @@ impl Storage for Array {
 
     fn contains(&self, address: usize, len: usize) -> bool {
         self.slab.holds(address, len, 0, self.value_size)
+    }
+
+    fn offset_in_value(&self, address: usize) -> Option<usize> {
+        self.slab.offset_in_cell(address)
     }
 
     fn user_value_size(&self) -> usize {
@@ -115,7 +135,7 @@ impl Storage for Array {
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let index = update_check(index_of(key, self.entries), mode)?;
-        words::fill(self.slab.words(0, index), value);
+        words::fill_around(self.slab.words(0, index), value, &self.special);
         Ok(())
     }
 

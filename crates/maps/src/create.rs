@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use paceline_spec::btf::SpecialKind;
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use thiserror::Error;
 
@@ -140,6 +141,12 @@ pub enum CreateErrorKind {
     /// [`Limits::cpus`] is zero.
     #[error("the limit on CPUs is zero")]
     NoCpus,
+    /// A field of the value that this kind of map cannot have.
+    #[error("values of this kind of map cannot have a {0}")]
+    SpecialField(SpecialKind),
+    /// Values with fields that are not for loads and stores, in a map of which programs may only read or write.
+    #[error("a map of values with a {0} cannot be read-only or write-only for programs")]
+    SpecialAccess(SpecialKind),
     /// Every map number of this process has been given out.
     #[error("all map numbers are used up")]
     NoIds,
@@ -154,6 +161,8 @@ impl CreateError {
         match &self.cause {
             Cause::Memory { .. } | Cause::OutOfMemory { .. } => Errno::ENOMEM,
             Cause::NoIds => Errno::ENOSPC,
+            Cause::SpecialField(_) => Errno::EOPNOTSUPP,
+            Cause::SpecialAccess(_) => Errno::EACCES,
             Cause::Flags { flags } if is_lru && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
             // These two make one check of everything.
             _ if matches!(self.kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
@@ -275,6 +284,20 @@ impl Request<'_> {
             size if size > limit => Err(CreateErrorKind::ValueTooLarge { size, limit }),
             _ => Ok(()),
         }
+    }
+
+    /// The fields of the value that are not for loads and stores (`map_check_btf` in `kernel/bpf/syscall.c`).
+    pub(crate) fn check_special_fields(&self) -> Result<(), CreateErrorKind> {
+        let is_limited = |flag| self.spec.flags.contains(flag);
+        for field in &self.spec.special {
+            if is_limited(MapFlags::RDONLY_PROG) || is_limited(MapFlags::WRONLY_PROG) {
+                return Err(CreateErrorKind::SpecialAccess(field.kind));
+            }
+            if !self.spec.kind.may_hold(field.kind) {
+                return Err(CreateErrorKind::SpecialField(field.kind));
+            }
+        }
+        Ok(())
     }
 
     /// The last check: `needed` is what the map declares, `None` where that cannot be counted.

@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 
+use paceline_spec::btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
@@ -10,7 +11,7 @@ use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::slab::{Shape, Slab};
 use crate::storage::{Mode, Storage};
 use crate::table::{Locked, Table, TableShape};
-use crate::words;
+use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, on x86-64 4 MiB less 48.
 const MAX_ELEMENT: u32 = (4 << 20) - 48 - 1;
@@ -132,6 +133,7 @@ impl Elements {
 pub(crate) struct Hash {
     elements: Elements,
     value_size: usize,
+    special: Box<[SpecialField]>,
 }
 
 impl Hash {
@@ -150,7 +152,11 @@ impl Hash {
     fn build(request: &Request<'_>, lru: bool) -> Result<Box<dyn Storage>, CreateErrorKind> {
         let shape = TableShape::of(request, words::words_for(request.value_size()));
         request.check_memory(Elements::bytes(shape, lru))?;
-        Ok(Box::new(Self { elements: Elements::new(shape, lru)?, value_size: request.value_size() }))
+        Ok(Box::new(Self {
+            elements: Elements::new(shape, lru)?,
+            value_size: request.value_size(),
+            special: request.spec.special.clone(),
+        }))
     }
 }
 
@@ -164,12 +170,30 @@ impl Storage for Hash {
         self.set(key, value, Mode::from_flags(flags)?)
     }
 
+    fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
+        let table = &self.elements.table;
+        // Nobody gives the slot to another key meanwhile.
+        let entry = table.lock(key);
+        let found = entry.slot();
+        mode.check(found.is_some())?;
+        let Some(slot) = found else { return Ok(false) };
+        let lock = table.payload_half_word(slot, lock).ok_or(Errno::EINVAL)?;
+        spin_lock::take(lock);
+        words::fill_around(table.payload(slot), value, &self.special);
+        spin_lock::give_back(lock);
+        Ok(true)
+    }
+
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         self.remove(key)
     }
 
     fn contains(&self, address: usize, len: usize) -> bool {
         self.elements.table.payload_holds(address, len, self.value_size)
+    }
+
+    fn offset_in_value(&self, address: usize) -> Option<usize> {
+        self.elements.table.offset_in_payload(address)
     }
 
     fn user_value_size(&self) -> usize {

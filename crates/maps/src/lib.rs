@@ -36,6 +36,7 @@ mod perf_event_array;
 mod prog_array;
 mod ringbuf;
 mod slab;
+pub mod spin_lock;
 mod storage;
 mod table;
 mod words;

@@ -10,7 +10,8 @@ use thiserror::Error;
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
-use crate::storage::{self, Mode, Storage};
+use crate::storage::{self, LOCK, Mode, Storage};
+use crate::words;
 
 /// Numbers given to maps so far in this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
@@ -104,6 +105,7 @@ impl Map {
         }
         let mut request = Request { spec: MapSpec { contents: Vec::new(), ..spec.clone() }, limits };
         let storage = storage::open(&mut request)?;
+        request.check_special_fields()?;
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
         Ok(Arc::new(Self {
@@ -162,7 +164,61 @@ impl Map {
         if key.len() != self.key_size || value.len() != self.value_size {
             return Err(Errno::EINVAL);
         }
-        self.storage.update(key, value, flags, cpu)
+        match self.without_special(value) {
+            Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
+            Some(value) => self.storage.update(key, &value, flags, cpu),
+            None => self.storage.update(key, value, flags, cpu),
+        }
+    }
+
+    /// An update with `BPF_F_LOCK`: in place, under the element's lock, unless there is no element yet.
+    fn update_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        let mode = Mode::from_flags(flags & !LOCK)?;
+        let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
+        if self.storage.change_locked(key, value, mode, lock.offset as usize)? {
+            return Ok(());
+        }
+        self.storage.set(key, value, mode)
+    }
+
+    /// A value with its special fields zeroed, as those of a new element are; arrays keep theirs. `None` where it has
+    /// none.
+    fn without_special(&self, value: &[u8]) -> Option<Vec<u8>> {
+        (!self.spec.special.is_empty()).then(|| {
+            let mut value = value.to_vec();
+            self.hide_special(&mut value);
+            value
+        })
+    }
+
+    fn hide_special(&self, value: &mut [u8]) {
+        let per_cpu = self.spec.kind.is_per_cpu();
+        let stride = if per_cpu { self.value_size.next_multiple_of(8) } else { self.value_size };
+        for value in value.chunks_mut(stride.max(1)) {
+            words::hide(value, &self.spec.special);
+        }
+    }
+
+    /// Whether a range that lies in one value touches a field of it that is not for loads and stores, such as a lock.
+    #[must_use]
+    pub fn touches_special(&self, address: usize, len: usize) -> bool {
+        if self.spec.special.is_empty() {
+            return false;
+        }
+        self.storage.offset_in_value(address).is_some_and(|start| {
+            let end = start.saturating_add(len);
+            self.spec.special.iter().any(|field| {
+                let offset = field.offset as usize;
+                start < offset.saturating_add(field.size as usize) && offset < end
+            })
+        })
+    }
+
+    /// Whether an address is that of the `bpf_spin_lock` in a value of this map.
+    #[must_use]
+    pub fn is_spin_lock(&self, address: usize) -> bool {
+        let offset = self.spec.spin_lock().and_then(|lock| usize::try_from(lock.offset).ok());
+        offset.is_some() && self.storage.offset_in_value(address) == offset
     }
 
     /// `bpf_map_delete_elem`.
@@ -240,7 +296,8 @@ impl Map {
         self.storage.user_value_size()
     }
 
-    /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes.
+    /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes. Special fields, such
+    /// as locks, are shown as zeros.
     ///
     /// # Errors
     /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: no such key.
@@ -252,10 +309,14 @@ impl Map {
         }
         let mut value = Vec::new();
         self.storage.get(key, &mut value)?;
+        if !self.spec.special.is_empty() {
+            self.hide_special(&mut value);
+        }
         Ok(value)
     }
 
-    /// `BPF_MAP_UPDATE_ELEM`, with [`user_value_size`](Self::user_value_size) bytes.
+    /// `BPF_MAP_UPDATE_ELEM`, with [`user_value_size`](Self::user_value_size) bytes. Special fields, such as locks, are left
+    /// out: they stay as they are in arrays, and are zero in a new element.
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
@@ -263,11 +324,14 @@ impl Map {
     /// refuse besides, their files say.
     pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.check_user_may_write()?;
-        let mode = Mode::from_flags(flags)?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
         }
-        self.storage.set(key, value, mode)
+        match self.without_special(value) {
+            Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
+            Some(value) => self.storage.set(key, &value, Mode::from_flags(flags)?),
+            None => self.storage.set(key, value, Mode::from_flags(flags)?),
+        }
     }
 
     /// `BPF_MAP_DELETE_ELEM`.
@@ -290,7 +354,13 @@ impl Map {
     /// `EPERM`: the map is write-only for user space.
     pub fn keys(&self) -> Result<Keys<'_>, Errno> {
         self.check_user_may_read()?;
-        Ok(Keys { map: self, part: 0, keys: Vec::new(), next: 0 })
+        Ok(self.program_keys())
+    }
+
+    /// The same for a program that goes over the elements (`bpf_for_each_map_elem`).
+    #[must_use]
+    pub fn program_keys(&self) -> Keys<'_> {
+        Keys { map: self, part: 0, keys: Vec::new(), next: 0 }
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key
@@ -328,6 +398,7 @@ impl Map {
         }
         let mut value = bytes.to_vec();
         value.resize(self.user_value_size(), 0);
+        self.hide_special(&mut value);
         self.storage.set(key, &value, Mode::Any)
     }
 

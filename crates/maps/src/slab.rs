@@ -8,10 +8,12 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Bytes in a word, the unit of a cell.
 pub(crate) const WORD: usize = 8;
+
+const HALF_WORD: usize = WORD / 2;
 
 /// Lanes start this far apart at least: two cache lines, because adjacent lines are prefetched in pairs.
 const LANE_ALIGN: usize = 128;
@@ -111,6 +113,17 @@ impl Slab {
             Some(cell) => unsafe { slice::from_raw_parts(cell.cast().as_ptr(), self.shape.words) },
             None => &[],
         }
+    }
+
+    /// Four bytes at an offset of a cell; `None` outside of it, or if they are not aligned.
+    pub(crate) fn half_word(&self, lane: usize, cell: usize, offset: usize) -> Option<&AtomicU32> {
+        let start = self.cell(lane, cell)?;
+        if !offset.is_multiple_of(HALF_WORD) || offset.checked_add(HALF_WORD)? > self.stride() {
+            return None;
+        }
+        // SAFETY: the bytes lie inside the cell, which is initialized, aligned to 8, and lives as long as the slab. All
+        // that touches them are atomic operations, by programs as well.
+        Some(unsafe { AtomicU32::from_ptr(start.add(offset).cast().as_ptr()) })
     }
 
     /// The offset of an address inside its cell, where the address is in a cell at all.

@@ -32,7 +32,7 @@ pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, Create
     }
 }
 
-/// `BPF_F_LOCK`: hold the value's spin lock meanwhile. No value here has one.
+/// `BPF_F_LOCK`: hold the value's spin lock meanwhile.
 pub(crate) const LOCK: u64 = 4;
 
 /// When an update may happen, from the low bits of its flags.
@@ -81,6 +81,12 @@ pub(crate) trait Storage: Send + Sync {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// A change of the element that is there, with the lock at offset `lock` of its value held meanwhile; false where there
+    /// is none. For the kinds whose values may hold locks.
+    fn change_locked(&self, _key: &[u8], _value: &[u8], _mode: Mode, _lock: usize) -> Result<bool, Errno> {
+        Err(Errno::EINVAL)
+    }
+
     /// A program's delete.
     fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
@@ -89,6 +95,11 @@ pub(crate) trait Storage: Send + Sync {
     /// Whether a range lies in one value.
     fn contains(&self, _address: usize, _len: usize) -> bool {
         false
+    }
+
+    /// The offset of an address in the value it lies in, for the kinds whose values may hold locks.
+    fn offset_in_value(&self, _address: usize) -> Option<usize> {
+        None
     }
 
     /// Whether programs may change what they find, flags aside.

@@ -7,7 +7,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use foldhash::fast::SeedableRandomState;
@@ -126,6 +126,11 @@ impl Table {
         self.slab.words(0, slot as usize).get(self.key_words..).unwrap_or_default()
     }
 
+    /// Four bytes of a slot's payload.
+    pub(crate) fn payload_half_word(&self, slot: u32, offset: usize) -> Option<&AtomicU32> {
+        self.slab.half_word(0, slot as usize, (self.key_words * WORD).checked_add(offset)?)
+    }
+
     /// Address of a slot's payload, for programs.
     #[inline]
     pub(crate) fn payload_address(&self, slot: u32) -> Option<NonNull<u8>> {
@@ -137,6 +142,11 @@ impl Table {
     pub(crate) fn payload_holds(&self, address: usize, len: usize, size: usize) -> bool {
         let start = self.key_words * WORD;
         self.slab.holds(address, len, start, start + size)
+    }
+
+    /// The offset of an address in its slot's payload.
+    pub(crate) fn offset_in_payload(&self, address: usize) -> Option<usize> {
+        self.slab.offset_in_cell(address)?.checked_sub(self.key_words * WORD)
     }
 
     /// The slot of a key. Once this returns another thread may give the slot to another key.

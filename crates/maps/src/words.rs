@@ -1,6 +1,9 @@
 //! Bytes in and out of cells, a word at a time.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use paceline_spec::btf::SpecialField;
 
 use crate::slab::WORD;
 
@@ -44,6 +47,48 @@ pub(crate) fn merge(words: &[AtomicU64], bytes: &[u8]) {
         let mut word = last.load(Relaxed).to_ne_bytes();
         word[..rest.len()].copy_from_slice(rest);
         last.store(u64::from_ne_bytes(word), Relaxed);
+    }
+}
+
+/// Writes the bytes but those of special fields, which keep what they hold, whoever changes that meanwhile.
+pub(crate) fn fill_around(words: &[AtomicU64], bytes: &[u8], special: &[SpecialField]) {
+    if special.is_empty() {
+        return fill(words, bytes);
+    }
+    for (index, (word, value)) in words.iter().zip(as_words(bytes)).enumerate() {
+        let kept = special_bits(index, special);
+        if kept == 0 {
+            word.store(value, Relaxed);
+        } else {
+            let changed = |old: u64| Some(old & kept | value & !kept);
+            // It always gives a new value.
+            let _ = word.fetch_update(Relaxed, Relaxed, changed);
+        }
+    }
+}
+
+/// The bits of a word that belong to special fields.
+fn special_bits(index: usize, special: &[SpecialField]) -> u64 {
+    let mut bytes = [0u8; WORD];
+    for (place, byte) in (index * WORD..).zip(&mut bytes) {
+        if special.iter().any(|field| range_of(field).contains(&place)) {
+            *byte = u8::MAX;
+        }
+    }
+    u64::from_ne_bytes(bytes)
+}
+
+fn range_of(field: &SpecialField) -> Range<usize> {
+    let start = field.offset as usize;
+    start..start.saturating_add(field.size as usize)
+}
+
+/// Zeroes the special fields of a value.
+pub(crate) fn hide(value: &mut [u8], special: &[SpecialField]) {
+    for field in special {
+        if let Some(bytes) = value.get_mut(range_of(field)) {
+            bytes.fill(0);
+        }
     }
 }
 

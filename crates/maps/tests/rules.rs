@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use paceline_maps::{CreateErrorKind, Limits, Map, ProgArrayUser, RedirectTarget};
+use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 
 const ANY: u64 = 0;
@@ -289,4 +290,42 @@ fn keys_are_complete_and_arrays_are_in_order() {
     seen.sort_unstable_by_key(|k| u32::from_ne_bytes(k[..].try_into().unwrap()));
     assert!(seen.into_iter().eq((0..10_000).map(|i| key(i).to_vec())));
     assert_eq!(map.next_key(None), Err(Errno::ENOENT));
+}
+
+/// A value of 16 bytes with a field that is not for loads and stores at 4.
+fn with_field(kind: MapKind, field: SpecialKind, size: u32) -> MapSpec {
+    let special = Box::new([SpecialField { kind: field, offset: 4, size }]);
+    MapSpec { special, ..spec(kind, 4, 24, 4) }
+}
+
+#[test]
+fn copies_leave_locks_out() {
+    for kind in [MapKind::Array, MapKind::Hash] {
+        let map = Map::create(&with_field(kind, SpecialKind::SpinLock, 4), &LIMITS).unwrap();
+        let shown = b"aaaa\0\0\0\0bbbbccccddddeeee";
+        map.set(&key(1), b"aaaaLOCKbbbbccccddddeeee", ANY).unwrap();
+        assert_eq!(map.get(&key(1)).unwrap(), shown);
+        let value = map.lookup(&key(1), 0).unwrap().addr().get();
+        let is_lock: Vec<_> = (0..24).map(|offset| map.is_spin_lock(value + offset)).collect();
+        assert_eq!(is_lock.iter().position(|lock| *lock), Some(4));
+        assert_eq!(is_lock.iter().filter(|lock| **lock).count(), 1);
+        assert!(map.touches_special(value + 1, 4) && map.touches_special(value + 7, 1));
+        assert!(!map.touches_special(value, 4) && !map.touches_special(value + 8, 16));
+        map.update(&key(1), b"AAAALOCKBBBBCCCCDDDDEEEE", ANY, 0).unwrap();
+        assert_eq!(map.get(&key(1)).unwrap(), b"AAAA\0\0\0\0BBBBCCCCDDDDEEEE");
+    }
+}
+
+#[test]
+fn special_fields_are_for_some_kinds_only() {
+    let errno = |spec: &MapSpec| Map::create(spec, &LIMITS).map(|_| ()).map_err(|error| error.errno());
+    let lock = |kind| with_field(kind, SpecialKind::SpinLock, 4);
+    let timer = |kind| with_field(kind, SpecialKind::Timer, 16);
+    for kind in [MapKind::PerCpuArray, MapKind::PerCpuHash, MapKind::LruHash] {
+        assert_eq!(errno(&lock(kind)), Err(Errno::EOPNOTSUPP), "{kind}");
+    }
+    assert_eq!(errno(&timer(MapKind::LruHash)), Ok(()));
+    assert_eq!(errno(&timer(MapKind::PerCpuArray)), Err(Errno::EOPNOTSUPP));
+    let read_only = MapSpec { flags: MapFlags::RDONLY_PROG, ..lock(MapKind::Array) };
+    assert_eq!(errno(&read_only), Err(Errno::EACCES));
 }

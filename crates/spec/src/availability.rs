@@ -1,7 +1,8 @@
 //! Which programs may call which helper.
 //!
-//! The lists follow `xdp_func_proto` in `net/core/filter.c` and `bpf_base_func_proto` in `kernel/bpf/helpers.c`, for
-//! a privileged loader; the flags are those of each helper's `struct bpf_func_proto`.
+//! The lists follow `xdp_func_proto`, `sk_filter_func_proto` and `bpf_sk_base_func_proto` in `net/core/filter.c` and
+//! `bpf_base_func_proto` in `kernel/bpf/helpers.c`, for a privileged loader; the flags are those of
+//! each helper's `struct bpf_func_proto`.
 
 use crate::ProgramKind;
 use crate::helper::Helper;
@@ -34,6 +35,7 @@ pub(crate) const XDP: &[&str] = &[
 
 /// Helpers that socket filters may call (`sk_filter_func_proto`), by name without `bpf_`.
 pub(crate) const SOCKET_FILTER: &[&str] = &[
+    "get_netns_cookie",
     "get_socket_cookie",
     "get_socket_uid",
     "perf_event_output",
@@ -43,14 +45,31 @@ pub(crate) const SOCKET_FILTER: &[&str] = &[
 
 /// Helpers that programs of every network type may call.
 pub(crate) const EVERYWHERE: &[&str] = &[
+    "cgrp_storage_delete",
+    "cgrp_storage_get",
+    "copy_from_user",
+    "copy_from_user_task",
+    "current_task_under_cgroup",
     "dynptr_data",
     "dynptr_from_mem",
     "dynptr_read",
     "dynptr_write",
+    "find_vma",
     "for_each_map_elem",
+    "get_branch_snapshot",
+    "get_cgroup_classid",
+    "get_current_ancestor_cgroup_id",
+    "get_current_cgroup_id",
+    "get_current_comm",
+    "get_current_pid_tgid",
+    "get_current_task",
+    "get_current_task_btf",
+    "get_current_uid_gid",
+    "get_ns_current_pid_tgid",
     "get_numa_node_id",
     "get_prandom_u32",
     "get_smp_processor_id",
+    "get_task_stack",
     "jiffies64",
     "kptr_xchg",
     "ktime_get_boot_ns",
@@ -66,6 +85,12 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "map_push_elem",
     "map_update_elem",
     "per_cpu_ptr",
+    "perf_event_read",
+    "perf_event_read_value",
+    "probe_read_kernel",
+    "probe_read_kernel_str",
+    "probe_read_user",
+    "probe_read_user_str",
     "ringbuf_discard",
     "ringbuf_discard_dynptr",
     "ringbuf_output",
@@ -74,13 +99,26 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "ringbuf_reserve_dynptr",
     "ringbuf_submit",
     "ringbuf_submit_dynptr",
+    "send_signal",
+    "send_signal_thread",
+    "skc_to_mptcp_sock",
+    "skc_to_tcp6_sock",
+    "skc_to_tcp_request_sock",
+    "skc_to_tcp_sock",
+    "skc_to_tcp_timewait_sock",
+    "skc_to_udp6_sock",
+    "skc_to_unix_sock",
     "snprintf",
+    "snprintf_btf",
     "spin_lock",
     "spin_unlock",
     "strncmp",
     "strtol",
     "strtoul",
     "tail_call",
+    "task_pt_regs",
+    "task_storage_delete",
+    "task_storage_get",
     "this_cpu_ptr",
     "timer_cancel",
     "timer_init",
@@ -88,20 +126,36 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "timer_start",
     "trace_printk",
     "trace_vprintk",
+    "user_ringbuf_drain",
 ];
 
 /// Helpers for programs under a license compatible with the GPL.
 const GPL_ONLY: &[&str] = &[
     "check_mtu",
+    "copy_from_user_task",
     "fib_lookup",
+    "get_branch_snapshot",
+    "get_current_task",
+    "get_current_task_btf",
     "perf_event_output",
+    "perf_event_read",
+    "perf_event_read_value",
+    "probe_read_kernel",
+    "probe_read_kernel_str",
+    "probe_read_user",
+    "probe_read_user_str",
     "snprintf",
+    "task_pt_regs",
     "tcp_check_syncookie",
     "tcp_gen_syncookie",
     "tcp_raw_check_syncookie_ipv4",
     "tcp_raw_check_syncookie_ipv6",
     "tcp_raw_gen_syncookie_ipv4",
     "tcp_raw_gen_syncookie_ipv6",
+    "timer_cancel",
+    "timer_init",
+    "timer_set_callback",
+    "timer_start",
     "trace_printk",
     "trace_vprintk",
 ];

@@ -35,8 +35,25 @@ pub enum Arg {
     SizeOrZero,
     /// Size in bytes of the record that is returned: a number that is known when the program is verified.
     RecordSize,
+    /// Pointer to the `bpf_spin_lock` of a map value. The program has it afterwards.
+    SpinLock,
+    /// The same lock. The program no longer has it afterwards.
+    HeldSpinLock,
     /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
     Record,
+    /// A function of the program, which the helper calls ([`Helper::callback`]).
+    Function,
+    /// Pointer to the stack, or null: what the function in the argument before is given.
+    StackOrNull,
+}
+
+/// How a helper calls the function that it is given: until that returns 1, or there is no more to call it for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Callback {
+    /// As often as the first argument says, with the number of the call, from 0, and the third argument.
+    Count,
+    /// For each element of the map in the first argument, with the map, the key, the value and the third argument.
+    Elements,
 }
 
 /// What a helper returns in `r0`.
@@ -103,6 +120,11 @@ impl Helper {
             "bpf_tail_call" => kind == K::ProgArray,
             "bpf_perf_event_output" => kind == K::PerfEventArray,
             "bpf_map_lookup_percpu_elem" => kind.is_per_cpu(),
+            // Those with a `map_for_each_callback` among their operations.
+            "bpf_for_each_map_elem" => matches!(
+                kind,
+                K::Hash | K::Array | K::PerCpuHash | K::PerCpuArray | K::LruHash | K::LruPerCpuHash
+            ),
             "bpf_map_lookup_elem" => !matches!(
                 kind,
                 K::ProgArray
@@ -125,6 +147,17 @@ impl Helper {
                     | K::LpmTrie
             ),
             _ => true,
+        }
+    }
+
+    /// How it calls a function of the program, if it does (`set_loop_callback_state`, `set_map_elem_callback_state` in
+    /// `kernel/bpf/verifier.c`).
+    #[must_use]
+    pub fn callback(&self) -> Option<Callback> {
+        match self.name {
+            "bpf_loop" => Some(Callback::Count),
+            "bpf_for_each_map_elem" => Some(Callback::Elements),
+            _ => None,
         }
     }
 
@@ -201,8 +234,8 @@ helpers! {
     43 bpf_skb_change_head;
     44 bpf_xdp_adjust_head: (Context, Scalar) -> Scalar, moves packet;
     45 bpf_probe_read_str;
-    46 bpf_get_socket_cookie;
-    47 bpf_get_socket_uid;
+    46 bpf_get_socket_cookie: (Context) -> Scalar;
+    47 bpf_get_socket_uid: (Context) -> Scalar;
     48 bpf_set_hash;
     49 bpf_setsockopt;
     50 bpf_skb_adjust_room;
@@ -223,7 +256,7 @@ helpers! {
     65 bpf_xdp_adjust_tail: (Context, Scalar) -> Scalar, moves packet;
     66 bpf_skb_get_xfrm_state;
     67 bpf_get_stack;
-    68 bpf_skb_load_bytes_relative;
+    68 bpf_skb_load_bytes_relative: (Context, Scalar, WriteMem, Size, Scalar) -> Scalar;
     69 bpf_fib_lookup;
     70 bpf_sock_hash_update;
     71 bpf_msg_redirect_hash;
@@ -248,8 +281,8 @@ helpers! {
     90 bpf_msg_push_data;
     91 bpf_msg_pop_data;
     92 bpf_rc_pointer_rel;
-    93 bpf_spin_lock;
-    94 bpf_spin_unlock;
+    93 bpf_spin_lock: (SpinLock) -> Nothing;
+    94 bpf_spin_unlock: (HeldSpinLock) -> Nothing;
     95 bpf_sk_fullsock;
     96 bpf_tcp_sock;
     97 bpf_skb_ecn_set_ce;
@@ -319,7 +352,7 @@ helpers! {
     161 bpf_ima_inode_hash;
     162 bpf_sock_from_file;
     163 bpf_check_mtu;
-    164 bpf_for_each_map_elem;
+    164 bpf_for_each_map_elem: (Map, Function, StackOrNull, Scalar) -> Scalar;
     165 bpf_snprintf;
     166 bpf_sys_bpf;
     167 bpf_btf_find_by_name_kind;
@@ -336,7 +369,7 @@ helpers! {
     178 bpf_skc_to_unix_sock;
     179 bpf_kallsyms_lookup_name;
     180 bpf_find_vma;
-    181 bpf_loop;
+    181 bpf_loop: (Scalar, Function, StackOrNull, Scalar) -> Scalar;
     182 bpf_strncmp;
     183 bpf_get_func_arg;
     184 bpf_get_func_ret;
@@ -379,6 +412,14 @@ mod tests {
             assert_eq!(helper.id as usize, i + 1, "{}", helper.name);
             assert_eq!(Helper::from_id(helper.id), Some(helper));
             assert_eq!(Helper::from_name(helper.name), Some(helper));
+        }
+    }
+
+    #[test]
+    fn helpers_that_call_back_take_a_function() {
+        for helper in Helper::all() {
+            let takes = helper.prototype.is_some_and(|p| p.args.contains(&Arg::Function));
+            assert_eq!(takes, helper.callback().is_some(), "{}", helper.name);
         }
     }
 

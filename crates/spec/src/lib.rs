@@ -9,6 +9,7 @@ pub mod btf;
 pub mod context;
 mod errno;
 pub mod helper;
+pub mod kfunc;
 mod map;
 mod program;
 mod rules;
@@ -18,3 +19,7 @@ pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
 pub use rules::{Meaning, Rules};
+
+/// Most rounds of whatever repeats code and is verified without counting (`BPF_MAX_LOOPS`): of one call of `bpf_loop`, of
+/// an iterator of numbers, and of all `may_goto` of one call of a function together.
+pub const MAX_LOOPS: u32 = 8 << 20;

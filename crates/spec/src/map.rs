@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::btf::{Btf, SpecialField, SpecialKind};
+
 macro_rules! map_kinds {
     ($($variant:ident = $number:literal, $name:literal;)*) => {
         /// The kinds of map of the kernel's `enum bpf_map_type`, whether Paceline has them or not.
@@ -71,6 +73,29 @@ impl MapKind {
     #[must_use]
     pub const fn number(self) -> u32 {
         self as u32
+    }
+
+    /// Whether values of maps of this kind may have a special field (`map_check_btf` in `kernel/bpf/syscall.c`).
+    #[must_use]
+    pub const fn may_hold(self, field: SpecialKind) -> bool {
+        use SpecialKind as F;
+        let is_storage = matches!(
+            self,
+            Self::CgroupStorage
+                | Self::SkStorage
+                | Self::InodeStorage
+                | Self::TaskStorage
+                | Self::CgrpStorage
+        );
+        match field {
+            F::SpinLock | F::ResilientSpinLock => is_storage || matches!(self, Self::Hash | Self::Array),
+            F::Timer | F::Workqueue | F::TaskWork | F::ListHead | F::TreeRoot => {
+                matches!(self, Self::Hash | Self::LruHash | Self::Array)
+            }
+            F::KernelPointer | F::Refcount => {
+                is_storage || self.is_per_cpu() || matches!(self, Self::Hash | Self::LruHash | Self::Array)
+            }
+        }
     }
 
     /// Whether each CPU (worker) has its own value under one key.
@@ -174,10 +199,30 @@ pub struct MapSpec {
     pub key_type: u32,
     /// BTF type id of the value, 0 when unknown. For `.data`, `.rodata` and `.bss` maps the id of the section's type.
     pub value_type: u32,
+    /// Fields of the value that are not for loads and stores, by rising offset: what its type says of them.
+    pub special: Box<[SpecialField]>,
     /// What inner maps of a map of maps look like.
     pub inner: Option<Box<MapSpec>>,
     /// Elements present from the start: key (4 bytes, native order for arrays) and value.
     pub contents: Vec<(Vec<u8>, InitialValue)>,
     /// Whether user space may no longer change it once the contents are in: `.rodata`.
     pub frozen: bool,
+}
+
+impl MapSpec {
+    /// Finds the [`special`](Self::special) fields of its values and of those of its inner maps, where their type is
+    /// known and as large as they are.
+    pub fn find_special_fields(&mut self, btf: &Btf) {
+        let is_known = self.value_type != 0 && btf.size_of(self.value_type) == Ok(u64::from(self.value_size));
+        self.special = if is_known { btf.special_fields(self.value_type) } else { Box::default() };
+        if let Some(inner) = &mut self.inner {
+            inner.find_special_fields(btf);
+        }
+    }
+
+    /// The `bpf_spin_lock` of its values.
+    #[must_use]
+    pub fn spin_lock(&self) -> Option<SpecialField> {
+        self.special.iter().copied().find(|field| field.kind == SpecialKind::SpinLock)
+    }
 }

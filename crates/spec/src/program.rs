@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use paceline_isa::RawInsn;
 
+use crate::kfunc::Kfunc;
+
 /// Where in the kernel an XDP program attaches (`SEC("xdp")`, `SEC("xdp/devmap")`, `SEC("xdp/cpumap")`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XdpAttach {
@@ -138,6 +140,13 @@ impl ProgramSpec {
             poisoned: Vec::new(),
             autoload: true,
         }
+    }
+
+    /// The kernel function of a call with this index, where Paceline knows it.
+    #[must_use]
+    pub fn kfunc(&self, index: i32) -> Option<&'static Kfunc> {
+        let kfunc = usize::try_from(index).ok().and_then(|index| self.kfuncs.get(index))?;
+        Kfunc::from_name(&kfunc.name)
     }
 
     /// Why the instruction of a slot was replaced, if it was.

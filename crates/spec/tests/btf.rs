@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use paceline_spec::btf::{
-    Btf, BtfError, BtfExt, ByteOrder, Int, IntEncoding, Name, Type, TypeId, Value, ValueProblem,
+    Btf, BtfError, BtfExt, ByteOrder, Composite, Int, IntEncoding, Member, Name, SpecialKind, Type, TypeId,
+    Value, ValueProblem,
 };
 
 /// Writes BTF; nothing is checked, so that it can lie.
@@ -154,6 +155,57 @@ fn all_kinds_are_written_as_they_were_read() {
     assert_eq!(made.add(Type::Int(int)), 2);
     assert_eq!(Btf::parse(&made.to_bytes()), Ok(made.clone()));
     assert_eq!(made.c_name(1), "counter *");
+}
+
+/// A structure of members with a name, a type and an offset in bytes.
+fn structure(btf: &mut Btf, name: &str, size: u32, members: &[(TypeId, u32)]) -> TypeId {
+    let name = btf.add_name(name);
+    let member = |&(ty, offset): &(TypeId, u32)| Member { name, ty, bit_offset: offset * 8, bit_size: 0 };
+    let members = members.iter().map(member).collect();
+    btf.add(Type::Struct(Composite { name, size, members }))
+}
+
+#[test]
+fn special_fields_are_found_in_what_values_hold() {
+    let mut btf = Btf::default();
+    let lock = structure(&mut btf, "bpf_spin_lock", 4, &[]);
+    let timer = structure(&mut btf, "bpf_timer", 16, &[]);
+    let list = structure(&mut btf, "bpf_list_head", 16, &[]);
+    let name = btf.add_name("kptr");
+    let tag = btf.add(Type::TypeTag { name, ty: lock });
+    let pointer = btf.add(Type::Ptr(tag));
+    let plain = btf.add(Type::Ptr(lock));
+    let inner = structure(&mut btf, "inner", 24, &[(pointer, 0), (timer, 8)]);
+    let array = btf.add(Type::Array { element: inner, index: lock, count: 2 });
+    let value = structure(&mut btf, "value", 64, &[(plain, 0), (array, 8), (lock, 56)]);
+    let found: Vec<_> = btf.special_fields(value).iter().map(|f| (f.kind, f.offset, f.size)).collect();
+    let (kptr, timers) = (SpecialKind::KernelPointer, SpecialKind::Timer);
+    let expected =
+        [(kptr, 8, 8), (timers, 16, 16), (kptr, 32, 8), (timers, 40, 16), (SpecialKind::SpinLock, 56, 4)];
+    assert_eq!(found, expected);
+
+    let mut none = |members: &[(TypeId, u32)]| {
+        let value = structure(&mut btf, "value", 64, members);
+        assert!(btf.special_fields(value).is_empty(), "{members:?}");
+    };
+    none(&[(lock, 0), (lock, 4)]);
+    // Not aligned: nothing that the compiler would make.
+    none(&[(lock, 2)]);
+    none(&[(timer, 4)]);
+    // A list without a lock.
+    none(&[(list, 0)]);
+}
+
+#[test]
+fn looking_for_special_fields_ends() {
+    let mut btf = Btf::default();
+    let mut inner = structure(&mut btf, "inner", 0, &[]);
+    for _ in 0..30 {
+        inner = structure(&mut btf, "inner", 0, &[(inner, 0); 100]);
+    }
+    let start = Instant::now();
+    assert!(btf.special_fields(inner).is_empty());
+    assert!(start.elapsed() < Duration::from_secs(2));
 }
 
 #[test]

@@ -133,6 +133,7 @@ fn sequence_map() -> MapSpec {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

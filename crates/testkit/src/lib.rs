@@ -5,12 +5,14 @@
 
 pub mod case;
 pub mod classic;
+pub mod compare;
 pub mod conformance;
 pub mod determinize;
 pub mod engine;
 pub mod generate;
 pub mod kernel;
 pub mod outcome;
+pub mod random;
 pub mod runner;
 pub mod traffic;
 pub mod verdict;
@@ -26,8 +28,17 @@ use paceline_spec::MapKind;
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Names of all engines that a case may say something about.
-pub const ENGINES: &[&str] =
-    &["plain", "kernel", "paceline", "threaded", "jit", "checked-jit", "socket", "libpcap"];
+pub const ENGINES: &[&str] = &[
+    "plain",
+    "kernel",
+    "paceline",
+    "threaded",
+    "threaded-counted",
+    "jit",
+    "checked-jit",
+    "socket",
+    "libpcap",
+];
 
 /// Says that a test is skipped, on standard error.
 ///

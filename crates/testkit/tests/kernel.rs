@@ -1,9 +1,11 @@
 //! The kernel oracle itself: what it is given comes back.
 
+use paceline::{Limits, Map};
 use paceline_isa::{AluOp, Callee, Condition, Operand, Size, Width};
 use paceline_isa::{Imm64, Insn, RawInsn, Reg, encode_all};
 use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_testkit::case::parse_file;
 use paceline_testkit::kernel::{self, KernelObject, LoadError, LoadOptions, Packet, Program, Request};
 
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
@@ -28,6 +30,7 @@ fn map(name: &str, kind: MapKind, entries: u32) -> MapSpec {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,
@@ -127,6 +130,42 @@ fn types_that_the_kernel_does_not_take_are_left_out_and_said() {
     assert!(matches!(refused, LoadError::Btf(_)), "{refused}");
     let untyped = load(&btf, true).expect("a good object but for its types").untyped;
     assert!(untyped[0].starts_with("everything: load BTF: EINVAL"), "{untyped:?}");
+}
+
+#[test]
+fn values_with_special_fields_are_refused_for_the_same_maps() {
+    if !kernel::available_for("values_with_special_fields_are_refused_for_the_same_maps") {
+        return;
+    }
+    let types = "    struct bpf_spin_lock { u32 val; };\n    struct bpf_timer { u64 opaque[2]; };\n    \
+                 struct lock { u64 a; struct bpf_spin_lock lock; };\n    struct timer { struct bpf_timer timer; };";
+    let kinds = ["array", "hash", "lru_hash", "percpu_array", "percpu_hash", "lru_percpu_hash"];
+    let maps = kinds.iter().flat_map(|kind| {
+        let value = |value| {
+            [
+                format!("{kind} key u32 value {value} entries 1"),
+                format!("{kind} key u32 value {value} entries 1 flags rdonly_prog"),
+            ]
+        };
+        [value("lock"), value("timer")].concat()
+    });
+    let mut refused = 0;
+    for map in maps {
+        let text = format!("case: a\ntypes:\n{types}\nmap: m {map}\nprogram:\n    r0 = 2\n    exit\nr0: 2\n");
+        let case = parse_file(&text).expect("a good case").remove(0);
+        assert_eq!(case.maps[0].special.len(), 1);
+        let limits = Limits { cpus: kernel::possible_cpus(), memory: 1 << 30 };
+        let ours = Map::create(&case.maps[0], &limits).map(|_| ()).map_err(|error| error.errno());
+        let options = LoadOptions { btf: Some(&case.btf), ..LoadOptions::default() };
+        let theirs = match KernelObject::load(&case.maps, [], options) {
+            Ok(_) => Ok(()),
+            Err(LoadError::Map { error, .. }) => Err(error.errno),
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(ours, theirs, "{map}");
+        refused += usize::from(ours.is_err());
+    }
+    assert_eq!(refused, 12 + 4 + 3, "all read-only ones, and those of other kinds");
 }
 
 #[test]

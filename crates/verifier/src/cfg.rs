@@ -2,6 +2,7 @@
 
 use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
+use paceline_spec::kfunc::IteratorStep;
 use paceline_spec::{Linkage, ProgramSpec};
 
 use crate::error::{Cause, Refusal};
@@ -27,8 +28,23 @@ pub(crate) struct ControlFlow {
     pub(crate) functions: Vec<Function>,
     /// Registers whose value may still be read, before each slot.
     pub(crate) live: Vec<RegSet>,
-    /// Slots where states are compared: jumps, their targets, what follows calls.
-    pub(crate) is_meeting_point: Vec<bool>,
+    /// Where states are compared.
+    pub(crate) meetings: Vec<Meeting>,
+    /// Whether any of these is [`Meeting::Round`].
+    pub(crate) has_rounds: bool,
+}
+
+/// Whether the states at a slot are compared with each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Meeting {
+    /// No.
+    #[default]
+    Never,
+    /// At jumps, their targets, what follows calls: with some of the states before.
+    Sometimes,
+    /// Where something ends that repeats code (calls of helpers that call back, steps of iterators, `may_goto`): with all
+    /// before, since only there a loop is found to have told all it can.
+    Round,
 }
 
 impl ControlFlow {
@@ -41,11 +57,12 @@ impl ControlFlow {
         let mut flow = Self {
             functions,
             live: vec![RegSet::EMPTY; code.len()],
-            is_meeting_point: vec![false; code.len()],
+            meetings: vec![Meeting::Never; code.len()],
+            has_rounds: false,
         };
         flow.check_reachable(code)?;
-        flow.find_meeting_points(code);
-        flow.find_live(code);
+        flow.find_meetings(program, code);
+        flow.find_live(program, code);
         flow.find_moves(code);
         Ok(flow)
     }
@@ -77,29 +94,33 @@ impl ControlFlow {
         }
     }
 
-    fn find_meeting_points(&mut self, code: &Code) {
+    fn find_meetings(&mut self, program: &ProgramSpec, code: &Code) {
         for (slot, insn) in code.iter() {
+            if makes_rounds(program, insn) {
+                self.mark_meeting(slot, Meeting::Round);
+                self.has_rounds = true;
+            }
             if let Some(target) = insn.jump_target(slot) {
-                self.mark_meeting_point(target as usize);
+                self.mark_meeting(target as usize, Meeting::Sometimes);
                 if insn.falls_through() {
-                    self.mark_meeting_point(slot);
-                    self.mark_meeting_point(slot + 1);
+                    self.mark_meeting(slot, Meeting::Sometimes);
+                    self.mark_meeting(slot + 1, Meeting::Sometimes);
                 }
             }
             if insn.subprogram_target(slot).is_some() {
-                self.mark_meeting_point(slot + 1);
+                self.mark_meeting(slot + 1, Meeting::Sometimes);
             }
         }
     }
 
-    fn mark_meeting_point(&mut self, slot: usize) {
-        if let Some(mark) = self.is_meeting_point.get_mut(slot) {
-            *mark = true;
+    fn mark_meeting(&mut self, slot: usize, meeting: Meeting) {
+        if let Some(mark) = self.meetings.get_mut(slot) {
+            *mark = meeting.max(*mark);
         }
     }
 
     /// Backward data flow: a register is live if some way ahead reads it before writing it.
-    fn find_live(&mut self, code: &Code) {
+    fn find_live(&mut self, program: &ProgramSpec, code: &Code) {
         let insns: Vec<(usize, &Insn)> = code.iter().collect();
         let mut changed = true;
         while changed {
@@ -108,7 +129,7 @@ impl ControlFlow {
                 let after = successors(insn, slot)
                     .filter_map(|next| self.live.get(next))
                     .fold(RegSet::EMPTY, |all, live| all.union(*live));
-                let live = after.minus(insn.writes()).union(self.reads(insn, slot));
+                let live = after.minus(insn.writes()).union(self.reads(program, insn, slot));
                 if let Some(place) = self.live.get_mut(slot).filter(|place| **place != live) {
                     *place = live;
                     changed = true;
@@ -118,12 +139,14 @@ impl ControlFlow {
     }
 
     /// What an instruction reads, where calls read only what the callee takes.
-    fn reads(&self, insn: &Insn, slot: usize) -> RegSet {
+    fn reads(&self, program: &ProgramSpec, insn: &Insn, slot: usize) -> RegSet {
         match insn {
             Insn::Call(Callee::Helper(id)) => {
-                let prototype = u32::try_from(*id).ok().and_then(Helper::from_id).and_then(|h| h.prototype);
-                prototype
-                    .map_or(RegSet::ARGUMENTS, |p| Reg::ALL.into_iter().skip(1).take(p.args.len()).collect())
+                let prototype = helper(*id).and_then(|h| h.prototype);
+                prototype.map_or(RegSet::ARGUMENTS, |p| first_arguments(p.args.len()))
+            }
+            Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+                program.kfunc(*btf_id).map_or(RegSet::ARGUMENTS, |kfunc| first_arguments(kfunc.args.len()))
             }
             Insn::Call(Callee::Subprogram(_)) => {
                 let callee = insn.subprogram_target(slot).and_then(|t| self.function_starting(t as usize));
@@ -146,8 +169,7 @@ impl ControlFlow {
                     // The other program may do anything, and then return to the function's caller.
                     _ if is_tail_call(insn) => true,
                     Insn::Call(Callee::Helper(id)) => {
-                        let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
-                        helper.and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)
+                        helper(*id).and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)
                     }
                     _ => insn
                         .subprogram_target(slot)
@@ -161,6 +183,26 @@ impl ControlFlow {
                 }
             }
         }
+    }
+}
+
+fn helper(id: i32) -> Option<&'static Helper> {
+    u32::try_from(id).ok().and_then(Helper::from_id)
+}
+
+fn first_arguments(count: usize) -> RegSet {
+    Reg::ALL.into_iter().skip(1).take(count).collect()
+}
+
+/// Whether an instruction repeats other code a number of times that something else bounds.
+fn makes_rounds(program: &ProgramSpec, insn: &Insn) -> bool {
+    match insn {
+        Insn::MayGoto { .. } => true,
+        Insn::Call(Callee::Helper(id)) => helper(*id).is_some_and(|h| h.callback().is_some()),
+        Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+            program.kfunc(*btf_id).is_some_and(|kfunc| kfunc.iterator == Some(IteratorStep::Next))
+        }
+        _ => false,
     }
 }
 

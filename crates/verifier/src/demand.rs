@@ -7,8 +7,10 @@
 //! and with it the marks that one came from, back to the start. Each mark is demanded once, so that all demands
 //! together cost no more than the marks.
 
+use std::collections::HashMap;
+
 /// Where a number came from; [`Mark::NONE`] for constants and for what the program read from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mark(u32);
 
 impl Mark {
@@ -27,12 +29,14 @@ struct Node {
 pub(crate) struct Demands {
     nodes: Vec<Node>,
     work: Vec<Mark>,
+    /// Marks that are demanded as soon as another one is.
+    implied: HashMap<Mark, Vec<Mark>>,
 }
 
 impl Demands {
     pub(crate) fn new() -> Self {
         let none = Node { origins: [Mark::NONE; 2], demanded: true };
-        Self { nodes: vec![none], work: Vec::new() }
+        Self { nodes: vec![none], work: Vec::new(), implied: HashMap::new() }
     }
 
     /// Bytes of all marks.
@@ -70,7 +74,17 @@ impl Demands {
             if !node.demanded {
                 node.demanded = true;
                 self.work.extend(node.origins);
+                self.work.extend(self.implied.remove(&mark).unwrap_or_default());
             }
+        }
+    }
+
+    /// Says that `new` is demanded if `old` is, now or later.
+    pub(crate) fn imply(&mut self, old: Mark, new: Mark) {
+        if self.is_demanded(old) {
+            self.demand(new);
+        } else if new != Mark::NONE {
+            self.implied.entry(old).or_default().push(new);
         }
     }
 
@@ -81,7 +95,7 @@ impl Demands {
 }
 
 /// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(u32);
 
 impl Origin {
@@ -102,11 +116,15 @@ struct SlotNode {
 #[derive(Debug)]
 pub(crate) struct StackReads {
     nodes: Vec<SlotNode>,
+    work: Vec<(Origin, u8)>,
+    /// Slots whose bytes, given as bits, are read as soon as those of another one are.
+    implied: HashMap<Origin, Vec<(Origin, u8)>>,
 }
 
 impl StackReads {
     pub(crate) fn new() -> Self {
-        Self { nodes: vec![SlotNode { earlier: Origin::NONE, kept: 0, read: 0 }] }
+        let none = SlotNode { earlier: Origin::NONE, kept: 0, read: 0 };
+        Self { nodes: vec![none], work: Vec::new(), implied: HashMap::new() }
     }
 
     /// An origin for a slot as it stands at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
@@ -123,15 +141,26 @@ impl StackReads {
 
     /// Says that bytes were read.
     pub(crate) fn read(&mut self, origin: Origin, bytes: u8) {
-        let (mut origin, mut bytes) = (origin, bytes);
-        while origin != Origin::NONE {
-            let Some(node) = self.nodes.get_mut(origin.0 as usize) else { return };
+        self.work.push((origin, bytes));
+        while let Some((origin, bytes)) = self.work.pop() {
+            let Some(node) = self.nodes.get_mut(origin.0 as usize) else { continue };
             let new = bytes & !node.read;
-            if new == 0 {
-                return;
+            if new == 0 || origin == Origin::NONE {
+                continue;
             }
             node.read |= new;
-            (origin, bytes) = (node.earlier, new & node.kept);
+            self.work.push((node.earlier, new & node.kept));
+            if let Some(implied) = self.implied.get(&origin) {
+                self.work.extend(implied.iter().map(|&(other, kept)| (other, new & kept)));
+            }
+        }
+    }
+
+    /// Says that those of the bytes `kept` of `new` are read that are read of `old`, now or later.
+    pub(crate) fn imply(&mut self, old: Origin, new: Origin, kept: u8) {
+        self.read(new, self.bytes_read(old) & kept);
+        if old != Origin::NONE && new != Origin::NONE {
+            self.implied.entry(old).or_default().push((new, kept));
         }
     }
 
@@ -155,6 +184,20 @@ mod tests {
         let sibling = demands.checkpoint(sum);
         demands.demand(later);
         assert_eq!([a, b, c, sibling].map(|m| demands.is_demanded(m)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_a_loop_implies_is_demanded_when_its_start_is() {
+        let (mut demands, mut reads) = (Demands::new(), StackReads::new());
+        let (start, end) = (demands.checkpoint(Mark::NONE), demands.checkpoint(Mark::NONE));
+        demands.imply(start, end);
+        assert!(!demands.is_demanded(end));
+        demands.demand(start);
+        assert!(demands.is_demanded(end));
+        let (start, end) = (reads.checkpoint(Origin::NONE, 0), reads.checkpoint(Origin::NONE, 0));
+        reads.imply(start, end, 0b1100);
+        reads.read(start, 0b0110);
+        assert_eq!(reads.bytes_read(end), 0b0100);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use paceline_isa::{DecodeError, Reg};
 use paceline_spec::MapKind;
+use paceline_spec::btf::SpecialKind;
 
 use crate::state::{Target, Value};
 
@@ -245,6 +246,35 @@ pub enum Cause {
         /// The call that acquired it.
         slot: usize,
     },
+    /// The address of a function that is not static is taken.
+    #[error("the address of a function that is not static")]
+    CallbackLinkage,
+    /// A callback returns something else than 0 or 1.
+    #[error("r0: a callback must return 0 or 1, not {0}")]
+    CallbackReturn(String),
+    /// An iterator is made where one is.
+    #[error("{0}: there is an iterator here already")]
+    IteratorThere(RegName),
+    /// A step of an iterator where none is.
+    #[error("{0}: there is no iterator here")]
+    NoIterator(RegName),
+    /// The bytes of an iterator are read.
+    #[error("an iterator on the stack is read")]
+    IteratorRead,
+    /// A spin lock is not where it should be, or not the one that is held.
+    #[error("{0}: {1}")]
+    SpinLock(RegName, &'static str),
+    /// Something that is not allowed while a spin lock is held.
+    #[error("{what} is not allowed while the lock taken at {slot} is held")]
+    LockHeld {
+        /// What it is.
+        what: &'static str,
+        /// The call that took the lock.
+        slot: usize,
+    },
+    /// Loads and stores touch a field of a map value that is not for them.
+    #[error("{0}: a {1} in a map value is not for loads and stores")]
+    SpecialField(RegName, SpecialKind),
     /// A global function's type cannot be used, or does not fit.
     #[error("function {name}: {problem}")]
     GlobalFunction {
@@ -323,6 +353,8 @@ pub enum Hint {
     Initialize,
     /// What was acquired must be released on every path.
     Release,
+    /// A lock must be given back.
+    Unlock,
     /// The stack is too small for large variables.
     StackTooDeep,
     /// The helper is for other programs.
@@ -342,6 +374,7 @@ impl fmt::Display for Hint {
             Self::BoundLoop => "give the loop a constant bound that the counter must reach",
             Self::Initialize => "give it a value on every path that leads here",
             Self::Release => "submit or discard it on every path",
+            Self::Unlock => "call bpf_spin_unlock before, on every path",
             Self::StackTooDeep => "keep large variables in a per-CPU array map",
             Self::OtherHelper => "look up which helpers this type of program has",
         })

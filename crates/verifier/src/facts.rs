@@ -88,6 +88,17 @@ pub struct InsnFact {
     pub map: Option<MapFact>,
     /// The key in an array map that is looked up, where it is always this one.
     pub key: Option<KeyFact>,
+    /// The function that the helper calls back.
+    pub callback: Option<CallbackFact>,
+}
+
+/// The function that a helper calls back, over all visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallbackFact {
+    /// Always the one that starts at this slot.
+    Always(u32),
+    /// Not always the same.
+    Different,
 }
 
 /// The key of a look-up in an array, over all visits.
@@ -115,6 +126,8 @@ pub struct FunctionFact {
     pub saved: RegSet,
     /// Whether it has a tail call.
     pub tail_calls: bool,
+    /// Whether helpers call it.
+    pub is_callback: bool,
     /// Whether it calls helpers or functions, so that caller-saved registers do not survive in it.
     pub calls: bool,
 }
@@ -324,6 +337,17 @@ impl Facts {
                 (None, Some(key)) => KeyFact::Always(key),
                 (Some(KeyFact::Always(old)), Some(key)) if old == key => KeyFact::Always(key),
                 _ => KeyFact::Different,
+            });
+        });
+    }
+
+    pub(crate) fn callback(&mut self, slot: usize, start: usize) {
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
+        self.change(slot, |fact| {
+            fact.callback = Some(match fact.callback {
+                None => CallbackFact::Always(start),
+                Some(CallbackFact::Always(old)) if old == start => CallbackFact::Always(start),
+                Some(_) => CallbackFact::Different,
             });
         });
     }

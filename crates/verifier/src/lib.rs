@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod cfg;
+mod converge;
 mod demand;
 pub mod domain;
 mod error;
@@ -38,7 +39,7 @@ use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
-pub use facts::{Base, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
+pub use facts::{Base, CallbackFact, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
 pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
@@ -113,7 +114,7 @@ fn verify_with(
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
-    let functions = function_facts(&code, &flow, &walk.stack_used, &walk.stack_zeroed);
+    let functions = function_facts(&code, &flow, &walk);
     step::check_stack_depth(&code, &flow, &functions)?;
     let (facts, stats) = (walk.facts.into_insns(), walk.stats);
     Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
@@ -135,24 +136,20 @@ fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     }
 }
 
-fn function_facts(
-    code: &Code,
-    flow: &ControlFlow,
-    stack_used: &[u32],
-    stack_zeroed: &[u64],
-) -> Vec<FunctionFact> {
-    let fact = |((function, &stack), &zeroed): ((&cfg::Function, &u32), &u64)| {
+fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {
+    let fact = |(index, function): (usize, &cfg::Function)| {
         let (start, end) = (function.start, function.end);
         let insns = || (start..end).filter_map(|slot| code.get(slot));
         FunctionFact {
             start,
             end,
-            stack,
-            zeroed,
+            stack: walk.stack_used.get(index).copied().unwrap_or_default(),
+            zeroed: walk.stack_zeroed.get(index).copied().unwrap_or_default(),
             saved: facts::saved_registers(code, start, end),
+            is_callback: walk.is_callback.get(index).copied().unwrap_or_default(),
             tail_calls: insns().any(is_tail_call),
             calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
         }
     };
-    flow.functions.iter().zip(stack_used).zip(stack_zeroed).map(fact).collect()
+    flow.functions.iter().enumerate().map(fact).collect()
 }

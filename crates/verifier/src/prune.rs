@@ -3,13 +3,16 @@
 //! A state is covered if every run from it was, in all that matters, explored from an earlier one. What matters was
 //! found out by exploring: registers that are live, stack bytes that were read, numbers that decided something
 //! (see [`crate::demand`]). A checkpoint may cover others only when all paths from it have ended; one whose paths
-//! have not is on the current path itself, and meeting it again without any change is an endless loop.
+//! have not is on the current path itself, and meeting it again without any change is an endless loop. Loops that
+//! something else bounds end earlier: see [`crate::converge`].
 
 use paceline_isa::{Reg, RegSet};
 
+use crate::cfg::Meeting;
+use crate::converge::progress_between;
 use crate::demand::{Demands, StackReads};
 use crate::error::{Cause, Check, Hint};
-use crate::state::{Byte, Frame, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
+use crate::state::{Byte, Frame, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
 use crate::walk::Walk;
 
 /// A kept state.
@@ -22,6 +25,10 @@ struct Checkpoint {
     open_paths: u32,
     hits: u32,
     misses: u32,
+    /// The last number that something had when it was kept.
+    last_id: u32,
+    /// The first of the checkpoints before it where a path from it has ended while that one was open.
+    waits_for: Option<usize>,
 }
 
 /// All checkpoints of one walk.
@@ -75,9 +82,52 @@ impl Checkpoints {
         self.current = checkpoint;
     }
 
-    fn add(&mut self, slot: usize, state: State) {
-        let checkpoint =
-            Checkpoint { state: Some(state), parent: self.current, open_paths: 1, hits: 0, misses: 0 };
+    /// A checkpoint on the current path from which what mattered of this one may still have to be found out, if there
+    /// is one.
+    fn unsettled_by(&self, index: usize) -> Option<usize> {
+        let mut at = Some(index);
+        while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get(index)?))) {
+            if checkpoint.open_paths > 0 {
+                return Some(index);
+            }
+            at = checkpoint.waits_for;
+        }
+        None
+    }
+
+    /// The current path ends before all is known of `target`, an open checkpoint: nor is it then of those in between.
+    fn wait_for(&mut self, target: usize) {
+        let mut at = self.current;
+        while let Some(index) = at.filter(|&index| index > target)
+            && let Some(checkpoint) = self.all.get_mut(index)
+        {
+            if checkpoint.waits_for.is_none_or(|known| known > target) {
+                checkpoint.waits_for = Some(target);
+            }
+            at = checkpoint.parent;
+        }
+    }
+
+    /// The states kept last at a slot on the current path, the current checkpoint aside if it was `just_kept`.
+    pub(crate) fn open_at(&self, slot: usize, just_kept: bool) -> impl Iterator<Item = &State> {
+        let skip = self.current.filter(|_| just_kept);
+        let list = self.at.get(slot).map_or(&[][..], Vec::as_slice);
+        let open = list.iter().rev().filter(move |&&index| Some(index) != skip);
+        open.filter_map(|&index| self.all.get(index))
+            .filter(|checkpoint| checkpoint.open_paths > 0)
+            .filter_map(|checkpoint| checkpoint.state.as_ref())
+    }
+
+    fn add(&mut self, slot: usize, state: State, last_id: u32) {
+        let checkpoint = Checkpoint {
+            state: Some(state),
+            parent: self.current,
+            open_paths: 1,
+            hits: 0,
+            misses: 0,
+            last_id,
+            waits_for: None,
+        };
         let index = self.all.len();
         self.all.push(checkpoint);
         self.kept += 1;
@@ -89,7 +139,7 @@ impl Checkpoints {
 }
 
 /// What comparing with the checkpoints of a slot found.
-enum Meeting {
+enum Found {
     Covered(usize),
     Loop,
     Nothing { looping: bool },
@@ -99,19 +149,30 @@ impl Walk<'_> {
     /// Compares the state with those met at this slot, and maybe keeps it. True if the path may end here.
     pub(crate) fn meets_earlier_state(&mut self) -> Check<bool> {
         let slot = self.slot;
-        if !self.flow.is_meeting_point.get(slot).copied().unwrap_or(false) {
+        let meeting = self.flow.meetings.get(slot).copied().unwrap_or_default();
+        if meeting == Meeting::Never {
             return Ok(false);
         }
+        let is_round = meeting == Meeting::Round;
+        if is_round {
+            self.start_calling_back();
+        }
         self.checkpoints.jumps += 1;
-        match self.look_for_earlier(slot) {
-            Meeting::Covered(index) => {
-                self.inherit_demands(index);
+        match self.look_for_earlier(slot, is_round) {
+            Found::Covered(index) => {
+                match self.checkpoints.unsettled_by(index) {
+                    None => self.inherit_demands(index),
+                    Some(open) => {
+                        self.share_demands(index);
+                        self.checkpoints.wait_for(open);
+                    }
+                }
                 self.stats.pruned += 1;
                 Ok(true)
             }
-            Meeting::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
-            Meeting::Nothing { looping } => {
-                if self.is_worth_keeping(looping) {
+            Found::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
+            Found::Nothing { looping } => {
+                if is_round || self.is_worth_keeping(looping) {
                     self.keep(slot)?;
                 }
                 Ok(false)
@@ -126,24 +187,35 @@ impl Walk<'_> {
         if looping { jumps >= 20 || instructions >= 100 } else { jumps >= 2 && instructions >= 8 }
     }
 
-    fn look_for_earlier(&mut self, slot: usize) -> Meeting {
+    fn look_for_earlier(&mut self, slot: usize, is_round: bool) -> Found {
         let mut list = std::mem::take(&mut self.checkpoints.at[slot]);
-        let mut meeting = Meeting::Nothing { looping: false };
+        let mut found = Found::Nothing { looping: false };
         let mut useless = Vec::new();
         // The latest ones are most alike.
         for &index in list.iter().rev() {
             let checkpoint = &self.checkpoints.all[index];
             let Some(state) = &checkpoint.state else { continue };
             if checkpoint.open_paths > 0 {
-                if self.compare(state, true) {
-                    meeting = Meeting::Loop;
+                let oldest = if self.flow.has_rounds { progress_between(state, &self.state) } else { None };
+                let ends = match oldest {
+                    None => self.compare(state, Rigor::Same, 0).then_some(Found::Loop),
+                    Some(id) => (is_round && self.compare(state, self.rigor(Rigor::All), id))
+                        .then_some(Found::Covered(index)),
+                };
+                if let Some(end) = ends {
+                    found = end;
                     break;
                 }
-                meeting = Meeting::Nothing { looping: true };
-            } else if self.compare(state, self.options.exact) {
-                meeting = Meeting::Covered(index);
-                self.checkpoints.all[index].hits += 1;
-                break;
+                found = Found::Nothing { looping: true };
+            } else {
+                let unsettled_by = self.checkpoints.unsettled_by(index);
+                let rigor = self.rigor(unsettled_by.map_or(Rigor::Demanded, |_| Rigor::All));
+                let same_up_to = unsettled_by.map_or(0, |open| self.checkpoints.all[open].last_id);
+                if self.compare(state, rigor, same_up_to) {
+                    found = Found::Covered(index);
+                    self.checkpoints.all[index].hits += 1;
+                    break;
+                }
             }
             let checkpoint = &mut self.checkpoints.all[index];
             checkpoint.misses += 1;
@@ -160,13 +232,18 @@ impl Walk<'_> {
             self.checkpoints.kept -= 1;
         }
         self.checkpoints.at[slot] = list;
-        meeting
+        found
     }
 
-    /// Whether the current state is covered by an earlier one of the same slot; `exact`: is the same.
-    fn compare(&self, earlier: &State, exact: bool) -> bool {
-        let mut comparison =
-            Comparison { demands: &self.demands, reads: &self.reads, exact, ids: Vec::new() };
+    fn rigor(&self, wanted: Rigor) -> Rigor {
+        if self.options.exact { Rigor::Same } else { wanted }
+    }
+
+    /// Whether the current state is covered by an earlier one of the same slot. What makes progress and has an id
+    /// up to `same_up_to` must be the very same.
+    fn compare(&self, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
+        let (demands, reads) = (&self.demands, &self.reads);
+        let mut comparison = Comparison { demands, reads, rigor, same_up_to, ids: Vec::new() };
         let now = &self.state;
         if earlier.frames().len() != now.frames().len() || earlier.references.len() != now.references.len() {
             return false;
@@ -175,14 +252,14 @@ impl Walk<'_> {
         let calls_match = earlier.frames().zip(now.frames()).all(|(a, b)| a.call_slot == b.call_slot);
         calls_match
             && earlier.frames().zip(now.frames()).enumerate().rev().all(|(i, (a, b))| {
-                let slot =
-                    if i == last { Some(self.slot) } else { now.frame(i + 1).map(|f| f.call_slot + 1) };
+                let slot = if i == last { Some(self.slot) } else { now.frame(i + 1).map(Frame::return_slot) };
                 // An exact walk answers for registers that nobody reads any more as well.
                 let live = slot.filter(|_| !self.options.exact).map(|slot| self.live_at(slot));
                 let all = RegSet::CALLER_SAVED.union(RegSet::CALLEE_SAVED);
                 let rest = if self.options.exact { all } else { RegSet::EMPTY };
                 comparison.frame(a, b, live.unwrap_or(rest))
             })
+            && comparison.lock(earlier.lock, now.lock)
             && earlier.references.iter().zip(&now.references).all(|(a, b)| comparison.id(a.id, b.id))
     }
 
@@ -205,12 +282,19 @@ impl Walk<'_> {
                 slot.fresh = 0;
             }
         }
-        self.checkpoints.add(slot, self.state.clone());
+        self.checkpoints.add(slot, self.state.clone(), self.last_id());
         self.checkpoints.jumps_at_last = self.checkpoints.jumps;
         self.checkpoints.instructions_at_last = self.stats.instructions;
         self.stats.states += 1;
         self.stats.peak_states = self.stats.peak_states.max(self.checkpoints.kept);
         self.hold(self.state.bytes())
+    }
+
+    fn share_demands(&mut self, index: usize) {
+        // Taken out and put back, since sharing changes what is next to it.
+        let Some(earlier) = self.checkpoints.all.get_mut(index).and_then(|c| c.state.take()) else { return };
+        self.share_demands_with(&earlier);
+        self.checkpoints.all[index].state = Some(earlier);
     }
 
     /// What mattered of the covering state matters of the covered one too, for the checkpoints on its path.
@@ -250,35 +334,77 @@ fn inherit(demands: &mut Demands, old: &Value, new: &Value) {
     }
 }
 
+/// What an earlier state must cover another one in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rigor {
+    /// In what has turned out to matter: for states from which all is known.
+    Demanded,
+    /// In all that may matter: for those from which more may turn out to.
+    All,
+    /// In nothing: it must be the same.
+    Same,
+}
+
 /// A comparison of two states: an earlier one, and one that it may cover.
 struct Comparison<'a> {
     demands: &'a Demands,
     reads: &'a StackReads,
-    exact: bool,
+    rigor: Rigor,
+    same_up_to: u32,
     /// Ids of the earlier state, and which they are now.
     ids: Vec<(u32, u32)>,
 }
 
 impl Comparison<'_> {
     fn frame(&mut self, old: &Frame, new: &Frame, live: RegSet) -> bool {
-        live.iter().filter(|&reg| reg != Reg::R10).all(|reg| self.value(&old.get(reg), &new.get(reg)))
+        self.rounds(old, new)
+            && live.iter().filter(|&reg| reg != Reg::R10).all(|reg| self.value(&old.get(reg), &new.get(reg)))
             && self.stack(old, new)
     }
 
+    /// Whether from the earlier state at least as many rounds were left.
+    fn rounds(&self, old: &Frame, new: &Frame) -> bool {
+        let calls = match (old.calling_back, new.calling_back) {
+            (Some(old), Some(new)) => old.rounds <= new.rounds && self.is_same(old.id, new.id),
+            (old, new) => old == new,
+        };
+        calls && self.is_same(old.may_goto.id, new.may_goto.id)
+    }
+
+    fn is_same(&self, old: u32, new: u32) -> bool {
+        old == new || old.min(new) > self.same_up_to
+    }
+
+    fn is_exact(&self) -> bool {
+        self.rigor == Rigor::Same
+    }
+
     fn stack(&mut self, old: &Frame, new: &Frame) -> bool {
-        if self.exact && old.stack.slots().len() != new.stack.slots().len() {
+        if self.is_exact() && old.stack.slots().len() != new.stack.slots().len() {
             return false;
         }
         let slots = old.stack.slots().iter().enumerate();
         slots.into_iter().all(|(i, slot)| {
-            let read = if self.exact { u8::MAX } else { self.reads.bytes_read(slot.origin) };
-            read == 0 || self.slot(slot, &new.stack.slot(i), read)
+            let all = self.rigor != Rigor::Demanded;
+            let read = if all { u8::MAX } else { self.reads.bytes_read(slot.origin) };
+            let now = new.stack.slot(i);
+            self.iterators(slot, &now) && (read == 0 || self.slot(slot, &now, read))
         })
+    }
+
+    fn iterators(&mut self, old: &Slot, new: &Slot) -> bool {
+        match (old.iterator(), new.iterator()) {
+            (Some(old), Some(new)) => {
+                let (old_id, new_id) = (old.progress.id, new.progress.id);
+                old.active == new.active && self.is_same(old_id, new_id) && self.id(old_id, new_id)
+            }
+            (old, new) => old.is_none() && new.is_none(),
+        }
     }
 
     /// Compares the bytes of a slot that were read.
     fn slot(&mut self, old: &Slot, new: &Slot, read: u8) -> bool {
-        if self.exact && old.bytes != new.bytes {
+        if self.is_exact() && old.bytes != new.bytes {
             return false;
         }
         for i in (0..8).filter(|i| read >> i & 1 != 0) {
@@ -288,7 +414,8 @@ impl Comparison<'_> {
                 (Byte::Zero, Byte::Zero) => true,
                 (Byte::Zero, Byte::Spilled) => new.value.is_null(),
                 (Byte::Zero, _) => false,
-                (Byte::Spilled, _) => true,
+                // Compared as a whole.
+                (Byte::Spilled | Byte::Iterator, _) => true,
             };
             if !covered {
                 return false;
@@ -311,12 +438,12 @@ impl Comparison<'_> {
     }
 
     fn is_precise(&self, scalar: &Scalar) -> bool {
-        self.exact || self.demands.is_demanded(scalar.mark)
+        self.rigor != Rigor::Demanded || self.demands.is_demanded(scalar.mark)
     }
 
     fn value(&mut self, old: &Value, new: &Value) -> bool {
         match (old, new) {
-            (Value::Unset, _) => !self.exact || new.is_unset(),
+            (Value::Unset, _) => !self.is_exact() || new.is_unset(),
             (Value::Scalar(old), Value::Scalar(new)) => self.scalar(old, new),
             (Value::Pointer(old), Value::Pointer(new)) => self.pointer(old, new),
             _ => false,
@@ -327,7 +454,8 @@ impl Comparison<'_> {
         if !self.is_precise(old) {
             return true;
         }
-        let includes = if self.exact { old.number == new.number } else { old.number.includes(&new.number) };
+        let includes =
+            if self.is_exact() { old.number == new.number } else { old.number.includes(&new.number) };
         includes
             && match (old.link, new.link) {
                 (None, _) => true,
@@ -341,17 +469,27 @@ impl Comparison<'_> {
     fn pointer(&mut self, old: &Pointer, new: &Pointer) -> bool {
         let targets = match (old.target, new.target) {
             (Target::Packet { region: a, range: old }, Target::Packet { region: b, range: new }) => {
-                a == b && if self.exact { old == new } else { covers_range(old, new) }
+                a == b && if self.is_exact() { old == new } else { covers_range(old, new) }
             }
             (a, b) => a == b,
         };
         let variable =
-            if self.exact { old.variable == new.variable } else { old.variable.includes(&new.variable) };
+            if self.is_exact() { old.variable == new.variable } else { old.variable.includes(&new.variable) };
         targets
             && variable
             && old.fixed == new.fixed
             && old.nullable == new.nullable
             && self.id(old.id, new.id)
+    }
+
+    fn lock(&mut self, old: Option<Lock>, new: Option<Lock>) -> bool {
+        match (old, new) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.map == new.map && (old.id == 0) == (new.id == 0) && self.id(old.id, new.id)
+            }
+            _ => false,
+        }
     }
 
     /// Whether ids of the earlier state stand for the same ids throughout.

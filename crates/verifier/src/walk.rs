@@ -27,8 +27,8 @@ const MAX_WAITING: usize = 8192;
 pub(crate) enum Next {
     /// Goes on at a slot.
     Go(usize),
-    /// May jump: the state there waits; goes on with the next instruction.
-    Both { target: usize, jumping: Box<State> },
+    /// Goes on at `next`; another way, at `target`, waits with its state.
+    Both { next: usize, target: usize, waiting: Box<State> },
     /// The path ends.
     End,
 }
@@ -84,6 +84,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) checkpoints: Checkpoints,
     /// Deepest stack use of each function, in bytes.
     pub(crate) stack_used: Vec<u32>,
+    /// For each function whether it is a callback.
+    pub(crate) is_callback: Vec<bool>,
     /// Words of each function's stack that have to be zero on entry (`FunctionFact::zeroed`).
     pub(crate) stack_zeroed: Vec<u64>,
     /// Global functions that were called and must be verified on their own.
@@ -125,6 +127,7 @@ impl<'a> Walk<'a> {
             reads: StackReads::new(),
             checkpoints: Checkpoints::new(code.len()),
             stack_used: vec![0; flow.functions.len()],
+            is_callback: vec![false; flow.functions.len()],
             stack_zeroed: vec![0; flow.functions.len()],
             called_globals: Vec::new(),
             in_global: false,
@@ -140,6 +143,11 @@ impl<'a> Walk<'a> {
     /// A number that no pointer or group of numbers has yet.
     pub(crate) fn new_id(&mut self) -> u32 {
         self.last_id += 1;
+        self.last_id
+    }
+
+    /// The last number that something has.
+    pub(crate) fn last_id(&self) -> u32 {
         self.last_id
     }
 
@@ -161,8 +169,8 @@ impl<'a> Walk<'a> {
             };
             match next {
                 Next::Go(slot) => self.slot = slot,
-                Next::Both { target, jumping } => {
-                    if let Err(problem) = self.fork(target, *jumping) {
+                Next::Both { next, target, waiting } => {
+                    if let Err(problem) = self.fork(next, target, *waiting) {
                         return Err(self.refusal(*problem));
                     }
                 }
@@ -206,22 +214,22 @@ impl<'a> Walk<'a> {
         Ok(next)
     }
 
-    /// Lets a branch wait and goes on with the next instruction.
-    fn fork(&mut self, target: usize, jumping: State) -> Check {
+    /// Lets a branch wait and goes on at `next`.
+    fn fork(&mut self, next: usize, target: usize, state: State) -> Check {
         if self.waiting.len() >= MAX_WAITING {
             return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
         }
         let slot = self.slot;
-        let trail = self.trail.add(self.at, Branch { slot, taken: true });
-        self.at = self.trail.add(self.at, Branch { slot, taken: false });
+        let trail = self.trail.add(self.at, Branch { slot, taken: target != slot + 1 });
+        self.at = self.trail.add(self.at, Branch { slot, taken: next != slot + 1 });
         let checkpoint = self.checkpoints.branch();
         if let Some(observer) = &mut self.observer {
             observer.branch(slot, target);
         }
-        self.hold(jumping.bytes())?;
-        self.waiting.push(Waiting { state: jumping, slot: target, checkpoint, trail });
+        self.hold(state.bytes())?;
+        self.waiting.push(Waiting { state, slot: target, checkpoint, trail });
         self.stats.peak_branches = self.stats.peak_branches.max(self.waiting.len());
-        self.slot = slot + 1;
+        self.slot = next;
         Ok(())
     }
 

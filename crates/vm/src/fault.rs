@@ -63,6 +63,9 @@ pub enum FaultKind {
         /// What the register points to, for pointers.
         near: Option<Near>,
     },
+    /// It called a helper while it had a spin lock, which that helper or another worker might wait for.
+    #[error("call to {0} while it has a lock")]
+    CallWithLock(&'static str),
     /// It called a helper by a number that no helper has, most often a CO-RE relocation that found no target.
     #[error("call to helper number {0}, which does not exist")]
     NoSuchHelper(i32),

@@ -56,6 +56,8 @@ pub struct Host {
     /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
     /// that know no regions.
     pub(crate) regions: Option<Regions>,
+    /// Address of the spin lock that the running program has; 0 for none.
+    pub(crate) held_lock: u64,
     /// What keeps the programs that a run comes to by tail calls; not there while it does.
     pub(crate) reader: Option<Reader>,
     cpu: usize,
@@ -87,6 +89,7 @@ impl Host {
             scratch: [const { AtomicU64::new(0) }; _],
             fault: None,
             regions: None,
+            held_lock: 0,
             reader: Some(Domain::global().reader()),
             cpu,
             random: 0,

@@ -14,6 +14,7 @@ use paceline_spec::ProgramSpec;
 
 use crate::engine::Engine;
 use crate::host::Host;
+use crate::threaded::Operations;
 
 /// An argument register that nothing was put into.
 pub(crate) type Unset = MaybeUninit<u64>;
@@ -38,6 +39,8 @@ pub(crate) struct Image {
     pub(crate) engine: Engine,
     pub(crate) spec: Arc<ProgramSpec>,
     pub(crate) code: Code,
+    /// For the threaded interpreter.
+    pub(crate) operations: Option<Operations>,
     pub(crate) maps: Arc<[Arc<Map>]>,
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,

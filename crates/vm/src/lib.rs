@@ -3,6 +3,7 @@
 //! A [`Program`] is a program that was checked for form and bound to its maps. It runs over a packet, a burst of
 //! packets, or plain memory; a [`Host`] is what its helpers see of the world.
 
+mod context;
 mod engine;
 mod fault;
 mod helpers;
@@ -15,6 +16,7 @@ mod observe;
 mod plain;
 mod program;
 mod region;
+mod threaded;
 
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
@@ -24,3 +26,5 @@ pub use load::LoadError;
 pub use observe::Observed;
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+#[doc(hidden)]
+pub use threaded::inspect as threaded_handlers;

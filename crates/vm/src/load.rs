@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use paceline_isa::{Callee, Insn};
 use paceline_jit::CompileError;
 use paceline_maps::Map;
+use paceline_spec::helper::Helper;
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::native;
 use crate::program::{Program, ProgramError};
+use crate::threaded;
 
 /// Why a verified program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +42,16 @@ pub enum LoadError {
     /// There is no executable memory for its native code.
     #[error("{0}")]
     Memory(String),
+    /// The engine does not have an instruction.
+    #[error("instruction {slot} ({insn}) is not supported by the engine {engine}; plain has it")]
+    Missing {
+        /// Slot.
+        slot: usize,
+        /// The instruction.
+        insn: Insn,
+        /// The engine.
+        engine: Engine,
+    },
     /// The engine is not for this machine.
     #[error("engine {0} is not available on this machine")]
     Unavailable(Engine),
@@ -54,11 +67,29 @@ impl Program {
             return Err(LoadError::Unavailable(engine));
         }
         check_maps(verified.maps(), &maps)?;
+        if engine != Engine::Plain
+            && let Some((slot, &insn)) =
+                verified.code().iter().find(|&(slot, insn)| verified.fact(slot).reached && is_for_plain(insn))
+        {
+            return Err(LoadError::Missing { slot, insn, engine });
+        }
         match engine {
             Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
             Engine::Jit | Engine::CheckedJit => native::load(verified, maps, engine),
-            Engine::Threaded => Err(LoadError::Unavailable(engine)),
+            Engine::Threaded => Ok(threaded::load(verified, maps)?),
         }
+    }
+}
+
+/// What only the plain interpreter has: callbacks, kernel functions, `may_goto`.
+fn is_for_plain(insn: &Insn) -> bool {
+    match insn {
+        Insn::MayGoto { .. } | Insn::Call(Callee::Kfunc { .. }) => true,
+        Insn::Call(Callee::Helper(id)) => u32::try_from(*id)
+            .ok()
+            .and_then(Helper::from_id)
+            .is_some_and(|helper| helper.callback().is_some()),
+        _ => false,
     }
 }
 

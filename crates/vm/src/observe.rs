@@ -31,7 +31,7 @@ impl Observed<'_> {
     /// Address of the context; 0 if there is none.
     #[must_use]
     pub fn context(&self) -> u64 {
-        self.regions.frame as u64
+        self.regions.context.start
     }
 
     /// Addresses of the metadata, the packet and its end, as the context gives them now.

@@ -12,13 +12,14 @@ use paceline_spec::helper::Helper;
 
 use crate::engine::Engine;
 use crate::fault::Fault;
-use crate::helpers::has_helper;
+use crate::helpers::{has_helper, kfunc_fn};
 use crate::host::Host;
 use crate::image::{Image, Unset};
 use crate::load::LoadError;
 use crate::native;
 use crate::observe::Observed;
 use crate::plain;
+use crate::threaded;
 
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
 /// million that the kernel's verifier simulates, and a fraction of a second.
@@ -199,6 +200,7 @@ impl Program {
             engine: Engine::Plain,
             spec,
             code,
+            operations: None,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
             native: None,
@@ -230,14 +232,22 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        let arrays = image.maps.iter().filter_map(|map| Some((map, map.prog_array()?)));
-        for (map, array) in arrays {
+        // Those that it names: an object's programs of other types may use its other maps.
+        let named = image.code.iter().filter_map(|(_, insn)| match insn {
+            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
+                image.maps.get(usize::try_from(*index).ok()?)
+            }
+            _ => None,
+        });
+        let mut tables = Vec::new();
+        for map in named {
+            let Some(array) = map.prog_array() else { continue };
             if !array.admits(image.kind()) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
+            tables.extend(ProgArrayUser::new(map));
         }
-        let tables = image.maps.iter().filter_map(ProgArrayUser::new).collect();
-        Ok(Self { image: Arc::new(image), tables })
+        Ok(Self { image: Arc::new(image), tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -354,6 +364,33 @@ impl Program {
         Ok(r0)
     }
 
+    /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
+    /// it comes to by tail calls do not count. `None` on engines that run native code, which does not count.
+    ///
+    /// # Errors
+    /// The packet made the program do what it may not.
+    pub fn run_counted(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Option<Result<Exit, Box<Fault>>> {
+        match &self.image.operations {
+            None if self.image.engine == Engine::Plain => Some(self.run_observed(frame, host, |_| {})),
+            None => None,
+            Some(operations) => {
+                // SAFETY: as in `run`.
+                let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+                host.frame = frame;
+                host.begin();
+                // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
+                let run = |host: &mut Host| unsafe { threaded::run_counted(operations, frame as u64, host) };
+                let exit = self.pinned(host, run);
+                if let Some(fault) = host.fault.take() {
+                    return Some(Err(fault));
+                }
+                // SAFETY: the pointer comes from a reference that is still borrowed.
+                unsafe { &mut *frame }.set_code(exit.r0 as u32);
+                Some(Ok(exit))
+            }
+        }
+    }
+
     /// Runs the program over one packet on the plain interpreter, whatever its engine, and `observe` looks at the machine
     /// before each instruction: for tests and traces. Programs that it comes to by tail calls are not observed.
     ///
@@ -448,8 +485,8 @@ fn check_insn(
         Insn::Call(Callee::Kfunc { btf_id, .. }) => {
             let kfunc = usize::try_from(btf_id).ok().and_then(|index| spec.kfuncs.get(index));
             match kfunc {
-                // The program tests for it before it calls.
-                Some(kfunc) if kfunc.weak => Ok(()),
+                // Of weak ones the program tests whether they are there before it calls.
+                Some(kfunc) if kfunc.weak || kfunc_fn(&kfunc.name).is_some() => Ok(()),
                 Some(kfunc) => Err(ProgramError::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
                 None => Err(ProgramError::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
             }
@@ -464,11 +501,9 @@ fn check_insn(
         }
         Insn::LoadImm64 { value: Imm64::Value(_) | Imm64::Code { .. }, .. } => Ok(()),
         Insn::LoadPacket { .. } if raw || spec.kind.rules().packet_loads => Ok(()),
-        Insn::LoadPacket { .. }
-        | Insn::LoadImm64 { .. }
-        | Insn::AddrSpaceCast { .. }
-        | Insn::MayGoto { .. }
-        | Insn::CallReg(_) => Err(ProgramError::UnsupportedInsn { slot, insn }),
+        Insn::LoadPacket { .. } | Insn::LoadImm64 { .. } | Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
+            Err(ProgramError::UnsupportedInsn { slot, insn })
+        }
         _ => Ok(()),
     }
 }

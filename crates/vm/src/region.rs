@@ -94,6 +94,8 @@ pub(crate) struct Regions {
     pub(crate) context: Range<u64>,
     /// Memory that the caller gave a program without packet.
     pub(crate) memory: Range<u64>,
+    /// The keys that callbacks were given which are being executed, to read.
+    pub(crate) keys: Vec<Range<u64>>,
     /// The program's maps.
     pub(crate) maps: Arc<[Arc<Map>]>,
 }
@@ -114,8 +116,10 @@ impl Regions {
             || within(self.stack.clone())
             || self.frame().is_some_and(|f| within(f.data_meta() as u64..f.data_end() as u64))
             || within(self.memory.clone())
+            || access == Access::Read && self.keys.iter().any(|key| within(key.clone()))
             || self.maps.iter().any(|map| {
                 map.contains(address as usize, len as usize)
+                    && !map.touches_special(address as usize, len as usize)
                     && match access {
                         Access::Read => map.program_access().read,
                         Access::Write => map.program_access().write,

@@ -49,6 +49,7 @@ fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

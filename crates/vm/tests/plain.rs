@@ -35,6 +35,7 @@ fn map(name: &str, kind: MapKind, flags: MapFlags) -> Arc<Map> {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,
@@ -260,4 +261,38 @@ fn traces_are_formatted_as_the_kernel_does() {
     for refused in ["%d %d %d %d", "%f", "%", "\u{1b}[m", "%pZ"] {
         assert_eq!(trace(refused, [0; 3]), (-22, String::new()), "{refused:?}");
     }
+}
+
+#[test]
+fn may_goto_goes_on_as_often_as_it_may() {
+    let text = "r0 = 0
+        again: may_goto out
+        r0 += 1
+        goto again
+        out: exit";
+    let rounds = u64::from(paceline_spec::MAX_LOOPS);
+    assert_eq!(run(&program(text).with_budget(3 * rounds + 3)), Ok(rounds));
+    assert_eq!(run(&program(text).with_budget(1000)), Err((2, FaultKind::Budget(1000))));
+}
+
+#[test]
+fn callbacks_are_functions_and_do_not_go_deeper_than_calls() {
+    let callback = "r1 = 1
+        r2 = 7777
+        r3 = 0
+        r4 = 0
+        call bpf_loop
+        exit";
+    assert!(matches!(fault(callback), (4, FaultKind::Argument { register: 2, .. })));
+    let recursion = "r1 = 1
+        r2 = subprog[deeper] ll
+        r3 = 0
+        r4 = 0
+        deeper: r1 = 1
+        r2 = subprog[deeper] ll
+        r3 = 0
+        r4 = 0
+        call bpf_loop
+        exit";
+    assert!(matches!(fault(recursion), (_, FaultKind::CallDepth(8))));
 }

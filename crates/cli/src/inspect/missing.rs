@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use paceline::{CreateErrorKind, LoadOptions, Map, Object, Program, SetupError, has_helper};
 
+use paceline::kfunc::Kfunc;
+
 use super::survey::ProgramSurvey;
 
 /// Something missing, and who needs it.
@@ -58,7 +60,7 @@ fn of_program(program: &ProgramSurvey<'_>, maps: Option<&Vec<Arc<Map>>>) -> Vec<
     let user = format!("program {}", program.spec.name);
     let helpers = program.helpers.iter().filter(|helper| !has_helper(helper.id));
     let helpers = helpers.map(|helper| format!("helper {}", helper.name));
-    let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak);
+    let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak && Kfunc::from_name(&kfunc.name).is_none());
     let kfuncs = kfuncs.map(|kfunc| format!("kernel function {}", kfunc.name));
     let mut missing: Vec<_> =
         helpers.chain(kfuncs).map(|what| Missing { user: user.clone(), what }).collect();

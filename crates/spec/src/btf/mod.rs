@@ -14,11 +14,13 @@ mod overlay;
 mod parse;
 mod query;
 mod reader;
+mod special;
 mod value;
 mod write;
 
 pub use error::{BtfError, ValueError, ValueProblem};
 pub use ext::{BtfExt, CoreKind, CoreRelocation, ExtRecords, FuncRecord, LineRecord};
+pub use special::{SpecialField, SpecialKind};
 pub use value::Value;
 
 /// Number of a type: its place in the type section, from 1; 0 is `void`.

@@ -1,9 +1,11 @@
 //! The verifier on instructions that no compiler wrote: it must not panic, must end soon, and what it accepts must run
-//! within what it said.
+//! within what it said. With `--kernel` the kernel is asked as well.
 //!
 //! ```sh
 //! cargo run --release -p paceline-testkit --bin paceline-hostile -- --count 1000000                    # arbitrary bytes
 //! cargo run --release -p paceline-testkit --bin paceline-hostile -- --count 100000 --kernel examples/*.o   # changed objects
+//! cargo run --release -p paceline-testkit --bin paceline-hostile -- --little --kernel             # accepted, a little changed
+//! cargo run --release -p paceline-testkit --bin paceline-hostile -- --little --kernel examples/*.o  # the same of objects
 //! ```
 //!
 //! Input n of a run has seed `--seed` + n. Exit status 1 if an input made the verifier panic or a run go wrong.
@@ -17,18 +19,21 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use lexopt::{Arg, ValueExt};
 use paceline::Object;
-use paceline_isa::disassemble;
-use paceline_spec::ProgramSpec;
+use paceline_isa::{RawInsn, disassemble};
+use paceline_spec::{Linkage, ProgramSpec};
+use paceline_testkit::random::{Purpose, candidate, changed};
 use paceline_testkit::verdict::{Judge, arbitrary, mutated, reason_class};
 
 const HELP: &str = "\
-usage: paceline-hostile [--seed N] [--count N] [--runs N] [--limit N] [--kernel] [--show] [OBJECT...]
+usage: paceline-hostile [--seed N] [--count N] [--runs N] [--limit N] [--little] [--kernel] [--slots N] [--show] [OBJECT...]
 
   --seed N    seed of the first input (0)
   --count N   inputs (100000)
   --runs N    packets each accepted program is run on (2)
   --limit N   instructions that are simulated at most (1000000)
+  --little    change accepted programs a little: the objects', or generated ones
   --kernel    compare verdicts with the kernel's
+  --slots N   longest program that the kernel is asked about, which takes minutes over some (500)
   --show      print each input
   OBJECT      change instructions of these objects' programs; without any, inputs are arbitrary bytes";
 
@@ -37,7 +42,9 @@ struct Options {
     count: u64,
     runs: usize,
     limit: usize,
+    little: bool,
     kernel: bool,
+    slots: usize,
     show: bool,
     objects: Vec<String>,
 }
@@ -65,7 +72,9 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         count: 100_000,
         runs: 2,
         limit: 1_000_000,
+        little: false,
         kernel: false,
+        slots: 500,
         show: false,
         objects: Vec::new(),
     };
@@ -76,7 +85,9 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("count") => options.count = parser.value()?.parse()?,
             Arg::Long("runs") => options.runs = parser.value()?.parse()?,
             Arg::Long("limit") => options.limit = parser.value()?.parse()?,
+            Arg::Long("little") => options.little = true,
             Arg::Long("kernel") => options.kernel = true,
+            Arg::Long("slots") => options.slots = parser.value()?.parse()?,
             Arg::Long("show") => options.show = true,
             Arg::Long("help") => return Ok(None),
             Arg::Value(path) => options.objects.push(path.string()?),
@@ -97,7 +108,15 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
     for path in &options.objects {
         let object = Object::open(path).map_err(|error| format!("{path}: {error}"))?;
         match Judge::over(object.maps.clone()) {
-            Ok(judge) => sources.push(Source { judge, programs: object.programs.clone() }),
+            Ok(mut judge) => {
+                judge.limit(options.limit);
+                let mut programs = object.programs.clone();
+                programs.iter_mut().for_each(without_types);
+                if options.little {
+                    programs.retain(|program| judge.ours(program).is_ok());
+                }
+                sources.push(Source { judge, programs });
+            }
             Err(error) => eprintln!("{path} is left out: {error}"),
         }
     }
@@ -108,16 +127,42 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
     if sources.is_empty() { Err("no object with programs".to_owned()) } else { Ok(sources) }
 }
 
+/// The judge gives the kernel no types of objects, without which there are no global functions.
+fn without_types(program: &mut ProgramSpec) {
+    for function in &mut program.functions {
+        (function.linkage, function.btf_id) = (Linkage::Static, 0);
+    }
+}
+
+/// The input of a seed: one of the programs changed, or one that was made.
+fn input(options: &Options, source: &Source, seed: u64, rng: &mut Rng) -> Option<ProgramSpec> {
+    match (rng.choice(&source.programs), options.little) {
+        (Some(program), true) => Some(changed(program, rng)),
+        (Some(program), false) => Some(mutated(program, rng)),
+        (None, false) => Some(arbitrary(rng)),
+        (None, true) => {
+            let program = candidate(seed, Purpose::Verdict).program()?;
+            source.judge.ours(&program).ok()?;
+            Some(changed(&program, rng))
+        }
+    }
+}
+
 #[derive(Default)]
 struct Tally {
+    /// Seeds without an input.
+    none: u64,
+    /// Inputs that the kernel was not asked about, for their length and for ours being too complex.
+    not_asked: [u64; 2],
+    both_refuse: u64,
     accepted: u64,
     runs: usize,
     compared: u64,
     failures: u64,
     slowest: (Duration, u64),
     both_accept: u64,
-    /// By kind: how often, and the first seed.
-    disagreements: BTreeMap<String, (u64, u64)>,
+    /// By kind: how often, the first seed, and what is left of its program where only what shows it is kept.
+    disagreements: BTreeMap<String, (u64, u64, ProgramSpec)>,
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
@@ -130,9 +175,9 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         let mut rng = Rng::with_seed(seed);
         let index = rng.usize(..sources.len());
         let source = &mut sources[index];
-        let program = match rng.choice(&source.programs) {
-            Some(program) => mutated(program, &mut rng),
-            None => arbitrary(&mut rng),
+        let Some(program) = input(options, source, seed, &mut rng) else {
+            tally.none += 1;
+            continue;
         };
         if options.show {
             show(&program);
@@ -161,21 +206,21 @@ fn judge(
     let start = Instant::now();
     let ours = judge.ours(program);
     tally.slowest = tally.slowest.max((start.elapsed(), seed));
-    if options.kernel {
-        let kernel = judge.kernel(program);
-        let kind = match (&ours, kernel) {
-            (Ok(_), Err(error)) => format!("only we accept: {}", reason_class(error.reason())),
-            (Err(refusal), Ok(())) => {
-                format!("only the kernel accepts: {}", reason_class(&refusal.cause.to_string()))
+    let is_long = program.insns.len() > options.slots;
+    let is_complex = ours.as_ref().is_err_and(|refusal| refusal.cause.is_too_complex());
+    tally.not_asked[0] += u64::from(options.kernel && is_long);
+    tally.not_asked[1] += u64::from(options.kernel && !is_long && is_complex);
+    if options.kernel && !is_long && !is_complex {
+        match disagreement(judge, program) {
+            Some(kind) => {
+                let entry = tally
+                    .disagreements
+                    .entry(kind)
+                    .or_insert_with_key(|kind| (0, seed, smallest(judge, program, kind)));
+                entry.0 += 1;
             }
-            (Ok(_), Ok(())) => {
-                tally.both_accept += 1;
-                String::new()
-            }
-            (Err(_), Err(_)) => String::new(),
-        };
-        if !kind.is_empty() {
-            tally.disagreements.entry(kind).or_insert((0, seed)).0 += 1;
+            None if ours.is_ok() => tally.both_accept += 1,
+            None => tally.both_refuse += 1,
         }
     }
     if ours.is_err() {
@@ -186,6 +231,35 @@ fn judge(
     tally.runs += ran.runs;
     tally.compared += u64::from(ran.compared);
     Ok(())
+}
+
+/// How the verdicts on a program differ, if they do.
+fn disagreement(judge: &Judge, program: &ProgramSpec) -> Option<String> {
+    match (judge.ours(program), judge.kernel(program)) {
+        (Ok(_), Err(error)) => Some(format!("only we accept: {}", reason_class(error.reason()))),
+        (Err(refusal), Ok(())) => {
+            Some(format!("only the kernel accepts: {}", reason_class(&refusal.cause.to_string())))
+        }
+        _ => None,
+    }
+}
+
+/// The program with jumps to the next instruction wherever that still shows the same.
+fn smallest(judge: &Judge, program: &ProgramSpec, kind: &str) -> ProgramSpec {
+    let blank = RawInsn { opcode: 0x05, ..RawInsn::default() };
+    let mut best = program.clone();
+    let mut changed = true;
+    while std::mem::take(&mut changed) {
+        for slot in (0..best.insns.len()).rev().filter(|&slot| program.insns[slot] != blank) {
+            let mut next = best.clone();
+            if std::mem::replace(&mut next.insns[slot], blank) != blank
+                && disagreement(judge, &next).as_deref() == Some(kind)
+            {
+                (best, changed) = (next, true);
+            }
+        }
+    }
+    best
 }
 
 fn report(options: &Options, tally: &Tally) {
@@ -203,12 +277,22 @@ fn report(options: &Options, tally: &Tally) {
         peak_memory().unwrap_or_else(|| "unknown".to_owned())
     );
     if options.kernel {
-        let disagreements: u64 = tally.disagreements.values().map(|(count, _)| count).sum();
-        println!("the kernel accepts {} of them as well; {disagreements} disagreements", tally.both_accept);
+        let disagreements: u64 = tally.disagreements.values().map(|(count, ..)| count).sum();
+        println!(
+            "the kernel: both accept {}, both refuse {}, {disagreements} disagreements; not asked about {} that are too \
+             long and {} too complex; {} seeds without an input",
+            tally.both_accept, tally.both_refuse, tally.not_asked[0], tally.not_asked[1], tally.none
+        );
         let mut kinds: Vec<_> = tally.disagreements.iter().collect();
-        kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        for (kind, (count, seed)) in kinds {
+        kinds.sort_by_key(|(_, (count, ..))| std::cmp::Reverse(*count));
+        for (kind, (count, seed, smallest)) in kinds {
             println!("{count:8} x {kind} (seed {seed})");
+            let blank = RawInsn { opcode: 0x05, ..RawInsn::default() };
+            for line in
+                disassemble(&smallest.insns).into_iter().filter(|line| smallest.insns[line.slot] != blank)
+            {
+                println!("    {line}");
+            }
         }
     }
 }

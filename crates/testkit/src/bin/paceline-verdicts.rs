@@ -16,10 +16,11 @@ use std::process::ExitCode;
 use fastrand::Rng;
 use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
-use paceline_testkit::verdict::{Candidate, Judge, Judgement, Ran, candidate, reason_class};
+use paceline_testkit::random::{Candidate, Purpose, Variety, candidate};
+use paceline_testkit::verdict::{Judge, Judgement, Ran, reason_class};
 
 const HELP: &str = "\
-usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show] [--kinds N]
+usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show] [--stats] [--kinds N]
 
   --seed N      seed of the first program (0)
   --count N     programs (10000)
@@ -27,6 +28,7 @@ usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show
   --limit N     instructions that are simulated at most (1000000)
   --no-kernel   do not ask the kernel
   --show        print each program with both verdicts
+  --stats       print what accepted programs consist of
   --kinds N     kinds of disagreement that are printed, commonest first (12)";
 
 struct Options {
@@ -36,6 +38,7 @@ struct Options {
     kernel: bool,
     limit: usize,
     show: bool,
+    stats: bool,
     kinds: usize,
 }
 
@@ -58,8 +61,16 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options =
-        Options { seed: 0, count: 10_000, runs: 3, kernel: true, limit: 1_000_000, show: false, kinds: 12 };
+    let mut options = Options {
+        seed: 0,
+        count: 10_000,
+        runs: 3,
+        kernel: true,
+        limit: 1_000_000,
+        show: false,
+        stats: false,
+        kinds: 12,
+    };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
@@ -70,6 +81,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("limit") => options.limit = parser.value()?.parse()?,
             Arg::Long("no-kernel") => options.kernel = false,
             Arg::Long("show") => options.show = true,
+            Arg::Long("stats") => options.stats = true,
             Arg::Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
         }
@@ -88,6 +100,7 @@ struct Tally {
     compared: u64,
     runs: usize,
     instructions: u64,
+    variety: Variety,
     /// Our reasons, where the kernel was not asked.
     refusals: BTreeMap<String, u64>,
     /// By kind: how often, and the first seed.
@@ -124,11 +137,14 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     judge.limit(options.limit);
     let mut tally = Tally::default();
     for seed in options.seed..options.seed + options.count {
-        let candidate = candidate(seed);
+        let candidate = candidate(seed, Purpose::Verdict);
         let Some(program) = candidate.program() else { continue };
         let ours = judge.ours(&program);
-        if ours.is_ok() {
+        if let Ok(verified) = &ours {
             tally.accepted += 1;
+            if options.stats {
+                tally.variety.add(&program, judge.specs(), verified);
+            }
             match judge.run(&program, &mut Rng::with_seed(seed), options.runs) {
                 Ok(ran) => tally.add(ran),
                 Err(fault) => {
@@ -193,6 +209,9 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
         tally.runs,
         tally.instructions
     );
+    if options.stats {
+        print!("{}", tally.variety);
+    }
     let mut refusals: Vec<_> = tally.refusals.iter().collect();
     refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for (reason, count) in refusals.into_iter().take(options.kinds) {
@@ -202,7 +221,7 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
     kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for (name, (count, seed)) in kinds.into_iter().take(options.kinds) {
         println!("\n== {count} x {name} (seed {seed})");
-        let first = candidate(*seed);
+        let first = candidate(*seed, Purpose::Verdict);
         let shows = |candidate: &Candidate| {
             candidate.program().is_some_and(|program| kind(&judge.judge(&program)).as_ref() == Some(name))
         };

@@ -22,7 +22,7 @@ use crate::Contents;
 pub use data::parse_data;
 pub use error::{DataError, FileError, ParseError, Problem};
 pub use parse::parse_file;
-pub use write::write_case;
+pub use write::{CaseRun, write_case, write_cases};
 
 /// What `r1` is on entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

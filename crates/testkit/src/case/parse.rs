@@ -666,6 +666,7 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Res
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,
@@ -696,6 +697,7 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Res
     if map.key_type != 0 && map.value_type == 0 {
         map.value_type = types.of_size(map.value_size);
     }
+    map.find_special_fields(&types.btf);
     for &(line, text) in &directive.block {
         let element = element(text, &map, earlier).map_err(|problem| ParseError { line, problem })?;
         map.contents.push(element);

@@ -226,6 +226,7 @@ fn result_map() -> MapSpec {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: vec![(vec![0; 4], InitialValue::Bytes(vec![0; 8]))],
         frozen: false,

@@ -21,27 +21,36 @@ enum Way {
     Unverified(VmEngine),
     /// Through the verifier.
     Verified(VmEngine),
+    /// The same to the threaded interpreter, which counts instructions: with handlers that do not jump to each other.
+    Counted,
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter behind it goes by our own name.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
         Self::Verified(VmEngine::Threaded),
         Self::Verified(VmEngine::Jit),
+        Self::Counted,
     ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Verified(VmEngine::Plain) => "paceline",
             Self::Verified(engine) | Self::Unverified(engine) => engine.name(),
+            Self::Counted => "threaded-counted",
         }
     }
 
     fn verifies(self) -> bool {
-        matches!(self, Self::Verified(_))
+        !matches!(self, Self::Unverified(_))
+    }
+
+    /// Whether instructions are counted, to be compared.
+    fn counts(self) -> bool {
+        matches!(self, Self::Unverified(VmEngine::Plain) | Self::Counted)
     }
 }
 
@@ -64,8 +73,9 @@ impl OurEngine {
     /// All of them: each alone, then each with each other for cases with tail calls.
     pub fn all() -> impl Iterator<Item = Self> {
         let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
-        // The plain interpreter is the same one behind the verifier.
-        let mixable = || Way::ALL.into_iter().filter(|way| *way != Way::Verified(VmEngine::Plain));
+        // The plain interpreter is the same one behind the verifier, and programs that are called are not counted.
+        let alike = [Way::Verified(VmEngine::Plain), Way::Counted];
+        let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
         let pairs = mixable().flat_map(move |main| mixable().map(move |targets| (main, targets)));
         alone.chain(
             pairs.filter(|(main, targets)| main != targets).map(|(main, targets)| Self::of(main, targets)),
@@ -106,7 +116,8 @@ impl OurEngine {
             let way = if index == 0 { self.main } else { self.targets };
             let loaded = match (way, verified.get(index)) {
                 (Way::Verified(engine), Some(verified)) => load(verified, maps.to_vec(), engine)?,
-                (Way::Verified(_), None) => load_trusted(spec, maps.to_vec()),
+                (Way::Counted, Some(verified)) => load(verified, maps.to_vec(), VmEngine::Threaded)?,
+                (Way::Verified(_) | Way::Counted, None) => load_trusted(spec, maps.to_vec()),
                 (Way::Unverified(engine), _) => load_unverified(case.kind, spec, maps.to_vec(), engine),
             };
             match loaded {
@@ -165,7 +176,8 @@ impl Engine for OurEngine {
             Ok(programs) => programs,
             Err(reason) => return Ok(Outcome::Refused(reason.into())),
         };
-        let mut loaded = Loaded { case, maps, programs, host: Host::new(cpu), cpu };
+        let counts = self.main.counts();
+        let mut loaded = Loaded { case, maps, programs, host: Host::new(cpu), cpu, counts };
         Ok(match loaded.install_initial() {
             Ok(()) => Outcome::Ran(loaded.run()?),
             Err(reason) => Outcome::Refused(reason.into()),
@@ -225,6 +237,8 @@ struct Loaded<'a> {
     programs: Vec<Program>,
     host: Host,
     cpu: usize,
+    /// Whether instructions are counted.
+    counts: bool,
 }
 
 impl Loaded<'_> {
@@ -299,8 +313,13 @@ impl Loaded<'_> {
         frame.set_ingress(ingress_ifindex, queue);
         frame.set_metadata(&run.meta).map_err(|_| Unsupported::ContextField("metadata of this length"))?;
         let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
-        let r0 = match main.run(&mut frame, &mut self.host) {
-            Ok(r0) => r0,
+        let counted = if self.counts { main.run_counted(&mut frame, &mut self.host) } else { None };
+        let ended = match counted {
+            Some(counted) => counted.map(|exit| (exit.r0, Some(exit.instructions))),
+            None => main.run(&mut frame, &mut self.host).map(|r0| (r0, None)),
+        };
+        let (r0, instructions) = match ended {
+            Ok(ended) => ended,
             Err(fault) => return Ok(Err(fault.to_string())),
         };
         let frame = burst.frame(0);
@@ -309,6 +328,7 @@ impl Loaded<'_> {
                 .then(|| self.redirect(&frame)),
             data: frame.packet().to_vec(),
             meta: frame.metadata().to_vec(),
+            instructions,
             ..Finished::new(Return::Full(r0))
         }))
     }

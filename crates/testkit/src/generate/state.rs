@@ -97,6 +97,7 @@ pub fn state_map() -> MapSpec {
         pinning: Pinning::None,
         key_type: 0,
         value_type: 0,
+        special: Box::default(),
         inner: None,
         contents: Vec::new(),
         frozen: false,

@@ -1,21 +1,24 @@
 //! What the verifier and the kernel say of a candidate, and whether what we accept runs without a fault.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use fastrand::Rng;
 use paceline::{Burst, FrameMeta, Host, Limits, Map, Program};
+use paceline_spec::btf::Btf;
 use paceline_spec::{MapKind, MapSpec, ProgramSpec};
-use paceline_verifier::{Options, Refusal, verify};
+use paceline_verifier::{Options, Refusal, Verified, verify};
 
-use super::{States, Witness, maps};
+use super::{States, Witness};
 use crate::engine::fill_map;
 use crate::kernel::{self, KernelError, Request};
+use crate::random;
 
 /// Both verdicts.
 #[derive(Clone, Debug)]
 pub struct Judgement {
     /// Ours.
-    pub ours: Result<usize, Box<Refusal>>,
+    pub ours: Result<Verified, Box<Refusal>>,
     /// The kernel's.
     pub kernel: Result<(), KernelError>,
 }
@@ -25,17 +28,22 @@ pub struct Judge {
     specs: Vec<MapSpec>,
     kernel_maps: Vec<kernel::Map>,
     maps: Vec<Arc<Map>>,
+    /// The types of global functions, here and in the kernel.
+    btf: Option<(&'static Btf, OwnedFd)>,
     host: Host,
     options: Options,
 }
 
 impl Judge {
-    /// One for generated programs, with their [`maps`].
+    /// One for generated programs, with their [`maps`](random::maps) and types.
     ///
     /// # Errors
     /// What could not be made.
     pub fn new() -> Result<Self, String> {
-        Self::over(maps())
+        let mut judge = Self::over(random::maps())?;
+        let loaded = kernel::load_btf(random::btf_image()).map_err(|error| error.to_string())?;
+        judge.btf = Some((random::btf(), loaded));
+        Ok(judge)
     }
 
     /// One for programs over other maps, made in both places if the kernel can be asked and for us only if not.
@@ -56,7 +64,7 @@ impl Judge {
         }
         // Programs that the verifier found to be long are stopped before that anyway.
         let options = Options { max_instructions: 1_000_000, ..Options::default() };
-        Ok(Self { specs, kernel_maps: theirs, maps: ours, host, options })
+        Ok(Self { specs, kernel_maps: theirs, maps: ours, btf: None, host, options })
     }
 
     /// Sets how many instructions are simulated before a program is refused as too complex.
@@ -64,12 +72,22 @@ impl Judge {
         self.options.max_instructions = instructions;
     }
 
-    /// Our verdict: instructions simulated, or why not.
+    /// The maps that programs are verified with.
+    #[must_use]
+    pub fn specs(&self) -> &[MapSpec] {
+        &self.specs
+    }
+
+    fn types(&self) -> Option<&'static Btf> {
+        self.btf.as_ref().map(|(btf, _)| *btf)
+    }
+
+    /// Our verdict: what was proven, or why not.
     ///
     /// # Errors
     /// The refusal.
-    pub fn ours(&self, program: &ProgramSpec) -> Result<usize, Box<Refusal>> {
-        verify(program, &self.specs, None, &self.options).map(|verified| verified.stats().instructions)
+    pub fn ours(&self, program: &ProgramSpec) -> Result<Verified, Box<Refusal>> {
+        verify(program, &self.specs, self.types(), &self.options)
     }
 
     /// The kernel's verdict.
@@ -77,8 +95,18 @@ impl Judge {
     /// # Errors
     /// Its refusal, with the log.
     pub fn kernel(&self, program: &ProgramSpec) -> Result<(), KernelError> {
-        let request =
-            Request { maps: &self.kernel_maps, license: "GPL", log_level: 1, ..Request::xdp(&program.insns) };
+        let types = || program.functions.iter().map(|f| (f.start as u32, f.btf_id)).collect();
+        let is_typed = program.functions.iter().all(|f| f.btf_id != 0);
+        let request = Request {
+            name: "",
+            kind: program.kind,
+            insns: &program.insns,
+            maps: &self.kernel_maps,
+            license: "GPL",
+            btf: self.btf.as_ref().filter(|_| is_typed).map(|(_, fd)| (fd.as_fd(), types())),
+            kfuncs: &[],
+            log_level: 1,
+        };
         kernel::Program::load(&request).map(drop)
     }
 
@@ -94,10 +122,8 @@ impl Judge {
     /// # Errors
     /// What the verifier should have foreseen.
     pub fn run(&mut self, program: &ProgramSpec, rng: &mut Rng, runs: usize) -> Result<Ran, String> {
-        let Ok(verified) = verify(program, &self.specs, None, &self.options) else {
-            return Ok(Ran::default());
-        };
-        let states = States::of(program, &self.specs)?;
+        let Ok(verified) = self.ours(program) else { return Ok(Ran::default()) };
+        let states = States::of(program, &self.specs, self.types())?;
         let mut ran = Ran { compared: states.is_some(), ..Ran::default() };
         let witness = Witness::new(&verified, states, &self.maps);
         let program = match Program::new(Arc::new(program.clone()), self.maps.clone()) {
@@ -113,6 +139,10 @@ impl Judge {
             let run = witness.run(&program, &mut burst, &mut self.host);
             ran.instructions += run.map_err(|error| format!("packet of {len} bytes: {error}"))?;
             ran.runs += 1;
+            // Or else the rings are full soon.
+            for ring in self.maps.iter().filter_map(|map| map.ring_buffer()) {
+                ring.consume(|_| {});
+            }
         }
         Ok(ran)
     }
@@ -155,20 +185,33 @@ fn random_packet(rng: &mut Rng) -> Burst {
 fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
     for map in maps {
         let spec = map.spec();
-        let indexed = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
-        if spec.frozen || !(indexed || matches!(spec.kind, MapKind::Hash | MapKind::PerCpuHash)) {
+        let keyed = matches!(
+            spec.kind,
+            MapKind::Hash
+                | MapKind::PerCpuHash
+                | MapKind::LruHash
+                | MapKind::LruPerCpuHash
+                | MapKind::LpmTrie
+        );
+        if spec.frozen || !(keyed || matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray)) {
             continue;
         }
         for index in 0..spec.max_entries.min(8) {
             let mut key = vec![0; spec.key_size as usize];
-            for (place, byte) in key.iter_mut().zip(index.to_ne_bytes()) {
+            let start = if spec.kind == MapKind::LpmTrie { 4 } else { 0 };
+            for (place, byte) in key.iter_mut().skip(start).zip(index.to_ne_bytes()) {
                 *place = byte;
+            }
+            if start > 0
+                && let Some(bits) = key.first_mut()
+            {
+                *bits = rng.choice([0, 8, 16, 24, 32]).unwrap_or(0);
             }
             let value: Vec<u8> = (0..map.user_value_size())
                 .map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)])
                 .collect();
             // Elements that a map does not take, or does not have, are left as they are.
-            let _ = if indexed || rng.bool() { map.set(&key, &value, 0) } else { map.remove(&key) };
+            let _ = if !keyed || rng.bool() { map.set(&key, &value, 0) } else { map.remove(&key) };
         }
     }
 }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use paceline::{Burst, Host, Map, Program};
 use paceline_isa::{Code, Insn, Operand, Reg, eval};
+use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::state::{Byte, PacketRange, Pointer, Region, Scalar, State, Target, Value};
-use paceline_verifier::{Base, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
+use paceline_verifier::{Base, Cause, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
 use paceline_vm::Observed;
 
 /// Instructions of an exact walk; longer ones are not held against runs.
@@ -33,12 +34,15 @@ impl States {
     ///
     /// # Errors
     /// The walk refuses the program, although the usual one accepts it.
-    pub fn of(program: &ProgramSpec, maps: &[MapSpec]) -> Result<Option<Self>, String> {
+    pub fn of(program: &ProgramSpec, maps: &[MapSpec], btf: Option<&Btf>) -> Result<Option<Self>, String> {
         let mut states = Self(vec![Vec::new(); program.insns.len()]);
         let options = Options { exact: true, max_instructions: EXACT_LIMIT, ..Options::default() };
-        match verify_observed(program, maps, None, &options, &mut states) {
+        match verify_observed(program, maps, btf, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
             Err(refusal) if refusal.cause.is_too_complex() => Ok(None),
+            // At a fixed offset, part of a pointer is refused; at one that varies it is taken, as in the kernel. So a path
+            // may be refused although the one that covers it was not.
+            Err(refusal) if matches!(refusal.cause, Cause::PartialSpill(_)) => Ok(None),
             Err(refusal) => {
                 Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot))
             }
@@ -97,15 +101,15 @@ impl<'a> Witness<'a> {
             *next = (*next + index) % states.len() + 1;
             return None;
         }
-        let depth = machine.depth();
         let mut text = format!("in none of {} states:", states.len());
         for (i, value) in machine.registers.iter().enumerate() {
             text.push_str(&format!(" r{i}={value:#x}"));
         }
-        for state in states.iter().filter(|state| state.depth() == depth).take(3) {
+        for state in states.iter().filter(|state| outer_frames(machine, state).is_some()).take(3) {
             text.push_str("\n   ");
             for (i, value) in state.top().registers().iter().enumerate().filter(|(_, v)| !v.is_unset()) {
                 let mut membership = Membership::new(machine, self.maps);
+                membership.outer = outer_frames(machine, state).unwrap_or(0);
                 let mark = if membership.value(value, machine.registers[i]) { "" } else { "!" };
                 text.push_str(&format!(" {mark}r{i}=[{value}]"));
             }
@@ -202,6 +206,8 @@ fn stack_u32(machine: &Observed<'_>, address: u64) -> Option<u32> {
 struct Membership<'a> {
     machine: &'a Observed<'a>,
     maps: &'a [Arc<Map>],
+    /// Frames of the machine below the state's outermost one.
+    outer: usize,
     /// Bases of groups of linked numbers.
     links: Vec<(u32, u64)>,
     /// Variable parts of packet pointers, and whether pointers that may be null are.
@@ -210,16 +216,12 @@ struct Membership<'a> {
 
 impl<'a> Membership<'a> {
     fn new(machine: &'a Observed<'a>, maps: &'a [Arc<Map>]) -> Self {
-        Self { machine, maps, links: Vec::new(), ids: Vec::new() }
+        Self { machine, maps, outer: 0, links: Vec::new(), ids: Vec::new() }
     }
 
     fn state(&mut self, state: &State) -> bool {
-        if state.depth() != self.machine.depth() {
-            return false;
-        }
-        if !state.frames().skip(1).map(|frame| frame.call_slot).eq(self.machine.calls()) {
-            return false;
-        }
+        let Some(outer) = outer_frames(self.machine, state) else { return false };
+        self.outer = outer;
         let registers = state.top().registers().iter().zip(self.machine.registers);
         registers.into_iter().all(|(value, &found)| self.value(value, found))
             && (0..=state.depth()).all(|depth| self.stack(state, depth))
@@ -228,7 +230,7 @@ impl<'a> Membership<'a> {
     fn stack(&mut self, state: &State, depth: usize) -> bool {
         let Some(frame) = state.frame(depth) else { return true };
         frame.stack.slots().iter().enumerate().all(|(index, slot)| {
-            let Some(word) = self.machine.stack_word(depth, index) else { return false };
+            let Some(word) = self.machine.stack_word(self.outer + depth, index) else { return false };
             let bytes = word.to_ne_bytes();
             let zeros = slot.bytes.iter().zip(bytes).all(|(byte, found)| *byte != Byte::Zero || found == 0);
             zeros && self.spilled(&slot.value, slot.spilled_bytes(), word)
@@ -250,7 +252,7 @@ impl<'a> Membership<'a> {
 
     fn value(&mut self, value: &Value, found: u64) -> bool {
         match value {
-            Value::Unset => true,
+            Value::Unset | Value::Iterator(_) => true,
             Value::Scalar(scalar) => self.number(scalar, found),
             Value::Pointer(pointer) if pointer.nullable => {
                 let is_null = found == 0;
@@ -274,7 +276,7 @@ impl<'a> Membership<'a> {
         let within = |base: u64| pointer.variable.contains(variable_end.wrapping_sub(base));
         match pointer.target {
             Target::Context => within(self.machine.context()),
-            Target::Stack { frame } => within(self.machine.frame_pointer(usize::from(frame))),
+            Target::Stack { frame } => within(self.machine.frame_pointer(self.outer + usize::from(frame))),
             Target::Map(map) | Target::MapValue(map) if map.inner => true,
             Target::Map(map) => {
                 self.maps.get(map.index as usize).is_some_and(|map| within(Arc::as_ptr(map) as u64))
@@ -297,9 +299,24 @@ impl<'a> Membership<'a> {
                 enough && within(start) && agrees(&mut self.ids, pointer.id, variable_end.wrapping_sub(start))
             }
             Target::PacketEnd => self.machine.packet().is_some_and(|[_, _, end]| within(end)),
-            Target::Memory { .. } | Target::Record { .. } | Target::Code { .. } => true,
+            Target::Record { size } => {
+                let Some(variable) = pointer.variable.as_constant() else { return true };
+                let start = variable_end.wrapping_sub(variable) as usize;
+                self.maps.iter().any(|map| map.ring_buffer().is_some() && map.contains(start, size as usize))
+            }
+            Target::Memory { .. } | Target::Code { .. } => true,
         }
     }
+}
+
+/// How many of the machine's frames the state does not have, because it is one of a global function, which is walked on its
+/// own; `None` if the calls of the two are not the same.
+fn outer_frames(machine: &Observed<'_>, state: &State) -> Option<usize> {
+    let outer = machine.depth().checked_sub(state.depth())?;
+    // The outermost function of a state is the main program or a global one.
+    let is_main = state.frames().next().is_some_and(|frame| frame.function == 0);
+    let same = state.frames().skip(1).map(|frame| frame.call_slot).eq(machine.calls().skip(outer));
+    (same && is_main == (outer == 0)).then_some(outer)
 }
 
 /// Whether a group has the value that it had before; id 0 is no group.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use paceline_isa::Reg;
 
-use super::{Pointer, Stack, Target, Value};
+use super::{MapRef, Pointer, Progress, Stack, Target, Value};
 
 /// One active call of a function.
 #[derive(Clone, Debug)]
@@ -17,6 +17,12 @@ pub struct Frame {
     pub function: usize,
     /// Slot of the call in the frame below; 0 for the outermost.
     pub call_slot: usize,
+    /// Whether a helper called it, which goes on when it returns.
+    pub is_callback: bool,
+    /// This call of the function, and how often a `may_goto` of it went on.
+    pub may_goto: Progress,
+    /// The call of a helper that calls back which is going on in this frame, and how often it has called.
+    pub calling_back: Option<Progress>,
     /// Its number, 0 for the outermost.
     number: u8,
 }
@@ -25,7 +31,16 @@ impl Frame {
     /// A frame in which nothing is set.
     #[must_use]
     pub fn new(function: usize, call_slot: usize, number: u8) -> Self {
-        Self { registers: [Value::Unset; 10], stack: Stack::default(), function, call_slot, number }
+        Self {
+            registers: [Value::Unset; 10],
+            stack: Stack::default(),
+            function,
+            call_slot,
+            is_callback: false,
+            may_goto: Progress::default(),
+            calling_back: None,
+            number,
+        }
     }
 
     /// What a register holds.
@@ -55,6 +70,13 @@ impl Frame {
         &self.registers
     }
 
+    /// Slot at which the frame below goes on when the function returns.
+    #[must_use]
+    pub fn return_slot(&self) -> usize {
+        // A helper that calls back is looked at again after each call.
+        if self.is_callback { self.call_slot } else { self.call_slot + 1 }
+    }
+
     /// All values: registers and spilled ones.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.registers.iter_mut().chain(self.stack.slots_mut().iter_mut().map(|slot| &mut slot.value))
@@ -75,6 +97,17 @@ pub struct Reference {
     pub slot: u32,
 }
 
+/// A spin lock that the program holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// The map of whose values it is in.
+    pub map: MapRef,
+    /// The id of the pointers to that value; 0 for the only value of a map, by its direct address.
+    pub id: u32,
+    /// Slot of the call that took it.
+    pub slot: u32,
+}
+
 /// The state of the machine.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -82,13 +115,15 @@ pub struct State {
     frames: Vec<Rc<Frame>>,
     /// What must be given back.
     pub references: Vec<Reference>,
+    /// The lock that is held.
+    pub lock: Option<Lock>,
 }
 
 impl State {
     /// A state with one frame.
     #[must_use]
     pub fn new(frame: Frame) -> Self {
-        Self { frames: vec![Rc::new(frame)], references: Vec::new() }
+        Self { frames: vec![Rc::new(frame)], references: Vec::new(), lock: None }
     }
 
     /// Bytes it takes, shared frames included.

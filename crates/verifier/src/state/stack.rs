@@ -1,6 +1,6 @@
 //! The stack of one frame, byte by byte.
 
-use super::Value;
+use super::{NumIterator, Value};
 use crate::demand::Origin;
 
 /// Bytes of stack a frame may have, and all frames of a call chain together (`MAX_BPF_STACK`).
@@ -17,6 +17,8 @@ pub enum Byte {
     Data,
     /// Zero.
     Zero,
+    /// Part of an iterator.
+    Iterator,
 }
 
 /// Eight aligned bytes of the stack.
@@ -49,7 +51,7 @@ impl Slot {
         let is_zero = |byte: &Byte| match byte {
             Byte::Zero => true,
             Byte::Spilled => self.value.is_null(),
-            Byte::Unset | Byte::Data => false,
+            Byte::Unset | Byte::Data | Byte::Iterator => false,
         };
         self.bytes.iter().enumerate().fold(0, |all, (i, byte)| all | u8::from(is_zero(byte)) << i)
     }
@@ -82,10 +84,25 @@ impl Slot {
         self.written(if size >= 8 { u8::MAX } else { (1 << size) - 1 });
     }
 
+    /// Puts an iterator here.
+    pub fn place(&mut self, iterator: NumIterator) {
+        (self.value, self.bytes) = (Value::Iterator(iterator), [Byte::Iterator; 8]);
+        self.written(u8::MAX);
+    }
+
+    /// The iterator that is here.
+    #[must_use]
+    pub fn iterator(&self) -> Option<NumIterator> {
+        match self.value {
+            Value::Iterator(iterator) => Some(iterator),
+            _ => None,
+        }
+    }
+
     fn forget_value(&mut self) {
         self.value = Value::Unset;
         for b in &mut self.bytes {
-            if *b == Byte::Spilled {
+            if matches!(b, Byte::Spilled | Byte::Iterator) {
                 *b = Byte::Data;
             }
         }

@@ -14,6 +14,28 @@ pub enum Value {
     Scalar(Scalar),
     /// A pointer.
     Pointer(Pointer),
+    /// An iterator, which takes a whole slot of the stack; never in a register.
+    Iterator(NumIterator),
+}
+
+/// How far something has got that ends at some time: a loop that gets further cannot go on for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Which one.
+    pub id: u32,
+    /// Steps it has made on this path.
+    pub rounds: u32,
+}
+
+/// An iterator of numbers (`struct bpf_iter_num`). The id of its progress is that of its [`Reference`].
+///
+/// [`Reference`]: super::Reference
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumIterator {
+    /// Whether there may be more; one that has once said that there is not says so for ever.
+    pub active: bool,
+    /// Elements it gave.
+    pub progress: Progress,
 }
 
 /// A number in a register.
@@ -131,7 +153,8 @@ pub struct Pointer {
     /// Whether it may be null instead.
     pub nullable: bool,
     /// Pointers of one packet with the same id share their variable part; pointers that may be null with the same
-    /// id are null together; for records it is that of the reference. 0 for none.
+    /// id are null together; for records it is that of the reference; for values with a spin lock it tells which one. 0 for
+    /// none.
     pub id: u32,
 }
 
@@ -254,6 +277,7 @@ impl fmt::Display for Value {
             Self::Unset => f.write_str("not set"),
             Self::Scalar(scalar) => write!(f, "{}", scalar.number),
             Self::Pointer(pointer) => write!(f, "{pointer}"),
+            Self::Iterator(_) => f.write_str("iterator"),
         }
     }
 }

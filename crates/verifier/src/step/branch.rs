@@ -58,9 +58,19 @@ impl Walk<'_> {
                 self.state = falling;
                 self.facts.branch(self.slot, true);
                 self.facts.branch(self.slot, false);
-                Ok(Next::Both { target, jumping: Box::new(jumping) })
+                Ok(Next::Both { next, target, waiting: Box::new(jumping) })
             }
         }
+    }
+
+    /// `may_goto`: the path leaves the loop; that it goes on waits, as one more round of the function's.
+    pub(super) fn may_goto(&mut self, target: usize) -> Next {
+        self.facts.branch(self.slot, true);
+        self.facts.branch(self.slot, false);
+        let mut waiting = self.state.clone();
+        waiting.top_mut().may_goto.rounds += 1;
+        self.widen(&mut waiting, self.slot, true);
+        Next::Both { next: target, target: self.slot + 1, waiting: Box::new(waiting) }
     }
 
     /// Adds to a state that the comparison came out as `holds`; false if it cannot.
@@ -69,7 +79,7 @@ impl Walk<'_> {
             (Value::Scalar(a), Value::Scalar(b)) => self.assume_scalars(state, comparison, &a, &b, holds),
             (Value::Pointer(a), Value::Scalar(b)) if comparison.width == Width::W64 => {
                 let is_immediate = matches!(comparison.src, Operand::Imm(_));
-                assume_null_check(state, comparison.condition, &a, &b, holds, is_immediate)
+                self.assume_null_check(state, comparison.condition, &a, &b, holds, is_immediate)
             }
             (Value::Scalar(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
                 match comparison.condition {
@@ -78,7 +88,7 @@ impl Walk<'_> {
                 }
             }
             (Value::Pointer(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
-                assume_pointers(state, comparison.condition, &a, &b, holds)
+                self.assume_pointers(state, comparison.condition, &a, &b, holds)
             }
             _ => true,
         }
@@ -129,75 +139,83 @@ impl Walk<'_> {
         });
         possible
     }
-}
 
-/// A pointer compared with a number: only the comparison with null tells something. The kernel takes it only from an
-/// immediate null, which is what compilers write.
-fn assume_null_check(
-    state: &mut State,
-    condition: Condition,
-    pointer: &Pointer,
-    number: &Scalar,
-    holds: bool,
-    is_immediate: bool,
-) -> bool {
-    if !matches!(condition, Condition::Eq | Condition::Ne) {
-        return true;
+    /// A pointer compared with a number: only the comparison with null tells something. The kernel takes it only from an
+    /// immediate null, which is what compilers write.
+    fn assume_null_check(
+        &self,
+        state: &mut State,
+        condition: Condition,
+        pointer: &Pointer,
+        number: &Scalar,
+        holds: bool,
+        is_immediate: bool,
+    ) -> bool {
+        if !matches!(condition, Condition::Eq | Condition::Ne) {
+            return true;
+        }
+        if !assume_never_null(condition, pointer, number, holds) {
+            return false;
+        }
+        if is_immediate && pointer.nullable && number.number.as_constant() == Some(0) {
+            self.settle_null(state, pointer.id, (condition == Condition::Eq) == holds);
+        }
+        true
     }
-    if !assume_never_null(condition, pointer, number, holds) {
-        return false;
+
+    /// All copies of a pointer that may be null turn out null, or not.
+    fn settle_null(&self, state: &mut State, id: u32, is_null: bool) {
+        let same = |value: &Value| value.pointer().is_some_and(|p| p.nullable && p.id == id);
+        state.update(same, |value| {
+            if is_null {
+                *value = Value::number(Number::ZERO);
+            } else if let Value::Pointer(pointer) = value {
+                pointer.nullable = false;
+                if !self.keeps_id(pointer) {
+                    pointer.id = 0;
+                }
+            }
+        });
+        if is_null {
+            state.references.retain(|reference| reference.id != id);
+        }
     }
-    if is_immediate && pointer.nullable && number.number.as_constant() == Some(0) {
-        settle_null(state, pointer.id, (condition == Condition::Eq) == holds);
+
+    fn assume_pointers(
+        &self,
+        state: &mut State,
+        condition: Condition,
+        a: &Pointer,
+        b: &Pointer,
+        holds: bool,
+    ) -> bool {
+        let equality = match condition {
+            Condition::Eq => Some(holds),
+            Condition::Ne => Some(!holds),
+            _ => None,
+        };
+        if let Some(equal) = equality {
+            // Equal to a pointer that is not null: not null.
+            if equal && a.nullable != b.nullable {
+                self.settle_null(state, if a.nullable { a.id } else { b.id }, false);
+            }
+            return true;
+        }
+        if is_before_end(a, b) {
+            return assume_packet(state, condition, a, b, holds);
+        }
+        if is_before_end(b, a) {
+            let Some(swapped) = swapped(condition) else { return true };
+            return assume_packet(state, swapped, b, a, holds);
+        }
+        true
     }
-    true
 }
 
 /// Pointers that are never null are not equal to zero.
 fn assume_never_null(condition: Condition, pointer: &Pointer, number: &Scalar, holds: bool) -> bool {
     let equal = (condition == Condition::Eq) == holds;
     !(equal && pointer.is_never_null() && number.number.as_constant() == Some(0))
-}
-
-/// All copies of a pointer that may be null turn out null, or not.
-fn settle_null(state: &mut State, id: u32, is_null: bool) {
-    let same = |value: &Value| value.pointer().is_some_and(|p| p.nullable && p.id == id);
-    state.update(same, |value| {
-        if is_null {
-            *value = Value::number(Number::ZERO);
-        } else if let Value::Pointer(pointer) = value {
-            pointer.nullable = false;
-            if !matches!(pointer.target, Target::Record { .. }) {
-                pointer.id = 0;
-            }
-        }
-    });
-    if is_null {
-        state.references.retain(|reference| reference.id != id);
-    }
-}
-
-fn assume_pointers(state: &mut State, condition: Condition, a: &Pointer, b: &Pointer, holds: bool) -> bool {
-    let equality = match condition {
-        Condition::Eq => Some(holds),
-        Condition::Ne => Some(!holds),
-        _ => None,
-    };
-    if let Some(equal) = equality {
-        // Equal to a pointer that is not null: not null.
-        if equal && a.nullable != b.nullable {
-            settle_null(state, if a.nullable { a.id } else { b.id }, false);
-        }
-        return true;
-    }
-    if is_before_end(a, b) {
-        return assume_packet(state, condition, a, b, holds);
-    }
-    if is_before_end(b, a) {
-        let Some(swapped) = swapped(condition) else { return true };
-        return assume_packet(state, swapped, b, a, holds);
-    }
-    true
 }
 
 /// Whether the first points into something that the second is the end of.

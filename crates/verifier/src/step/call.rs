@@ -18,10 +18,11 @@ const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
 
 impl Walk<'_> {
     pub(super) fn call(&mut self, insn: &Insn, callee: Callee) -> Check<Next> {
+        self.check_call_with_lock(callee)?;
         match callee {
             Callee::Helper(id) => {
-                self.call_helper(id)?;
-                Ok(if is_tail_call(insn) { self.tail_called() } else { Next::Go(self.slot + 1) })
+                let next = self.call_helper(id)?;
+                if is_tail_call(insn) { self.tail_called() } else { Ok(next) }
             }
             Callee::Subprogram(_) => {
                 let target =
@@ -31,47 +32,54 @@ impl Walk<'_> {
                     return broken(Cause::CallOutOfRange { target: target.map_or(-1, |t| t as i64) });
                 };
                 if self.flow.functions.get(function).is_some_and(|f| f.is_global) {
+                    self.check_no_lock("the call of a global function")?;
                     self.call_global(function)?;
                     return Ok(Next::Go(self.slot + 1));
                 }
                 self.enter(function)?;
                 Ok(Next::Go(target))
             }
-            Callee::Kfunc { btf_id, .. } => {
-                let known = usize::try_from(btf_id).ok().and_then(|index| self.program.kfuncs.get(index));
-                let name = known.map_or_else(|| btf_id.to_string(), |kfunc| kfunc.name.clone());
-                broken(Cause::Kfunc(name))
-            }
+            Callee::Kfunc { btf_id, .. } => self.call_kfunc(btf_id),
         }
     }
 
     /// A tail call that fails goes on. One that succeeds ends the program, or in a function returns to its caller, when
     /// the other program has moved the packet and returned whatever it wanted.
-    fn tail_called(&mut self) -> Next {
+    fn tail_called(&mut self) -> Check<Next> {
         self.may_return(|walk| {
             walk.forget_packet();
             walk.return_number();
         })
     }
 
-    /// Goes on after this instruction, and in a function also after its call: with the state of the caller as `changed`
-    /// leaves it.
-    pub(super) fn may_return(&mut self, changed: impl FnOnce(&mut Self)) -> Next {
-        let next = Next::Go(self.slot + 1);
-        let stayed = self.state.clone();
-        let Some(frame) = self.state.pop() else { return next };
-        changed(self);
-        let returned = std::mem::replace(&mut self.state, stayed);
-        Next::Both { target: frame.call_slot + 1, jumping: Box::new(returned) }
+    /// An instruction goes on with the next one, or it ends the function in the state that `change` makes of this one.
+    /// The program's end takes any number, and nothing is held here.
+    pub(super) fn may_return(&mut self, change: impl FnOnce(&mut Self)) -> Check<Next> {
+        let next = self.slot + 1;
+        if self.state.depth() == 0 {
+            return Ok(Next::Go(next));
+        }
+        let going_on = self.state.clone();
+        change(self);
+        let Next::Go(target) = self.leave()? else { return Ok(Next::Go(next)) };
+        let waiting = Box::new(std::mem::replace(&mut self.state, going_on));
+        Ok(Next::Both { next, target, waiting })
     }
 
-    /// Enters a static function: its code is walked again at each call, with the state of the caller.
-    fn enter(&mut self, function: usize) -> Check {
+    /// A frame for a call at this slot.
+    pub(super) fn new_frame(&mut self, function: usize) -> Check<Frame> {
         let depth = self.state.depth() + 1;
         if depth >= MAX_FRAMES {
             return broken(Cause::CallDepth(depth + 1));
         }
         let mut frame = Frame::new(function, self.slot, depth as u8);
+        frame.may_goto.id = self.new_id();
+        Ok(frame)
+    }
+
+    /// Enters a static function: its code is walked again at each call, with the state of the caller.
+    fn enter(&mut self, function: usize) -> Check {
+        let mut frame = self.new_frame(function)?;
         for reg in RegSet::ARGUMENTS.iter() {
             frame.set(reg, self.state.get(reg));
         }
@@ -105,6 +113,7 @@ impl Walk<'_> {
         if self.state.depth() > 0 {
             return self.leave();
         }
+        self.check_no_lock("the end of the program")?;
         self.check_nothing_held()?;
         let result = self.read(Reg::R0)?;
         if self.in_global && result.scalar().is_none() {
@@ -125,6 +134,9 @@ impl Walk<'_> {
         let result = self.state.get(Reg::R0);
         if result.pointer().is_some_and(|p| matches!(p.target, Target::Stack { .. })) {
             return broken(Cause::StackPointerReturned);
+        }
+        if self.state.top().is_callback {
+            return self.leave_callback(&result);
         }
         let Some(frame) = self.state.pop() else { return Ok(Next::End) };
         self.state.set(Reg::R0, result);

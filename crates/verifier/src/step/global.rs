@@ -136,7 +136,7 @@ impl Walk<'_> {
                     self.check_stack(&span, frame)?;
                     let range = span.offsets();
                     let reach = (range.max - range.min).unsigned_abs() + size;
-                    self.note_read(frame, range.min, reach);
+                    self.note_read(frame, range.min, reach)?;
                     if access == Access::Write {
                         self.overwrite_stack(&span, frame)?;
                     }

@@ -10,24 +10,28 @@ use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
 use crate::state::{Byte, MapRef, Pointer, Reference, Stack, Target, Value};
-use crate::walk::Walk;
+use crate::walk::{Next, Walk};
 
 /// What the arguments of a call turned out to be.
 #[derive(Default)]
-struct Arguments {
-    map: Option<MapRef>,
+pub(super) struct Arguments {
+    pub(super) map: Option<MapRef>,
+    /// The function that the helper calls.
+    pub(super) function: Option<usize>,
     /// The key that is looked up, where it is a known number.
     key: Option<u64>,
     /// Memory that the helper writes.
     written: Vec<Span>,
     /// Size in bytes of the record that is asked for.
     record_size: u32,
+    /// Whether an argument so far was a record of a ring buffer.
+    has_record: bool,
     /// Id of the reference that is given back.
     released: Option<u32>,
 }
 
 impl Walk<'_> {
-    pub(super) fn call_helper(&mut self, id: i32) -> Check {
+    pub(super) fn call_helper(&mut self, id: i32) -> Check<Next> {
         self.check_poison(id)?;
         let Some(helper) = u32::try_from(id).ok().and_then(Helper::from_id) else {
             return broken(Cause::UnknownHelper(id));
@@ -56,10 +60,13 @@ impl Walk<'_> {
         if let Some(id) = arguments.released {
             self.release(id);
         }
+        if let Some(next) = self.call_back(helper, &arguments)? {
+            return Ok(next);
+        }
         self.forget_caller_saved();
         let result = self.result(&prototype, &arguments);
         self.state.set(Reg::R0, result);
-        Ok(())
+        Ok(Next::Go(self.slot + 1))
     }
 
     fn check_arguments(&mut self, helper: &'static Helper, prototype: &Prototype) -> Check<Arguments> {
@@ -69,13 +76,23 @@ impl Walk<'_> {
                 Arg::Unchecked => self.state.get(reg),
                 _ => self.read(reg)?,
             };
+            if !matches!(arg, Arg::Scalar | Arg::Unchecked) && is_record(&value) {
+                // "more than one arg with ref_obj_id" (`check_func_arg`)
+                if arguments.has_record {
+                    return wrong_argument(helper.name, reg, "memory that is not a second record", &value);
+                }
+                arguments.has_record = true;
+            }
             match arg {
                 Arg::Scalar | Arg::Unchecked => {}
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
                 Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
-                    arguments.key = self.constant_key(&value, size);
+                    // Other look-ups may find nothing under an index: there may be no such CPU.
+                    if helper.name == "bpf_map_lookup_elem" {
+                        arguments.key = self.constant_key(&value, size);
+                    }
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
                 Arg::MapValue => {
@@ -85,7 +102,10 @@ impl Walk<'_> {
                 Arg::RecordSize => {
                     arguments.record_size = self.check_record_size(helper.name, reg, &value)?
                 }
+                Arg::Function => arguments.function = Some(self.check_function(helper.name, reg, &value)?),
+                Arg::StackOrNull => self.check_stack_or_null(helper.name, reg, &value)?,
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
+                Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}
                 Arg::Size | Arg::SizeOrZero => {
@@ -129,6 +149,18 @@ impl Walk<'_> {
         Ok(map)
     }
 
+    /// Any place on a stack is taken: the function that is given it must look for itself.
+    fn check_stack_or_null(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check {
+        match value {
+            Value::Pointer(Pointer { target: Target::Stack { .. }, .. }) => Ok(()),
+            value if value.is_null() => {
+                self.demand(value);
+                Ok(())
+            }
+            other => wrong_argument(helper, reg, "a pointer to the stack or null", other),
+        }
+    }
+
     fn check_record_size(&mut self, helper: &'static str, reg: Reg, value: &Value) -> Check<u32> {
         let size = value.scalar().and_then(|s| s.number.as_constant());
         let Some(size) = size.and_then(|size| u32::try_from(size).ok()) else {
@@ -151,11 +183,9 @@ impl Walk<'_> {
     }
 
     /// A reference is given back: what pointed to it is a number from here on (`release_reference`).
-    fn release(&mut self, id: u32) {
+    pub(super) fn release(&mut self, id: u32) {
         self.state.references.retain(|reference| reference.id != id);
-        let points_there = |value: &Value| {
-            value.pointer().is_some_and(|p| p.id == id && matches!(p.target, Target::Record { .. }))
-        };
+        let points_there = |value: &Value| value.pointer().is_some_and(|p| p.id == id);
         self.state.update(points_there, |value| *value = Value::unknown());
     }
 
@@ -220,7 +250,7 @@ impl Walk<'_> {
                 let range = span.offsets();
                 let reach = (range.max - range.min).unsigned_abs() + size;
                 if access == Access::Read {
-                    self.note_read(usize::from(frame), range.min, reach);
+                    self.note_read(usize::from(frame), range.min, reach)?;
                 }
             }
             Target::Packet { .. } if !helper.takes_packet_memory() => {
@@ -289,7 +319,8 @@ impl Walk<'_> {
     fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
         let Some(spec) = self.map(map) else { return Value::unknown() };
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
-        // The key of an array is its index; one within the array is always there.
+        // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
+        // find no such CPU, so its key is not looked at.
         let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
@@ -298,7 +329,10 @@ impl Walk<'_> {
         self.facts.key(self.slot, key.and_then(|key| u32::try_from(key).ok()));
         let id = self.new_id();
         match key {
-            Some(_) => Value::Pointer(Pointer::to(target)),
+            Some(_) => {
+                let value = Pointer::to(target);
+                Value::Pointer(Pointer { id: if self.keeps_id(&value) { id } else { 0 }, ..value })
+            }
             None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
         }
     }
@@ -307,6 +341,10 @@ impl Walk<'_> {
 /// Whether a helper changes the elements of the map it is called on.
 fn changes_map(helper: &str) -> bool {
     ["bpf_map_update_elem", "bpf_map_delete_elem", "bpf_map_push_elem", "bpf_map_pop_elem"].contains(&helper)
+}
+
+fn is_record(value: &Value) -> bool {
+    value.pointer().is_some_and(|pointer| matches!(pointer.target, Target::Record { .. }))
 }
 
 /// An argument of the wrong kind.

@@ -55,6 +55,12 @@ impl Span {
         size == 1 || place.truncate(size.trailing_zeros()).max() == 0
     }
 
+    /// The bytes that may be touched: the first, and the one past the last.
+    pub(super) fn reach(&self) -> (i64, i64) {
+        let OffsetRange { min, max } = self.offsets();
+        (min, max.saturating_add_unsigned(self.size))
+    }
+
     fn out_of_bounds(&self, limit: Option<u64>) -> Cause {
         Cause::OutOfBounds {
             register: RegName(self.register),
@@ -242,7 +248,8 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        span.check_within(u64::from(spec.value_size))
+        span.check_within(u64::from(spec.value_size))?;
+        self.check_special_fields(span, spec)
     }
 
     /// What lies in a map that nobody can change any more, such as `.rodata`.
@@ -296,6 +303,7 @@ impl Walk<'_> {
         if !self.program.kind.rules().packet_loads {
             return broken(Cause::NotAllowed("a legacy packet load"));
         }
+        self.check_no_lock("a legacy packet load")?;
         self.check_nothing_held()?;
         let context = self.read(Reg::R6)?;
         let Some(pointer) = context.pointer().filter(|p| p.target == Target::Context && !p.nullable) else {
@@ -305,10 +313,9 @@ impl Walk<'_> {
             self.read(index)?;
         }
         check_context_pointer(Reg::R6, pointer)?;
-        let returned = self.may_return(|walk| walk.state.set(Reg::R0, Value::number(Number::constant(0))));
         self.forget_caller_saved();
         self.write(Reg::R0, Value::number(Number::unsigned(bits(size))))?;
-        Ok(returned)
+        self.may_return(|walk| walk.state.set(Reg::R0, Value::number(Number::ZERO)))
     }
 }
 
@@ -326,6 +333,7 @@ pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Unset => "nothing".to_owned(),
         Value::Scalar(_) => "a number".to_owned(),
+        Value::Iterator(_) => "an iterator".to_owned(),
         Value::Pointer(pointer) if pointer.nullable => format!("a pointer to {} or null", pointer.target),
         Value::Pointer(pointer) => format!("a pointer to {}", pointer.target),
     }

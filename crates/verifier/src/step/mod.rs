@@ -3,8 +3,11 @@
 mod alu;
 mod branch;
 mod call;
+mod callback;
 mod global;
 mod helper;
+mod kfunc;
+mod lock;
 mod memory;
 mod pointer;
 mod stack;
@@ -34,6 +37,7 @@ impl Walk<'_> {
             Insn::Swap { order, size, dst } => self.swap(order, size, dst)?,
             Insn::LoadImm64 { dst, value } => {
                 let value = self.immediate(value)?;
+                self.check_function_address(&value)?;
                 self.write(dst, value)?;
             }
             Insn::Load { size, signed, dst, base, offset } => {
@@ -63,7 +67,7 @@ impl Walk<'_> {
             Insn::Exit => return self.exit(),
             Insn::LoadPacket { size, index, .. } => return self.load_packet(size, index),
             Insn::AddrSpaceCast { .. } => return broken(Cause::NotAllowed("a cast between address spaces")),
-            Insn::MayGoto { .. } => return broken(Cause::NotAllowed("may_goto")),
+            Insn::MayGoto { .. } => return Ok(self.may_goto(self.jump_target(insn))),
             Insn::CallReg(_) => return broken(Cause::NotAllowed("a call through a register")),
         }
         Ok(next)
@@ -98,10 +102,12 @@ impl Walk<'_> {
             Imm64::Value(value) => Ok(Value::number(Number::constant(value))),
             Imm64::MapIndex(index) => {
                 let map = self.map_index(index)?;
+                self.check_map_with_lock(map)?;
                 Ok(Value::Pointer(Pointer::to(Target::Map(map))))
             }
             Imm64::MapValueIndex { index, offset } => {
                 let map = self.map_index(index)?;
+                self.check_map_with_lock(map)?;
                 self.map_address(map, offset)
             }
             Imm64::Code { .. } => {

@@ -37,36 +37,40 @@ impl Walk<'_> {
         self.check_stack(span, frame)?;
         let range = span.offsets();
         if range.min != range.max {
-            return Ok(self.load_stack_somewhere(span, frame));
+            return self.load_stack_somewhere(span, frame);
         }
-        self.note_read(frame, range.min, span.size);
+        self.note_read(frame, range.min, span.size)?;
         let (index, first) = Stack::place(range.min);
         let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
         load_slot(&slot, first, span.size as usize)
     }
 
     /// A load whose place is not known: zero if all bytes it may read are zero, or else any number.
-    fn load_stack_somewhere(&mut self, span: &Span, frame: usize) -> Value {
+    fn load_stack_somewhere(&mut self, span: &Span, frame: usize) -> Check<Value> {
         let range = span.offsets();
         let (start, size) = (range.min, (range.max - range.min).unsigned_abs() + span.size);
-        self.note_read(frame, start, size);
+        self.note_read(frame, start, size)?;
         let is_zero = |offset: i64| {
             let (index, byte) = Stack::place(offset);
             self.state.frame(frame).is_some_and(|f| f.stack.slot(index).bytes.get(byte) == Some(&Byte::Zero))
         };
         let all_zero = (start..start.saturating_add_unsigned(size)).all(is_zero);
-        Value::number(if all_zero { Number::ZERO } else { Number::unsigned(span.size as u32 * 8) })
+        Ok(Value::number(if all_zero { Number::ZERO } else { Number::unsigned(span.size as u32 * 8) }))
     }
 
-    /// Says that stack bytes matter to the checkpoints that they come from.
-    pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) {
+    /// Says that stack bytes matter to the checkpoints that they come from. An iterator has none to read.
+    pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         self.note_unset(frame, offset, size);
-        let Some(frame) = self.state.frame(frame) else { return };
+        let Some(frame) = self.state.frame(frame) else { return Ok(()) };
         for (index, bytes) in parts(offset, size) {
             if let Some(slot) = frame.stack.slots().get(index) {
+                if slot.iterator().is_some() {
+                    return broken(Cause::IteratorRead);
+                }
                 self.reads.read(slot.origin, bytes & !slot.fresh);
             }
         }
+        Ok(())
     }
 
     /// Says that what stack bytes hold may be seen, so that those never written have to be zero: they are read, or

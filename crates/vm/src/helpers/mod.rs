@@ -8,15 +8,19 @@ mod args;
 mod checksum;
 mod event;
 mod format;
+mod iterator;
 mod map;
 mod packet;
 mod redirect;
 mod ringbuf;
+mod spin_lock;
 mod system;
 
 use paceline_spec::helper::Helper;
 
 use crate::host::Host;
+
+pub(crate) use spin_lock::release_held;
 
 /// A helper: `r1` to `r5` in, `r0` out.
 ///
@@ -28,7 +32,10 @@ pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Ho
 /// them: those can be verified, and are refused when a program that calls them is loaded.
 #[must_use]
 pub fn has_helper(id: u32) -> bool {
-    id == Helper::TAIL_CALL as u32 || helper_fn(id).is_some()
+    // Engines make these calls themselves.
+    let is_call =
+        id == Helper::TAIL_CALL as u32 || Helper::from_id(id).is_some_and(|h| h.callback().is_some());
+    is_call || helper_fn(id).is_some()
 }
 
 /// The function of a helper, by its number; `None` for those that Paceline does not have.
@@ -50,6 +57,8 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         51 => redirect::redirect_map,
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
+        93 => spin_lock::lock,
+        94 => spin_lock::unlock,
         118 => system::jiffies64,
         125 => system::ktime_get_boot_ns,
         130 => ringbuf::output,
@@ -67,9 +76,27 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
     })
 }
 
+/// The function of a kernel function, by its name; `None` for those that Paceline does not have.
+pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
+    Some(match name {
+        "bpf_iter_num_new" => iterator::new,
+        "bpf_iter_num_next" => iterator::next,
+        "bpf_iter_num_destroy" => iterator::destroy,
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use paceline_spec::helper::Helper;
+    use paceline_spec::kfunc::Kfunc;
+
+    #[test]
+    fn every_known_kernel_function_is_there() {
+        for kfunc in Kfunc::all() {
+            assert!(super::kfunc_fn(kfunc.name).is_some(), "{}", kfunc.name);
+        }
+    }
 
     #[test]
     fn every_helper_with_a_function_has_a_prototype() {

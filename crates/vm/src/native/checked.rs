@@ -158,8 +158,8 @@ extern "C" fn execute(run: &mut Run<'_>, slot: u64, index: u64) -> u64 {
         return run.fail(slot, FaultKind::LeftProgram);
     };
     machine.registers[..6].copy_from_slice(&run.registers);
-    if let Insn::LoadPacket { index: Some(register), .. } = insn {
-        machine.registers[usize::from(register.number())] = index;
+    if let Insn::LoadPacket { index: Some(reg), .. } = insn {
+        machine.registers[usize::from(reg.number())] = index;
     }
     let next = machine.execute(insn);
     run.registers.copy_from_slice(&machine.registers[..6]);

@@ -9,11 +9,11 @@ use paceline_maps::Map;
 use paceline_spec::helper::Helper;
 
 use super::checked;
+use crate::context::{packet_type, protocol};
 use crate::fault::{Fault, FaultKind};
 use crate::helpers::helper_fn;
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
 use crate::image::Image;
-use crate::plain::context::{packet_type, protocol};
 
 pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
     let functions = Helper::all().iter().map(|helper| helper_fn(helper.id));

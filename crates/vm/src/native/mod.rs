@@ -71,6 +71,7 @@ fn install(
         engine,
         spec,
         code,
+        operations: None,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         native: Some(Native { block: Arc::new(block), entry, raw }),

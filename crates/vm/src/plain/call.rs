@@ -1,8 +1,10 @@
 //! Calls: subprograms with their stack frames, and helpers with their arguments checked.
 
 use paceline_isa::{Insn, Reg};
+use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::{Arg, Helper, Prototype};
 
+use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
 use crate::fault::FaultKind;
 use crate::helpers::helper_fn;
@@ -29,10 +31,16 @@ impl Machine<'_> {
         if self.callers.len() + 1 == MAX_FRAMES {
             return Err(FaultKind::CallDepth(MAX_FRAMES));
         }
-        let [.., r6, r7, r8, r9, _] = self.registers;
-        self.callers.push(Caller { slot: self.slot + 1, callee_saved: [r6, r7, r8, r9] });
-        self.enter_frame();
+        self.enter(self.slot + 1, None);
         self.jump(insn.subprogram_target(self.slot))
+    }
+
+    /// Enters a function that will go back to a slot, or to the helper that calls it.
+    pub(super) fn enter(&mut self, slot: usize, calling_back: Option<CallingBack>) {
+        let [.., r6, r7, r8, r9, _] = self.registers;
+        let rounds_left = std::mem::replace(&mut self.rounds_left, MAX_LOOPS);
+        self.callers.push(Caller { slot, callee_saved: [r6, r7, r8, r9], rounds_left, calling_back });
+        self.enter_frame();
     }
 
     pub(crate) fn exit(&mut self) -> Next {
@@ -40,7 +48,11 @@ impl Machine<'_> {
         self.registers[6..10].copy_from_slice(&caller.callee_saved);
         self.regions.stack.start += STACK_FRAME as u64;
         self.point_at_frame(self.get(Reg::R10) + STACK_FRAME as u64);
-        Next::Jump(caller.slot)
+        self.rounds_left = caller.rounds_left;
+        match caller.calling_back {
+            None => Next::Jump(caller.slot),
+            Some(calling_back) => self.called_back(caller.slot, calling_back),
+        }
     }
 
     pub(super) fn call_helper(&mut self, id: i32) -> Result<u64, FaultKind> {
@@ -87,7 +99,14 @@ impl Machine<'_> {
         Ok(self.exit())
     }
 
-    fn check_arguments(&self, helper: &'static Helper, prototype: &Prototype) -> Result<(), FaultKind> {
+    pub(super) fn check_arguments(
+        &self,
+        helper: &'static Helper,
+        prototype: &Prototype,
+    ) -> Result<(), FaultKind> {
+        if self.host.held_lock != 0 && !prototype.args.contains(&Arg::HeldSpinLock) {
+            return Err(FaultKind::CallWithLock(helper.name));
+        }
         let mut map = None;
         for (register, arg) in (1_u8..).zip(prototype.args) {
             let value = self.registers[usize::from(register)];
@@ -121,6 +140,13 @@ impl Machine<'_> {
                     self.allow(value, 0, size, Access::Write)?;
                     continue;
                 }
+                Arg::Function if self.function(value).is_some() => continue,
+                Arg::Function => "function",
+                Arg::StackOrNull => continue,
+                Arg::SpinLock if self.is_spin_lock(value) => continue,
+                Arg::SpinLock => "spin lock of a map value",
+                Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
+                Arg::HeldSpinLock => "spin lock that it has",
                 Arg::Record if self.regions.has_record(value) => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
@@ -131,6 +157,10 @@ impl Machine<'_> {
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
         }
         Ok(())
+    }
+
+    fn is_spin_lock(&self, address: u64) -> bool {
+        self.regions.maps.iter().any(|map| map.is_spin_lock(address as usize))
     }
 }
 

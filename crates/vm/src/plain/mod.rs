@@ -5,27 +5,34 @@
 //! is entered.
 
 mod call;
-pub(crate) mod context;
+mod context;
+mod rounds;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::Helper;
 
 use crate::fault::{Fault, FaultKind};
+use crate::helpers::release_held;
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, Unset};
 use crate::memory;
 use crate::observe::Observed;
 use crate::program::Exit;
 use crate::region::{Access, Regions};
+use rounds::{CallingBack, calls_back};
 
 /// Where a called function goes back to, and the registers it keeps for its caller.
 pub(crate) struct Caller {
     pub(crate) slot: usize,
     callee_saved: [u64; 4],
+    rounds_left: u32,
+    /// The helper that called the function, if one did.
+    calling_back: Option<CallingBack>,
 }
 
 /// The state of a run.
@@ -36,6 +43,8 @@ pub(crate) struct Machine<'a> {
     /// Slot of the instruction that is executed.
     pub(crate) slot: usize,
     callers: Vec<Caller>,
+    /// How often `may_goto` of the running function go on.
+    rounds_left: u32,
     stack_top: u64,
     regions: Regions,
     pub(crate) host: &'a mut Host,
@@ -162,6 +171,13 @@ fn run(
     }
 }
 
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the lock is in a value of one of the image's maps.
+        unsafe { release_held(self.host) }
+    }
+}
+
 impl<'a> Machine<'a> {
     /// A machine at the start of a program, with the first two arguments, the memory that is its context, and the memory
     /// that the caller gave it.
@@ -181,10 +197,12 @@ impl<'a> Machine<'a> {
             frame: host.frame,
             context,
             memory,
+            keys: Vec::new(),
             maps: image.maps.clone(),
         };
+        let (callers, rounds_left) = (Vec::new(), MAX_LOOPS);
         let mut machine =
-            Machine { image, registers, slot: 0, callers: Vec::new(), stack_top, regions, host };
+            Machine { image, registers, slot: 0, callers, rounds_left, stack_top, regions, host };
         machine.enter_frame();
         machine
     }
@@ -259,14 +277,22 @@ impl Machine<'_> {
             Insn::Call(Callee::Subprogram(_)) => return self.call_subprogram(insn),
             Insn::Call(Callee::Helper(Helper::TAIL_CALL)) => return self.tail_call(),
             Insn::Call(Callee::Helper(id)) => {
+                if let Some((helper, callback)) = calls_back(id) {
+                    return self.call_back(helper, callback);
+                }
                 let r0 = self.call_helper(id)?;
                 self.set(Reg::R0, r0);
             }
             Insn::Exit => return Ok(self.exit()),
-            Insn::Call(Callee::Kfunc { btf_id, .. }) => return Err(FaultKind::NoSuchKfunc(btf_id)),
-            Insn::AddrSpaceCast { .. } | Insn::MayGoto { .. } | Insn::CallReg(_) => {
-                return Err(FaultKind::LeftProgram);
+            Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+                let r0 = self.call_kfunc(btf_id)?;
+                self.set(Reg::R0, r0);
             }
+            Insn::MayGoto { .. } => match self.rounds_left.checked_sub(1) {
+                Some(left) => self.rounds_left = left,
+                None => return self.jump(insn.jump_target(self.slot)),
+            },
+            Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => return Err(FaultKind::LeftProgram),
         }
         Ok(Next::Follow)
     }

@@ -1,0 +1,171 @@
+//! An engine of ours as a subject.
+
+use std::sync::Arc;
+
+use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
+use paceline_spec::{MapKind, MapSpec, ProgramKind};
+use paceline_verifier::Verified;
+
+use super::work::{contents, is_keyed};
+use super::{Left, Stopped, Subject, Work, redirect_of};
+use crate::Contents;
+use crate::engine::{fill_map, map_contents};
+use crate::kernel;
+use crate::random::{jump_maps, maps};
+
+/// Interface and queue that packets come in on, as in the kernel's test runs.
+const LOOPBACK: u32 = 1;
+
+/// An engine with maps of its own, which it keeps from program to program.
+pub struct EngineSubject {
+    engine: Engine,
+    maps: Vec<Arc<Map>>,
+    host: Host,
+    burst: Burst,
+    /// Makes random numbers others than those of another subject.
+    salt: u64,
+}
+
+impl EngineSubject {
+    /// An engine, on a CPU of that number.
+    ///
+    /// # Errors
+    /// A map that cannot be made.
+    pub fn new(engine: Engine, cpu: usize) -> Result<Self, String> {
+        let mut made = Vec::new();
+        for spec in maps() {
+            let map = Map::create(&spec, &limits()).map_err(|error| error.to_string())?;
+            fill_map(&map, &spec, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
+            made.push(map);
+        }
+        Ok(Self { engine, maps: made, host: Host::new(cpu), burst: Burst::new(1), salt: 0 })
+    }
+
+    /// The same with other random numbers, and memory elsewhere: what differs from the first depends on these.
+    ///
+    /// # Errors
+    /// A map that cannot be made.
+    pub fn twin(engine: Engine, cpu: usize) -> Result<Self, String> {
+        Ok(Self { salt: 1, ..Self::new(engine, cpu)? })
+    }
+
+    /// Whether there is such an engine here and now: it takes a program.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn probe(engine: Engine) -> Result<(), String> {
+        let kind = ProgramKind::SocketFilter;
+        let insns = paceline_isa::assemble("r0 = 0\nexit", &()).map_err(|error| error.to_string())?;
+        let slots = insns.encode().map_err(|error| error.to_string())?;
+        let program = paceline_spec::ProgramSpec::new("probe", kind, slots);
+        let verified = paceline_verifier::verify(&program, &[], None, &paceline_verifier::Options::default());
+        let verified = verified.map_err(|refusal| refusal.to_string())?;
+        Program::load(&verified, Vec::new(), engine).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
+        let load = Program::load(verified, self.maps.clone(), self.engine);
+        load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))
+    }
+
+    /// Nobody reads the records of earlier programs, so they go with their ring.
+    fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
+        for &index in &work.used {
+            let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind == MapKind::RingBuf) else {
+                continue;
+            };
+            *map = Map::create(&map.spec().clone(), &limits()).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn fill(&self, work: &Work) -> Result<(), String> {
+        for &index in &work.used {
+            let Some(map) = self.maps.get(index) else { continue };
+            let spec = map.spec();
+            if is_keyed(spec.kind) {
+                for key in map.keys().map_err(|errno| errno.to_string())? {
+                    map.remove(&key).map_err(|errno| errno.to_string())?;
+                }
+            }
+            let mut full = vec![0; map.user_value_size()];
+            let start = if spec.kind.is_per_cpu() { self.host.cpu() * value_stride(spec) } else { 0 };
+            for (key, value) in contents(spec, index, work.seed) {
+                full[start..start + value.len()].copy_from_slice(&value);
+                map.set(&key, &full, 0).map_err(|errno| errno.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_once(&mut self, program: &Program, input: &super::Input, left: &mut Left) -> Result<(), String> {
+        self.burst.clear();
+        self.burst.push(&input.data, FrameMeta::default()).map_err(|error| error.to_string())?;
+        let mut frame = self.burst.frame_mut(0);
+        frame.set_ingress(LOOPBACK, 0);
+        // Filters see none.
+        if program.spec().kind != ProgramKind::SocketFilter {
+            frame.set_metadata(&input.meta).map_err(|error| error.to_string())?;
+        }
+        let r0 = program.run(&mut frame, &mut self.host).map_err(|fault| fault.to_string())?;
+        (left.code, left.r0) = (r0 as u32, Some(r0));
+        left.data.clear();
+        left.data.extend_from_slice(frame.packet());
+        left.meta.clear();
+        left.meta.extend_from_slice(frame.metadata());
+        left.redirect = Some(redirect_of(frame.redirect()));
+        Ok(())
+    }
+}
+
+fn limits() -> Limits {
+    Limits { cpus: kernel::possible_cpus(), memory: 1 << 30 }
+}
+
+fn value_stride(spec: &MapSpec) -> usize {
+    (spec.value_size as usize).next_multiple_of(8)
+}
+
+impl Subject for EngineSubject {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
+        let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
+        self.renew_rings(work).map_err(Stopped::Refused)?;
+        let program = self.load(main)?;
+        // They stay in the arrays as long as the programs here use those.
+        let targets = targets.iter().map(|target| self.load(target)).collect::<Result<Vec<_>, _>>()?;
+        let array = self.maps.get(random_array(main.program().kind));
+        for (target, index) in targets.iter().zip(0..) {
+            let installed = array.map(|array| target.install(array, index));
+            if let Some(Err(error)) = installed {
+                return Err(Stopped::Refused(error.to_string()));
+            }
+        }
+        self.host.seed(work.seed ^ self.salt);
+        self.fill(work).map_err(Stopped::Refused)?;
+        for (run, (input, left)) in work.inputs.iter().zip(left).enumerate() {
+            self.run_once(&program, input, left).map_err(|reason| Stopped::Run { run, reason })?;
+        }
+        let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
+        Ok(maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect())
+    }
+}
+
+/// The records of a ring buffer, by their order.
+fn records(map: &Map) -> Option<Contents> {
+    let ring = map.ring_buffer()?;
+    let mut records = Contents::new();
+    ring.consume(|record| {
+        records.insert(records.len().to_be_bytes().to_vec(), record.to_vec());
+    });
+    Some(records)
+}
+
+/// The program array for programs of a type.
+pub(super) fn random_array(kind: ProgramKind) -> usize {
+    let [xdp, filters] = jump_maps();
+    if kind == ProgramKind::SocketFilter { filters } else { xdp }
+}

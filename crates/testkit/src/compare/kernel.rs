@@ -1,0 +1,135 @@
+//! The kernel as a subject.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramKind, ProgramSpec};
+
+use super::engine::random_array;
+use super::work::{contents, is_keyed};
+use super::{Left, Stopped, Subject, Work};
+use crate::Contents;
+use crate::kernel::{self, KernelError, Map, Packet, Program, Request};
+use crate::random::{btf_image, maps};
+
+/// The kernel, with maps that it keeps from program to program.
+pub struct KernelSubject {
+    specs: Vec<MapSpec>,
+    maps: Vec<Map>,
+    btf: OwnedFd,
+    cpu: usize,
+}
+
+impl KernelSubject {
+    /// The kernel, for a thread that stays on a CPU.
+    ///
+    /// # Errors
+    /// What it refuses.
+    pub fn new(cpu: usize) -> Result<Self, KernelError> {
+        let specs = maps();
+        let mut made = Vec::new();
+        for spec in &specs {
+            let map = Map::create(spec, None, None)?;
+            for (key, value) in &spec.contents {
+                if let InitialValue::Bytes(bytes) = value {
+                    map.update(key, bytes, cpu)?;
+                }
+            }
+            if spec.frozen {
+                map.freeze()?;
+            }
+            made.push(map);
+        }
+        Ok(Self { specs, maps: made, btf: kernel::load_btf(btf_image())?, cpu })
+    }
+
+    fn load(&self, program: &ProgramSpec) -> Result<Program, KernelError> {
+        let types = || program.functions.iter().map(|f| (f.start as u32, f.btf_id)).collect();
+        let is_typed = program.functions.iter().all(|f| f.btf_id != 0);
+        Program::load(&Request {
+            name: "",
+            kind: program.kind,
+            insns: &program.insns,
+            maps: &self.maps,
+            license: &program.license,
+            btf: is_typed.then(|| (self.btf.as_fd(), types())),
+            kfuncs: &[],
+            log_level: 1,
+        })
+    }
+
+    /// Nobody reads the records of earlier programs, so they go with their ring.
+    fn renew_rings(&mut self, work: &Work) -> Result<(), KernelError> {
+        for &index in &work.used {
+            let (Some(spec), Some(map)) = (self.specs.get(index), self.maps.get_mut(index)) else { continue };
+            if spec.kind == MapKind::RingBuf {
+                *map = Map::create(spec, None, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&self, work: &Work) -> Result<(), KernelError> {
+        for &index in &work.used {
+            let (Some(spec), Some(map)) = (self.specs.get(index), self.maps.get(index)) else { continue };
+            if is_keyed(spec.kind) {
+                for key in map.contents(self.cpu)?.unwrap_or_default().into_keys() {
+                    map.delete(&key)?;
+                }
+            }
+            for (key, value) in contents(spec, index, work.seed) {
+                map.update(&key, &value, self.cpu)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts programs into the array for their type, and empties the other places.
+    fn install(&self, kind: ProgramKind, targets: &[Program]) -> Result<(), KernelError> {
+        let Some(array) = self.maps.get(random_array(kind)) else { return Ok(()) };
+        let entries = self.specs.get(random_array(kind)).map_or(0, |spec| spec.max_entries);
+        for index in 0..entries {
+            let key = index.to_ne_bytes();
+            match targets.get(index as usize) {
+                Some(target) => array.update(&key, &target.fd().as_raw_fd().to_ne_bytes(), self.cpu)?,
+                None => match array.delete(&key) {
+                    Err(error) if error.errno != Errno::ENOENT => return Err(error),
+                    _ => {}
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Subject for KernelSubject {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
+        let refused = |error: KernelError| Stopped::Refused(error.to_string());
+        let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
+        let kind = main.program().kind;
+        self.renew_rings(work).map_err(refused)?;
+        let program = self.load(main.program()).map_err(refused)?;
+        if main.has_tail_calls() {
+            let targets = targets.iter().map(|target| self.load(target.program()));
+            let targets = targets.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+            self.install(kind, &targets).map_err(refused)?;
+        }
+        self.fill(work).map_err(refused)?;
+        for (run, (input, left)) in work.inputs.iter().zip(left).enumerate() {
+            let packet = Packet { data: &input.data, meta: meta_of(kind, &input.meta), ..Packet::default() };
+            let ran = program.test_run(&packet);
+            let ran = ran.map_err(|error| Stopped::Run { run, reason: error.to_string() })?;
+            *left = Left { code: ran.retval, r0: None, data: ran.data, meta: ran.meta, redirect: None };
+        }
+        let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
+        maps.map(|map| map.contents(self.cpu).map_err(refused)).collect()
+    }
+}
+
+/// Filters see no metadata, and test runs of them take none.
+fn meta_of(kind: ProgramKind, meta: &[u8]) -> &[u8] {
+    if kind == ProgramKind::SocketFilter { &[] } else { meta }
+}

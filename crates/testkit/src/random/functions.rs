@@ -1,0 +1,369 @@
+//! What functions a program has, and how each begins and ends.
+
+use fastrand::Rng;
+use paceline_isa::{AluOp, AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width};
+use paceline_spec::{Linkage, ProgramKind, XdpAttach};
+
+use super::generator::{Generator, Purpose, alu, load, mov};
+use super::layout::{Function, Step};
+use super::maps::GLOBALS;
+use super::model::{CELLS, Cell, Kind, Part, Source};
+use super::types::{self, Parameter, SIGNATURES};
+
+/// What is decided of a program before its steps are.
+pub(super) struct Plan {
+    pub(super) kind: ProgramKind,
+    pub(super) purpose: Purpose,
+    /// The main program first; each function is called by one before it, perhaps by more.
+    pub(super) functions: Vec<FunctionPlan>,
+    /// Whether all functions have types, so that some may be global.
+    pub(super) is_typed: bool,
+}
+
+/// A function to be made.
+pub(super) struct FunctionPlan {
+    pub(super) parameters: Vec<Parameter>,
+    /// Its signature, if it is global.
+    signature: Option<usize>,
+    /// Which function calls it for certain.
+    parent: usize,
+    depth: usize,
+    /// Whether it or what it calls may move the packet.
+    pub(super) moves_packet: bool,
+    /// Slots of stack it may use.
+    pub(super) cells: usize,
+    steps: usize,
+    /// Whether it folds its stack into what it returns.
+    folds: bool,
+}
+
+impl Plan {
+    pub(super) fn new(rng: &mut Rng, purpose: Purpose) -> Self {
+        let kind = match rng.u8(..4) {
+            0 => ProgramKind::SocketFilter,
+            _ => ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
+        };
+        let count = if rng.u8(..3) == 0 { rng.usize(1..5) } else { 0 };
+        let is_typed = count > 0 && rng.bool();
+        let most = if rng.bool() { 8 } else { 20 };
+        let main = FunctionPlan {
+            parameters: vec![Parameter::Context],
+            signature: None,
+            parent: 0,
+            depth: 0,
+            moves_packet: true,
+            cells: CELLS,
+            steps: rng.usize(2..=most),
+            folds: purpose == Purpose::Run || rng.u8(..4) == 0,
+        };
+        let mut plan = Self { kind, purpose, functions: vec![main], is_typed };
+        for _ in 0..count {
+            let function = plan.function(rng);
+            plan.functions.push(function);
+        }
+        plan.carry_moves();
+        plan
+    }
+
+    fn function(&self, rng: &mut Rng) -> FunctionPlan {
+        let parent = rng.usize(..self.functions.len());
+        let has_context = self.functions[parent].parameters.contains(&Parameter::Context);
+        let signature = (self.is_typed && rng.bool()).then(|| {
+            let usable: Vec<usize> = (0..SIGNATURES.len())
+                .filter(|&s| has_context || !SIGNATURES[s].contains(&Parameter::Context))
+                .collect();
+            rng.choice(usable).unwrap_or(0)
+        });
+        let parameters = match signature {
+            Some(signature) => SIGNATURES[signature].to_vec(),
+            None => (0..rng.usize(1..4)).map(|_| self.parameter(rng, has_context)).collect(),
+        };
+        let moves = self.kind != ProgramKind::SocketFilter
+            && parameters.contains(&Parameter::Context)
+            && self.functions[parent].moves_packet
+            && rng.u8(..3) == 0;
+        FunctionPlan {
+            parameters,
+            signature,
+            parent,
+            depth: self.functions[parent].depth + 1,
+            moves_packet: moves,
+            cells: 8,
+            steps: rng.usize(1..8),
+            folds: self.purpose == Purpose::Run || rng.u8(..4) == 0,
+        }
+    }
+
+    fn parameter(&self, rng: &mut Rng, has_context: bool) -> Parameter {
+        let packets = has_context && self.kind != ProgramKind::SocketFilter;
+        match rng.u8(..8) {
+            0..=1 if has_context => Parameter::Context,
+            2 if packets => Parameter::Packet(rng.i16(1..=14)),
+            3 if packets => Parameter::PacketEnd,
+            4..=5 => Parameter::Memory(8 * rng.i16(1..=3)),
+            _ => Parameter::Number,
+        }
+    }
+
+    /// Who calls a function that moves the packet does so too.
+    fn carry_moves(&mut self) {
+        for index in (1..self.functions.len()).rev() {
+            if self.functions[index].moves_packet {
+                let parent = self.functions[index].parent;
+                self.functions[parent].moves_packet = true;
+            }
+        }
+    }
+
+    /// Whether one function may call another.
+    pub(super) fn may_call(&self, caller: usize, callee: usize) -> bool {
+        let (Some(from), Some(to)) = (self.functions.get(caller), self.functions.get(callee)) else {
+            return false;
+        };
+        let needs_context =
+            |p: &Parameter| matches!(p, Parameter::Context | Parameter::Packet(_) | Parameter::PacketEnd);
+        to.parent == caller
+            || callee > caller
+                && from.depth < to.depth
+                && (from.moves_packet || !to.moves_packet)
+                && (from.parameters.contains(&Parameter::Context) || !to.parameters.iter().any(needs_context))
+    }
+}
+
+impl Generator<'_> {
+    fn plan_here(&self) -> &FunctionPlan {
+        &self.plan.functions[self.index]
+    }
+
+    /// Slots of stack that this function may use.
+    pub(super) fn cells(&self) -> usize {
+        self.plan_here().cells
+    }
+
+    pub(super) fn moves_packet(&self) -> bool {
+        self.plan_here().moves_packet
+    }
+
+    pub(super) fn is_main(&self) -> bool {
+        self.index == 0
+    }
+
+    /// The whole function.
+    pub(super) fn function(mut self) -> Function {
+        self.begin();
+        for _ in 0..self.plan_here().steps {
+            self.step();
+        }
+        // What is never called makes a program invalid.
+        for callee in 1..self.plan.functions.len() {
+            if self.plan.functions[callee].parent == self.index && !self.called.contains(&callee) {
+                self.call_of(callee);
+            }
+        }
+        self.reach_end();
+        let before = std::mem::take(&mut self.steps);
+        self.finish();
+        let here = self.plan_here();
+        let is_global = self.is_main() || here.signature.is_some();
+        let btf_id = match (self.plan.is_typed, here.signature) {
+            (false, _) => 0,
+            (true, Some(signature)) => types::global(self.plan.kind, signature),
+            (true, None) if self.is_main() => types::main(self.plan.kind),
+            (true, None) => types::local(),
+        };
+        let linkage = if is_global { Linkage::Global } else { Linkage::Static };
+        Function { steps: before, end: std::mem::take(&mut self.steps), linkage, btf_id }
+    }
+
+    fn begin(&mut self) {
+        let is_global = self.plan_here().signature.is_some();
+        let parameters = self.plan_here().parameters.clone();
+        for (reg, parameter) in Reg::ALL.into_iter().skip(1).zip(parameters) {
+            let kind = match parameter {
+                Parameter::Number => Kind::NUMBER,
+                Parameter::Context => Kind::Context,
+                Parameter::Memory(room) if is_global => {
+                    Kind::Nullable { room, source: Source::Caller, id: self.model.new_id() }
+                }
+                Parameter::Memory(room) => Kind::Bytes { back: 0, room, source: Source::Caller },
+                Parameter::Packet(bytes) => {
+                    let group = self.model.new_group();
+                    self.model.learn_range(group, bytes);
+                    Kind::Packet { group, at: 0, from: Part::Inside }
+                }
+                Parameter::PacketEnd => Kind::End,
+            };
+            self.model.set(reg, kind);
+        }
+        self.keep_context();
+        // Some others survive calls as well.
+        for reg in [Reg::R1, Reg::R2, Reg::R3] {
+            let kind = self.model.get(reg);
+            if kind != Kind::Unset
+                && self.rng.bool()
+                && let Some(kept) = self.saved_place(&[])
+            {
+                self.emit(vec![mov(kept, Operand::Reg(reg))]);
+                self.model.set(kept, kind);
+            }
+        }
+        if self.rng.bool() {
+            self.set_number(Reg::R0, 2);
+        }
+        if !self.one_in(3) {
+            self.load_packet_pointers();
+        }
+    }
+
+    /// The context stays in r6: legacy packet loads want it there.
+    fn keep_context(&mut self) {
+        if let Some(reg) = self.context() {
+            self.emit(vec![mov(Reg::R6, Operand::Reg(reg))]);
+            self.model.set(Reg::R6, Kind::Context);
+            self.model.lock(Reg::R6);
+        }
+    }
+
+    /// The last steps, to which jumps to the end lead.
+    fn finish(&mut self) {
+        if self.plan_here().folds {
+            self.fold_stack();
+        }
+        if self.is_main() && self.is_for_engines() {
+            // All 64 bits: a kernel's test run tells only half of them.
+            let address = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset: 0 };
+            let op = AtomicOp::Add { fetch: false };
+            self.emit(vec![
+                Insn::LoadImm64 { dst: Reg::R1, value: address },
+                Insn::Atomic { width: Width::W64, op, base: Reg::R1, offset: 0, src: Reg::R0 },
+            ]);
+        }
+        if self.is_main() && !self.is_filter() && self.rng.bool() {
+            self.emit(vec![alu(Width::W64, AluOp::And, Reg::R0, Operand::Imm(3))]);
+        }
+    }
+
+    /// All of the stack that holds numbers goes into what is returned, so that engines that differ in it differ in that.
+    fn fold_stack(&mut self) {
+        for (index, cell) in self.model.cells.into_iter().enumerate() {
+            let at = -8 * (index as i16 + 1);
+            let fold = |this: &mut Self, size: Size, offset: i16| {
+                this.emit(vec![
+                    load(size, Reg::R1, Reg::R10, offset),
+                    alu(Width::W64, AluOp::Mul, Reg::R0, Operand::Imm(31)),
+                    alu(Width::W64, AluOp::Add, Reg::R0, Operand::Reg(Reg::R1)),
+                ]);
+            };
+            if cell.is_whole_number() {
+                fold(self, Size::Dw, at);
+            } else if !cell.kind.is_pointer() {
+                (0..8)
+                    .filter(|byte| cell.init >> byte & 1 != 0)
+                    .for_each(|byte| fold(self, Size::B, at + byte));
+            }
+        }
+        self.model.set(Reg::R1, Kind::NUMBER);
+        self.model.set(Reg::R0, Kind::NUMBER);
+    }
+
+    /// Calls some function, if there is one that may be called.
+    pub(super) fn call(&mut self) {
+        let callable: Vec<usize> = (1..self.plan.functions.len())
+            .filter(|&callee| self.plan.may_call(self.index, callee))
+            .filter(|&callee| !(self.in_loop && self.plan.functions[callee].moves_packet))
+            .collect();
+        match self.rng.choice(callable) {
+            Some(callee) => self.call_of(callee),
+            None => self.arithmetic(),
+        }
+    }
+
+    fn call_of(&mut self, callee: usize) {
+        let parameters = self.plan.functions[callee].parameters.clone();
+        let wants = |wanted: fn(&Parameter) -> bool| parameters.iter().any(wanted);
+        let needs_end = wants(|p| matches!(p, Parameter::PacketEnd));
+        let needed = parameters
+            .iter()
+            .filter_map(|p| if let Parameter::Packet(n) = p { Some(*n) } else { None })
+            .max();
+        if (needs_end || needed.is_some()) && !self.has_packet(needed.unwrap_or(0)) {
+            if self.in_loop || self.holding {
+                return;
+            }
+            self.load_packet_pointers_of(needed.unwrap_or(1));
+        }
+        let mut insns = Vec::new();
+        for (reg, parameter) in Reg::ALL.into_iter().skip(1).zip(&parameters) {
+            self.argument(reg, *parameter, &mut insns);
+        }
+        insns.push(Insn::Call(Callee::Subprogram(0)));
+        let calls = vec![(insns.len() - 1, callee)];
+        self.steps.push(Step { insns, targets: Vec::new(), calls });
+        self.called.push(callee);
+        self.model.call(Kind::NUMBER);
+        if self.plan.functions[callee].moves_packet {
+            self.model.packet_moved();
+        }
+    }
+
+    fn has_packet(&self, bytes: i16) -> bool {
+        let kept = || [Reg::R6, Reg::R7, Reg::R8, Reg::R9].into_iter().map(|reg| self.model.get(reg));
+        kept().any(|kind| kind == Kind::End) && kept().any(|kind| self.is_checked_packet(kind, bytes))
+    }
+
+    fn is_checked_packet(&self, kind: Kind, bytes: i16) -> bool {
+        matches!(kind, Kind::Packet { group, at, from: Part::Data | Part::Inside } if at >= 0 && self.model.room(group, at) >= bytes)
+    }
+
+    /// Puts an argument into its register. Arguments come from registers that calls keep, so that none overwrites another.
+    fn argument(&mut self, reg: Reg, parameter: Parameter, insns: &mut Vec<Insn>) {
+        if self.slips() {
+            let any = Reg::ALL[self.rng.usize(..11)];
+            return insns.push(mov(reg, Operand::Reg(any)));
+        }
+        let kept = match parameter {
+            Parameter::Number => self.find_saved(Kind::is_number),
+            Parameter::Context => Some(Reg::R6),
+            Parameter::Memory(bytes) => {
+                let fits = move |kind| matches!(kind, Kind::Bytes { room, source: Source::Map | Source::Caller, .. } if room >= bytes);
+                let found = self.find_saved(fits);
+                if found.is_none() || self.rng.bool() {
+                    return self.stack_argument(reg, bytes, insns);
+                }
+                found
+            }
+            Parameter::Packet(bytes) => {
+                let model = self.model.clone();
+                self.find_saved(|kind| {
+                    matches!(kind, Kind::Packet { group, at, from: Part::Data | Part::Inside } if at >= 0 && model.room(group, at) >= bytes)
+                })
+            }
+            Parameter::PacketEnd => self.find_saved(|kind| kind == Kind::End),
+        };
+        match kept {
+            Some(kept) => insns.push(mov(reg, Operand::Reg(kept))),
+            None => insns.push(mov(reg, Operand::Imm(self.rng.i32(0..20)))),
+        }
+    }
+
+    /// Lends some of this function's stack.
+    fn stack_argument(&mut self, reg: Reg, bytes: i16, insns: &mut Vec<Insn>) {
+        let cells = (bytes / 8) as usize;
+        let first = self.rng.usize(..=self.cells() - cells);
+        for index in first..first + cells {
+            let Some(cell) = self.model.cells.get_mut(index) else { continue };
+            if !cell.is_whole_number() {
+                let offset = -8 * (index as i16 + 1);
+                insns.push(Insn::Store {
+                    size: Size::Dw,
+                    base: Reg::R10,
+                    offset,
+                    src: Operand::Imm(self.rng.i32(-2..9)),
+                });
+            }
+            *cell = Cell::NUMBER;
+        }
+        let lowest = -8 * (first + cells) as i32;
+        insns.extend([mov(reg, Operand::Reg(Reg::R10)), super::generator::add(reg, lowest)]);
+    }
+}

@@ -1,0 +1,362 @@
+//! The generator: what it picks, and how it picks.
+
+use fastrand::Rng;
+use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Reg, RegSet, Size, Width};
+use paceline_spec::ProgramKind;
+
+use super::functions::Plan;
+use super::layout::{Candidate, Step, Target};
+use super::model::{Kind, Model, Source};
+use super::numbers::interesting;
+
+pub(super) const CALLEE_SAVED: [Reg; 4] = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
+const ARGUMENTS: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
+
+/// What programs are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be judged: all that the verifier knows, and mistakes in some of them.
+    Verdict,
+    /// To be run on several engines: no mistakes, only what the engines have, and nothing that differs from run to run.
+    Run,
+}
+
+/// The random program of a seed.
+#[must_use]
+pub fn candidate(seed: u64, purpose: Purpose) -> Candidate {
+    let mut rng = Rng::with_seed(seed);
+    let plan = Plan::new(&mut rng, purpose);
+    // A quarter of the programs has mistakes, a few of them many.
+    let mistakes = match (purpose, rng.u8(..16)) {
+        (Purpose::Run, _) => 0,
+        (Purpose::Verdict, 0) => 12,
+        (Purpose::Verdict, 1..4) => 60,
+        (Purpose::Verdict, _) => 0,
+    };
+    let functions = (0..plan.functions.len())
+        .map(|index| Generator::new(&mut rng, &plan, index, mistakes).function())
+        .collect();
+    let mut candidate = Candidate { kind: plan.kind, functions, mutation: None };
+    if purpose == Purpose::Verdict && rng.u8(..12) == 0 {
+        candidate.mutation = mutation(&candidate, &mut rng);
+    }
+    candidate
+}
+
+/// A change of one field of one instruction.
+fn mutation(candidate: &Candidate, rng: &mut Rng) -> Option<(usize, RawInsn)> {
+    let raw = candidate.program()?.insns;
+    let slot = rng.usize(..raw.len());
+    let mut insn = *raw.get(slot)?;
+    match rng.u8(..6) {
+        0 => insn.dst = rng.u8(..11),
+        1 => insn.src = rng.u8(..11),
+        2 => insn.offset = insn.offset.wrapping_add(rng.i16(-8..=8)),
+        3 => insn.imm = interesting(rng) as i32,
+        4 => insn.opcode ^= 1 << rng.u8(3..8),
+        _ => insn.opcode = rng.u8(..),
+    }
+    Some((slot, insn))
+}
+
+/// Makes one function.
+pub(super) struct Generator<'a> {
+    pub(super) rng: &'a mut Rng,
+    pub(super) plan: &'a Plan,
+    pub(super) index: usize,
+    pub(super) model: Model,
+    /// What holds wherever control comes to the function's end from before it.
+    end: Option<Model>,
+    pub(super) steps: Vec<Step>,
+    /// One choice in so many is not looked at; 0 for none.
+    mistakes: u32,
+    /// Whether steps are inside of a loop.
+    pub(super) in_loop: bool,
+    /// Whether a record is held, so that nothing may leave the function.
+    pub(super) holding: bool,
+    /// Branches that may still be made: what the verifier walks doubles with each.
+    pub(super) branches: u32,
+    /// Functions that were called.
+    pub(super) called: Vec<usize>,
+}
+
+impl<'a> Generator<'a> {
+    pub(super) fn new(rng: &'a mut Rng, plan: &'a Plan, index: usize, mistakes: u32) -> Self {
+        Self {
+            rng,
+            plan,
+            index,
+            model: Model::new(),
+            end: None,
+            steps: Vec::new(),
+            mistakes,
+            in_loop: false,
+            holding: false,
+            branches: if index == 0 { 9 } else { 4 },
+            called: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_filter(&self) -> bool {
+        self.plan.kind == ProgramKind::SocketFilter
+    }
+
+    /// Whether results must be the same on every engine.
+    pub(super) fn is_for_engines(&self) -> bool {
+        self.plan.purpose == Purpose::Run
+    }
+
+    /// Whether the verifier may be given a helper in such a program.
+    pub(super) fn has_helper(&self, id: u32) -> bool {
+        !self.is_for_engines() || paceline_vm::has_helper(id)
+    }
+
+    /// Whether this choice is made without looking.
+    pub(super) fn slips(&mut self) -> bool {
+        self.mistakes != 0 && self.rng.u32(..self.mistakes) == 0
+    }
+
+    pub(super) fn one_in(&mut self, count: u32) -> bool {
+        self.rng.u32(..count) == 0
+    }
+
+    pub(super) fn pick<T: Copy, const N: usize>(&mut self, of: [T; N]) -> T {
+        of[self.rng.usize(..N)]
+    }
+
+    pub(super) fn emit(&mut self, insns: Vec<Insn>) {
+        self.steps.push(Step::plain(insns));
+    }
+
+    /// One of the registers that hold such a thing.
+    pub(super) fn find(&mut self, wanted: impl Fn(Kind) -> bool) -> Option<Reg> {
+        if self.slips() {
+            return Some(Reg::ALL[self.rng.usize(..11)]);
+        }
+        let found: Vec<Reg> =
+            Reg::ALL.into_iter().take(10).filter(|&reg| wanted(self.model.get(reg))).collect();
+        self.rng.choice(found)
+    }
+
+    /// One that calls keep.
+    pub(super) fn find_saved(&mut self, wanted: impl Fn(Kind) -> bool) -> Option<Reg> {
+        let found = CALLEE_SAVED.into_iter().filter(|&reg| wanted(self.model.get(reg)));
+        self.rng.choice(found.collect::<Vec<_>>())
+    }
+
+    pub(super) fn context(&mut self) -> Option<Reg> {
+        self.find(|kind| kind == Kind::Context)
+    }
+
+    /// A register to write that is none of these, seldom one with a pointer.
+    pub(super) fn place_but(&mut self, not: &[Reg]) -> Reg {
+        if self.slips() {
+            return Reg::ALL[self.rng.usize(..11)];
+        }
+        let avoid: RegSet = not.iter().copied().collect::<RegSet>().union(self.model.locked);
+        let free: Vec<Reg> = Reg::ALL.into_iter().take(10).filter(|reg| !avoid.contains(*reg)).collect();
+        let cheap: Vec<Reg> = free.iter().copied().filter(|&reg| !self.model.get(reg).is_pointer()).collect();
+        let of = if cheap.is_empty() || self.one_in(16) { free } else { cheap };
+        self.rng.choice(of).unwrap_or(Reg::R0)
+    }
+
+    pub(super) fn place(&mut self) -> Reg {
+        self.place_but(&[])
+    }
+
+    /// A register that calls clobber, to compute in.
+    pub(super) fn scratch(&mut self, not: &[Reg]) -> Reg {
+        let free: Vec<Reg> = ARGUMENTS
+            .into_iter()
+            .filter(|reg| !not.contains(reg) && !self.model.locked.contains(*reg))
+            .collect();
+        let cheap: Vec<Reg> = free.iter().copied().filter(|&reg| !self.model.get(reg).is_pointer()).collect();
+        let of = if cheap.is_empty() { free } else { cheap };
+        self.rng.choice(of).unwrap_or(Reg::R0)
+    }
+
+    /// A register that calls keep, unless all are locked.
+    pub(super) fn saved_place(&mut self, not: &[Reg]) -> Option<Reg> {
+        let free: Vec<Reg> = CALLEE_SAVED
+            .into_iter()
+            .filter(|reg| !self.model.locked.contains(*reg) && !not.contains(reg))
+            .collect();
+        let cheap: Vec<Reg> = free.iter().copied().filter(|&reg| !self.model.get(reg).is_pointer()).collect();
+        self.rng.choice(if cheap.is_empty() { free } else { cheap })
+    }
+
+    /// A number, made if there is none.
+    pub(super) fn number(&mut self) -> Reg {
+        self.number_but(&[])
+    }
+
+    pub(super) fn number_but(&mut self, not: &[Reg]) -> Reg {
+        let found: Vec<Reg> = Reg::ALL
+            .into_iter()
+            .take(10)
+            .filter(|reg| self.model.get(*reg).is_number() && !not.contains(reg))
+            .collect();
+        match self.rng.choice(found) {
+            Some(reg) => reg,
+            None => {
+                let imm = interesting(self.rng) as i32;
+                let reg = self.scratch(not);
+                self.set_number(reg, imm);
+                reg
+            }
+        }
+    }
+
+    /// A number that may be written.
+    pub(super) fn own_number(&mut self, not: &[Reg]) -> Reg {
+        let locked: Vec<Reg> = self.model.locked.iter().chain(not.iter().copied()).collect();
+        self.number_but(&locked)
+    }
+
+    pub(super) fn set_number(&mut self, reg: Reg, imm: i32) {
+        self.emit(vec![mov(reg, Operand::Imm(imm))]);
+        self.model.set(reg, Kind::Number { max: i64::from(imm) as u64 });
+    }
+
+    pub(super) fn size(&mut self) -> Size {
+        self.pick([Size::B, Size::H, Size::W, Size::Dw])
+    }
+
+    pub(super) fn width(&mut self) -> Width {
+        if self.one_in(3) { Width::W32 } else { Width::W64 }
+    }
+
+    pub(super) fn condition(&mut self) -> Condition {
+        use Condition as C;
+        self.pick([C::Eq, C::Ne, C::Gt, C::Ge, C::Lt, C::Le, C::Set, C::SGt, C::SGe, C::SLt, C::SLe])
+    }
+
+    /// Makes sure that the function may end here.
+    pub(super) fn may_end(&mut self) {
+        if !self.model.get(Reg::R0).is_number() && !self.slips() {
+            let imm = self.rng.i32(0..5);
+            self.set_number(Reg::R0, imm);
+        }
+    }
+
+    /// A conditional jump to the function's end has just been made, or is about to be.
+    pub(super) fn note_end(&mut self) {
+        match &mut self.end {
+            Some(end) => end.meet(&self.model),
+            None => self.end = Some(self.model.clone()),
+        }
+    }
+
+    /// The function's end is what goes on from here.
+    pub(super) fn reach_end(&mut self) {
+        self.may_end();
+        self.note_end();
+        if let Some(end) = self.end.take() {
+            self.model = end;
+        }
+    }
+
+    /// Jumps to the end on a condition.
+    pub(super) fn leave_if(&mut self, width: Width, condition: Condition, dst: Reg, src: Operand) {
+        self.may_end_but(&[dst, operand_register(src)]);
+        self.note_end();
+        self.jump_if(width, condition, dst, src, Target::End);
+    }
+
+    /// The same where some registers must keep what they hold.
+    fn may_end_but(&mut self, kept: &[Reg]) {
+        if !kept.contains(&Reg::R0) {
+            self.may_end();
+        }
+    }
+
+    pub(super) fn jump_if(
+        &mut self,
+        width: Width,
+        condition: Condition,
+        dst: Reg,
+        src: Operand,
+        target: Target,
+    ) {
+        let insns = vec![Insn::JumpIf { width, condition, dst, src, offset: 0 }];
+        self.steps.push(Step { insns, targets: vec![(0, target)], calls: Vec::new() });
+    }
+
+    /// Goes on only if what may be null is not, and learns so.
+    pub(super) fn null_check(&mut self, reg: Reg) {
+        let Kind::Nullable { id, .. } = self.model.get(reg) else { return };
+        if self.slips() {
+            return;
+        }
+        if self.holding || reg == Reg::R0 || !self.one_in(3) {
+            self.null_check_over(reg, id);
+        } else {
+            self.leave_if(Width::W64, Condition::Eq, reg, Operand::Imm(0));
+            self.model.not_null(id);
+        }
+    }
+
+    /// `if reg == 0 goto over` some steps that use it.
+    fn null_check_over(&mut self, reg: Reg, id: u8) {
+        // What is null in r0 must not be overwritten before it is looked at: it moves.
+        let reg = if reg == Reg::R0 {
+            let kept = self.place_but(&[Reg::R0]);
+            self.emit(vec![mov(kept, Operand::Reg(reg))]);
+            let kind = self.model.get(reg);
+            self.model.set(kept, kind);
+            kept
+        } else {
+            reg
+        };
+        let count = self.rng.usize(1..4);
+        let negated = self.one_in(4);
+        self.branch(
+            Width::W64,
+            if negated { Condition::Ne } else { Condition::Eq },
+            reg,
+            Operand::Imm(0),
+            negated,
+            |this| {
+                this.model.not_null(id);
+                for _ in 0..count {
+                    this.access_to(|kind| matches!(kind, Kind::Bytes { .. }));
+                }
+                if this.one_in(2) {
+                    this.step();
+                }
+            },
+        );
+    }
+
+    /// A thing of the model, for tests of kinds.
+    pub(super) fn is_memory(kind: Kind) -> bool {
+        matches!(kind, Kind::Bytes { .. } | Kind::Stack { .. } | Kind::Packet { .. })
+    }
+
+    pub(super) fn is_map_value(kind: Kind) -> bool {
+        matches!(kind, Kind::Bytes { source: Source::Map | Source::Constant, .. })
+    }
+}
+
+fn operand_register(src: Operand) -> Reg {
+    match src {
+        Operand::Reg(reg) => reg,
+        Operand::Imm(_) => Reg::R10,
+    }
+}
+
+pub(super) fn mov(dst: Reg, src: Operand) -> Insn {
+    alu(Width::W64, AluOp::Mov, dst, src)
+}
+
+pub(super) fn add(dst: Reg, imm: i32) -> Insn {
+    alu(Width::W64, AluOp::Add, dst, Operand::Imm(imm))
+}
+
+pub(super) fn alu(width: Width, op: AluOp, dst: Reg, src: Operand) -> Insn {
+    Insn::Alu { width, op, dst, src }
+}
+
+pub(super) fn load(size: Size, dst: Reg, base: Reg, offset: i16) -> Insn {
+    Insn::Load { size, signed: false, dst, base, offset }
+}

@@ -1,0 +1,144 @@
+//! The maps of random programs, the same for all of them.
+
+use paceline_isa::Size;
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramKind};
+
+/// Indices in [`maps`].
+pub(super) const CONSTANTS: u8 = 3;
+pub(super) const GLOBALS: u8 = 4;
+pub(super) const RING: u8 = 9;
+pub(super) const EVENTS: u8 = 10;
+pub(super) const DEVICES: u8 = 11;
+const XDP_PROGRAMS: usize = 12;
+const FILTERS: usize = 13;
+
+/// Bytes of the map of global variables. The last word is for values that the kernel's verifier is to forget.
+pub(super) const GLOBALS_SIZE: i16 = 48;
+/// Where that word is.
+pub(super) const FORGETFUL_WORD: u32 = 40;
+
+/// Entries of the program arrays.
+pub(super) const PROGRAMS: u32 = 4;
+
+/// The maps that programs use, by index.
+#[must_use]
+pub fn maps() -> Vec<MapSpec> {
+    let mut constants = map("constants", MapKind::Array, 4, 16, 1);
+    constants.flags = MapFlags::RDONLY_PROG;
+    constants.frozen = true;
+    let bytes = (0..16u8).map(|i| if i % 4 == 0 { i / 4 } else { 0 }).collect();
+    constants.contents = vec![(vec![0; 4], InitialValue::Bytes(bytes))];
+    let mut trie = map("trie", MapKind::LpmTrie, 8, 8, 16);
+    trie.flags = MapFlags::NO_PREALLOC;
+    vec![
+        map("array", MapKind::Array, 4, 16, 4),
+        map("hash", MapKind::Hash, 8, 24, 8),
+        map("per_cpu", MapKind::PerCpuArray, 4, 8, 2),
+        constants,
+        map("globals", MapKind::Array, 4, GLOBALS_SIZE as u32, 1),
+        map("per_cpu_hash", MapKind::PerCpuHash, 4, 16, 8),
+        // Far more places than keys: which element goes first when it is full differs from the kernel.
+        map("lru", MapKind::LruHash, 4, 16, 256),
+        trie,
+        map("table", MapKind::Array, 4, 64, 3),
+        map("ring", MapKind::RingBuf, 0, 0, 4096),
+        map("events", MapKind::PerfEventArray, 4, 4, 0),
+        map("devices", MapKind::DevMap, 4, 4, 4),
+        map("programs", MapKind::ProgArray, 4, 4, PROGRAMS),
+        map("filters", MapKind::ProgArray, 4, 4, PROGRAMS),
+    ]
+}
+
+/// The program array for programs of a type: programs of different types do not share one.
+pub(super) fn programs_of(kind: ProgramKind) -> i32 {
+    (if kind == ProgramKind::SocketFilter { FILTERS } else { XDP_PROGRAMS }) as i32
+}
+
+/// Indices in [`maps`] of the program arrays.
+#[must_use]
+pub fn jump_maps() -> [usize; 2] {
+    [XDP_PROGRAMS, FILTERS]
+}
+
+/// A map with values that programs look up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    pub(super) index: u8,
+    /// Stores that make a key.
+    pub(super) key: KeyForm,
+    pub(super) value: i16,
+    pub(super) writable: bool,
+    pub(super) per_cpu: bool,
+    /// Whether elements can be deleted.
+    pub(super) keyed: bool,
+}
+
+/// How a key is put on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyForm {
+    /// By one store of this size.
+    Number(Size),
+    /// By two: how many bits count, and four bytes.
+    Prefix,
+}
+
+pub(super) const TABLES: [Table; 8] = [
+    table(0, KeyForm::Number(Size::W), 16, false, false),
+    table(1, KeyForm::Number(Size::Dw), 24, false, true),
+    table(2, KeyForm::Number(Size::W), 8, true, false),
+    Table { writable: false, ..table(CONSTANTS, KeyForm::Number(Size::W), 16, false, false) },
+    table(5, KeyForm::Number(Size::W), 16, true, true),
+    table(6, KeyForm::Number(Size::W), 16, false, true),
+    table(7, KeyForm::Prefix, 8, false, true),
+    table(8, KeyForm::Number(Size::W), 64, false, false),
+];
+
+const fn table(index: u8, key: KeyForm, value: i16, per_cpu: bool, keyed: bool) -> Table {
+    Table { index, key, value, writable: true, per_cpu, keyed }
+}
+
+fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
+    MapSpec {
+        name: name.to_owned(),
+        kind,
+        key_size,
+        value_size,
+        max_entries,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        special: Box::default(),
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_those_maps() {
+        let maps = maps();
+        for table in TABLES {
+            let map = &maps[usize::from(table.index)];
+            let key = match table.key {
+                KeyForm::Number(size) => size.bytes(),
+                KeyForm::Prefix => 8,
+            };
+            assert_eq!(map.key_size as usize, key, "{}", map.name);
+            assert_eq!(map.value_size, table.value as u32, "{}", map.name);
+            assert_eq!(map.kind.is_per_cpu(), table.per_cpu, "{}", map.name);
+            assert_eq!(map.flags.contains(MapFlags::RDONLY_PROG), !table.writable, "{}", map.name);
+        }
+        for (index, kind) in
+            [(RING, MapKind::RingBuf), (EVENTS, MapKind::PerfEventArray), (DEVICES, MapKind::DevMap)]
+        {
+            assert_eq!(maps[usize::from(index)].kind, kind);
+        }
+        assert!(jump_maps().iter().all(|&index| maps[index].kind == MapKind::ProgArray));
+    }
+}

@@ -1,0 +1,281 @@
+//! Steps of programs of one type: direct packet access of XDP, context and legacy loads of socket filters.
+
+use paceline_isa::{AluOp, Callee, Condition, Insn, Operand, Reg, Size, Width};
+use paceline_spec::context::{Field, FieldKind, Permission, SK_BUFF};
+
+use super::generator::{Generator, add, alu, load, mov};
+use super::layout::{Step, Target};
+use super::model::{Kind, Part};
+use super::numbers::most_of;
+
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const DATA_META: i16 = 8;
+
+impl Generator<'_> {
+    /// Packet and end into registers that calls keep, and a first check.
+    pub(super) fn load_packet_pointers(&mut self) {
+        let bytes = self.rng.i16(1..=34);
+        self.load_packet_pointers_of(bytes);
+    }
+
+    pub(super) fn load_packet_pointers_of(&mut self, bytes: i16) {
+        if self.is_filter() || self.model.get(Reg::R6) != Kind::Context {
+            return;
+        }
+        let (Some(packet), Some(end)) = (self.saved_place(&[]), self.saved_place(&[])) else { return };
+        let end = if end == packet { self.saved_place(&[packet]).unwrap_or(packet) } else { end };
+        if end == packet {
+            return;
+        }
+        self.load_packet_field(packet, DATA);
+        self.load_packet_field(end, DATA_END);
+        if !self.holding {
+            self.guard_of(packet, end, bytes);
+        }
+    }
+
+    fn load_packet_field(&mut self, dst: Reg, offset: i16) {
+        let kind = match offset {
+            DATA_END => Kind::End,
+            _ => Kind::Packet {
+                group: self.model.new_group(),
+                at: 0,
+                from: if offset == DATA_META { Part::Meta } else { Part::Data },
+            },
+        };
+        let size = if self.slips() { self.size() } else { Size::W };
+        self.emit(vec![load(size, dst, Reg::R6, offset)]);
+        self.model.set(dst, kind);
+    }
+
+    /// A step of XDP programs.
+    pub(super) fn packet_step(&mut self) {
+        if self.model.get(Reg::R6) != Kind::Context {
+            return self.access_to(|kind| matches!(kind, Kind::Packet { .. } | Kind::Bytes { .. }));
+        }
+        match self.rng.u8(..10) {
+            0 if !self.in_loop => self.load_packet_pointers(),
+            1 => self.load_other_field(),
+            2..=4 => self.variable_packet_access(),
+            5 if self.moves_packet() && !self.in_loop && !self.holding => self.move_packet(),
+            6 if !self.in_loop => self.metadata(),
+            7 => self.packet_distance(),
+            8 => self.compare_pointers(),
+            _ => self.access_to(|kind| matches!(kind, Kind::Packet { .. })),
+        }
+    }
+
+    fn load_other_field(&mut self) {
+        let offset = if self.slips() { self.rng.i16(-4..=28) } else { self.pick([12, 16]) };
+        let dst = self.place();
+        self.emit(vec![load(Size::W, dst, Reg::R6, offset)]);
+        self.model.set(dst, Kind::Number { max: most_of(Size::W) });
+    }
+
+    /// Checks that some bytes follow a packet pointer.
+    pub(super) fn guard(&mut self, packet: Reg) {
+        let Kind::Packet { from, .. } = self.model.get(packet) else { return };
+        let meta = from == Part::Meta;
+        let limit = if meta {
+            self.find(|kind| matches!(kind, Kind::Packet { at: 0, from: Part::Data, .. }))
+        } else {
+            self.find(|kind| kind == Kind::End)
+        };
+        let Some(limit) = limit.filter(|&limit| limit != packet) else { return };
+        if self.holding || self.slips() {
+            return;
+        }
+        let bytes = if meta { self.pick([1, 4, 8]) } else { self.pick([1, 2, 4, 8, 14, 20, 34, 64]) };
+        self.guard_of(packet, limit, bytes);
+    }
+
+    /// Goes on only if `bytes` from `packet` on lie before `end`, in one of the forms that compilers choose.
+    pub(super) fn guard_of(&mut self, packet: Reg, end: Reg, bytes: i16) {
+        let probe = self.scratch(&[packet, end, Reg::R0]);
+        if [packet, end].contains(&probe) || packet == Reg::R0 || end == Reg::R0 {
+            return;
+        }
+        self.may_end();
+        self.emit(vec![mov(probe, Operand::Reg(packet)), add(probe, i32::from(bytes))]);
+        self.model.set(probe, Kind::Unset);
+        self.note_end();
+        let strict = self.one_in(6);
+        let (dst, src, condition, target) = match (self.rng.u8(..6), strict) {
+            (0..=2, false) => (probe, end, Condition::Gt, Target::End),
+            (0..=2, true) => (probe, end, Condition::Ge, Target::End),
+            (3, false) => (end, probe, Condition::Lt, Target::End),
+            (3, true) => (end, probe, Condition::Le, Target::End),
+            (4, false) => (probe, end, Condition::Le, Target::Over(1)),
+            (4, true) => (probe, end, Condition::Lt, Target::Over(1)),
+            (_, false) => (end, probe, Condition::Ge, Target::Over(1)),
+            (_, true) => (end, probe, Condition::Gt, Target::Over(1)),
+        };
+        self.jump_if(Width::W64, condition, dst, Operand::Reg(src), target);
+        if target != Target::End {
+            let leave = vec![Insn::Jump { offset: 0 }];
+            self.steps.push(Step { insns: leave, targets: vec![(0, Target::End)], calls: Vec::new() });
+        }
+        if let Kind::Packet { group, at, from } = self.model.get(packet) {
+            self.model.learn_range(group, at + bytes);
+            self.model.set(probe, Kind::Packet { group, at: at + bytes, from });
+        }
+    }
+
+    /// A packet pointer further on, by a constant.
+    pub(super) fn move_packet_pointer(&mut self, base: Reg) {
+        let Kind::Packet { group, at, from } = self.model.get(base) else { return };
+        let by = self.rng.i16(-at.max(0)..=24);
+        let dst = self.place_but(&[base]);
+        self.emit(vec![mov(dst, Operand::Reg(base)), add(dst, i32::from(by))]);
+        self.model.set(dst, Kind::Packet { group, at: at + by, from });
+    }
+
+    /// `p = packet + n; if p + k > end goto out; *(p + m)`
+    fn variable_packet_access(&mut self) {
+        let is_start = |kind| matches!(kind, Kind::Packet { at: 0.., from: Part::Data | Part::Inside, .. });
+        let (Some(packet), Some(end)) = (self.find(is_start), self.find(|kind| kind == Kind::End)) else {
+            return if self.in_loop { self.arithmetic() } else { self.load_packet_pointers() };
+        };
+        if self.holding {
+            return self.arithmetic();
+        }
+        let start = self.model.get(packet);
+        let number = self.unknown(&[packet, end]);
+        self.bounded(number, 255);
+        let moved = self.place_but(&[packet, end, number, Reg::R0]);
+        if moved == Reg::R10 || self.model.get(packet) != start || self.model.get(end) != Kind::End {
+            return;
+        }
+        let offset = if self.rng.bool() { 0 } else { self.rng.i32(0..20) };
+        self.emit(vec![
+            mov(moved, Operand::Reg(packet)),
+            alu(Width::W64, AluOp::Add, moved, Operand::Reg(number)),
+            add(moved, offset),
+        ]);
+        let group = self.model.new_group();
+        if self.model.get(end) != Kind::End {
+            return;
+        }
+        // The group starts behind the part that varies.
+        self.model.set(moved, Kind::Packet { group, at: offset as i16, from: Part::Inside });
+        let bytes = self.rng.i16(1..=16);
+        if !self.slips() {
+            self.guard_of(moved, end, bytes);
+        }
+        let size = self.size_within(bytes);
+        let most = bytes - size.bytes() as i16 + i16::from(self.slips());
+        let dst = self.place_but(&[moved]);
+        let at = self.rng.i16(0..=most);
+        self.emit(vec![load(size, dst, moved, at)]);
+        self.model.set(dst, Kind::Number { max: most_of(size) });
+    }
+
+    /// `end - packet`
+    fn packet_distance(&mut self) {
+        let is_start = |kind| matches!(kind, Kind::Packet { from: Part::Data | Part::Inside, .. });
+        let (Some(packet), Some(end)) = (self.find(is_start), self.find(|kind| kind == Kind::End)) else {
+            return;
+        };
+        let dst = self.place_but(&[packet, end]);
+        self.emit(vec![mov(dst, Operand::Reg(end)), alu(Width::W64, AluOp::Sub, dst, Operand::Reg(packet))]);
+        self.model.set(dst, Kind::NUMBER);
+    }
+
+    fn metadata(&mut self) {
+        let meta = self.place_but(&[Reg::R0]);
+        self.load_packet_field(meta, DATA_META);
+        if meta == Reg::R10 {
+            return;
+        }
+        if self.find_saved(|kind| matches!(kind, Kind::Packet { at: 0, from: Part::Data, .. })).is_none() {
+            let Some(data) = self.saved_place(&[meta]) else { return };
+            self.load_packet_field(data, DATA);
+        }
+        self.guard(meta);
+        self.access_to(|kind| matches!(kind, Kind::Packet { from: Part::Meta, .. }));
+    }
+
+    /// The packet grows or shrinks; then its pointers are loaded anew.
+    fn move_packet(&mut self) {
+        let helper = self.pick([44, 54, 65]);
+        let delta = if helper == 54 { self.pick([-4, -8, 4, 0]) } else { self.rng.i32(-16..=16) };
+        self.emit(vec![
+            mov(Reg::R1, Operand::Reg(Reg::R6)),
+            mov(Reg::R2, Operand::Imm(delta)),
+            Insn::Call(Callee::Helper(helper)),
+        ]);
+        self.model.call(Kind::NUMBER);
+        if !self.slips() {
+            self.model.packet_moved();
+        }
+        if !self.one_in(4) {
+            self.load_packet_pointers();
+        }
+    }
+
+    /// A step of socket filters.
+    pub(super) fn filter_step(&mut self) {
+        if self.model.get(Reg::R6) != Kind::Context {
+            return self.arithmetic();
+        }
+        match self.rng.u8(..8) {
+            0..=2 => self.load_field(),
+            3 => self.store_scratch(),
+            _ if self.is_main() && !self.holding => self.load_packet(),
+            _ => self.load_field(),
+        }
+    }
+
+    fn load_field(&mut self) {
+        // Whose packet it is the kernel tells by the address of the test run's interface.
+        let for_engines = self.is_for_engines();
+        let differs = |field: &Field| field.kind == FieldKind::PacketType && for_engines;
+        let usable = |field: &&Field| field.permission != Permission::Nothing && !differs(field);
+        let readable: Vec<&Field> = SK_BUFF.fields.iter().filter(usable).collect();
+        let Some(field) = self.rng.choice(readable) else { return };
+        let size = match self.rng.u8(..4) {
+            0 => self.pick([Size::B, Size::H]),
+            _ => Size::W,
+        };
+        let bytes = size.bytes() as i16;
+        // Of fields that are shorter in the kernel it gives the same whatever part is asked for.
+        let is_short = matches!(field.kind, FieldKind::Protocol | FieldKind::RxQueueIndex);
+        let parts = if is_short && self.is_for_engines() { 1 } else { field.size as i16 / bytes };
+        let part = bytes * self.rng.i16(0..parts);
+        let offset = field.offset as i16 + part + i16::from(self.slips());
+        let dst = self.place();
+        self.emit(vec![load(size, dst, Reg::R6, offset)]);
+        self.model.set(dst, Kind::Number { max: most_of(size) });
+    }
+
+    /// Writes the program's own part of the context.
+    fn store_scratch(&mut self) {
+        let Some(field) = SK_BUFF.fields.iter().find(|f| f.permission == Permission::Write) else { return };
+        let size = self.size();
+        let bytes = size.bytes() as i16;
+        let first = field.offset.div_ceil(size.bytes() as u16) as i16;
+        let after = (field.offset + field.size) as i16 / bytes;
+        let offset = if self.slips() { self.rng.i16(0..192) } else { bytes * self.rng.i16(first..after) };
+        let src = Operand::Reg(self.number());
+        let dst = self.place();
+        self.emit(vec![Insn::Store { size, base: Reg::R6, offset, src }, load(size, dst, Reg::R6, offset)]);
+        self.model.set(dst, Kind::Number { max: most_of(size) });
+    }
+
+    /// A legacy packet load: where it lies outside the packet, the program ends.
+    fn load_packet(&mut self) {
+        let size = self.pick([Size::B, Size::H, Size::W]);
+        let index = if self.one_in(3) {
+            let number = self.own_number(&[]);
+            self.bounded(number, 63);
+            Some(number)
+        } else {
+            None
+        };
+        let far = !self.is_for_engines() && self.one_in(12);
+        let offset = if far { self.pick([-4096, -0x10_0000, 0x1000_0000]) } else { self.rng.i32(0..48) };
+        self.emit(vec![Insn::LoadPacket { size, index, offset }]);
+        self.model.call(Kind::Number { max: most_of(size) });
+    }
+}

@@ -1,0 +1,83 @@
+//! Random programs on all engines that there are, a few thousand each time; `paceline-engines` does the same for as long
+//! as one likes.
+
+use paceline::Engine;
+use paceline_testkit::Contents;
+use paceline_testkit::case::parse_file;
+use paceline_testkit::compare::{
+    Comparator, Comparison, EngineSubject, KernelSubject, Left, Stopped, Subject, Work, Workshop,
+};
+use paceline_testkit::kernel;
+use paceline_testkit::random::maps;
+
+const PROGRAMS: u64 = 1500;
+const RUNS: usize = 8;
+
+fn plain(cpu: usize) -> Box<dyn Subject> {
+    Box::new(EngineSubject::new(Engine::Plain, cpu).expect("small maps"))
+}
+
+fn twin(cpu: usize) -> Box<dyn Subject> {
+    Box::new(EngineSubject::twin(Engine::Plain, cpu).expect("small maps"))
+}
+
+#[test]
+fn engines_and_kernel_agree() {
+    let pinned = kernel::pin();
+    let mut subjects = vec![plain(pinned.cpu())];
+    for engine in Engine::ALL.into_iter().filter(|&engine| engine != Engine::Plain) {
+        if EngineSubject::probe(engine).is_ok() {
+            subjects.push(Box::new(EngineSubject::new(engine, pinned.cpu()).expect("small maps")));
+        }
+    }
+    if kernel::available_for("engines_and_kernel_agree") {
+        subjects.push(Box::new(KernelSubject::new(pinned.cpu()).expect("small maps")));
+    }
+    let mut comparator = Comparator::new(subjects, twin(pinned.cpu()));
+    let shop = Workshop::new(maps());
+    let mut accepted = 0;
+    for seed in 0..PROGRAMS {
+        let Ok((_, work)) = shop.work(seed, RUNS) else { continue };
+        accepted += 1;
+        if let Comparison::Different(difference) = comparator.compare(&work) {
+            panic!("paceline-engines --kernel --seed {seed} --count 1: {}", difference.text);
+        }
+    }
+    assert!(accepted > PROGRAMS * 95 / 100, "only {accepted} of {PROGRAMS} were accepted");
+}
+
+/// An engine that goes wrong where something is redirected.
+struct Broken(Box<dyn Subject>);
+
+impl Subject for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+
+    fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
+        let maps = self.0.run(work, left)?;
+        for left in left.iter_mut().filter(|left| left.redirect.is_some_and(|to| to.is_some())) {
+            left.data.push(0);
+        }
+        Ok(maps)
+    }
+}
+
+#[test]
+fn a_broken_engine_is_found_and_its_program_shrinks() {
+    let broken: Box<dyn Subject> = Box::new(Broken(plain(0)));
+    let mut comparator = Comparator::new(vec![plain(0), broken], twin(0));
+    let shop = Workshop::new(maps());
+    let found = (0..PROGRAMS).find_map(|seed| {
+        let (candidate, work) = shop.work(seed, RUNS).ok()?;
+        matches!(comparator.compare(&work), Comparison::Different(_)).then_some((candidate, work))
+    });
+    let (candidate, work) = found.expect("some program redirects");
+    let small = comparator.shrink(&candidate, &work, &shop).program().expect("as large at most");
+    assert!(small.insns.len() <= 8, "{}", small.insns.len());
+    // What is printed for people is a case that can be put below tests/cases.
+    let work = shop.with_program(&work, small).expect("accepted");
+    let text = comparator.to_case("redirected", &work, &shop);
+    let cases = parse_file(&text).expect("a good case");
+    assert_eq!(cases[0].runs.len(), RUNS);
+}

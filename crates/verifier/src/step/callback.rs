@@ -1,0 +1,125 @@
+//! Helpers that call a function of the program: `bpf_loop`, `bpf_for_each_map_elem`.
+//!
+//! A call is looked at as a loop whose head is the call instruction (`push_callback_call`, `prepare_func_exit` in
+//! `kernel/bpf/verifier.c`): from there the helper returns, or calls the function once more, which returns to there.
+
+use paceline_isa::Reg;
+use paceline_spec::helper::{Callback, Helper};
+
+use super::helper::{Arguments, wrong_argument};
+use super::memory::describe;
+use crate::domain::Number;
+use crate::error::{Cause, Check, broken};
+use crate::state::{Pointer, Target, Value};
+use crate::walk::{Next, Walk};
+
+impl Walk<'_> {
+    /// Functions whose address is taken are called by helpers, with what the helper has: they must be static.
+    pub(super) fn check_function_address(&self, value: &Value) -> Check {
+        let Value::Pointer(Pointer { target: Target::Code { slot }, .. }) = value else { return Ok(()) };
+        match self.flow.function_starting(*slot as usize) {
+            Some(function) if function != 0 && !self.flow.functions[function].is_global => Ok(()),
+            _ => broken(Cause::CallbackLinkage),
+        }
+    }
+
+    /// The function in an argument, by its number.
+    pub(super) fn check_function(&self, helper: &'static str, reg: Reg, value: &Value) -> Check<usize> {
+        match value {
+            Value::Pointer(pointer @ Pointer { target: Target::Code { slot }, .. })
+                if pointer.offset() == Some(0) =>
+            {
+                let function = self.flow.function_starting(*slot as usize);
+                function.map_or_else(|| wrong_argument(helper, reg, "a function", value), Ok)
+            }
+            other => wrong_argument(helper, reg, "a function", other),
+        }
+    }
+
+    /// The helper returns; that it calls the function once more before waits.
+    pub(super) fn call_back(
+        &mut self,
+        helper: &'static Helper,
+        arguments: &Arguments,
+    ) -> Check<Option<Next>> {
+        let Some((callback, function)) = helper.callback().zip(arguments.function) else { return Ok(None) };
+        let start = self.flow.functions.get(function).map_or(0, |f| f.start);
+        self.facts.callback(self.slot, start);
+        if let Some(is_callback) = self.is_callback.get_mut(function) {
+            *is_callback = true;
+        }
+        let next = self.slot + 1;
+        let calls_again = self.calls_again(helper.name, callback)?;
+        let waiting = if calls_again { Some(self.entered_by(callback, function, arguments)?) } else { None };
+        self.state.top_mut().calling_back = None;
+        self.forget_caller_saved();
+        self.return_number();
+        Ok(Some(match waiting {
+            Some(waiting) => Next::Both { next, target: start, waiting: Box::new(waiting) },
+            None => Next::Go(next),
+        }))
+    }
+
+    /// Whether the helper may call the function after the calls that were made to get here.
+    fn calls_again(&mut self, helper: &'static str, callback: Callback) -> Check<bool> {
+        let rounds = self.state.top().calling_back.map_or(0, |loop_| loop_.rounds);
+        match (callback, self.state.get(Reg::R1)) {
+            (Callback::Elements, _) => Ok(true),
+            (Callback::Count, Value::Scalar(count)) => {
+                self.demands.demand(count.mark);
+                Ok(u64::from(rounds) < count.number.umax())
+            }
+            (Callback::Count, other) => wrong_argument(helper, Reg::R1, "a number", &other),
+        }
+    }
+
+    /// The state in which the function starts.
+    fn entered_by(
+        &mut self,
+        callback: Callback,
+        function: usize,
+        arguments: &Arguments,
+    ) -> Check<crate::state::State> {
+        let mut frame = self.new_frame(function)?;
+        frame.is_callback = true;
+        let given = self.state.get(Reg::R3);
+        match callback {
+            Callback::Count => {
+                frame.set(Reg::R1, Value::number(Number::UNKNOWN));
+                frame.set(Reg::R2, given);
+            }
+            Callback::Elements => {
+                let key_size = arguments.map.and_then(|map| self.map(map)).map_or(0, |spec| spec.key_size);
+                let key = Target::Memory { size: key_size, writable: false };
+                frame.set(Reg::R1, self.state.get(Reg::R1));
+                frame.set(Reg::R2, Value::Pointer(Pointer::to(key)));
+                if let Some(map) = arguments.map {
+                    frame.set(Reg::R3, Value::Pointer(Pointer::to(Target::MapValue(map))));
+                }
+                frame.set(Reg::R4, given);
+            }
+        }
+        let mut state = self.state.clone();
+        state.push(frame);
+        Ok(state)
+    }
+
+    /// The function returns to the helper: 0 to be called again, 1 not to.
+    pub(super) fn leave_callback(&mut self, result: &Value) -> Check<Next> {
+        match result {
+            Value::Scalar(scalar) if scalar.number.smin() >= 0 && scalar.number.smax() <= 1 => {
+                self.demands.demand(scalar.mark);
+            }
+            Value::Scalar(scalar) => return broken(Cause::CallbackReturn(scalar.number.to_string())),
+            other => return broken(Cause::CallbackReturn(describe(other))),
+        }
+        let Some(frame) = self.state.pop() else { return Ok(Next::End) };
+        if let Some(loop_) = &mut self.state.top_mut().calling_back {
+            loop_.rounds += 1;
+        }
+        let mut state = self.state.clone();
+        self.widen(&mut state, frame.call_slot, false);
+        self.state = state;
+        Ok(Next::Go(frame.call_slot))
+    }
+}

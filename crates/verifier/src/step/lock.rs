@@ -1,0 +1,113 @@
+//! Spin locks in map values: one at a time, given back before anything else is called and before the program ends
+//! (`process_spin_lock` and `check_resource_leak` in `kernel/bpf/verifier.c`).
+
+use paceline_isa::{Callee, Reg};
+use paceline_spec::helper::{Arg, Helper};
+use paceline_spec::{MapSpec, ProgramKind};
+
+use super::helper::wrong_argument;
+use super::memory::Span;
+use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::state::{Lock, MapRef, Pointer, Target, Value};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    /// Takes a lock, or gives it back.
+    pub(super) fn spin_lock(&mut self, helper: &Helper, arg: Arg, reg: Reg, value: &Value) -> Check {
+        let lock = self.lock_at(helper, reg, value)?;
+        let problem = match (arg, self.state.lock) {
+            (Arg::SpinLock, None) => {
+                self.state.lock = Some(lock);
+                return Ok(());
+            }
+            (Arg::SpinLock, Some(_)) => "another lock is held",
+            (_, None) => "no lock is held",
+            (_, Some(held)) if (held.map, held.id) == (lock.map, lock.id) => {
+                self.state.lock = None;
+                return Ok(());
+            }
+            (_, Some(_)) => "another lock is held than the one given back",
+        };
+        broken(Cause::SpinLock(RegName(reg), problem))
+    }
+
+    /// The lock that a pointer is to: of which map, and which of its values.
+    fn lock_at(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<Lock> {
+        const WANTED: &str = "a spin lock of a map value";
+        let (map, pointer) = match value {
+            Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), nullable: false, .. }) => {
+                (*map, pointer)
+            }
+            other => return wrong_argument(helper.name, reg, WANTED, other),
+        };
+        let lock = self.map(map).and_then(MapSpec::spin_lock);
+        let problem = match (lock, pointer.offset()) {
+            (None, _) => "values of the map have no bpf_spin_lock, as far as their type is known",
+            (_, None) => "a lock must be at a known offset",
+            (Some(lock), Some(offset)) if offset != i64::from(lock.offset) => {
+                "the lock is at another offset of the value"
+            }
+            (Some(_), Some(_)) => return Ok(Lock { map, id: pointer.id, slot: self.slot as u32 }),
+        };
+        broken(Cause::SpinLock(RegName(reg), problem))
+    }
+
+    /// While a lock is held nothing is called but functions that are verified with their callers, and what gives it back.
+    pub(super) fn check_call_with_lock(&self, callee: Callee) -> Check {
+        if self.state.lock.is_none() {
+            return Ok(());
+        }
+        let is_allowed = match callee {
+            Callee::Helper(id) => {
+                let helper = u32::try_from(id).ok().and_then(Helper::from_id).and_then(|h| h.prototype);
+                helper.is_some_and(|prototype| prototype.args.contains(&Arg::HeldSpinLock))
+            }
+            Callee::Subprogram(_) => true,
+            Callee::Kfunc { .. } => false,
+        };
+        if is_allowed { Ok(()) } else { self.check_no_lock("this call") }
+    }
+
+    /// What must not be done with a lock.
+    pub(super) fn check_no_lock(&self, what: &'static str) -> Check {
+        match self.state.lock {
+            Some(lock) => broken_with(Cause::LockHeld { what, slot: lock.slot as usize }, Hint::Unlock),
+            None => Ok(()),
+        }
+    }
+
+    /// Which programs may use maps with locks at all (`check_map_prog_compatibility`).
+    pub(super) fn check_map_with_lock(&self, map: MapRef) -> Check {
+        let has_lock = self.map(map).is_some_and(|spec| spec.spin_lock().is_some());
+        if has_lock && self.program.kind == ProgramKind::SocketFilter {
+            return broken(Cause::NotAllowed("a map with a bpf_spin_lock"));
+        }
+        Ok(())
+    }
+
+    /// Fields of a value that are not for loads and stores (`check_map_access`).
+    pub(super) fn check_special_fields(&self, span: &Span, spec: &MapSpec) -> Check {
+        if spec.special.is_empty() {
+            return Ok(());
+        }
+        let (start, end) = span.reach();
+        let touched = spec.special.iter().find(|field| {
+            let offset = i64::from(field.offset);
+            start < offset + i64::from(field.size) && offset < end
+        });
+        match touched {
+            Some(field) => broken(Cause::SpecialField(RegName(span.register), field.kind)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether pointers to a value of this map keep their id once they are known not to be null: it tells which value's
+    /// lock is taken (`reg_may_point_to_spin_lock`).
+    pub(super) fn keeps_id(&self, pointer: &Pointer) -> bool {
+        match pointer.target {
+            Target::Record { .. } => true,
+            Target::MapValue(map) => self.map(map).is_some_and(|spec| spec.spin_lock().is_some()),
+            _ => false,
+        }
+    }
+}

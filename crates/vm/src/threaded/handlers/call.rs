@@ -1,0 +1,74 @@
+//! Calls.
+
+use std::mem::transmute;
+
+use paceline_isa::Size;
+use paceline_maps::Map;
+
+use super::{get, set};
+use crate::engine::Engine;
+use crate::helpers::HelperFn;
+use crate::host::{Host, MAX_TAIL_CALLS};
+use crate::image::{Image, Unset};
+use crate::memory;
+use crate::threaded::machine::Machine;
+use crate::threaded::op::Op;
+
+/// # Safety
+/// Of all functions here: as of [`operation`](super::operation).
+#[inline(always)]
+pub(super) unsafe fn helper(machine: *mut Machine, function: u64) {
+    // SAFETY: the second part of the operation holds the address of a helper, and the verifier has shown that the
+    // arguments fit its prototype. The host outlives the run, and only one thing at a time uses it.
+    unsafe {
+        let function = transmute::<usize, HelperFn>(function as usize);
+        let [_, r1, r2, r3, r4, r5, ..] = (*machine).registers;
+        let r0 = function(r1, r2, r3, r4, r5, &mut *(*machine).host);
+        set(machine, 0, r0);
+    }
+}
+
+/// `bpf_map_lookup_elem` in an array.
+#[inline(always)]
+pub(super) unsafe fn lookup_array(op: &Op, second: &Op, machine: *mut Machine) {
+    // SAFETY: the verifier has shown that the key may be read; the second part holds what `Map::array_layout` said.
+    unsafe {
+        let index = memory::load(get(machine, 2), Size::W);
+        let value = second.head.word + index * u64::from(second.imm as u32);
+        set(machine, 0, if index < u64::from(op.imm as u32) { value } else { 0 });
+    }
+}
+
+/// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the function's.
+/// Where there is none, or after too many, execution goes on. Gives where.
+#[inline(never)]
+pub(super) unsafe fn tail_call(ip: *const Op, machine: *mut Machine) -> *const Op {
+    // SAFETY: the verifier has shown that the arguments are the context, a program array and a number. Tokens are
+    // addresses of images, which live as long as somebody may have read them.
+    unsafe {
+        let machine = &mut *machine;
+        let host: &mut Host = &mut *machine.host;
+        let [_, context, map, index, ..] = machine.registers;
+        let token = (*(map as *const Map)).prog_array().and_then(|array| array.token(index as u32));
+        let Some(token) = token.filter(|_| host.tail_calls < MAX_TAIL_CALLS) else { return ip.add(1) };
+        host.tail_calls += 1;
+        let image = &*(token.get() as *const Image);
+        if machine.depth() == 0
+            && !machine.keeps
+            && image.engine == Engine::Threaded
+            && let Some(operations) = &image.operations
+        {
+            return operations.start();
+        }
+        let depth = host.depth;
+        host.depth += machine.depth();
+        let unset = Unset::uninit();
+        let r0 = (image.tail_entry)(context, token.get(), unset, unset, unset, host);
+        host.depth = depth;
+        if host.fault.is_some() {
+            return super::end();
+        }
+        machine.registers[0] = r0;
+        machine.leave()
+    }
+}
