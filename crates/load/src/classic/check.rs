@@ -140,14 +140,15 @@ fn check_insn(insn: SockFilter, index: usize, len: usize, purpose: Purpose) -> R
             check_target(index, jf.into(), len)?;
         }
         Operation::Load(_, LoadFrom::Absolute(_)) if purpose == Purpose::Seccomp => {
-            if row.seccomp && (k >= SECCOMP_DATA_BYTES || k % 4 != 0) {
-                return Err(Rule::SeccompOffset(k));
-            }
+            let is_word = k < SECCOMP_DATA_BYTES && k.is_multiple_of(4);
+            return match (row.seccomp, is_word) {
+                (false, _) => Err(Rule::NotForSeccomp),
+                (true, false) => Err(Rule::SeccompOffset(k)),
+                (true, true) => Ok(()),
+            };
         }
-        Operation::Load(_, LoadFrom::Absolute(_)) if k >= ANCILLARY_OFFSET => {
-            if Ancillary::at(k).is_none() {
-                return Err(Rule::Ancillary(k - ANCILLARY_OFFSET));
-            }
+        Operation::Load(_, LoadFrom::Absolute(_)) if k >= ANCILLARY_OFFSET && Ancillary::at(k).is_none() => {
+            return Err(Rule::Ancillary(k - ANCILLARY_OFFSET));
         }
         _ => {}
     }
