@@ -25,16 +25,20 @@ pub(crate) fn pin() -> rustix::io::Result<Cores> {
 /// What someone needs to know who compares figures: processor, core, kernel, compiler, date.
 pub(crate) fn description(cores: Cores) -> String {
     let processor = line_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!(
         "{processor}, core {} of {}, Linux {}, {}, {}, on {}",
         cores.pinned,
         cores.usable,
-        kernel.trim(),
+        kernel(),
         output_of("rustc", &["--version"]),
         if cfg!(debug_assertions) { "NOT OPTIMIZED" } else { "optimized" },
         output_of("date", &["-u", "+%Y-%m-%d"]),
     )
+}
+
+/// The kernel's release.
+pub(crate) fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
 /// Value of the first line `key: value` of a file.

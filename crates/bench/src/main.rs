@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
 mod captures;
+mod code;
 mod engines;
 mod machine;
 mod measure;
@@ -34,8 +35,12 @@ type Table = Result<Report, Box<dyn std::error::Error>>;
 type Make = fn(Settings) -> Table;
 
 /// The tables there are.
-const TABLES: &[(&str, Make)] =
-    &[("captures", captures::table), ("engines", engines::table), ("verification", verification::table)];
+const TABLES: &[(&str, Make)] = &[
+    ("captures", captures::table),
+    ("code", code::table),
+    ("engines", engines::table),
+    ("verification", verification::table),
+];
 
 struct Arguments {
     table: String,

@@ -57,6 +57,16 @@ impl Timing {
     pub(crate) fn ratio(self, other: Self) -> f64 {
         other.min / self.min
     }
+
+    /// What is left of each figure when another one's is taken off.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self { min: self.min - other.min, median: self.median - other.median }
+    }
+
+    /// A part of it.
+    pub(crate) fn divided_by(self, parts: f64) -> Self {
+        Self { min: self.min / parts, median: self.median / parts }
+    }
 }
 
 fn timing(mut times: Vec<f64>) -> Timing {

@@ -16,12 +16,14 @@ pub(crate) enum Figure {
 /// What an amount counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
+    Bytes,
     KiB,
 }
 
 impl Unit {
     const fn name(self) -> &'static str {
         match self {
+            Self::Bytes => "bytes",
             Self::KiB => "KiB",
         }
     }
@@ -47,12 +49,14 @@ pub(crate) struct Row {
     pub(crate) bar: Option<Bar>,
     /// What would be better still than the bar.
     pub(crate) reach: Option<Bar>,
+    /// Whether the report's matrix has both figures: then the text has the row only if something is asked of it.
+    pub(crate) in_matrix: bool,
 }
 
 impl Row {
     /// A row that nothing is asked of.
     pub(crate) fn new(name: impl Into<String>, against: impl Into<String>, figure: Figure) -> Self {
-        Self { name: name.into(), against: against.into(), figure, bar: None, reach: None }
+        Self { name: name.into(), against: against.into(), figure, bar: None, reach: None, in_matrix: false }
     }
 
     /// The same with what is asked of it.
@@ -67,7 +71,8 @@ impl Row {
 
     fn meets(&self, bar: Bar) -> Option<bool> {
         match (bar, self.figure) {
-            (Bar::Ratio(least), _) => self.ratio().map(|ratio| ratio >= least),
+            // As they are printed: figures of a nanosecond or two are not told apart better.
+            (Bar::Ratio(least), _) => self.ratio().map(|ratio| hundredths(ratio) >= hundredths(least)),
             (Bar::Most(most), Figure::Time { ours, .. }) => Some(ours.min <= most),
             (Bar::Most(most), Figure::Size { ours, .. }) => Some(ours as f64 <= most),
         }
@@ -125,7 +130,7 @@ impl Row {
             (Bar::Ratio(least), _) => format!("{least:.2}"),
             (Bar::Most(most), Figure::Time { .. }) => {
                 let (by, unit) = scale(most);
-                format!("{:.0} {unit}", most / by)
+                format!("{} {unit}", most / by)
             }
             (Bar::Most(most), Figure::Size { unit, .. }) => format!("{most:.0} {}", unit.name()),
         };
@@ -147,7 +152,7 @@ impl Row {
 /// What a table found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
-    /// Figures side by side. Rows that only compare them and that nothing is asked of are then left out of the text.
+    /// Figures side by side.
     pub(crate) matrix: Option<Matrix>,
     /// Comparisons.
     pub(crate) rows: Vec<Row>,
@@ -207,7 +212,7 @@ pub(crate) fn markdown(table: &str, report: &Report) -> String {
         text += &matrix.markdown();
         text += "\n";
     }
-    let told = |row: &&Row| report.matrix.is_none() || row.bar.is_some();
+    let told = |row: &&Row| !row.in_matrix || row.bar.is_some();
     if !report.rows.iter().any(|row| told(&row)) {
         return text;
     }
@@ -222,6 +227,10 @@ fn time(timing: Timing) -> String {
     let (by, unit) = scale(timing.median);
     let digits = if timing.median / by < 10.0 { 2 } else { 1 };
     format!("{:.digits$} ({:.digits$}) {unit}", timing.median / by, timing.min / by)
+}
+
+fn hundredths(ratio: f64) -> f64 {
+    (ratio * 100.0).round()
 }
 
 /// What to divide nanoseconds by, and the unit they come to.
@@ -248,6 +257,7 @@ mod tests {
         let faster = row(2.0, 5.0, Bar::Ratio(2.0));
         assert_eq!((faster.ratio(), faster.met()), (Some(2.5), Some(true)));
         assert_eq!(row(2.0, 3.9, Bar::Ratio(2.0)).met(), Some(false));
+        assert_eq!(row(2.0, 3.995, Bar::Ratio(2.0)).met(), Some(true), "it is printed as 2.00");
         assert_eq!(row(2.0, 1.0, Bar::Most(2.0)).met(), Some(true));
         assert_eq!(row(2.0, 1.0, Bar::Most(1.9)).met(), Some(false));
     }
@@ -270,8 +280,8 @@ mod tests {
         matrix.column("W1, hit");
         matrix.set("jit", Timing { min: 1.0, median: 2.0 });
         let plain = Row::new("only a figure", "", Figure::Size { ours: 1, against: None, unit: Unit::KiB });
-        let report =
-            Report { matrix: Some(matrix), rows: vec![plain.clone(), row(1.0, 1.0, Bar::Ratio(1.0))] };
+        let in_matrix = Row { in_matrix: true, ..plain.clone() };
+        let report = Report { matrix: Some(matrix), rows: vec![in_matrix, row(1.0, 1.0, Bar::Ratio(1.0))] };
         let text = markdown("engines", &report);
         assert!(text.contains("| jit | 2.0 (1.0) |") && text.contains("| row |"), "{text}");
         assert!(!text.contains("only a figure"), "{text}");

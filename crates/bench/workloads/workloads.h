@@ -89,3 +89,31 @@ ALWAYS_INLINE u32 protocol_of(const u8 *data, const u8 *end)
 		return 255;
 	}
 }
+
+/* The key that xdp1 counts by: the protocol of an IPv4 or IPv6 packet, also behind one or two VLAN tags, 0 for others. */
+ALWAYS_INLINE u32 xdp1_protocol(const u8 *data, const u8 *end)
+{
+	const u8 *next = data + 14;
+	u16 type;
+
+	if (next > end)
+		return 0;
+	type = be16(data + 12);
+#pragma unroll
+	for (int tag = 0; tag < 2; tag++) {
+		if (type != 0x8100 && type != 0x88a8)
+			break;
+		if (next + 4 > end)
+			return 0;
+		type = be16(next + 2);
+		next += 4;
+	}
+	switch (type) {
+	case 0x0800:
+		return next + 20 > end ? 0 : next[9];
+	case 0x86dd:
+		return next + 40 > end ? 0 : next[6];
+	default:
+		return 0;
+	}
+}

@@ -4,7 +4,10 @@ use std::io;
 use std::process::ExitCode;
 
 use paceline::port::{ReadError, WriteError};
-use paceline::{LoadError, NoProgram, OpenError, SetupError, suggest};
+use paceline::{
+    Engine, EngineError, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError,
+    Refused, SetupError, suggest,
+};
 
 use crate::console;
 use crate::maps::MapFailure;
@@ -42,11 +45,30 @@ pub(crate) enum Failure {
     Terminal { option: &'static str, name: String },
     #[error("standard output: {0}")]
     Stdout(io::Error),
+    #[error(transparent)]
+    Names(#[from] NamesError),
+    #[error("names of native code, as {NAMES_VARIABLE} asks for: {0}")]
+    AnnounceNames(io::Error),
     #[error("cannot handle interrupts: {0}")]
     Signals(io::Error),
 }
 
 impl Failure {
+    /// Why there is no program of an object, with a diagnosis if it is not safe.
+    pub(crate) fn no_program(name: &str, object: &Object, error: NoProgram) -> Self {
+        let diagnosis = |refused: &Refused| Diagnosis::new(name, object, refused);
+        match &error {
+            NoProgram::Refused(refused) => return Self::Refused(Box::new(diagnosis(refused))),
+            NoProgram::Entry { map, index, source } => {
+                if let EntryError::Program(NoProgram::Refused(refused)) = &**source {
+                    return Self::Refused(Box::new(diagnosis(refused).of_entry(map, *index)));
+                }
+            }
+            _ => {}
+        }
+        Self::Program { name: name.to_owned(), source: Box::new(error) }
+    }
+
     /// Tells what went wrong and gives the exit status.
     pub(crate) fn report(self) -> ExitCode {
         if self.is_closed_pipe() {
@@ -106,10 +128,17 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
     match error {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
-        NoProgram::Unknown { name: wanted, names } => closest(wanted, names.iter().map(String::as_str)),
+        NoProgram::Unknown { .. } => no_program_hint(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
-        NoProgram::Engine { .. } => Some("`--engine plain` runs everywhere".to_owned()),
+        NoProgram::Engine { source: EngineError::Missing { .. }, .. } => {
+            Some(format!("say `--engine {}`", Engine::Plain))
+        }
+        NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),
         NoProgram::Refused(_) => None,
+        NoProgram::Entry { source, .. } => match &**source {
+            EntryError::Program(error) => program_hint(name, error),
+            _ => None,
+        },
     }
 }
 
@@ -122,6 +151,14 @@ fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String>
             Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
         }
         _ => run::processed(processed),
+    }
+}
+
+/// What would help when a program that is named elsewhere than on the command line is not there.
+pub(crate) fn no_program_hint(error: &NoProgram) -> Option<String> {
+    match error {
+        NoProgram::Unknown { name, names } => closest(name, names.iter().map(String::as_str)),
+        _ => None,
     }
 }
 

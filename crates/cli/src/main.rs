@@ -19,14 +19,25 @@ use std::process::ExitCode;
 use args::{Args, Command};
 use clap::Parser;
 use failure::Failure;
+use paceline::Names;
 
 fn main() -> ExitCode {
-    let done = match Args::parse().command {
+    let command = Args::parse().command;
+    let done = announce_names().and_then(|()| execute(command));
+    done.unwrap_or_else(Failure::report)
+}
+
+/// Tells `perf` and `gdb` of native code, where the environment asks for it: before the first code is made.
+fn announce_names() -> Result<(), Failure> {
+    Names::from_env()?.announce().map_err(Failure::AnnounceNames)
+}
+
+fn execute(command: Command) -> Result<ExitCode, Failure> {
+    match command {
         Command::Run(args) => run::run(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Completions(args) => completions::completions(&args),
-    };
-    done.unwrap_or_else(Failure::report)
+    }
 }

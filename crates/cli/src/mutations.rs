@@ -112,7 +112,7 @@ fn look_at(object: &Object) {
     Survey::of("mutant", object, &OPTIONS).write(&mut io::sink()).expect("a sink");
     let _ = Survey::of("mutant", object, &OPTIONS).to_json();
     for program in &object.programs {
-        let listing = Listing::new(object, program);
+        let listing = Listing::new(object, program, None);
         listing.write_text(&mut io::sink(), true).expect("a sink");
         let _ = listing.to_json();
         judge(object, program);

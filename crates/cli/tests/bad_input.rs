@@ -12,8 +12,16 @@ use common::{Folder, capture, command, example, fixture, paceline, packets};
 #[test]
 fn the_command_line_is_checked_with_status_2() {
     let counter = example("counter.o");
-    paceline(["run", &counter, "--engine", "jit"]).fails(2, "invalid value 'jit' for '--engine", &["plain"]);
-    paceline(["run", &counter, "--engine", "threaded"]).fails(2, "invalid value 'threaded'", &["plain"]);
+    paceline(["run", &counter, "--engine", "fast"]).fails(
+        2,
+        "invalid value 'fast' for '--engine",
+        &["plain"],
+    );
+    paceline(["run", &counter, "--unverified", "--engine", "jit"]).fails(
+        2,
+        "--engine jit runs verified programs, and with --unverified the engine is plain",
+        &["Usage: paceline run"],
+    );
     paceline(["run", &counter, "--count", "many"]).fails(2, "invalid value 'many' for '--count <N>'", &[]);
     paceline(["run", &counter, "--map", "rules"]).fails(2, "invalid value 'rules'", &["NAME=FILE"]);
     paceline(["rum"]).fails(2, "unrecognized subcommand 'rum'", &["run"]);

@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use paceline::Engine;
+
 use common::{Folder, capture, command, example, fixture, paceline, packets};
 
 #[test]
@@ -75,7 +77,7 @@ fn json_has_numbers_for_everything_that_is_counted() {
     let verdicts = serde_json::json!({ "aborted": 2, "drop": 2, "pass": 2, "tx": 1, "redirect": 1 });
     assert_eq!(json["verdicts"], verdicts);
     assert_eq!(json["unknown_verdicts"], 1);
-    assert_eq!(json["engine"], "plain");
+    assert_eq!(json["engine"], Engine::best().name());
     assert_eq!(json["program"], "verdicts");
     assert_eq!(json["capture"], input);
     assert!(json["seconds"].as_f64() > Some(0.0));

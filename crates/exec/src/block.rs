@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::arena::Extent;
+use crate::code::Function;
 use crate::epoch::Domain;
 use crate::names::Registration;
 
@@ -20,7 +21,7 @@ pub struct CodeBlock {
 
 /// What goes when the grace period is over, in this order: code keeps its name as long as it may run.
 struct Held {
-    _names: Option<Registration>,
+    names: Option<Registration>,
     _extent: Extent,
 }
 
@@ -31,7 +32,7 @@ impl CodeBlock {
         names: Option<Registration>,
         domain: Domain,
     ) -> Self {
-        Self { held: Some(Held { _names: names, _extent: extent }), range, domain }
+        Self { held: Some(Held { names, _extent: extent }), range, domain }
     }
 
     /// Where the code begins, to make a function pointer from.
@@ -44,6 +45,19 @@ impl CodeBlock {
     #[must_use]
     pub fn address(&self) -> usize {
         self.range.start
+    }
+
+    /// The code as it is executed, relocations applied.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: executable memory can be read, and code is neither written nor freed as long as its block is there.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+    }
+
+    /// What the code is made of, as it was installed.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        self.held.as_ref().and_then(|held| held.names.as_ref()).map_or(&[], Registration::functions)
     }
 
     /// Bytes of code.

@@ -6,6 +6,7 @@ use std::{env, io};
 
 use thiserror::Error;
 
+use crate::code::Function;
 use crate::registry::{self, Installed};
 use crate::sync::lock;
 
@@ -128,6 +129,11 @@ impl Registration {
         }
         let gdb = sinks.gdb.then(|| gdb::Entry::new(elf::image(&code)));
         Some(Self { code, _gdb: gdb })
+    }
+
+    /// What the code is made of.
+    pub(crate) fn functions(&self) -> &[Function] {
+        &self.code.functions
     }
 }
 

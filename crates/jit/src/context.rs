@@ -20,9 +20,9 @@ pub(crate) struct Place {
     pub(crate) field: &'static Field,
     /// Bytes from the field's start.
     within: i32,
-    base: Reg,
+    pub(crate) base: Reg,
     /// Bytes from the context's start to where the base register points.
-    moved: i32,
+    pub(crate) moved: i32,
 }
 
 /// The field that an instruction accesses: always the same one, by what was proven.

@@ -1,12 +1,14 @@
 //! The code of a program, function by function.
 
-use paceline_isa::{Callee, Imm64, Insn, Reg};
+use paceline_isa::{Callee, Imm64, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
 
 use crate::checked::Stubs;
+use crate::defer::Deferred;
 use crate::error::CompileError;
 use crate::links::Links;
+use crate::liveness::Liveness;
 use crate::plan::{Plan, SCRATCH_2};
 use crate::settings::Settings;
 use crate::source::Source;
@@ -36,6 +38,14 @@ pub(crate) struct Emitter<'a> {
     entries: Vec<(usize, Label)>,
     /// Where jumps lead, by slot.
     targets: Vec<Option<Label>>,
+    /// Registers that are read after each instruction.
+    pub(crate) liveness: Liveness,
+    /// What registers hold on the way.
+    pub(crate) deferred: Deferred,
+    /// Registers that are read after the instruction that is being emitted.
+    pub(crate) after: RegSet,
+    /// An instruction whose code was emitted with the one before it.
+    pub(crate) skipped: Option<usize>,
     /// The functions whose address is taken, and where helpers call them.
     pub(crate) callbacks: Vec<(usize, Label)>,
     /// The stubs of checked code.
@@ -62,6 +72,10 @@ impl<'a> Emitter<'a> {
             function,
             entries,
             targets: vec![None; source.code.len()],
+            liveness: Liveness::of(source),
+            deferred: Deferred::default(),
+            after: RegSet::EMPTY,
+            skipped: None,
             callbacks: Vec::new(),
             stubs: None,
         };
@@ -101,6 +115,11 @@ impl<'a> Emitter<'a> {
         self.entries.get(index).map(|entry| entry.1)
     }
 
+    /// Whether jumps lead to a slot.
+    pub(crate) fn is_target(&self, slot: usize) -> bool {
+        self.targets.get(slot).is_some_and(Option::is_some)
+    }
+
     /// Where a jump leads.
     pub(crate) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
         let target = target.unwrap_or(-1);
@@ -111,16 +130,30 @@ impl<'a> Emitter<'a> {
     /// Emits the instructions of the current function.
     pub(crate) fn body(&mut self) -> Result<(), CompileError> {
         let function = self.function;
-        let mut last = None;
+        let mut last: Option<&Insn> = None;
+        let mut follows = false;
+        self.deferred = Deferred::default();
         for (slot, insn) in self.source.reached(&function) {
+            let label = self.targets.get(slot).copied().flatten();
+            if label.is_some() && !self.settings.checked {
+                if follows {
+                    self.meet(slot);
+                } else {
+                    self.deferred = Deferred::default();
+                }
+            }
             self.asm.mark(slot as u32);
-            if let Some(label) = self.targets.get(slot).copied().flatten() {
+            if let Some(label) = label {
                 self.asm.bind(label);
             }
             if self.settings.checked {
                 self.count(slot);
+                self.insn(slot, insn)?;
+            } else if self.skipped != Some(slot) {
+                self.deferred(slot, insn)?;
             }
-            self.insn(slot, insn)?;
+            follows = insn.falls_through()
+                && (insn.jump_target(slot).is_none() || self.source.fact(slot).may_fall_through);
             last = Some(insn);
         }
         if self.settings.checked && last.is_some_and(Insn::falls_through) {
@@ -130,7 +163,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+    /// Emits an instruction whose operands are in their registers.
+    pub(crate) fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let unsupported = || Err(CompileError::Unsupported { slot, insn: *insn });
         match *insn {
             Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src),
@@ -219,11 +253,29 @@ impl<'a> Emitter<'a> {
 
     fn load_imm64(&mut self, slot: usize, insn: &Insn, dst: Reg, value: Imm64) -> Result<(), CompileError> {
         let gpr = self.gpr(dst);
+        if let Some(value) = self.constant(slot, value)? {
+            self.set(gpr, value);
+            return Ok(());
+        }
+        let target = insn.subprogram_target(slot).unwrap_or(-1);
+        // Where functions are known by their slot, the checks are made when one is called.
+        if self.settings.checked {
+            self.set(gpr, target as u64);
+            return Ok(());
+        }
+        let callback = usize::try_from(target).ok().and_then(|start| self.callback_of(start));
+        let Some(callback) = callback else { return Err(CompileError::JumpTarget { slot, target }) };
+        self.asm.lea(Width::Q64, gpr, Mem::Label(callback));
+        Ok(())
+    }
+
+    /// The number that a 64-bit immediate stands for; `None` for functions.
+    pub(crate) fn constant(&self, slot: usize, value: Imm64) -> Result<Option<u64>, CompileError> {
         let map = |index: i32, what| {
             let found = usize::try_from(index).ok().and_then(|i| self.links.maps.get(i));
             found.ok_or(CompileError::Map { slot, index, what })
         };
-        let value = match value {
+        Ok(Some(match value {
             Imm64::Value(value) => value,
             Imm64::MapIndex(index) => map(index, "map")?.handle,
             Imm64::MapValueIndex { index, offset } => {
@@ -231,21 +283,12 @@ impl<'a> Emitter<'a> {
                 let base = map(index, what)?.value.ok_or(CompileError::Map { slot, index, what })?;
                 base.wrapping_add(u64::from(offset))
             }
-            // Where functions are known by their slot, the checks are made when one is called.
-            Imm64::Code { .. } if self.settings.checked => insn.subprogram_target(slot).unwrap_or(0) as u64,
-            Imm64::Code { .. } => {
-                let target = insn.subprogram_target(slot).unwrap_or(-1);
-                let thunk = usize::try_from(target).ok().and_then(|start| self.callback_of(start));
-                let Some(thunk) = thunk else { return Err(CompileError::JumpTarget { slot, target }) };
-                self.asm.lea(Width::Q64, gpr, Mem::Label(thunk));
-                return Ok(());
-            }
+            Imm64::Code { .. } => return Ok(None),
             Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => {
-                return Err(CompileError::Unsupported { slot, insn: *insn });
+                let insn = Insn::LoadImm64 { dst: Reg::R0, value };
+                return Err(CompileError::Unsupported { slot, insn });
             }
-        };
-        self.set(gpr, value);
-        Ok(())
+        }))
     }
 
     /// Calls a function of the runtime. Nothing but what the calling convention keeps survives.

@@ -18,6 +18,9 @@
 //! | the host | `r12` | `r9` |
 //! | scratch | `r10`, `r11`, `r9` | `r10`, `r11` |
 //!
+//! Values are computed when they are needed: between places that jumps lead to, what a register's value is made from is
+//! remembered instead, see the module `defer`.
+//!
 //! A function saves what it changes of `rbx` and `r12` to `r15` and nothing else (seed 002); one that neither calls nor
 //! has more than 128 bytes of stack has no prologue.
 #![forbid(unsafe_code)]
@@ -28,10 +31,13 @@ mod branch;
 mod call;
 mod checked;
 mod context;
+mod defer;
 mod division;
 mod emitter;
 mod error;
+mod inline;
 mod links;
+mod liveness;
 mod memory;
 mod packet;
 mod plan;

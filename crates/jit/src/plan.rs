@@ -5,6 +5,8 @@ use paceline_spec::context::FieldKind;
 use paceline_verifier::{Base, FunctionFact};
 
 use crate::context;
+use crate::inline::Inline;
+use crate::links::Links;
 use crate::settings::Settings;
 use crate::source::{Source, is_tail_call};
 use crate::x64::{Gpr, Mem};
@@ -45,26 +47,30 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    pub(crate) fn of(source: &Source<'_>, function: &FunctionFact) -> Self {
-        source.reached(function).fold(Self::default(), |needs, (slot, insn)| needs.with(source, slot, insn))
+    pub(crate) fn of(source: &Source<'_>, links: &Links, function: &FunctionFact) -> Self {
+        let insns = source.reached(function);
+        insns.fold(Self::default(), |needs, (slot, insn)| needs.with(source, links, slot, insn))
     }
 
-    fn with(mut self, source: &Source<'_>, slot: usize, insn: &Insn) -> Self {
+    fn with(mut self, source: &Source<'_>, links: &Links, slot: usize, insn: &Insn) -> Self {
         let clobbers = insn.is_call() || matches!(insn, Insn::LoadPacket { .. });
         let written = if clobbers { RegSet::of(Reg::R0) } else { insn.writes() };
-        let read = if matches!(insn, Insn::Call(_)) { RegSet::EMPTY } else { insn.reads() };
+        let read = crate::liveness::reads(insn);
         self.registers = self.registers.union(written).union(read);
         match insn {
             _ if is_tail_call(insn) => {
                 self.host = true;
                 self.tail_calls = true;
                 self.calls |= crate::tail_call::known_array(source, slot).is_none();
-                self.registers = self.registers.with(Reg::R1).with(Reg::R2).with(Reg::R3);
             }
-            Insn::Call(callee) => {
-                self.calls = true;
-                self.host |= matches!(callee, Callee::Helper(_));
-            }
+            Insn::Call(Callee::Helper(id)) => match Inline::of(source, links, slot, *id) {
+                Some(inline) => self.host |= inline.needs_host(),
+                None => {
+                    self.calls = true;
+                    self.host = true;
+                }
+            },
+            Insn::Call(_) => self.calls = true,
             Insn::Alu { op, src, .. } => self.pushes |= crate::division::pushes(*op, *src),
             Insn::Load { .. } | Insn::Store { .. } if accesses_context(source, slot) => {
                 match context::field(source, slot, insn).map(|place| place.field.kind) {

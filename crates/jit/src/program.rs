@@ -86,7 +86,7 @@ pub fn compile_unverified(
 }
 
 fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
-    let plans = plans(source, settings);
+    let plans = plans(source, links, settings);
     let Some(main) = plans.first().cloned() else {
         return Err(CompileError::JumpTarget { slot: 0, target: 0 });
     };
@@ -164,8 +164,9 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
 }
 
 /// The functions with their plans.
-fn plans(source: &Source<'_>, settings: &Settings) -> Vec<(FunctionFact, Plan)> {
-    let needs: Vec<Needs> = source.functions.iter().map(|function| Needs::of(source, function)).collect();
+fn plans(source: &Source<'_>, links: &Links, settings: &Settings) -> Vec<(FunctionFact, Plan)> {
+    let needs: Vec<Needs> =
+        source.functions.iter().map(|function| Needs::of(source, links, function)).collect();
     if settings.checked {
         return source.functions.iter().zip(needs).map(|(&f, needs)| (f, Plan::checked(needs))).collect();
     }

@@ -21,7 +21,8 @@ impl Emitter<'_> {
 
     /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there.
     pub(crate) fn check_cpu(&mut self) {
-        let Some(cpus) = self.links.maps.iter().filter_map(|map| map.cpus).min() else { return };
+        let maps = self.source.maps().filter_map(|index| self.links.maps.get(index));
+        let Some(cpus) = maps.filter_map(|map| map.cpus).min() else { return };
         let there = self.asm.new_label();
         let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
         self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));

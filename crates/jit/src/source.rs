@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
+use paceline_isa::{Callee, Code, Imm64, Insn, Reg, RegSet};
 use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
 use paceline_verifier::{FunctionFact, InsnFact, Verified};
@@ -44,6 +44,15 @@ impl<'a> Source<'a> {
             Some(facts) => facts.get(slot).copied().unwrap_or_default(),
             None => InsnFact { reached: true, may_jump: true, may_fall_through: true, ..InsnFact::default() },
         }
+    }
+
+    /// The maps that the program names, by index.
+    pub(crate) fn maps(&self) -> impl Iterator<Item = usize> {
+        let reached = self.functions.iter().flat_map(|function| self.reached(function));
+        reached.filter_map(|(_, insn)| match insn {
+            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => usize::try_from(*index).ok(),
+            _ => None,
+        })
     }
 
     /// The instructions of a function that may run, each with its slot.

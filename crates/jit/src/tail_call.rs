@@ -27,6 +27,11 @@ impl Emitter<'_> {
     /// The token is loaded each time, so that changes of the map take effect. What the prologue pushed is popped
     /// before the jump: programs with different prologues can follow each other.
     pub(crate) fn tail_call(&mut self, slot: usize) -> Result<(), CompileError> {
+        self.tail_call_at(slot, None)
+    }
+
+    /// The same where the index may be known.
+    pub(crate) fn tail_call_at(&mut self, slot: usize, known: Option<u32>) -> Result<(), CompileError> {
         let host = self.plan.host;
         let follow = self.asm.new_label();
         match known_array(self.source, slot) {
@@ -34,7 +39,12 @@ impl Emitter<'_> {
                 let what = "program array";
                 let link = self.links.maps.get(index as usize).and_then(|map| map.programs);
                 let array = link.ok_or(CompileError::Map { slot, index: index as i32, what })?;
-                self.load_token(array, follow);
+                match known {
+                    // Every time there is no such program.
+                    Some(known) if known >= array.entries => return Ok(()),
+                    Some(known) => self.load_known_token(array, known),
+                    None => self.load_token(array, follow),
+                }
             }
             None => self.find_token(),
         }
@@ -51,6 +61,12 @@ impl Emitter<'_> {
         self.asm.jmp_m(Mem::at(TOKEN, self.links.tail_entry));
         self.asm.bind(follow);
         Ok(())
+    }
+
+    fn load_known_token(&mut self, array: ProgArrayLink, index: u32) {
+        let address = array.base.wrapping_add(u64::from(index).wrapping_mul(array.stride));
+        self.asm.mov_ri(TOKEN, address);
+        self.asm.load(OpSize::Q64, TOKEN, Mem::at(TOKEN, 0));
     }
 
     fn load_token(&mut self, array: ProgArrayLink, follow: Label) {

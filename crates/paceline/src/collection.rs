@@ -6,6 +6,7 @@ use paceline_maps::{CreateError, FillError, Limits, Map};
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program, ProgramError};
 
+use crate::tables::{EntryError, Tables};
 use crate::{Object, Refused, VerifiedProgram};
 
 /// How an object is loaded.
@@ -20,9 +21,9 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// One CPU, maps of up to 4 GiB each, and [`DEFAULT_BUDGET`].
+    /// One CPU, maps of up to 4 GiB each, [`DEFAULT_BUDGET`], and the fastest engine of this machine.
     fn default() -> Self {
-        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET, engine: Engine::Plain }
+        Self { limits: Limits { cpus: 1, memory: 4 << 30 }, budget: DEFAULT_BUDGET, engine: Engine::best() }
     }
 }
 
@@ -41,13 +42,11 @@ pub enum SetupError {
         /// Which value and why.
         source: FillError,
     },
-    /// A map has other maps or programs as initial values.
-    #[error("map {map}: initial {what} in maps are not supported")]
-    InitialReference {
+    /// A map has other maps as initial values.
+    #[error("map {map}: initial maps in maps are not supported")]
+    InitialMaps {
         /// Name of the map.
         map: String,
-        /// `maps` or `programs`.
-        what: &'static str,
     },
 }
 
@@ -89,19 +88,31 @@ pub enum NoProgram {
     /// The verifier does not accept the program.
     #[error(transparent)]
     Refused(Box<Refused>),
+    /// A program that it may tail call cannot be put into its program array.
+    #[error("map {map}, index {index}: {source}")]
+    Entry {
+        /// Name of the program array.
+        map: String,
+        /// Index in it.
+        index: u32,
+        /// Why.
+        source: Box<EntryError>,
+    },
 }
 
 /// The maps of an object, made and filled, and its programs, to be bound to them.
 #[derive(Clone)]
 pub struct Collection {
-    object: Object,
+    pub(crate) object: Object,
     maps: Vec<Arc<Map>>,
+    pub(crate) tables: Tables,
     budget: u64,
     engine: Engine,
 }
 
 impl Object {
-    /// Makes the object's maps and fills them with the values that the object gives.
+    /// Makes the object's maps and fills them with the values that the object gives. The programs that it gives to
+    /// program arrays come with the first program that uses the array.
     ///
     /// # Errors
     /// [`SetupError`] names the map.
@@ -109,17 +120,13 @@ impl Object {
         let maps =
             self.maps.iter().map(|spec| Map::create(spec, &options.limits)).collect::<Result<Vec<_>, _>>()?;
         for (map, spec) in maps.iter().zip(&self.maps) {
-            let what = spec.contents.iter().find_map(|(_, value)| match value {
-                InitialValue::Bytes(_) => None,
-                InitialValue::Map(_) => Some("maps"),
-                InitialValue::Program(_) => Some("programs"),
-            });
-            if let Some(what) = what {
-                return Err(SetupError::InitialReference { map: spec.name.clone(), what });
+            if spec.contents.iter().any(|(_, value)| matches!(value, InitialValue::Map(_))) {
+                return Err(SetupError::InitialMaps { map: spec.name.clone() });
             }
             map.fill(&spec.contents).map_err(|source| SetupError::Fill { map: spec.name.clone(), source })?;
         }
-        Ok(Collection { object: self.clone(), maps, budget: options.budget, engine: options.engine })
+        let tables = Tables::new(&self.maps, &maps);
+        Ok(Collection { object: self.clone(), maps, tables, budget: options.budget, engine: options.engine })
     }
 }
 
@@ -145,10 +152,29 @@ impl Collection {
     /// A program, verified and bound to the maps; the only one if no name is given. Programs of one collection share
     /// its maps.
     ///
+    /// The programs that the object gives to the program arrays it uses are loaded and put there, unless they are
+    /// already or the entry was changed.
+    ///
     /// # Errors
-    /// [`NoProgram`] says which there are, or why the program may not run.
+    /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
     pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
-        let spec = self.spec(name)?;
+        let program = self.load(self.spec(name)?)?;
+        self.fill_tables(&program, &|spec| self.load(spec).map(VerifiedProgram::into_program))?;
+        Ok(program)
+    }
+
+    /// The same without a proof: the plain interpreter checks all that the program does as it does it. So it is with the
+    /// programs that it may tail call.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says which there are, or what no engine can run.
+    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
+        let program = self.bind(self.spec(name)?)?;
+        self.fill_tables(&program, &|spec| self.bind(spec))?;
+        Ok(program)
+    }
+
+    fn load(&self, spec: &ProgramSpec) -> Result<VerifiedProgram, NoProgram> {
         let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
         let program = Program::load(&verified, self.maps.clone(), self.engine).map_err(|error| {
             let name = spec.name.clone();
@@ -160,15 +186,7 @@ impl Collection {
         Ok(VerifiedProgram::new(program.with_budget(self.budget), verified))
     }
 
-    /// The same without a proof: the plain interpreter checks all that the program does as it does it.
-    ///
-    /// # Errors
-    /// [`NoProgram`] says which there are, or what no engine can run.
-    pub fn program_unverified(&self, name: Option<&str>) -> Result<Program, NoProgram> {
-        self.bind(self.spec(name)?)
-    }
-
-    fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
+    pub(crate) fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
         let programs = &self.object.programs;
         let names = || programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
         match (name, programs.as_slice()) {

@@ -25,12 +25,15 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | tail calls | [`Collection::install`], [`Program::install`] |
+//! | have `perf` and `gdb` name native code | [`Names`] |
 //! | read and write maps | [`Map`], [`btf`] for values by their types |
 #![forbid(unsafe_code)]
 
 mod collection;
 mod object;
 mod replay;
+mod tables;
 mod verify;
 
 pub use paceline_frame::{
@@ -46,11 +49,13 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host, InstallError,
-    LoadError as EngineError, Near, NoSuchEngine, Program, ProgramError, has_helper,
+    Access, BurstFault, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host,
+    InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode, NativeFunction,
+    Near, NoSuchEngine, Program, ProgramError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
 pub use object::{Object, OpenError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Tally, replay};
+pub use tables::EntryError;
 pub use verify::{Refused, VerifiedProgram};

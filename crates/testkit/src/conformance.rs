@@ -3,30 +3,41 @@
 use std::sync::Arc;
 
 use paceline::{
-    Burst, Collection, FrameMeta, Host, LoadOptions, Object, Program, ProgramKind, ProgramSpec, XdpAttach,
+    Burst, Engine, EngineError, FrameMeta, Host, LoadOptions, Map, Object, Program, ProgramKind, ProgramSpec,
+    XdpAttach,
 };
 use paceline_isa::RawInsn;
+use paceline_verifier::{Options, Refusal, verify};
 
 use crate::kernel::{self, Packet, Request};
 
 /// Engines that can be judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// The plain interpreter.
-    #[default]
-    Plain,
+    /// One of ours: the plain interpreter runs everything, the others what was verified, and the native ones also
+    /// programs over plain memory.
+    Ours(Engine),
     /// The kernel, for comparison.
     Kernel,
 }
 
-impl Judged {
-    /// All of them with their names.
-    pub const ALL: &'static [(&'static str, Self)] = &[("plain", Self::Plain), ("kernel", Self::Kernel)];
+impl Default for Judged {
+    fn default() -> Self {
+        Self::Ours(Engine::Plain)
+    }
+}
 
+impl Judged {
     /// The engine of a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, engine)| *engine)
+        if name == "kernel" { Some(Self::Kernel) } else { name.parse().ok().map(Self::Ours) }
+    }
+
+    /// The names of all of them.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        Engine::ALL.iter().rev().map(|engine| engine.name()).chain(["kernel"]).collect()
     }
 }
 
@@ -67,6 +78,15 @@ pub enum TaskError {
     /// The memory is no packet.
     #[error(transparent)]
     Packet(#[from] paceline::PushError),
+    /// The verifier does not accept the program.
+    #[error(transparent)]
+    Unsafe(#[from] Box<Refusal>),
+    /// The engine does not take the program.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The engine runs nothing over plain memory.
+    #[error("engine {0} runs verified programs over packets only (--xdp)")]
+    NoMemory(Engine),
     /// The program did what it may not.
     #[error(transparent)]
     Fault(#[from] paceline::Fault),
@@ -84,7 +104,7 @@ pub enum TaskError {
 /// [`TaskError`].
 pub fn run(task: &Task) -> Result<u64, TaskError> {
     match task.engine {
-        Judged::Plain => run_plain(task),
+        Judged::Ours(engine) => run_ours(task, engine),
         Judged::Kernel => run_kernel(task),
     }
 }
@@ -97,32 +117,79 @@ fn slots(program: &[u8]) -> Result<Vec<RawInsn>, TaskError> {
     Ok(slots.iter().map(|slot| RawInsn::from_le_bytes(*slot)).collect())
 }
 
-fn load(task: &Task) -> Result<Collection, TaskError> {
-    Ok(Object::parse(&task.program)?.load(&LoadOptions::default())?)
+/// A program, and the object that it is from.
+struct Subject {
+    spec: Arc<ProgramSpec>,
+    object: Option<Object>,
 }
 
-fn run_plain(task: &Task) -> Result<u64, TaskError> {
-    let (spec, maps) = if task.elf {
-        let collection = load(task)?;
-        let spec = collection.object().programs.first().ok_or(TaskError::NoProgram)?.clone();
-        (spec, collection.maps().to_vec())
-    } else {
-        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        (ProgramSpec::new("conformance", kind, slots(&task.program)?), Vec::new())
-    };
-    let mut host = Host::default();
-    if !task.xdp {
-        let mut memory = task.memory.clone();
-        let exit =
-            Program::raw(Arc::new(spec), maps)?.run_raw(&mut memory, &mut host).map_err(|fault| *fault)?;
-        return Ok(exit.r0);
+impl Subject {
+    fn new(task: &Task) -> Result<Self, TaskError> {
+        let object = if task.elf { Some(Object::parse(&task.program)?) } else { None };
+        let spec = match &object {
+            Some(object) => object.programs.first().ok_or(TaskError::NoProgram)?.clone(),
+            None => {
+                let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+                ProgramSpec::new("conformance", kind, slots(&task.program)?)
+            }
+        };
+        Ok(Self { spec: Arc::new(spec), object })
     }
-    let program = Program::new(Arc::new(spec), maps)?;
+
+    /// New maps, as the object fills them.
+    fn maps(&self) -> Result<Vec<Arc<Map>>, TaskError> {
+        let Some(object) = &self.object else { return Ok(Vec::new()) };
+        Ok(object.load(&LoadOptions::default())?.maps().to_vec())
+    }
+
+    /// For packets; on all engines but the plain interpreter verified.
+    fn load(&self, engine: Engine) -> Result<Program, TaskError> {
+        if engine == Engine::Plain {
+            return Ok(Program::new(self.spec.clone(), self.maps()?)?);
+        }
+        let (specs, btf) = match &self.object {
+            Some(object) => (object.maps.as_slice(), object.btf.as_deref()),
+            None => (&[][..], None),
+        };
+        let verified = verify(&self.spec, specs, btf, &Options::default())?;
+        Ok(Program::load(&verified, self.maps()?, engine)?)
+    }
+
+    fn run_over(&self, memory: &[u8], engine: Engine) -> Result<u64, TaskError> {
+        let (spec, maps) = (self.spec.clone(), self.maps()?);
+        let program = match engine {
+            Engine::Plain => Program::raw(spec, maps)?,
+            Engine::Threaded => return Err(TaskError::NoMemory(engine)),
+            Engine::CheckedJit => Program::checked_jit(spec, maps, true)?,
+            Engine::Jit => {
+                // Nothing would keep native code from what the program may not do.
+                self.run_over(memory, Engine::Plain)?;
+                native(spec, maps)?
+            }
+        };
+        let exit = program.run_raw(&mut memory.to_vec(), &mut Host::default()).map_err(|fault| *fault)?;
+        Ok(exit.r0)
+    }
+}
+
+/// Native code of a program that ran to its end under every check.
+#[allow(unsafe_code, reason = "programs over plain memory cannot be verified")]
+fn native(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Program, TaskError> {
+    // SAFETY: the plain interpreter just ran it over the same memory and maps like these, without a fault.
+    Ok(unsafe { Program::raw_jit(spec, maps) }?)
+}
+
+fn run_ours(task: &Task, engine: Engine) -> Result<u64, TaskError> {
+    let subject = Subject::new(task)?;
+    if !task.xdp {
+        return subject.run_over(&task.memory, engine);
+    }
+    let program = subject.load(engine)?;
     let mut burst = Burst::new(1);
     burst.push(&task.memory, FrameMeta::default())?;
     let mut frame = burst.frame_mut(0);
     frame.set_ingress(1, 0);
-    Ok(program.run(&mut frame, &mut host).map_err(|fault| *fault)?)
+    Ok(program.run(&mut frame, &mut Host::default()).map_err(|fault| *fault)?)
 }
 
 fn run_kernel(task: &Task) -> Result<u64, TaskError> {

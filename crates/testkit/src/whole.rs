@@ -1,4 +1,4 @@
-//! Whole objects over whole captures, on the kernel and on ours: what people will run, compared packet by packet.
+//! Whole objects over whole captures, on the kernel and on all engines of ours: what people will run, compared packet by packet.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline::port::CaptureReader;
-use paceline::{Burst, Collection, Host, InitialValue, Limits, LoadOptions, MapKind, Object, Verdict};
+use paceline::{
+    Burst, Collection, Engine, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
+    ProgramSpec, Verdict,
+};
 
 use crate::determinize::determinize;
 use crate::engine::map_contents;
@@ -158,7 +161,7 @@ pub fn compare(
         let map = map.ok_or_else(|| CompareError::NoMap(fill.map.clone()))?;
         map.contents.push((fill.key.clone(), InitialValue::Bytes(fill.value.clone())));
     }
-    specs.programs.retain(|spec| spec.name == program);
+    keep_with_callees(&mut specs.programs, &specs.maps, program);
     let btf = specs.btf.as_mut().map(Arc::make_mut);
     let replaced = determinize(&mut specs.programs, &mut specs.maps, btf);
     let both = Both::new(&object, program, pinned)?;
@@ -166,27 +169,51 @@ pub fn compare(
     both.run(workload, Comparison { replaced, untyped, ..Comparison::default() })
 }
 
+/// Leaves a program, which comes first, and those that program arrays name.
+fn keep_with_callees(programs: &mut Vec<ProgramSpec>, maps: &[MapSpec], program: &str) {
+    let values = maps.iter().flat_map(|map| &map.contents).map(|(_, value)| value);
+    let named: Vec<&str> = values
+        .filter_map(|value| match value {
+            InitialValue::Program(name) => Some(name.as_str()),
+            InitialValue::Bytes(_) | InitialValue::Map(_) => None,
+        })
+        .collect();
+    programs.retain(|spec| spec.name == program || named.contains(&spec.name.as_str()));
+    programs.sort_by_key(|spec| spec.name != program);
+}
+
 /// A program on both sides.
 struct Both {
-    ours: paceline::Program,
-    collection: Collection,
+    ours: Vec<Ours>,
     kernel: KernelObject,
     pinned: Pinned,
 }
 
+/// A program on one of our engines, with maps of its own.
+struct Ours {
+    program: paceline::Program,
+    collection: Collection,
+}
+
+impl Ours {
+    fn new(object: &Object, program: &str, engine: Engine) -> Result<Self, CompareError> {
+        let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
+        let options = LoadOptions { limits, engine, ..LoadOptions::default() };
+        let failed = |error: &dyn std::fmt::Display| CompareError::Ours(format!("{engine}: {error}"));
+        let collection = object.load(&options).map_err(|error| failed(&error))?;
+        let program = collection.program(Some(program)).map_err(|error| failed(&error))?.into_program();
+        Ok(Self { program, collection })
+    }
+}
+
 impl Both {
     fn new(object: &Object, program: &str, pinned: Pinned) -> Result<Self, CompareError> {
-        let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
-        let options = LoadOptions { limits, ..LoadOptions::default() };
-        let collection = object.load(&options).map_err(|error| CompareError::Ours(error.to_string()))?;
-        let ours = collection
-            .program(Some(program))
-            .map_err(|error| CompareError::Ours(error.to_string()))?
-            .into_program();
+        let engines = Engine::ALL.into_iter().filter(|engine| engine.is_available());
+        let ours = engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
         let options =
             kernel::LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, cpu: pinned.cpu() };
         let kernel = KernelObject::load(&object.maps, &object.programs, options)?;
-        Ok(Self { ours, collection, kernel, pinned })
+        Ok(Self { ours, kernel, pinned })
     }
 
     fn run(&self, workload: &Workload, mut result: Comparison) -> Result<Comparison, CompareError> {
@@ -206,6 +233,7 @@ impl Both {
         Ok(result)
     }
 
+    /// Runs a burst on the kernel, then on each engine of ours.
     fn run_burst(
         &self,
         group: &[&Captured],
@@ -214,74 +242,77 @@ impl Both {
         workload: &Workload,
         result: &mut Comparison,
     ) -> Result<(), CompareError> {
-        burst.clear();
-        for packet in group {
-            if burst.push(&packet.data, paceline::FrameMeta::default()).is_err() {
-                unreachable!(
-                    "a burst holds as many packets as a group has, and longer ones than a test run takes"
-                );
+        let theirs = group.iter().map(|packet| self.on_kernel(packet, result));
+        let theirs = theirs.collect::<Result<Vec<_>, _>>()?;
+        for ours in &self.ours {
+            fill(burst, group);
+            let engine = ours.program.engine();
+            let fault = ours.program.run_burst(burst, host).err();
+            let done = fault.as_ref().map_or(group.len(), |fault| fault.index);
+            for (index, (packet, theirs)) in group.iter().zip(&theirs).take(done).enumerate() {
+                let frame = burst.frame(index);
+                let mine = Finished {
+                    data: frame.packet().to_vec(),
+                    meta: frame.metadata().to_vec(),
+                    ..Finished::new(Return::Low(frame.code()))
+                };
+                if mine != *theirs {
+                    let diff = run_diff(&Ok(mine), "kernel", &Ok(theirs.clone())).join("\n");
+                    result.differences.push(format!("{}: {engine} {diff}", workload.place(packet)));
+                }
             }
-        }
-        for mut frame in burst.iter_mut() {
-            // As the kernel's test run has it.
-            frame.set_ingress(1, 0);
-        }
-        let fault = self.ours.run_burst(burst, host).err();
-        let done = fault.as_ref().map_or(group.len(), |fault| fault.index);
-        for (index, packet) in group.iter().take(done).enumerate() {
-            self.compare_packet(packet, &burst.frame(index), workload, result)?;
-        }
-        if let Some(fault) = fault {
-            let place = group.get(fault.index).map(|packet| workload.place(packet)).unwrap_or_default();
-            result.differences.push(format!("{place}: ours stops: {}", fault.fault));
-            // Its maps are behind the kernel's from here on: nothing after this means anything.
-            result.differences.resize(MOST_DIFFERENCES.max(result.differences.len()), String::new());
+            if let Some(fault) = fault {
+                let place = group.get(fault.index).map(|packet| workload.place(packet)).unwrap_or_default();
+                result.differences.push(format!("{place}: {engine} stops: {}", fault.fault));
+                // Its maps are behind the kernel's from here on: nothing after this means anything.
+                result.differences.resize(MOST_DIFFERENCES.max(result.differences.len()), String::new());
+            }
         }
         Ok(())
     }
 
-    fn compare_packet(
-        &self,
-        packet: &Captured,
-        frame: &paceline::FrameRef<'_>,
-        workload: &Workload,
-        result: &mut Comparison,
-    ) -> Result<(), CompareError> {
-        let Some(program) = self.kernel.programs.first() else {
-            unreachable!("exactly one program was loaded");
-        };
+    fn on_kernel(&self, packet: &Captured, result: &mut Comparison) -> Result<Finished, CompareError> {
+        let Some(program) = self.kernel.programs.first() else { unreachable!("the program comes first") };
         let run = program.test_run(&Packet::new(&packet.data))?;
-        let theirs = Finished { data: run.data, meta: run.meta, ..Finished::new(Return::Low(run.retval)) };
-        let ours = Finished {
-            data: frame.packet().to_vec(),
-            meta: frame.metadata().to_vec(),
-            ..Finished::new(Return::Low(frame.code()))
-        };
         result.packets += 1;
-        result.changed += u64::from(theirs.data != packet.data);
+        result.changed += u64::from(run.data != packet.data);
         let verdict = Verdict::from_code(run.retval).map_or(Verdict::ALL.len(), |verdict| verdict as usize);
         result.verdicts[verdict] += 1;
-        if ours != theirs {
-            let place = workload.place(packet);
-            let diff = run_diff(&Ok(ours), "kernel", &Ok(theirs));
-            result.differences.push(format!("{place}: ours {}", diff.join("\n")));
-        }
-        Ok(())
+        Ok(Finished { data: run.data, meta: run.meta, ..Finished::new(Return::Low(run.retval)) })
     }
 
     fn compare_maps(&self, result: &mut Comparison) -> Result<(), CompareError> {
         let cpu = self.pinned.cpu();
-        for (ours, theirs) in self.collection.maps().iter().zip(&self.kernel.maps) {
-            let name = &ours.spec().name;
-            match (map_contents(ours, cpu), theirs.contents(cpu)?) {
-                (Some(ours), Some(theirs)) => {
-                    result.maps.push(name.clone());
-                    result.differences.extend(contents_diff(name, "kernel", &theirs, &ours));
-                }
-                _ => result.opaque_maps.push(name.clone()),
+        for (index, theirs) in self.kernel.maps.iter().enumerate() {
+            let name = theirs.name();
+            let Some(theirs) = theirs.contents(cpu)? else {
+                result.opaque_maps.push(name.to_owned());
+                continue;
+            };
+            result.maps.push(name.to_owned());
+            for ours in &self.ours {
+                let mine = ours.collection.maps().get(index).and_then(|map| map_contents(map, cpu));
+                let mine = mine.unwrap_or_default();
+                let diff = contents_diff(name, "kernel", &theirs, &mine);
+                result.differences.extend(diff.map(|diff| format!("{}: {diff}", ours.program.engine())));
             }
         }
         Ok(())
+    }
+}
+
+/// Puts packets into a burst, as the kernel's test run has them.
+fn fill(burst: &mut Burst, packets: &[&Captured]) {
+    burst.clear();
+    for packet in packets {
+        if burst.push(&packet.data, paceline::FrameMeta::default()).is_err() {
+            unreachable!(
+                "a burst holds as many packets as a group has, and longer ones than a test run takes"
+            );
+        }
+    }
+    for mut frame in burst.iter_mut() {
+        frame.set_ingress(1, 0);
     }
 }
 

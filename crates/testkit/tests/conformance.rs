@@ -100,6 +100,28 @@ fn xdp_and_objects() {
 }
 
 #[test]
+fn every_engine_says_the_same() {
+    let memory = "00 10 00 00 ff ff 00 00";
+    for engine in ["plain", "jit", "checked-jit"] {
+        let output = plugin(&[memory, &format!("--engine {engine}")], &hex(SUM));
+        assert_eq!(stdout(&output), format!("{:x}\n", 0x10 + 0xffff + 8), "{engine}");
+        // Native code is not let run into what the interpreter stops.
+        let fault = plugin(&["00 11", "--engine", engine], &hex("r0 = *(u8 *)(r1 + 2)\nexit"));
+        assert!(stderr(&fault).contains("instruction 0: read of 1 bytes"), "{engine}: {fault:?}");
+    }
+    let threaded = plugin(&[memory, "--engine=threaded"], &hex(SUM));
+    assert!(stderr(&threaded).contains("engine threaded runs verified programs over packets only (--xdp)"));
+    let object =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o")).expect("an example");
+    for engine in ["plain", "threaded", "jit", "checked-jit"] {
+        let output = plugin(&[&spaced(&[7; 20]), "--xdp --elf", "--engine", engine], &spaced(&object));
+        assert_eq!(stdout(&output), "2\n", "{engine}");
+    }
+    let refused = plugin(&[&spaced(&[7; 20]), "--xdp --engine=jit"], &hex("exit"));
+    assert!(stderr(&refused).contains("r0 is read but not set"), "{refused:?}");
+}
+
+#[test]
 fn the_kernel_says_the_same() {
     if !paceline_testkit::kernel::available_for("the_kernel_says_the_same") {
         return;

@@ -8,7 +8,7 @@ use crate::region::{Access, Near};
 
 /// A program did what it may not, or did not end. The packet has no verdict then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("instruction {slot}: {kind}")]
+#[error("instruction {slot}{}: {kind}", .tail_called.as_ref().map(|spec| format!(" of program {}", spec.name)).unwrap_or_default())]
 pub struct Fault {
     /// Slot of the guilty instruction.
     pub slot: usize,

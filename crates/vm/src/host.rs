@@ -58,8 +58,9 @@ pub struct Host {
     pub(crate) regions: Option<Regions>,
     /// Address of the spin lock that the running program has; 0 for none.
     pub(crate) held_lock: u64,
-    /// What keeps the programs that a run comes to by tail calls; not there while it does.
-    pub(crate) reader: Option<Reader>,
+    /// What keeps the programs that a run comes to by tail calls, and whether it does now.
+    pub(crate) reader: Reader,
+    pub(crate) is_pinned: bool,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -90,7 +91,8 @@ impl Host {
             fault: None,
             regions: None,
             held_lock: 0,
-            reader: Some(Domain::global().reader()),
+            reader: Domain::global().reader(),
+            is_pinned: false,
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),

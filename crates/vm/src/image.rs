@@ -52,7 +52,6 @@ pub(crate) struct Image {
 #[derive(Clone)]
 pub(crate) struct Native {
     /// What keeps it.
-    #[expect(dead_code, reason = "it is kept, not looked at")]
     pub(crate) block: Arc<CodeBlock>,
     /// Address at which it is entered.
     pub(crate) entry: usize,

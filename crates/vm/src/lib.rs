@@ -23,8 +23,14 @@ pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
 pub use host::{Clock, EventSink, Host};
 pub use load::LoadError;
+pub use native::NativeCode;
 pub use observe::Observed;
+pub use paceline_exec::{CodeMap, Function as NativeFunction};
+pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+#[cfg(feature = "match-dispatch")]
+#[doc(hidden)]
+pub use threaded::by_match::by_match;
 #[doc(hidden)]
 pub use threaded::inspect as threaded_handlers;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_isa::{Callee, Insn};
-use paceline_jit::CompileError;
+use paceline_jit::{CompileError, Settings};
 use paceline_maps::Map;
 use paceline_spec::helper::Helper;
 use paceline_spec::{InitialValue, MapFlags, MapSpec};
@@ -63,22 +63,44 @@ impl Program {
     /// # Errors
     /// [`LoadError`]. What an engine refuses is never given to another one instead.
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
-        if !engine.is_available() {
-            return Err(LoadError::Unavailable(engine));
-        }
-        check_maps(verified.maps(), &maps)?;
-        if engine != Engine::Plain
-            && let Some((slot, &insn)) =
-                verified.code().iter().find(|&(slot, insn)| verified.fact(slot).reached && is_for_plain(insn))
-        {
-            return Err(LoadError::Missing { slot, insn, engine });
-        }
+        check_load(verified, &maps, engine)?;
         match engine {
             Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
-            Engine::Jit | Engine::CheckedJit => native::load(verified, maps, engine),
+            Engine::Jit | Engine::CheckedJit => {
+                let checked = engine == Engine::CheckedJit;
+                native::load(verified, maps, &Settings { checked, ..native::settings() })
+            }
             Engine::Threaded => Ok(threaded::load(verified, maps)?),
         }
     }
+}
+
+/// Ways to compile that are there to be measured.
+impl Program {
+    /// Makes a verified program ready to run as native code that saves every callee-saved register and has all of its
+    /// stack, whether it needs them or not. [`load`](Self::load) leaves out what it does not need.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with_full_prologue(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+        check_load(verified, &maps, Engine::Jit)?;
+        native::load(verified, maps, &Settings { full_prologue: true, ..native::settings() })
+    }
+}
+
+/// Whether the engine can run the program, with these maps.
+fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
+    if !engine.is_available() {
+        return Err(LoadError::Unavailable(engine));
+    }
+    check_maps(verified.maps(), maps)?;
+    if engine != Engine::Plain
+        && let Some((slot, &insn)) =
+            verified.code().iter().find(|&(slot, insn)| verified.fact(slot).reached && is_for_plain(insn))
+    {
+        return Err(LoadError::Missing { slot, insn, engine });
+    }
+    Ok(())
 }
 
 /// What only the plain interpreter has: callbacks, kernel functions, `may_goto`.

@@ -136,8 +136,10 @@ pub struct BurstFault {
 #[derive(Clone)]
 pub struct Program {
     pub(crate) image: Arc<Image>,
+    /// Whether it can come to other programs.
+    tail_calls: bool,
     /// Keeps the entries of the program arrays that it uses.
-    tables: Arc<[ProgArrayUser]>,
+    _tables: Arc<[ProgArrayUser]>,
 }
 
 /// An image in a program array. Who read its token before it went may still run it.
@@ -247,7 +249,9 @@ impl Program {
             }
             tables.extend(ProgArrayUser::new(map));
         }
-        Ok(Self { image: Arc::new(image), tables: tables.into() })
+        let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
+        let tail_calls = image.code.iter().any(|(_, insn)| is_tail_call(insn));
+        Ok(Self { image: Arc::new(image), tail_calls, _tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -323,15 +327,16 @@ impl Program {
     /// Lets a program that can tail call run, so that what it comes to stays until it is done.
     #[inline]
     fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
-        if self.tables.is_empty() {
+        if !self.tail_calls || host.is_pinned {
             return run(host);
         }
-        // The reader is not there in a host that is pinned already.
-        let mut reader = host.reader.take();
-        let pin = reader.as_mut().map(Reader::pin);
+        host.is_pinned = true;
+        let reader: *mut Reader = &mut host.reader;
+        // SAFETY: the host is borrowed until this returns, and nothing else uses its reader while it is pinned.
+        let pin = unsafe { &mut *reader }.pin();
         let result = run(host);
         drop(pin);
-        host.reader = host.reader.take().or(reader);
+        host.is_pinned = false;
         result
     }
 
@@ -356,7 +361,9 @@ impl Program {
         // SAFETY: the frame is borrowed for the run and the host runs it, and the image is the program's.
         let r0 =
             unsafe { (image.entry)(frame as u64, image as *const Image as u64, unset, unset, unset, host) };
-        if let Some(fault) = host.fault.take() {
+        if host.fault.is_some()
+            && let Some(fault) = host.fault.take()
+        {
             return Err(fault);
         }
         // SAFETY: the pointer comes from a reference that is still borrowed.

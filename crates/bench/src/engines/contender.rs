@@ -16,6 +16,8 @@ type Counts<'a> = Box<dyn Fn() -> Vec<u64> + 'a>;
 pub(crate) enum Role {
     /// One of our engines.
     Ours(Engine),
+    /// The operations of the threaded interpreter, dispatched by a `match`.
+    Match,
     /// The C compiler's code, called.
     Native,
     /// The same inlined into the loop: what no engine that is called can be.
@@ -26,6 +28,8 @@ pub(crate) enum Role {
     Interpreter,
     /// libpcap's interpreter of classic BPF.
     Libpcap,
+    /// The kernel's code, in its own loop.
+    Kernel,
     /// Nothing but the loop: what every figure has in it.
     Loop,
 }

@@ -4,9 +4,12 @@
 //! (`hit`), or 10,000 mixed ones in random order, which do not fit the caches (`miss`). That all come to the same
 //! results is seen before anything is timed.
 
+mod chains;
 mod contender;
 #[cfg(feature = "dpdk")]
 mod dpdk;
+#[cfg(feature = "kernel")]
+mod kernel;
 #[cfg(feature = "libpcap")]
 mod libpcap;
 #[cfg(feature = "native")]
@@ -18,17 +21,21 @@ mod raw;
 mod rbpf;
 #[cfg(feature = "rivals")]
 mod sbpf;
+mod variants;
 
 use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
 
-use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object};
+use paceline::{Collection, Engine, FrameMut, Host, LoadOptions, Object, Program};
+use paceline_vm::by_match;
 
 use crate::measure::{Timing, Work, rounds, thread_time};
 use crate::report::{Bar, Figure, Matrix, Report, Row};
-use crate::{Settings, Table};
+use crate::{Rows, Settings, Table, code};
 use contender::{Contender, Role, agree};
+#[cfg(feature = "kernel")]
+pub(crate) use kernel::load as kernel_object;
 use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
@@ -40,15 +47,25 @@ const ROUNDS: usize = 41;
 /// Nanoseconds that a contender's round takes about, so that the fast and the slow ones take the same part of the machine's time.
 const ROUND: f64 = 1e6;
 
+/// Packets of a test run in the kernel: beginning and ending it takes as long as thousands.
+const KERNEL_RUNS: usize = 200_000;
+
 /// A workload of the benchmarks (`workloads/workloads.h`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
-    /// As it is called in C; the XDP program is `NAME_program`.
+    /// As it is called in C.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     /// The same for tcpdump.
     #[cfg_attr(not(feature = "libpcap"), allow(dead_code, reason = "libpcap compiles it"))]
     pub(crate) expression: Option<&'static str>,
+}
+
+impl Workload {
+    /// Name of the XDP program.
+    fn program(self) -> String {
+        format!("{}_program", self.name)
+    }
 }
 
 const WORKLOADS: &[Workload] = &[
@@ -69,13 +86,18 @@ pub(crate) fn table(settings: Settings) -> Table {
         for mut packets in [Packets::hit()?, Packets::miss()?] {
             let mut contenders = ours(*workload)?;
             contenders.extend(others(*workload, &texts)?);
-            let column =
-                Column { title: format!("{}, {}", workload.title, packets.name), hit: packets.name == "hit" };
+            let hit = packets.name == "hit";
+            #[cfg(feature = "kernel")]
+            contenders.extend(hit.then(|| kernel::contender(*workload)).transpose()?);
+            let column = Column { title: format!("{}, {}", workload.title, packets.name), hit };
             let times = measure(settings, &column.title, &mut packets.frames(), &mut contenders)?;
             let results: Vec<(&Contender<'_>, Timing)> = contenders.iter().zip(times).collect();
             column.report(&results, &mut report);
         }
     }
+    report.rows.extend(chains::rows(settings)?);
+    report.rows.extend(variants::prologue(settings)?);
+    report.rows.extend(loading(settings)?);
     Ok(report)
 }
 
@@ -84,19 +106,24 @@ fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let mut contenders = Vec::new();
     for engine in Engine::ALL.into_iter().rev() {
         let collection = load(engine)?;
-        let program = match collection.program(Some(&format!("{}_program", workload.name))) {
+        let program = match collection.program(Some(&workload.program())) {
             Ok(program) => program,
             // An engine that is not there is no contender.
             Err(paceline::NoProgram::Engine { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        let mut host = Host::default();
-        let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
-        contenders.push(
-            Contender::new(engine.name(), Role::Ours(engine), run).with_counts(move || counts(&collection)),
-        );
+        if let Some(program) = (engine == Engine::Threaded).then(|| by_match(&program)).flatten() {
+            contenders.push(contender("threaded by match", Role::Match, program, &collection));
+        }
+        contenders.push(contender(engine.name(), Role::Ours(engine), Program::clone(&program), &collection));
     }
     Ok(contenders)
+}
+
+fn contender<'a>(name: &str, role: Role, program: Program, collection: &Collection) -> Contender<'a> {
+    let (mut host, collection) = (Host::default(), collection.clone());
+    let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
+    Contender::new(name, role, run).with_counts(move || counts(&collection))
 }
 
 fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
@@ -171,8 +198,38 @@ fn measure(
     rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
 }
 
+/// What it takes to verify and compile W3, against compiling alone elsewhere and loading in the kernel.
+fn loading(settings: Settings) -> Rows {
+    const W3: Workload = WORKLOADS[2];
+    if !Engine::Jit.is_available() {
+        return Ok(Vec::new());
+    }
+    let object = Object::parse(OBJECT)?;
+    let spec = object.programs.iter().find(|spec| spec.name == W3.program()).ok_or("no such program")?;
+    #[cfg(feature = "rivals")]
+    let text = texts(W3)?;
+    #[cfg(feature = "rivals")]
+    let (rival, work): (_, Option<Work<'_>>) =
+        (rbpf::compiler(), Some(Box::new(|| rbpf::compile(&text).map(|_| 1))));
+    #[cfg(not(feature = "rivals"))]
+    let (rival, work) = (String::new(), None);
+    let measured = code::measure(settings, &object, spec, work)?;
+    let figure = |against| Figure::Time { ours: measured.load, against };
+    let name = format!("{}: verify and compile, jit", W3.title);
+    let reach = measured.other.map(|_| Bar::Ratio(1.0));
+    let bar = Some(Bar::Most(200e3));
+    let mut rows = vec![Row { bar, reach, ..Row::new(&name, rival, figure(measured.other)) }];
+    if let Some((kernel, _)) = measured.kernel {
+        rows.push(Row::new(name, code::kernel_name(), figure(Some(kernel))));
+    }
+    Ok(rows)
+}
+
 /// How often all frames are run in a round.
 fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
+    if contender.role == Role::Kernel {
+        return KERNEL_RUNS;
+    }
     let mut passes = 1;
     loop {
         let start = thread_time();
@@ -206,7 +263,7 @@ impl Column {
                 let figure = Figure::Time { ours: *ours, against: Some(*against) };
                 let (bar, reach) = self.bars(engine, other.role);
                 let name = format!("{}, {}", self.title, contender.name);
-                report.rows.push(Row { bar, reach, ..Row::new(name, &other.name, figure) });
+                report.rows.push(Row { bar, reach, in_matrix: true, ..Row::new(name, &other.name, figure) });
             }
         }
     }
@@ -217,6 +274,7 @@ impl Column {
             _ if !self.hit => (None, None),
             (Engine::Jit, Role::Native) => (Some(Bar::Ratio(1.0 / 1.3)), Some(Bar::Ratio(1.0 / 1.1))),
             (Engine::Jit, Role::Jit) => (Some(Bar::Ratio(1.0)), None),
+            (Engine::Threaded, Role::Match) => (Some(Bar::Ratio(1.5)), Some(Bar::Ratio(1.8))),
             (Engine::Threaded, Role::Libpcap) => (Some(Bar::Ratio(2.0)), Some(Bar::Ratio(3.0))),
             _ => (None, None),
         }

@@ -38,6 +38,11 @@ pub(super) fn contenders(text: &[u8]) -> Result<Vec<Contender<'_>>, Box<dyn Erro
     Ok(contenders.map(|contender| contender.with_counts(raw::counts)).into())
 }
 
+/// What compiles.
+pub(super) fn compiler() -> String {
+    format!("rbpf {VERSION}, compiles without verifying")
+}
+
 /// What rbpf does before a program runs: it looks at the form, and compiles.
 pub(super) fn compile(text: &[u8]) -> Result<EbpfVmMbuff<'_>, Box<dyn Error>> {
     let mut vm = EbpfVmMbuff::new(Some(text))?;

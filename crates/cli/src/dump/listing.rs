@@ -1,6 +1,8 @@
 //! A program as text and as JSON.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use paceline::btf::{Btf, Type};
 use paceline::isa::text::Line;
@@ -8,6 +10,7 @@ use paceline::isa::{RawInsn, disassemble};
 use paceline::{FunctionInfo, LineInfo, Linkage, Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
+use super::native::{Function, Native};
 use super::symbols::Symbols;
 
 /// A program with all that its listing needs.
@@ -16,16 +19,25 @@ pub(crate) struct Listing<'a> {
     btf: Option<&'a Btf>,
     symbols: Symbols<'a>,
     lines: Vec<Line>,
+    native: Option<&'a Native>,
 }
 
 impl<'a> Listing<'a> {
-    pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec) -> Self {
+    pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec, native: Option<&'a Native>) -> Self {
         let symbols = Symbols::new(object, spec);
-        Self { spec, btf: object.btf.as_deref(), symbols, lines: disassemble(&spec.insns) }
+        Self { spec, btf: object.btf.as_deref(), symbols, lines: disassemble(&spec.insns), native }
+    }
+
+    /// Instructions, native ones if there are any, with what they come from.
+    pub(crate) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
+        match self.native {
+            Some(native) => self.write_native(out, native, opcodes),
+            None => self.write_bpf(out, opcodes),
+        }
     }
 
     /// Everything but instructions and labels is in comments, so that the assembler reads it.
-    pub(crate) fn write_text(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
+    fn write_bpf(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
         let spec = self.spec;
         let plural = if spec.insns.len() == 1 { "" } else { "s" };
         let (name, section) = (&spec.name, &spec.section);
@@ -67,7 +79,84 @@ impl<'a> Listing<'a> {
         }
     }
 
+    /// Everything but native code is in comments.
+    fn write_native(&self, out: &mut dyn Write, native: &Native, opcodes: bool) -> io::Result<()> {
+        let (spec, Native { len, .. }) = (self.spec, native);
+        let plural = if spec.insns.len() == 1 { "" } else { "s" };
+        let (name, section, slots) = (&spec.name, &spec.section, spec.insns.len());
+        writeln!(
+            out,
+            "\n; program {name}, section {section}, {slots} instruction slot{plural}, {len} bytes of native code"
+        )?;
+        native.functions.iter().try_for_each(|function| self.write_function(out, function, opcodes))
+    }
+
+    fn write_function(&self, out: &mut dyn Write, native: &Function, opcodes: bool) -> io::Result<()> {
+        let function = self.spec.functions.iter().find(|function| function.name == native.name);
+        match function {
+            Some(function) => writeln!(out, "\n; {}\n<{}>:", self.prototype(function), function.name)?,
+            None => writeln!(out, "\n<{}>:", native.name)?,
+        }
+        let start = function.map_or(0, |function| function.start);
+        let later = self.spec.functions.iter().map(|function| function.start);
+        let end = later.filter(|&later| later > start).min().unwrap_or(self.spec.insns.len());
+        let with_code: BTreeSet<usize> = native.insns.iter().filter_map(|insn| insn.slot).collect();
+        // The next slot to show, where the code follows the order of the program; parts of it may lie behind.
+        let (mut next, mut now, mut source) = (start, None, None);
+        for insn in &native.insns {
+            if insn.slot != now {
+                now = insn.slot;
+                let slot = now.unwrap_or(next);
+                self.write_without_code(out, next..slot, &with_code, &mut source)?;
+                if let Some(line) = self.lines.iter().find(|line| now == Some(line.slot)) {
+                    self.write_origin(out, line, &mut source, "")?;
+                    next = next.max(slot + line.insn.map_or(1, |insn| insn.slots()));
+                }
+            }
+            insn.write(out, opcodes)?;
+        }
+        self.write_without_code(out, next..end, &with_code, &mut source)
+    }
+
+    /// Instructions that became part of others, or that nothing reaches.
+    fn write_without_code(
+        &self,
+        out: &mut dyn Write,
+        slots: Range<usize>,
+        with_code: &BTreeSet<usize>,
+        source: &mut Option<&'a LineInfo>,
+    ) -> io::Result<()> {
+        let mut lines =
+            self.lines.iter().filter(|line| slots.contains(&line.slot) && !with_code.contains(&line.slot));
+        lines.try_for_each(|line| self.write_origin(out, line, source, "  ; no code of its own"))
+    }
+
+    /// What native code comes from; source lines where they change.
+    fn write_origin(
+        &self,
+        out: &mut dyn Write,
+        line: &Line,
+        shown: &mut Option<&'a LineInfo>,
+        remark: &str,
+    ) -> io::Result<()> {
+        if let Some(source) = self.spec.line_of(line.slot)
+            && shown.is_none_or(|shown| (&shown.file, shown.line) != (&source.file, source.line))
+        {
+            *shown = Some(source);
+            writeln!(out, "; {} @ {}:{}", source.text.trim(), source.file, source.line)?;
+        }
+        writeln!(out, ";{:6}: {}{remark}", line.slot, self.symbols.text(line))
+    }
+
     pub(crate) fn to_json(&self) -> Json {
+        let mut program = self.bpf_to_json();
+        if let Some(native) = self.native {
+            program["native"] = native.to_json();
+        }
+        program
+    }
+
+    fn bpf_to_json(&self) -> Json {
         let function =
             |f: &FunctionInfo| json!({ "name": f.name, "slot": f.start, "type": self.prototype(f) });
         json!({

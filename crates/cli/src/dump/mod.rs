@@ -1,12 +1,13 @@
 //! `paceline dump`.
 
 mod listing;
+mod native;
 mod symbols;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use paceline::{NoProgram, Object, ProgramSpec};
+use paceline::{Engine, LoadOptions, NoProgram, Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::args::{DumpArgs, Target};
@@ -14,6 +15,7 @@ use crate::console;
 use crate::failure::Failure;
 use crate::object;
 pub(crate) use listing::Listing;
+use native::Native;
 pub(crate) use symbols::{Symbols, helper};
 
 /// Prints the instructions of programs.
@@ -23,7 +25,12 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let name = target.path.display().to_string();
     let programs = chosen(&object, target.program.as_deref())
         .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
-    let listings: Vec<_> = programs.into_iter().map(|spec| Listing::new(&object, spec)).collect();
+    let natives = if args.jit { compiled(&name, &object, &programs)? } else { Vec::new() };
+    let listings: Vec<_> = programs
+        .into_iter()
+        .enumerate()
+        .map(|(index, spec)| Listing::new(&object, spec, natives.get(index)))
+        .collect();
     console::print(|out| {
         if args.json {
             let programs: Json = listings.iter().map(Listing::to_json).collect();
@@ -33,6 +40,21 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
         writeln!(out, "; {name}")?;
         listings.iter().try_for_each(|listing| listing.write_text(out, args.opcodes))
     })
+}
+
+/// The native code of programs, verified and loaded as they are to be run.
+fn compiled(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<Native>, Failure> {
+    let options = LoadOptions { engine: Engine::Jit, ..LoadOptions::default() };
+    let collection = object
+        .load(&options)
+        .map_err(|source| Failure::Setup { name: name.to_owned(), source: Box::new(source) })?;
+    let native = |spec: &&ProgramSpec| {
+        let program = collection.program(Some(&spec.name));
+        let program = program.map_err(|error| Failure::no_program(name, object, error))?;
+        Ok(program.native_code().as_ref().map(Native::new))
+    };
+    let natives: Result<Vec<_>, Failure> = programs.iter().map(native).collect();
+    natives.map(|natives| natives.into_iter().flatten().collect())
 }
 
 /// The program of a name, or all of them.

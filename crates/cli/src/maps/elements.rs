@@ -1,7 +1,7 @@
 //! Filling maps with the elements of their files.
 
 use paceline::btf::Btf;
-use paceline::{Collection, Map};
+use paceline::{Collection, EntryError, Map, MapKind, NoProgram, Program};
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_json};
@@ -12,30 +12,46 @@ use crate::failure::Failure;
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 
+/// How a program of the object is loaded.
+pub(crate) type LoadProgram<'a> = &'a dyn Fn(&str) -> Result<Program, NoProgram>;
+
 /// Sets the elements that files list, in the maps of a loaded object.
-pub(crate) fn set_elements(files: &[JsonFile], collection: &Collection) -> Result<(), Failure> {
-    let btf = collection.object().btf.as_deref();
+pub(crate) fn set_elements(
+    files: &[JsonFile],
+    collection: &Collection,
+    load: LoadProgram<'_>,
+) -> Result<(), Failure> {
     for file in files {
         let Some(map) = collection.map(&file.map) else { continue };
-        if btf.and_then(|btf| variables(btf, map.spec())).is_none() {
-            fill(file, map, btf).map_err(|failure| file.failure(failure))?;
+        let target = Target { map, btf: collection.object().btf.as_deref(), collection, load };
+        if target.btf.and_then(|btf| variables(btf, map.spec())).is_none() {
+            fill(file, &target).map_err(|failure| file.failure(failure))?;
         }
     }
     Ok(())
 }
 
-fn fill(file: &JsonFile, map: &Map, btf: Option<&Btf>) -> Result<(), MapFailure> {
+/// A map to fill, and what its elements may refer to.
+struct Target<'a> {
+    map: &'a Map,
+    btf: Option<&'a Btf>,
+    collection: &'a Collection,
+    load: LoadProgram<'a>,
+}
+
+fn fill(file: &JsonFile, target: &Target<'_>) -> Result<(), MapFailure> {
     let root = file.root()?;
     if root.is_list() {
         let elements = root.list(ELEMENTS)?;
         return elements.into_iter().zip(1..).try_for_each(|(element, number): (_, usize)| {
-            set_element(&element.named(format!("element {number}")), map, btf)
+            set_element(&element.named(format!("element {number}")), target)
         });
     }
     root.members(ELEMENTS)?.into_iter().try_for_each(|(key, value)| {
         let value = value.named(format!("key {key}"));
-        let key = encode_json(&value, &key_of_name(&key), btf, map.spec().key_type, key_size(map))?;
-        store(&value, map, &key, Given::One(value.clone()), btf)
+        let spec = target.map.spec();
+        let key = encode_json(&value, &key_of_name(&key), target.btf, spec.key_type, spec.key_size as usize)?;
+        target.store(&value, &key, Given::One(value.clone()))
     })
 }
 
@@ -50,7 +66,8 @@ enum Given<'a> {
     PerCpu(Vec<Part<'a>>),
 }
 
-fn set_element(element: &Part<'_>, map: &Map, btf: Option<&Btf>) -> Result<(), MapFailure> {
+fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure> {
+    let spec = target.map.spec();
     let mut members = element.members(ELEMENTS)?;
     if let Some(formatted) = members.remove("formatted") {
         members = formatted.members(ELEMENTS)?;
@@ -63,46 +80,65 @@ fn set_element(element: &Part<'_>, map: &Map, btf: Option<&Btf>) -> Result<(), M
     let key = key.ok_or_else(shape)?.named("key".to_owned());
     let given = match (value, values) {
         (Some(value), None) => Given::One(value.named("value".to_owned())),
-        (None, Some(values)) if map.spec().kind.is_per_cpu() => Given::PerCpu(values.list(ELEMENTS)?),
+        (None, Some(values)) if spec.kind.is_per_cpu() => Given::PerCpu(values.list(ELEMENTS)?),
         (None, Some(values)) => return Err(values.fail(Problem::NotPerCpu)),
         _ => return Err(shape()),
     };
-    let key = encode(&key, btf, map.spec().key_type, key_size(map))?;
-    store(element, map, &key, given, btf)
+    let key = encode(&key, target.btf, spec.key_type, spec.key_size as usize)?;
+    target.store(element, &key, given)
 }
 
-fn store(
-    element: &Part<'_>,
-    map: &Map,
-    key: &[u8],
-    given: Given<'_>,
-    btf: Option<&Btf>,
-) -> Result<(), MapFailure> {
-    let spec = map.spec();
-    let encode = |part: &Part<'_>| encode(part, btf, spec.value_type, spec.value_size as usize);
-    let value = match given {
-        Given::One(part) if spec.kind.is_per_cpu() => {
-            let mut value = encode(&part)?;
-            value.resize(value.len().next_multiple_of(8), 0);
-            value.repeat(map.user_value_size() / value.len().max(1))
-        }
-        Given::One(part) => encode(&part)?,
-        Given::PerCpu(parts) => {
-            let stride = (spec.value_size as usize).next_multiple_of(8);
-            // CPUs that the file leaves out keep what they have.
-            let mut all = map.get(key).unwrap_or_else(|_| vec![0; map.user_value_size()]);
-            for part in parts {
-                let (cpu, value) = value_of_cpu(&part)?;
-                let bytes = encode(&value)?;
-                let cpus = all.len() / stride.max(1);
-                let start = usize::try_from(cpu).unwrap_or(usize::MAX).saturating_mul(stride);
-                let place = all.get_mut(start..start.saturating_add(bytes.len()));
-                place.ok_or_else(|| part.fail(Problem::Cpu { cpu, cpus }))?.copy_from_slice(&bytes);
+impl Target<'_> {
+    fn store(&self, element: &Part<'_>, key: &[u8], given: Given<'_>) -> Result<(), MapFailure> {
+        let spec = self.map.spec();
+        let value = match given {
+            Given::One(part) if spec.kind == MapKind::ProgArray => return self.install(&part, key),
+            Given::One(part) if spec.kind.is_per_cpu() => {
+                let mut value = self.encode(&part)?;
+                value.resize(value.len().next_multiple_of(8), 0);
+                value.repeat(self.map.user_value_size() / value.len().max(1))
             }
-            all
+            Given::One(part) => self.encode(&part)?,
+            Given::PerCpu(parts) => self.per_cpu(key, parts)?,
+        };
+        self.map.set(key, &value, 0).map_err(|errno| element.fail(Problem::refused(errno, spec)))
+    }
+
+    fn encode(&self, part: &Part<'_>) -> Result<Vec<u8>, MapFailure> {
+        let spec = self.map.spec();
+        encode(part, self.btf, spec.value_type, spec.value_size as usize)
+    }
+
+    /// The values of all CPUs; those that the file leaves out keep what they have.
+    fn per_cpu(&self, key: &[u8], parts: Vec<Part<'_>>) -> Result<Vec<u8>, MapFailure> {
+        let stride = (self.map.spec().value_size as usize).next_multiple_of(8);
+        let mut all = self.map.get(key).unwrap_or_else(|_| vec![0; self.map.user_value_size()]);
+        for part in parts {
+            let (cpu, value) = value_of_cpu(&part)?;
+            let bytes = self.encode(&value)?;
+            let cpus = all.len() / stride.max(1);
+            let start = usize::try_from(cpu).unwrap_or(usize::MAX).saturating_mul(stride);
+            let place = all.get_mut(start..start.saturating_add(bytes.len()));
+            place.ok_or_else(|| part.fail(Problem::Cpu { cpu, cpus }))?.copy_from_slice(&bytes);
         }
-    };
-    map.set(key, &value, 0).map_err(|errno| element.fail(Problem::refused(errno, spec)))
+        Ok(all)
+    }
+
+    /// Entries of program arrays are programs by name, or nothing.
+    fn install(&self, part: &Part<'_>, key: &[u8]) -> Result<(), MapFailure> {
+        let name = &self.map.spec().name;
+        let index = key.try_into().map(u32::from_ne_bytes);
+        let index = index.map_err(|_| part.fail(Problem::Untyped { size: key.len() }))?;
+        let refused = |error: EntryError| part.fail(Problem::Entry(error.to_string()));
+        match part.value()? {
+            Json::Null => self.collection.uninstall(name, index).map(drop).map_err(refused),
+            Json::String(program) => {
+                let program = (self.load)(&program).map_err(|source| part.no_program(index, source))?;
+                self.collection.install(name, index, &program).map_err(refused)
+            }
+            _ => Err(part.fail(Problem::NoName)),
+        }
+    }
 }
 
 /// One of the values of a per-CPU element: `{"cpu": 0, "value": 5}`.
@@ -113,8 +149,4 @@ fn value_of_cpu<'a>(part: &Part<'a>) -> Result<(u64, Part<'a>), MapFailure> {
     let cpu = members.remove("cpu").ok_or_else(shape)?.value()?.as_u64().ok_or_else(shape)?;
     let value = members.remove("value").ok_or_else(shape)?;
     Ok((cpu, value.named(format!("value of cpu {cpu}"))))
-}
-
-fn key_size(map: &Map) -> usize {
-    map.spec().key_size as usize
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 
 use paceline::btf::ValueError;
-use paceline::{Errno, MapKind, MapSpec};
+use paceline::{Errno, MapKind, MapSpec, NoProgram};
+
+use crate::failure::no_program_hint;
 
 /// Why a map file cannot be used. The caller adds the file's name.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +19,8 @@ pub(crate) enum MapFailure {
     NoMap { map: String, hint: String },
     #[error("{place}: {problem}")]
     At { place: Place, problem: Box<Problem> },
+    #[error("{place}: {source}")]
+    Program { place: Place, index: u32, source: Box<NoProgram> },
 }
 
 impl MapFailure {
@@ -27,6 +31,7 @@ impl MapFailure {
                 Problem::NoVariable { suggestion, .. } => suggestion.clone(),
                 _ => None,
             },
+            Self::Program { source, .. } => no_program_hint(source),
             _ => None,
         }
     }
@@ -50,7 +55,7 @@ pub(crate) struct Place {
     pub(super) line: usize,
     /// From 1.
     pub(super) column: usize,
-    pub(super) map: String,
+    pub(crate) map: String,
     /// Such as `element 2`, `key` and `variable x`, from the outside in.
     pub(super) parts: Vec<String>,
 }
@@ -81,6 +86,10 @@ pub(crate) enum Problem {
     NoVariable { section: String, name: String, suggestion: Option<String> },
     #[error("there is no cpu {cpu}: CPUs are numbered from 0, and the run has {cpus}")]
     Cpu { cpu: u64, cpus: usize },
+    #[error("an entry of a program array is the name of a program, or null")]
+    NoName,
+    #[error("{0}")]
+    Entry(String),
     #[error("only per-CPU maps have `values`, this one has a `value`")]
     NotPerCpu,
     #[error("{}", Refusal { errno: *.errno, kind: *.kind, entries: *.entries })]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use paceline::NoProgram;
 use serde_json::value::RawValue;
 
 use super::failure::{MapFailure, Place, Problem};
@@ -100,17 +101,25 @@ impl<'a> Part<'a> {
 
     /// A failure at this place.
     pub(super) fn fail(&self, problem: Problem) -> MapFailure {
+        MapFailure::At { place: self.place(), problem: Box::new(problem) }
+    }
+
+    /// The program named here, for an entry of a program array, cannot be had.
+    pub(super) fn no_program(&self, index: u32, source: NoProgram) -> MapFailure {
+        MapFailure::Program { place: self.place(), index, source: Box::new(source) }
+    }
+
+    fn place(&self) -> Place {
         let text = &self.file.text;
         // The part borrows from the text.
         let at = self.raw.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
         let before = text.get(..at).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let place = Place {
+        Place {
             line: before.matches('\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
             map: self.file.map.clone(),
             parts: self.within.clone(),
-        };
-        MapFailure::At { place, problem: Box::new(problem) }
+        }
     }
 }

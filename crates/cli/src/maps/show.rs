@@ -18,6 +18,7 @@ const INDENT: usize = 2;
 struct View<'a> {
     map: &'a Map,
     btf: Option<&'a Btf>,
+    collection: &'a Collection,
 }
 
 /// An element: its key, and its value for each CPU.
@@ -28,7 +29,7 @@ struct Element {
 
 impl<'a> View<'a> {
     fn of(map: &'a Map, collection: &'a Collection) -> Self {
-        Self { map, btf: collection.object().btf.as_deref() }
+        Self { map, btf: collection.object().btf.as_deref(), collection }
     }
 
     fn is_array(&self) -> bool {
@@ -74,14 +75,23 @@ impl<'a> View<'a> {
     /// A key by its type; keys of arrays are numbers even without one.
     fn key(&self, bytes: &[u8]) -> Option<Value> {
         let index = || {
-            let index = bytes.try_into().ok().filter(|_| self.is_array());
+            let is_index = self.is_array() || self.map.spec().kind == MapKind::ProgArray;
+            let index = bytes.try_into().ok().filter(|_| is_index);
             index.map(|bytes| Value::Unsigned(u32::from_ne_bytes(bytes).into()))
         };
         self.decode(self.map.spec().key_type, bytes).or_else(index)
     }
 
-    fn value(&self, bytes: &[u8]) -> Option<Value> {
-        self.decode(self.map.spec().value_type, bytes)
+    /// A value by its type; programs by their names.
+    fn value(&self, key: &[u8], bytes: &[u8]) -> Option<Value> {
+        let spec = self.map.spec();
+        if spec.kind == MapKind::ProgArray {
+            let index = u32::from_ne_bytes(key.try_into().ok()?);
+            let id = u32::from_ne_bytes(bytes.try_into().ok()?);
+            let name = self.collection.installed(&spec.name, index);
+            return Some(Value::Enum { name, value: id.into() });
+        }
+        self.decode(spec.value_type, bytes)
     }
 
     /// `None` without a type, and where bytes and type do not agree.
@@ -107,14 +117,14 @@ impl Serialize for View<'_> {
         }
         let bytes = self.elements().next().and_then(|element| element.values.into_iter().next());
         let bytes = bytes.unwrap_or_default();
-        shown(self.value(&bytes), &bytes).serialize(serializer)
+        shown(self.value(&[], &bytes), &bytes).serialize(serializer)
     }
 }
 
 impl View<'_> {
     fn element_to_json(&self, Element { key, values }: &Element) -> Json {
+        let mut values = values.iter().map(|value| shown(self.value(key, value), value));
         let key = shown(self.key(key), key);
-        let mut values = values.iter().map(|value| shown(self.value(value), value));
         if !self.map.spec().kind.is_per_cpu() {
             return json!({ "key": key, "value": values.next() });
         }
@@ -163,7 +173,7 @@ fn write_element(out: &mut dyn Write, element: &Element, view: &View<'_>) -> io:
     let key = text(view.key(&element.key), &element.key);
     for (cpu, value) in element.values.iter().enumerate() {
         let on = if element.values.len() > 1 { format!(" on cpu {cpu}") } else { String::new() };
-        writeln!(out, "  [{key}]{on} = {}", text(view.value(value), value))?;
+        writeln!(out, "  [{key}]{on} = {}", text(view.value(&element.key, value), value))?;
     }
     Ok(())
 }
@@ -171,7 +181,7 @@ fn write_element(out: &mut dyn Write, element: &Element, view: &View<'_>) -> io:
 fn write_variables(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
     for element in view.elements() {
         let bytes = element.values.first().map(Vec::as_slice).unwrap_or_default();
-        match view.value(bytes) {
+        match view.value(&element.key, bytes) {
             Some(Value::Struct(variables)) => variables
                 .iter()
                 .try_for_each(|(name, value)| writeln!(out, "  {name} = {}", fold(value, INDENT)))?,

@@ -15,6 +15,8 @@ pub(crate) struct FaultReport {
     capture: String,
     packet: u64,
     program: String,
+    /// The program that the instruction is of, where that is another one.
+    tail_called: Option<String>,
     function: String,
     line: Option<LineInfo>,
     insn: Option<String>,
@@ -26,13 +28,17 @@ pub(crate) struct FaultReport {
 impl FaultReport {
     pub(super) fn new(object: &Object, spec: &ProgramSpec, packet: u64, fault: Fault) -> Self {
         let slot = fault.slot;
+        let run = spec;
+        let tail_called = fault.tail_called.clone();
+        let spec = tail_called.as_deref().unwrap_or(run);
         let symbols = Symbols::new(object, spec);
         let insn = disassemble(&spec.insns).into_iter().find(|line| line.slot == slot);
         Self {
             object: String::new(),
             capture: String::new(),
             packet,
-            program: spec.name.clone(),
+            program: run.name.clone(),
+            tail_called: tail_called.as_ref().map(|spec| spec.name.clone()),
             function: spec.function_of(slot).map_or_else(|| spec.name.clone(), |f| f.name.clone()),
             line: spec.line_of(slot).cloned(),
             insn: insn.map(|line| symbols.text(&line)),
@@ -73,6 +79,9 @@ impl fmt::Display for FaultReport {
             None => write!(f, "{}", self.fault.kind)?,
         }
         write!(f, "\n  in function {}", self.function)?;
+        if let Some(program) = &self.tail_called {
+            write!(f, " of program {program}, by a tail call")?;
+        }
         if let Some(LineInfo { file, line, text, .. }) = &self.line {
             write!(f, "\n  at {file}:{line}: {}", text.trim())?;
         }

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::{
-    Collection, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
+    Collection, Engine, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
 };
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::maps;
+use crate::maps::{self, MapFailure};
 use crate::verify::Diagnosis;
 
 pub(crate) use fault::{FaultReport, processed};
@@ -31,12 +31,21 @@ const INTERRUPTED: u8 = 130;
 
 /// Runs a program over a capture.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let engine = args.engine().unwrap_or_else(|usage| usage.exit());
     let mut subject = Subject::open(args.target.as_deref())?;
     let files = maps::read_files(&args.map_files)?;
     maps::set_variables(&files, &mut subject.object)?;
-    let collection = load(&subject, args.budget)?;
-    maps::set_elements(&files, &collection)?;
-    let program = bind(args, &subject, &collection)?;
+    let collection = load(&subject, args.budget, engine)?;
+    let load = |name: Option<&str>| match args.unverified {
+        true => collection.program_unverified(name),
+        false => collection.program(name).map(VerifiedProgram::into_program),
+    };
+    maps::set_elements(&files, &collection, &|name| load(Some(name)))
+        .map_err(|failure| diagnosed(&subject, failure))?;
+    let program = load(subject.program.as_deref());
+    let program = program
+        .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
+        .and_then(|p| action(&subject, p))?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let taken = inputs.chain(maps::identities(&args.map_files)).collect();
@@ -55,7 +64,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         object: &subject.name,
         program: &program.spec().name,
         capture: &capture.name,
-        engine: args.engine,
+        engine: program.engine(),
         maps: args.maps.then_some(&collection),
         error: ended.as_ref().err(),
     };
@@ -64,34 +73,34 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-fn load(subject: &Subject, budget: u64) -> Result<Collection, Failure> {
-    let options = LoadOptions { budget, ..LoadOptions::default() };
+fn load(subject: &Subject, budget: u64, engine: Engine) -> Result<Collection, Failure> {
+    let options = LoadOptions { budget, engine, ..LoadOptions::default() };
     subject
         .object
         .load(&options)
         .map_err(|source| Failure::Setup { name: subject.name.clone(), source: Box::new(source) })
 }
 
-/// The program, verified unless the user does not want that.
-fn bind(args: &RunArgs, subject: &Subject, collection: &Collection) -> Result<Program, Failure> {
-    let name = subject.program.as_deref();
-    let bound = match args.unverified {
-        true => collection.program_unverified(name),
-        false => collection.program(name).map(VerifiedProgram::into_program),
-    };
-    let program = bound.map_err(|source| match source {
-        NoProgram::Refused(refused) => {
-            Failure::Refused(Box::new(Diagnosis::new(&subject.name, collection.object(), &refused)))
-        }
-        other => Failure::Program { name: subject.name.clone(), source: Box::new(other) },
-    })?;
-    // A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
+/// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
+fn action(subject: &Subject, program: Program) -> Result<Program, Failure> {
     match program.spec().kind.rules().meaning {
         Meaning::Action => Ok(program),
         Meaning::BytesKept => {
             Err(Failure::Filter { name: subject.name.clone(), program: program.spec().name.clone() })
         }
     }
+}
+
+/// A map file's failure, with a diagnosis if it names a program that is not safe.
+fn diagnosed(subject: &Subject, failure: Failure) -> Failure {
+    if let Failure::Map { source, .. } = &failure
+        && let MapFailure::Program { place, index, source } = &**source
+        && let NoProgram::Refused(refused) = &**source
+    {
+        let diagnosis = Diagnosis::new(&subject.name, &subject.object, refused);
+        return Failure::Refused(Box::new(diagnosis.of_entry(&place.map, *index)));
+    }
+    failure
 }
 
 fn replay_all(

@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use paceline::{Collection, Tally, Verdict};
+use paceline::{Collection, Engine, Tally, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::args::Engine;
 use crate::console;
 use crate::failure::Failure;
 use crate::maps::{self, MapsAsJson};

@@ -38,6 +38,8 @@ pub(crate) struct Diagnosis {
     pub(super) path: Vec<(Branch, Place)>,
     /// Instructions around the guilty one, as slot and text.
     pub(super) listing: Vec<(usize, String)>,
+    /// Who wants the program, if it is not the user.
+    pub(super) wanted: Option<String>,
 }
 
 /// An instruction and its source line.
@@ -91,7 +93,14 @@ impl Diagnosis {
             marks,
             path,
             listing: places.around(refusal.slot),
+            wanted: None,
         }
+    }
+
+    /// The same for a program that is needed because an entry of a program array names it.
+    pub(crate) fn of_entry(self, map: &str, index: u32) -> Self {
+        let wanted = format!("map {} has it at index {index}, to be tail called", shown(map));
+        Self { wanted: Some(wanted), ..self }
     }
 
     /// What is wrong, in a line.

@@ -49,6 +49,7 @@ fn notes(diagnosis: &Diagnosis) -> Vec<String> {
         notes.push(format!("in function {function}"));
     }
     let shown = diagnosis.marks.iter().filter(|mark| mark.is_branch).count();
+    notes.extend(diagnosis.wanted.clone());
     if diagnosis.path.len() > shown {
         notes.push("earlier branches are not shown, `paceline verify --log` shows all".to_owned());
     }

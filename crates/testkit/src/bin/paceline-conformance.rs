@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! bpf_conformance_runner --test_file_directory tests --plugin_path target/debug/paceline-conformance
-//! bpf_conformance_runner ... --plugin_options "--engine=plain"
+//! bpf_conformance_runner ... --plugin_options "--engine=jit"
 //! ```
 //!
 //! The protocol, from the suite's own plugins: the program comes as hex on the first line of standard input, or after
@@ -27,7 +27,7 @@ Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins.
 
   MEMORY         memory that r1 points to, in hex; r2 is its length
   --program HEX  the program; without, the first line of standard input
-  --engine NAME  plain (default) or kernel
+  --engine NAME  plain (default), threaded (with --xdp), jit, checked-jit or kernel
   --elf          the program is an object file; its first XDP program is run
   --xdp          r1 is an xdp_md whose packet is MEMORY (always so with the kernel; run the suite with --xdp_prolog)";
 
@@ -38,7 +38,7 @@ enum UsageError {
     Arguments(#[from] lexopt::Error),
     #[error("unexpected argument {0:?}")]
     Unexpected(OsString),
-    #[error("no engine {0:?}; there is plain and kernel")]
+    #[error("no engine {0:?}; there is: {names}", names = Judged::names().join(", "))]
     NoEngine(OsString),
     #[error("{0}: `{1}` is no hex byte")]
     NotHex(&'static str, String),

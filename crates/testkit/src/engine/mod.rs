@@ -37,7 +37,10 @@ pub enum Unsupported {
     /// The engine is not for this machine, or not there yet.
     #[error("engine {0} is not available")]
     Unavailable(paceline_vm::Engine),
-    /// The verifier is asked as `paceline`, and nothing is run.
+    /// The program is accepted, and the engine does not have all that it needs.
+    #[error("needs what it does not have")]
+    Lacks,
+    /// The verifier is asked elsewhere, and nothing is run.
     #[error("nothing is run")]
     NothingToRun,
 }

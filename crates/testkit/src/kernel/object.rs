@@ -151,7 +151,9 @@ impl KernelObject {
         }
     }
 
-    fn request<'a>(&'a self, spec: &'a ProgramSpec) -> Request<'a> {
+    /// What to load a program of these maps and types with.
+    #[must_use]
+    pub fn request<'a>(&'a self, spec: &'a ProgramSpec) -> Request<'a> {
         let functions = function_types(spec);
         Request {
             name: &spec.name,

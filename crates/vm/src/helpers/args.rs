@@ -45,7 +45,41 @@ pub(super) unsafe fn bytes(register: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same, and nothing at null.
+/// Keys up to this many bytes are copied without memory of the heap.
+const SHORT: usize = 64;
+
+/// A copy of a key.
+pub(super) struct Key {
+    short: [u8; SHORT],
+    long: Vec<u8>,
+    len: usize,
+}
+
+impl std::ops::Deref for Key {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.short.get(..self.len).unwrap_or(&self.long)
+    }
+}
+
+/// The key of a map that a register points to.
+///
+/// # Safety
+/// As many bytes as a key of the map has must be readable at the address.
+pub(super) unsafe fn key(map: &Map, register: u64) -> Key {
+    let len = map.spec().key_size as usize;
+    let mut key = Key { short: [0; SHORT], long: Vec::new(), len };
+    match key.short.get_mut(..len) {
+        // SAFETY: the caller vouches for the range.
+        Some(short) => unsafe { memory::copy_from(short, register) },
+        // SAFETY: the same.
+        None => key.long = unsafe { bytes(register, len) },
+    }
+    key
+}
+
+/// The bytes a register points to, and nothing at null.
 ///
 /// # Safety
 /// `len` bytes at the address must be readable, unless it is null.

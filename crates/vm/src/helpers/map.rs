@@ -22,7 +22,7 @@ pub(super) unsafe extern "C" fn lookup_elem(
     // SAFETY: the arguments fit the prototype.
     let (map, key) = unsafe {
         let map = args::map(map);
-        (map, args::bytes(key, map.spec().key_size as usize))
+        (map, args::key(map, key))
     };
     map.lookup(&key, host.cpu()).map_or(0, |value| value.as_ptr() as u64)
 }
@@ -39,7 +39,7 @@ pub(super) unsafe extern "C" fn lookup_percpu_elem(
     // SAFETY: the arguments fit the prototype.
     let (map, key) = unsafe {
         let map = args::map(map);
-        (map, args::bytes(key, map.spec().key_size as usize))
+        (map, args::key(map, key))
     };
     map.lookup(&key, cpu as u32 as usize).map_or(0, |value| value.as_ptr() as u64)
 }
@@ -56,7 +56,7 @@ pub(super) unsafe extern "C" fn update_elem(
     // SAFETY: the arguments fit the prototype.
     let (map, key, value) = unsafe {
         let map = args::map(map);
-        let key = args::bytes(key, map.spec().key_size as usize);
+        let key = args::key(map, key);
         (map, key, args::bytes(value, map.spec().value_size as usize))
     };
     status(map.update(&key, &value, flags, host.cpu()))
@@ -67,7 +67,7 @@ pub(super) unsafe extern "C" fn delete_elem(map: u64, key: u64, _: u64, _: u64, 
     // SAFETY: the arguments fit the prototype.
     let (map, key) = unsafe {
         let map = args::map(map);
-        (map, args::bytes(key, map.spec().key_size as usize))
+        (map, args::key(map, key))
     };
     status(map.delete(&key))
 }

@@ -15,6 +15,26 @@ use crate::helpers::helper_fn;
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
 use crate::image::Image;
 
+const NO_CPU: extern "C" fn(&mut Host) -> u64 = no_cpu;
+const FIND_PROGRAM: unsafe extern "C" fn(u64, u64) -> u64 = find_program;
+const PACKET_TYPE: unsafe extern "C" fn(u64) -> u64 = frame_packet_type;
+const PROTOCOL: unsafe extern "C" fn(u64) -> u64 = frame_protocol;
+
+/// The functions of the engine that code calls, by name.
+pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
+    let checked = checked::links();
+    vec![
+        ("no_cpu", NO_CPU as usize as u64),
+        ("find_program", FIND_PROGRAM as usize as u64),
+        ("packet_type", PACKET_TYPE as usize as u64),
+        ("protocol", PROTOCOL as usize as u64),
+        ("access", checked.access),
+        ("execute", checked.execute),
+        ("leave", checked.leave),
+        ("exhausted", checked.exhausted),
+    ]
+}
+
 pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
     let functions = Helper::all().iter().map(|helper| helper_fn(helper.id));
     let helpers: Vec<Option<HelperLink>> = std::iter::once(None)
@@ -32,10 +52,10 @@ pub(crate) fn links(maps: &[std::sync::Arc<Map>], arena: &Arena) -> Links {
             cpu: Host::OFFSET_CPU as i32,
         },
         tail_entry: offset_of!(Image, tail_entry) as i32,
-        no_cpu: no_cpu as extern "C" fn(&mut Host) -> u64 as usize as u64,
-        find_program: find_program as unsafe extern "C" fn(u64, u64) -> u64 as usize as u64,
-        packet_type: frame_packet_type as unsafe extern "C" fn(u64) -> u64 as usize as u64,
-        protocol: frame_protocol as unsafe extern "C" fn(u64) -> u64 as usize as u64,
+        no_cpu: NO_CPU as usize as u64,
+        find_program: FIND_PROGRAM as usize as u64,
+        packet_type: PACKET_TYPE as usize as u64,
+        protocol: PROTOCOL as usize as u64,
         // The runtime is one stretch of text.
         near: arena.is_near(links as fn(&[std::sync::Arc<Map>], &Arena) -> Links as usize),
         checked: Some(checked::links()),

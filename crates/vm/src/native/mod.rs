@@ -1,6 +1,7 @@
 //! Native code: compiled by [`paceline_jit`], placed in executable memory, entered like any engine's.
 
 mod checked;
+mod code;
 mod links;
 
 use std::sync::Arc;
@@ -17,11 +18,21 @@ use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
 pub(crate) use checked::run_memory;
+pub use code::NativeCode;
+
+/// What is best on this machine.
+pub(crate) fn settings() -> Settings {
+    Settings { features: Features::detect(), ..Settings::default() }
+}
 
 /// Makes native code of a verified program.
-pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Program, LoadError> {
+pub(crate) fn load(
+    verified: &Verified,
+    maps: Vec<Arc<Map>>,
+    settings: &Settings,
+) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
-    install(spec, maps, engine, false, |_, links, settings| paceline_jit::compile(verified, links, settings))
+    install(spec, maps, settings, false, |_, links| paceline_jit::compile(verified, links, settings))
 }
 
 /// Makes native code of a program that nobody verified.
@@ -35,28 +46,27 @@ pub(crate) unsafe fn load_unverified(
     raw: bool,
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
-    install(spec, maps, engine, raw, |code, links, settings| {
-        paceline_jit::compile_unverified(kind, code, links, settings)
+    let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
+    install(spec, maps, &settings, raw, |code, links| {
+        paceline_jit::compile_unverified(kind, code, links, &settings)
     })
 }
 
 fn install(
     spec: Arc<ProgramSpec>,
     maps: Vec<Arc<Map>>,
-    engine: Engine,
+    settings: &Settings,
     raw: bool,
-    compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links, &Settings) -> Result<Compiled, CompileError>,
+    compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
 ) -> Result<Program, LoadError> {
     let code = check(&spec, &maps, raw)?;
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
     let links = links::links(&maps, arena);
-    let checked = engine == Engine::CheckedJit;
-    let settings = Settings { features: Features::detect(), checked, ..Settings::default() };
-    let compiled = compile(&code, &links, &settings)?;
+    let compiled = compile(&code, &links)?;
     let block = place(arena, &compiled, &spec)?;
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
-    let (image_entry, image_tail_entry): (Entry, Entry) = if checked {
+    let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
         (checked::entry, checked::tail_entry)
     } else {
         // SAFETY: the code there is a program's, which is called like this.
@@ -68,7 +78,7 @@ fn install(
         entry: image_entry,
         tail_entry: image_tail_entry,
         id: Image::next_id(),
-        engine,
+        engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
         spec,
         code,
         operations: None,

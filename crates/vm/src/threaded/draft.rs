@@ -5,8 +5,9 @@ use std::sync::Arc;
 use paceline_isa::{Operand, Reg};
 
 use super::Operations;
+use super::fuse::{MOST_FUSED, fuse};
 use super::handlers::HANDLERS;
-use super::kind::Kind;
+use super::kind::{Fused, Kind};
 use super::op::{Note, Op};
 
 /// Where a jump leads.
@@ -36,11 +37,27 @@ pub(super) struct Draft {
     pub(super) target: Option<Target>,
     /// Instructions that it stands for.
     pub(super) weight: u16,
+    /// Whether it can be come to from elsewhere than the one before, or not only from there.
+    pub(super) starts_block: bool,
+    /// What it does beside its own, together with those that follow.
+    pub(super) fused: Option<Fused>,
 }
 
 impl Draft {
     pub(super) fn new(kind: Kind) -> Self {
-        Self { kind, dst: 0, src: 0, offset: 0, imm: 0, word: None, second: 0, target: None, weight: 1 }
+        Self {
+            kind,
+            dst: 0,
+            src: 0,
+            offset: 0,
+            imm: 0,
+            word: None,
+            second: 0,
+            target: None,
+            weight: 1,
+            starts_block: false,
+            fused: None,
+        }
     }
 
     pub(super) fn with_word(kind: Kind, word: u64) -> Self {
@@ -132,6 +149,7 @@ impl Drafts {
 
     pub(super) fn push(&mut self, mut draft: Draft) {
         draft.weight += std::mem::take(&mut self.skipped);
+        draft.starts_block = !self.in_block;
         self.in_block = !draft.ends_block();
         self.drafts.push(draft);
     }
@@ -151,7 +169,33 @@ impl Drafts {
         }
     }
 
-    pub(super) fn finish(self) -> Operations {
+    /// The operations of the block that the draft at an index is in, from there on, as far as they may be fused.
+    fn block(&self, index: usize) -> &[Draft] {
+        let rest = self.drafts.get(index..).unwrap_or_default();
+        let rest = &rest[..rest.len().min(MOST_FUSED)];
+        let len = rest.iter().skip(1).position(|draft| draft.starts_block).map_or(rest.len(), |len| len + 1);
+        &rest[..len]
+    }
+
+    /// Gives the operations that are executed in one go to the first of them.
+    fn fuse(&mut self) {
+        let mut index = 0;
+        while index < self.drafts.len() {
+            let Some((fused, len)) = fuse(self.block(index)) else {
+                index += 1;
+                continue;
+            };
+            let weight =
+                self.drafts[index..index + len].iter_mut().map(|draft| std::mem::take(&mut draft.weight));
+            let weight = weight.sum();
+            self.drafts[index].weight = weight;
+            self.drafts[index].fused = Some(fused);
+            index += len;
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Operations {
+        self.fuse();
         let mut places = Vec::with_capacity(self.drafts.len() + 1);
         let end = self.drafts.iter().fold(0, |place, draft| {
             places.push(place);
@@ -180,7 +224,7 @@ impl Drafts {
 
 /// Writes an operation whose target is so many operations on.
 fn emit(draft: &Draft, distance: i64, ops: &mut Vec<Op>, notes: &mut Vec<Note>) {
-    let code = draft.kind.code();
+    let code = draft.fused.map_or(draft.kind, Kind::Fused).code();
     let mut op = Op {
         dst: draft.dst,
         src: draft.src,
@@ -194,9 +238,9 @@ fn emit(draft: &Draft, distance: i64, ops: &mut Vec<Op>, notes: &mut Vec<Note>) 
         _ => {}
     }
     ops.push(op);
-    notes.push(Note { code, weight: draft.weight });
+    notes.push(Note::new(code, draft.weight));
     if let Some(word) = draft.word {
         ops.push(Op::data(word, draft.second));
-        notes.push(Note::data());
+        notes.push(Note::second());
     }
 }

@@ -94,6 +94,32 @@ pub(super) enum Kind {
     Exit,
     /// Ends the program.
     End,
+    /// Several operations in one go, which stay where they are (`fuse`).
+    Fused(Fused),
+}
+
+/// Operations that follow each other often enough to have a handler together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Fused {
+    /// `dst = src; dst += imm`
+    MovAdd,
+    /// The same and `if dst > end goto`: whether the packet is long enough.
+    Check,
+    /// `dst += src; other += imm`
+    AddAdd,
+    /// Two pointers from the frame.
+    LoadFrames,
+    /// A byte of the packet, `dst <<= imm; dst &= imm`: the length of a header.
+    LoadShiftMask(Width),
+    /// Part of the packet, and whether it is `imm`.
+    LoadJump { size: Size, condition: Condition },
+    /// `dst &= imm`, and whether it is `imm`.
+    MaskJump(Condition),
+    /// Two bytes of the packet as one number: `a = byte; b = byte; b <<= 8; b |= a`, with `b &= imm` before or after
+    /// the last one, and whether it is `imm`.
+    Compose { masked: bool, truncated: bool, jump: Option<Condition> },
+    /// `dst = imm; exit`
+    Return(Width),
 }
 
 /// Room for kinds, and how many numbers [`each_code`](super::handlers) counts out.
@@ -239,6 +265,40 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
         Kind::End,
     ];
     each!(kind in single, add!(kind));
+    let equal = [Condition::Eq, Condition::Ne];
+    macro_rules! fused {
+        ($fused:expr) => {
+            add!(Kind::Fused($fused))
+        };
+    }
+    fused!(Fused::MovAdd);
+    fused!(Fused::Check);
+    fused!(Fused::AddAdd);
+    fused!(Fused::LoadFrames);
+    each!(
+        width in WIDTHS,
+        {
+            fused!(Fused::LoadShiftMask(width));
+            fused!(Fused::Return(width));
+        }
+    );
+    each!(
+        condition in equal,
+        {
+            fused!(Fused::MaskJump(condition));
+            each!(size in [Size::B, Size::H, Size::W], fused!(Fused::LoadJump { size, condition }));
+        }
+    );
+    each!(
+        masked in [false, true],
+        each!(
+            truncated in [false, true],
+            each!(
+                jump in [None, Some(Condition::Eq), Some(Condition::Ne)],
+                fused!(Fused::Compose { masked, truncated, jump })
+            )
+        )
+    );
     (kinds, count)
 }
 

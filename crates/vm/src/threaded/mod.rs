@@ -7,7 +7,10 @@
 //! processor predicts by what came before. In builds that do not optimize, and on other architectures, handlers return
 //! to a loop instead.
 
+#[cfg(feature = "match-dispatch")]
+pub(crate) mod by_match;
 mod draft;
+mod fuse;
 mod handlers;
 pub mod inspect;
 mod kind;
@@ -101,15 +104,26 @@ pub(crate) unsafe extern "C" fn tail_entry(
 #[inline]
 unsafe fn run(context: u64, image: u64, host: &mut Host) -> u64 {
     // SAFETY: the caller vouches for the address.
-    let image = unsafe { &*(image as *const Image) };
-    let Some(operations) = &image.operations else { unreachable!("images of this engine have operations") };
+    let mut ip = unsafe { start(image) };
     let mut machine = Machine::new(context, host);
-    let mut ip = operations.start();
     while !ip.is_null() {
         // SAFETY: the operations are those of a verified program, whose maps the image keeps.
         ip = unsafe { ((*ip).head.handler)(ip, &raw mut machine) };
     }
     machine.registers[0]
+}
+
+/// Where a program starts.
+///
+/// # Safety
+/// It must be the address of an image of this engine.
+#[inline]
+unsafe fn start(image: u64) -> *const Op {
+    // SAFETY: the caller vouches for the address.
+    match &unsafe { &*(image as *const Image) }.operations {
+        Some(operations) => operations.start(),
+        None => handlers::end(),
+    }
 }
 
 /// Runs a program over the packet that the host runs, and counts its instructions; those of programs that it comes to by
@@ -122,11 +136,12 @@ pub(crate) unsafe fn run_counted(operations: &Operations, context: u64, host: &m
     machine.keeps = true;
     let (start, mut ip, mut instructions) = (operations.start(), operations.start(), 0);
     // What ends the run is no operation of the program.
-    while let Some(note) = operations.notes.get((ip as usize).wrapping_sub(start as usize) / size_of::<Op>())
+    let index = |ip: *const Op| (ip as usize).wrapping_sub(start as usize) / size_of::<Op>();
+    while let Some((note, code)) = operations.notes.get(index(ip)).and_then(|note| Some((note, note.code()?)))
     {
         instructions += u64::from(note.weight);
         // SAFETY: `ip` is an operation of this kind, of a verified program whose maps the caller keeps.
-        ip = unsafe { handlers::STEPS[usize::from(note.code)](ip, &raw mut machine) };
+        ip = unsafe { handlers::STEPS[usize::from(code)](ip, &raw mut machine) };
     }
     Exit { r0: machine.registers[0], instructions }
 }

@@ -1,6 +1,6 @@
 //! One operation as it lies in memory.
 
-use super::kind::Kind;
+use super::kind::MAX_KINDS;
 use super::machine::Machine;
 
 /// Code that executes an operation: takes its address and the machine. Gives the operation to go on with, or null at
@@ -44,15 +44,24 @@ impl Op {
 /// What an operation is, beside it: for counting, and for dispatch by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The code of its [`Kind`].
-    pub(super) code: u16,
+    /// The code of its [`Kind`](super::kind::Kind); [`MAX_KINDS`] for the second part of an operation.
+    code: u16,
     /// Instructions that it stands for.
     pub(super) weight: u16,
 }
 
 impl Note {
+    pub(super) fn new(code: u16, weight: u16) -> Self {
+        Self { code, weight }
+    }
+
     /// Of the second part of an operation, which is never executed.
-    pub(super) fn data() -> Self {
-        Self { code: Kind::Nop.code(), weight: 0 }
+    pub(super) fn second() -> Self {
+        Self { code: MAX_KINDS as u16, weight: 0 }
+    }
+
+    /// The code of its kind; `None` for the second part of an operation.
+    pub(super) fn code(self) -> Option<u16> {
+        Some(self.code).filter(|code| usize::from(*code) < MAX_KINDS)
     }
 }

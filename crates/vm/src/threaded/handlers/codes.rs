@@ -21,4 +21,4 @@ macro_rules! each_code {
     };
 }
 
-pub(super) use each_code;
+pub(in crate::threaded) use each_code;

@@ -5,6 +5,7 @@
 
 mod call;
 mod codes;
+mod fused;
 mod memory;
 
 use paceline_isa::{Size, SwapOrder, eval};
@@ -12,7 +13,7 @@ use paceline_isa::{Size, SwapOrder, eval};
 use super::kind::{KINDS, Kind, MAX_KINDS, Reach, Source};
 use super::machine::Machine;
 use super::op::{Handler, Op};
-use codes::each_code;
+pub(super) use codes::each_code;
 
 /// How to go on to the next operation.
 pub(super) trait Dispatch {
@@ -105,7 +106,8 @@ unsafe fn operand(op: &Op, machine: *mut Machine, source: Source) -> u64 {
 /// # Safety
 /// `ip` must be an operation of that kind, made from a verified program, which runs on the machine and came to this
 /// operation.
-unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
+#[cfg_attr(feature = "match-dispatch", inline(always))]
+pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
     ip: *const Op,
     machine: *mut Machine,
 ) -> *const Op {
@@ -194,6 +196,7 @@ unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
             Kind::TailCall => return D::go(call::tail_call(ip, machine), machine),
             Kind::Exit => return D::go((*machine).leave(), machine),
             Kind::End => return std::ptr::null(),
+            Kind::Fused(fused) => return fused::run::<D>(fused, ip, machine),
         }
         D::go(ip.add(1), machine)
     }

@@ -1,0 +1,161 @@
+//! Native code, instruction by instruction, in the syntax of binutils, as bpftool prints the kernel's.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, SymbolResolver, SymbolResult};
+use paceline::{NativeCode, NativeFunction};
+use serde_json::{Value as Json, json};
+
+/// The native code of a program.
+pub(crate) struct Native {
+    /// Where it is in memory.
+    pub(super) address: u64,
+    /// Bytes, the space between functions included.
+    pub(super) len: usize,
+    /// By rising offset.
+    pub(super) functions: Vec<Function>,
+}
+
+/// A function of a program.
+pub(super) struct Function {
+    pub(super) name: String,
+    /// Where it is, in bytes from the start of the code.
+    pub(super) range: Range<u32>,
+    pub(super) insns: Vec<Insn>,
+}
+
+/// An instruction.
+pub(super) struct Insn {
+    /// In bytes from the start of the code.
+    pub(super) offset: u32,
+    pub(super) bytes: Vec<u8>,
+    pub(super) text: String,
+    /// The slot of the BPF instruction that it was made from; none in what sets up and undoes the stack frame.
+    pub(super) slot: Option<usize>,
+}
+
+impl Native {
+    pub(crate) fn new(code: &NativeCode<'_>) -> Self {
+        let functions = code.functions().iter().map(|function| decode(code, function)).collect();
+        Self { address: code.address(), len: code.bytes().len(), functions }
+    }
+
+    pub(super) fn to_json(&self) -> Json {
+        json!({
+            "address": format!("{:#x}", self.address),
+            "length": self.len,
+            "functions": self.functions.iter().map(Function::to_json).collect::<Json>(),
+        })
+    }
+}
+
+impl Function {
+    fn to_json(&self) -> Json {
+        json!({
+            "name": self.name,
+            "offset": self.range.start,
+            "length": self.range.len(),
+            "instructions": self.insns.iter().map(Insn::to_json).collect::<Json>(),
+        })
+    }
+}
+
+impl Insn {
+    pub(super) fn write(&self, out: &mut dyn Write, opcodes: bool) -> io::Result<()> {
+        write!(out, "{:6x}: ", self.offset)?;
+        if opcodes {
+            let bytes: Vec<_> = self.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            write!(out, "{:<29}  ", bytes.join(" "))?;
+        }
+        writeln!(out, "{}", self.text)
+    }
+
+    fn to_json(&self) -> Json {
+        let bytes: String = self.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut json = json!({ "offset": self.offset, "bytes": bytes, "text": self.text });
+        if let Some(slot) = self.slot {
+            json["slot"] = slot.into();
+        }
+        json
+    }
+}
+
+fn decode(code: &NativeCode<'_>, function: &NativeFunction) -> Function {
+    let range = function.start..function.start.saturating_add(function.len);
+    let bytes = code.bytes().get(range.start as usize..range.end as usize).unwrap_or_default();
+    let mut decoder =
+        Decoder::with_ip(64, bytes, code.address() + u64::from(range.start), DecoderOptions::NONE);
+    let mut formatter = formatter(Names::of(code));
+    let mut insns = Vec::new();
+    let mut insn = Instruction::default();
+    while decoder.can_decode() {
+        let start = decoder.position();
+        decoder.decode_out(&mut insn);
+        let bytes = bytes.get(start..decoder.position()).unwrap_or_default();
+        let mut text = String::new();
+        formatter.format(&insn, &mut text);
+        let offset = range.start + start as u32;
+        let slot = function.map.slot(offset).map(|slot| slot as usize);
+        insns.push(Insn { offset, bytes: bytes.to_vec(), text, slot });
+    }
+    Function { name: function.name.clone(), range, insns }
+}
+
+fn formatter(names: Names) -> GasFormatter {
+    let mut formatter = GasFormatter::with_options(Some(Box::new(names)), None);
+    let options = formatter.options_mut();
+    options.set_first_operand_char_index(7);
+    options.set_uppercase_hex(false);
+    options.set_signed_immediate_operands(true);
+    formatter
+}
+
+/// Names in the place of addresses.
+struct Names {
+    code: Range<u64>,
+    functions: Vec<(u64, String)>,
+    outside: Vec<(u64, String)>,
+}
+
+impl Names {
+    /// The formatter keeps what it is given, so that all addresses that may come are looked up before.
+    fn of(code: &NativeCode<'_>) -> Self {
+        let start = code.address();
+        let function = |function: &NativeFunction| (start + u64::from(function.start), function.name.clone());
+        Self {
+            code: start..start + code.bytes().len() as u64,
+            functions: code.functions().iter().map(function).collect(),
+            outside: addresses(code).filter_map(|address| Some((address, code.symbol(address)?))).collect(),
+        }
+    }
+}
+
+/// All addresses in the code that are none of its own.
+fn addresses(code: &NativeCode<'_>) -> impl Iterator<Item = u64> {
+    let insns = Decoder::with_ip(64, code.bytes(), code.address(), DecoderOptions::NONE);
+    insns.into_iter().flat_map(|insn| {
+        let immediates = (0..insn.op_count()).filter_map(move |operand| insn.try_immediate(operand).ok());
+        immediates.chain([insn.near_branch_target(), insn.memory_displacement64()])
+    })
+}
+
+impl SymbolResolver for Names {
+    fn symbol(
+        &mut self,
+        _: &Instruction,
+        _: u32,
+        _: Option<u32>,
+        address: u64,
+        _: u32,
+    ) -> Option<SymbolResult<'_>> {
+        let named = self.functions.iter().chain(&self.outside).find(|(known, _)| *known == address);
+        let text = match named {
+            Some((_, name)) => name.clone(),
+            // Where jumps lead to is told as the listing numbers its lines.
+            None if self.code.contains(&address) => format!("{:x}", address - self.code.start),
+            None => return None,
+        };
+        Some(SymbolResult::with_string(address, text))
+    }
+}

@@ -1,0 +1,278 @@
+//! Arithmetic on values that were not computed.
+
+use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width, eval};
+
+use super::{Base, Value};
+use crate::emitter::Emitter;
+use crate::plan::{SCRATCH, native};
+use crate::x64::{Alu, Mem, OpSize, Scale, Width as NativeWidth};
+
+impl Emitter<'_> {
+    pub(crate) fn defer_alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
+        let src = self.known(src);
+        if let (AluOp::Mov, Operand::Reg(src)) = (op, src) {
+            return self.defer_move(width, dst, src);
+        }
+        if let Some(value) = self.fold(width, op, dst, src).or_else(|| self.combine(width, op, dst, src)) {
+            self.deferred.set(dst, value);
+            return;
+        }
+        if op == AluOp::Add && width == Width::W64 && self.add_address(dst, src) {
+            return;
+        }
+        if let (AluOp::And, Operand::Imm(imm)) = (op, src) {
+            return self.deferred_and(width, dst, imm);
+        }
+        self.compute_alu(width, op, dst, src);
+    }
+
+    /// An operand that is a known number as such.
+    fn known(&self, src: Operand) -> Operand {
+        let Operand::Reg(reg) = src else { return src };
+        match self.deferred.get(reg) {
+            Value::Const(value) => i32::try_from(value as i64).map_or(src, Operand::Imm),
+            _ => src,
+        }
+    }
+
+    /// An operation on two known numbers.
+    fn fold(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> Option<Value> {
+        let src = match src {
+            Operand::Imm(imm) => imm as u64,
+            Operand::Reg(reg) => match self.deferred.get(reg) {
+                Value::Const(value) => value,
+                _ => return None,
+            },
+        };
+        match (op, self.deferred.get(dst)) {
+            (AluOp::Mov, _) => Some(Value::Const(eval::truncate(width, src))),
+            (_, Value::Const(value)) => Some(Value::Const(eval::alu(width, op, value, src))),
+            _ => None,
+        }
+    }
+
+    /// An operation that changes only what the value is made from.
+    fn combine(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> Option<Value> {
+        let wide = width == Width::W64;
+        match (op, self.deferred.get(dst), src) {
+            (AluOp::Add | AluOp::Sub, value, Operand::Imm(imm)) => {
+                let imm = if op == AluOp::Sub { imm.checked_neg()? } else { imm };
+                match value {
+                    Value::Held if wide => Some(Value::Sum(Base::Reg(dst), imm)),
+                    Value::Sum(base, disp) if wide => Some(Value::Sum(base, disp.checked_add(imm)?)),
+                    // For counters, whose new value goes where the old one came from.
+                    Value::Bytes(mut bytes) if bytes.plus.is_none() => {
+                        let shape = bytes.shape()?;
+                        let fits = wide || shape.size <= Size::W;
+                        if !fits || shape.reversed || shape.mask.is_some() || shape.shift != 0 {
+                            return None;
+                        }
+                        bytes.plus = Some((width, imm));
+                        Some(Value::Bytes(bytes))
+                    }
+                    _ => None,
+                }
+            }
+            (AluOp::And, Value::Bytes(bytes), Operand::Imm(imm)) => {
+                bytes.and(eval::truncate(width, imm as u64)).map(Value::Bytes)
+            }
+            (AluOp::Lsh, Value::Bytes(bytes), Operand::Imm(imm)) => {
+                let bits = if wide { imm as u32 % 64 } else { imm as u32 % 32 };
+                let shifted = bytes.shl(bits)?;
+                Some(Value::Bytes(if wide { shifted } else { shifted.and(u64::from(u32::MAX))? }))
+            }
+            (AluOp::Rsh, Value::Bytes(bytes), Operand::Imm(imm)) if wide || bytes.bits() <= 32 => {
+                bytes.shr(if wide { imm as u32 % 64 } else { imm as u32 % 32 }).map(Value::Bytes)
+            }
+            (AluOp::Or | AluOp::Add | AluOp::Xor, Value::Bytes(a), Operand::Reg(src)) => {
+                let Value::Bytes(b) = self.deferred.get(src) else { return None };
+                let both = a.or(b)?;
+                (wide || both.bits() <= 32).then_some(Value::Bytes(both))
+            }
+            _ => None,
+        }
+    }
+
+    fn defer_move(&mut self, width: Width, dst: Reg, src: Reg) {
+        if !self.is_within(src, width) {
+            return self.compute_alu(width, AluOp::Mov, dst, Operand::Reg(src));
+        }
+        if dst == src {
+            return;
+        }
+        match self.deferred.get(src) {
+            Value::Sum(base, disp) if self.is_root_base(base, dst) => {
+                self.deferred.set(dst, Value::Sum(base, disp));
+            }
+            Value::Const(value) => self.deferred.set(dst, Value::Const(value)),
+            Value::Bytes(bytes) if !self.is_live_after(src) && self.is_root_base(bytes.base, dst) => {
+                self.deferred.set(dst, Value::Bytes(bytes));
+            }
+            _ => {
+                self.materialize(src);
+                self.deferred.set(dst, Value::Sum(Base::Reg(src), 0));
+            }
+        }
+    }
+
+    /// Whether a value of `dst` may be made from a base.
+    pub(super) fn is_root_base(&self, base: Base, dst: Reg) -> bool {
+        match base {
+            Base::Frame => true,
+            Base::Reg(reg) => reg == dst || self.deferred.is_root(reg),
+        }
+    }
+
+    /// `dst + src` as an address.
+    fn add_address(&mut self, dst: Reg, src: Operand) -> bool {
+        let Operand::Reg(src) = src else { return false };
+        let Value::Sum(Base::Reg(base), disp) = self.deferred.get(dst) else { return false };
+        if base == dst || src == Reg::R10 || src == dst {
+            return false;
+        }
+        self.materialize(src);
+        // Whatever that took, the first operand may have been computed on the way.
+        if self.deferred.get(dst) != Value::Sum(Base::Reg(base), disp) {
+            return false;
+        }
+        self.before_write(dst);
+        let (gpr, base, index) = (self.gpr(dst), self.gpr(base), self.gpr(src));
+        self.asm.lea(NativeWidth::Q64, gpr, Mem::indexed(base, index, Scale::One, disp));
+        self.deferred.hold(dst, 64);
+        true
+    }
+
+    fn deferred_and(&mut self, width: Width, dst: Reg, imm: i32) {
+        let mask = eval::truncate(width, imm as u64);
+        let bits = self.deferred.bits(dst);
+        let keeps = bits < 64 && mask.trailing_ones() >= u32::from(bits);
+        if keeps {
+            return;
+        }
+        self.materialize(dst);
+        self.before_write(dst);
+        let gpr = self.gpr(dst);
+        let left = 64 - mask.leading_zeros() as u8;
+        match mask {
+            0xff => self.asm.movzx_rr(OpSize::B8, gpr, gpr),
+            0xffff => self.asm.movzx_rr(OpSize::W16, gpr, gpr),
+            _ if u32::try_from(mask).is_ok() => self.asm.alu_ri(Alu::And, NativeWidth::D32, gpr, imm),
+            _ => self.asm.alu_ri(Alu::And, NativeWidth::Q64, gpr, imm),
+        }
+        self.deferred.hold(dst, bits.min(left));
+    }
+
+    /// Computes an operation now; the second operand may stay in memory.
+    fn compute_alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
+        let bits = self.result_bits(width, op, dst, src);
+        let width = self.narrowed(width, op, dst, bits);
+        if op != AluOp::Mov {
+            self.materialize(dst);
+        }
+        let direct = match op {
+            AluOp::Add => Some(Alu::Add),
+            AluOp::Sub => Some(Alu::Sub),
+            AluOp::Or => Some(Alu::Or),
+            AluOp::And => Some(Alu::And),
+            AluOp::Xor => Some(Alu::Xor),
+            _ => None,
+        };
+        match (src, direct) {
+            (Operand::Reg(reg), Some(op)) if reg != dst && !self.is_live_after(reg) => {
+                self.before_write(dst);
+                let gpr = self.gpr(dst);
+                match self.memory_operand(reg, width) {
+                    Some(mem) => self.asm.alu_rm(op, native(width), gpr, mem),
+                    None => {
+                        let src = self.operand(reg, self.after, SCRATCH);
+                        self.asm.alu_rr(op, native(width), gpr, src);
+                    }
+                }
+                self.deferred.hold(dst, bits);
+                return;
+            }
+            (Operand::Reg(reg), _) => self.materialize(reg),
+            (Operand::Imm(_), _) => {}
+        }
+        self.before_write(dst);
+        self.alu(width, op, dst, src);
+        self.deferred.hold(dst, bits);
+    }
+
+    /// The shorter instruction, where the upper half of operand and result is zero and does not matter for the lower.
+    fn narrowed(&self, width: Width, op: AluOp, dst: Reg, bits: u8) -> Width {
+        let low_only =
+            matches!(op, AluOp::Add | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Lsh | AluOp::Mul);
+        let narrow = low_only && bits <= 32 && self.deferred.bits(dst) <= 32;
+        if narrow { Width::W32 } else { width }
+    }
+
+    /// The memory that a value is in as it is.
+    pub(crate) fn memory_operand(&self, reg: Reg, width: Width) -> Option<Mem> {
+        let Value::Bytes(bytes) = self.deferred.get(reg) else { return None };
+        let shape = bytes.shape()?;
+        let size = if width == Width::W64 { Size::Dw } else { Size::W };
+        let plain = shape.size == size && !shape.reversed && shape.shift == 0 && shape.mask.is_none();
+        (plain && bytes.plus.is_none()).then(|| self.place(bytes.base, shape.disp))
+    }
+
+    /// How many bits the result may have.
+    fn result_bits(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> u8 {
+        let most = if width == Width::W64 { 64 } else { 32 };
+        let a = self.deferred.bits(dst);
+        let b = match src {
+            Operand::Imm(imm) if imm >= 0 => 32 - imm.leading_zeros() as u8,
+            Operand::Imm(_) => 64,
+            Operand::Reg(reg) => self.deferred.bits(reg),
+        };
+        let count = |imm: i32| (imm as u32 % u32::from(most)) as u8;
+        let bits = match (op, src) {
+            (AluOp::Mov, _) => b,
+            (AluOp::And, _) => a.min(b),
+            (AluOp::Or | AluOp::Xor, _) => a.max(b),
+            (AluOp::Add, _) => a.max(b).saturating_add(1),
+            (AluOp::Lsh, Operand::Imm(imm)) => a.saturating_add(count(imm)),
+            (AluOp::Rsh, Operand::Imm(imm)) => a.min(most).saturating_sub(count(imm)),
+            (AluOp::Div | AluOp::Mod, _) => a,
+            _ => 64,
+        };
+        bits.min(most)
+    }
+
+    pub(crate) fn is_live_after(&self, reg: Reg) -> bool {
+        self.after.contains(reg)
+    }
+
+    pub(crate) fn defer_swap(&mut self, order: SwapOrder, size: Size, dst: Reg) {
+        let all = eval::zero_extend(size, u64::MAX);
+        let reversed = order != SwapOrder::ToLe;
+        let value = match self.deferred.get(dst) {
+            Value::Const(value) => Some(Value::Const(if reversed {
+                eval::swap(SwapOrder::Always, size, value)
+            } else {
+                value & all
+            })),
+            Value::Bytes(bytes) if reversed => bytes.reverse(size).map(Value::Bytes),
+            Value::Bytes(bytes) => bytes.and(all).map(Value::Bytes),
+            Value::Reversed(held) if held == size && reversed => {
+                self.deferred.hold(dst, 8 * size.bytes() as u8);
+                return;
+            }
+            _ => None,
+        };
+        if let Some(value) = value {
+            self.deferred.set(dst, value);
+            return;
+        }
+        self.materialize(dst);
+        if self.deferred.bits(dst) <= 8 * size.bytes() as u8 {
+            if reversed {
+                self.deferred.set(dst, Value::Reversed(size));
+            }
+            return;
+        }
+        self.before_write(dst);
+        self.swap(order, size, dst);
+        self.deferred.hold(dst, 8 * size.bytes() as u8);
+    }
+}

@@ -1,0 +1,188 @@
+//! From what is remembered to registers.
+
+use paceline_isa::{Reg, RegSet, Size, Width};
+
+use super::{Base, Bytes, Value};
+use crate::alu::op_size;
+use crate::emitter::Emitter;
+use crate::plan::{SCRATCH, SCRATCH_2, native};
+use crate::x64::{Alu, Gpr, Mem, OpSize, Shift, Width as NativeWidth};
+
+impl Emitter<'_> {
+    /// Computes the values of registers.
+    pub(crate) fn flush(&mut self, registers: RegSet) {
+        for reg in registers.iter() {
+            self.materialize(reg);
+        }
+    }
+
+    /// Loads what is still in memory, before that changes.
+    pub(crate) fn flush_memory(&mut self) {
+        for reg in self.deferred.live.iter() {
+            if matches!(self.deferred.get(reg), Value::Bytes(_)) {
+                self.materialize(reg);
+            }
+        }
+    }
+
+    /// Before a native register changes: values that are made from what it holds are computed, or forgotten if nobody
+    /// reads them.
+    pub(crate) fn before_write(&mut self, written: Reg) {
+        if self.deferred.stored.is_some_and(|stored| stored.reg == written) {
+            self.deferred.stored = None;
+        }
+        for reg in Reg::ALL.into_iter().filter(|&reg| reg != written) {
+            if self.deferred.get(reg).uses(written) && reg != Reg::R10 {
+                if self.deferred.live.contains(reg) {
+                    self.materialize(reg);
+                } else {
+                    self.deferred.hold(reg, 64);
+                }
+            }
+        }
+    }
+
+    /// Computes a value into its register. The flags change.
+    pub(crate) fn materialize(&mut self, reg: Reg) {
+        let value = self.deferred.get(reg);
+        if value == Value::Held || reg == Reg::R10 {
+            return;
+        }
+        let bits = self.deferred.bits(reg);
+        self.before_write(reg);
+        let gpr = self.gpr(reg);
+        self.compute(value, gpr);
+        self.deferred.hold(reg, bits);
+    }
+
+    /// Computes a value into any native register.
+    pub(crate) fn compute(&mut self, value: Value, gpr: Gpr) {
+        match value {
+            Value::Held => {}
+            Value::Const(value) => self.set(gpr, value),
+            Value::Sum(base, disp) => self.compute_sum(base, disp, gpr),
+            Value::Bytes(bytes) => self.compute_bytes(&bytes, gpr),
+            Value::Reversed(size) => self.reverse(size, gpr),
+        }
+    }
+
+    fn compute_sum(&mut self, base: Base, disp: i32, gpr: Gpr) {
+        match self.place(base, disp) {
+            Mem::Reg { base, index: None, disp } if base == gpr => {
+                if disp != 0 {
+                    self.asm.alu_ri(Alu::Add, NativeWidth::Q64, gpr, disp);
+                }
+            }
+            Mem::Reg { base, index: None, disp: 0 } => self.asm.mov_rr(NativeWidth::Q64, gpr, base),
+            mem => self.asm.lea(NativeWidth::Q64, gpr, mem),
+        }
+    }
+
+    /// A place in memory.
+    pub(crate) fn place(&self, base: Base, disp: i32) -> Mem {
+        match base {
+            Base::Reg(reg) => Mem::at(self.gpr(reg), disp),
+            Base::Frame => self.plan.stack(disp),
+        }
+    }
+
+    fn reverse(&mut self, size: Size, gpr: Gpr) {
+        match size {
+            Size::B => {}
+            Size::H => self.asm.shift_ri(Shift::Rol, OpSize::W16, gpr, 8),
+            Size::W => self.asm.bswap(NativeWidth::D32, gpr),
+            Size::Dw => self.asm.bswap(NativeWidth::Q64, gpr),
+        }
+    }
+
+    /// Loads a number in the order that memory has, whatever the bytes above it were.
+    pub(crate) fn load_shape(&mut self, bytes: &Bytes, shape: &super::value::Shape, gpr: Gpr) {
+        let mem = self.place(bytes.base, shape.disp);
+        self.asm.load(op_size(shape.size), gpr, mem);
+    }
+
+    fn compute_bytes(&mut self, bytes: &Bytes, gpr: Gpr) {
+        let Some(shape) = bytes.shape() else { return self.gather(bytes, gpr) };
+        let size = op_size(shape.size);
+        if shape.reversed && self.settings.features.movbe && size >= OpSize::D32 {
+            let mem = self.place(bytes.base, shape.disp);
+            self.asm.movbe_rm(size, gpr, mem);
+        } else {
+            self.load_shape(bytes, &shape, gpr);
+            if shape.reversed {
+                self.reverse(shape.size, gpr);
+            }
+        }
+        if let Some(mask) = shape.mask {
+            self.mask(gpr, mask);
+        }
+        if shape.shift != 0 {
+            self.asm.shift_ri(Shift::Shl, NativeWidth::Q64, gpr, shape.shift);
+        }
+        if let Some((width, plus)) = bytes.plus {
+            self.asm.alu_ri(Alu::Add, native(width), gpr, plus);
+        }
+    }
+
+    /// Leaves only the bits of a mask.
+    fn mask(&mut self, gpr: Gpr, mask: u64) {
+        match (i32::try_from(mask), u32::try_from(mask)) {
+            (Ok(0xff), _) => self.asm.movzx_rr(OpSize::B8, gpr, gpr),
+            (Ok(0xffff), _) => self.asm.movzx_rr(OpSize::W16, gpr, gpr),
+            (_, Ok(mask)) => self.asm.alu_ri(Alu::And, NativeWidth::D32, gpr, mask.cast_signed()),
+            _ => match i32::try_from(mask as i64) {
+                Ok(mask) => self.asm.alu_ri(Alu::And, NativeWidth::Q64, gpr, mask),
+                Err(_) => {
+                    self.asm.mov_ri(SCRATCH_2, mask);
+                    self.asm.alu_rr(Alu::And, NativeWidth::Q64, gpr, SCRATCH_2);
+                }
+            },
+        }
+    }
+
+    /// Puts a number together byte by byte, where no single load does.
+    fn gather(&mut self, bytes: &Bytes, gpr: Gpr) {
+        self.set(SCRATCH, 0);
+        for (disp, shift) in bytes.parts() {
+            let mem = self.place(bytes.base, disp);
+            self.asm.load(OpSize::B8, SCRATCH_2, mem);
+            if shift != 0 {
+                self.asm.shift_ri(Shift::Shl, NativeWidth::Q64, SCRATCH_2, shift);
+            }
+            self.asm.alu_rr(Alu::Or, NativeWidth::Q64, SCRATCH, SCRATCH_2);
+        }
+        self.mask(SCRATCH, bytes.mask());
+        self.asm.mov_rr(NativeWidth::Q64, gpr, SCRATCH);
+        if let Some((width, plus)) = bytes.plus {
+            self.asm.alu_ri(Alu::Add, native(width), gpr, plus);
+        }
+    }
+
+    /// A register that has the value, for reading: its own, or a scratch register where it is not read again.
+    pub(crate) fn operand(&mut self, reg: Reg, again: RegSet, scratch: Gpr) -> Gpr {
+        if reg == Reg::R10 {
+            return self.value(reg, scratch);
+        }
+        let value = self.deferred.get(reg);
+        if value == Value::Held {
+            return self.gpr(reg);
+        }
+        let by_itself = match value {
+            Value::Sum(..) | Value::Const(_) => true,
+            // What needs scratch registers itself would change those of other operands.
+            Value::Bytes(bytes) => bytes.shape().is_some() && u32::try_from(bytes.mask()).is_ok(),
+            Value::Held | Value::Reversed(_) => false,
+        };
+        if by_itself && !again.contains(reg) {
+            self.compute(value, scratch);
+            return scratch;
+        }
+        self.materialize(reg);
+        self.gpr(reg)
+    }
+
+    /// Whether a value has no bits above a width.
+    pub(crate) fn is_within(&self, reg: Reg, width: Width) -> bool {
+        width == Width::W64 || reg != Reg::R10 && self.deferred.bits(reg) <= 32
+    }
+}

@@ -1,0 +1,185 @@
+//! Values that are computed when they are needed, and not at all if nobody does: the way from BPF's small steps to the
+//! operands and addresses that the processor has.
+//!
+//! Along a stretch of code without a jump into it, what each BPF register's value is made from is remembered: a number, an
+//! address with a displacement, bytes in memory. Additions then become displacements, loads become memory operands,
+//! loads of single bytes become one load, and a byte order is turned where a constant can be turned instead. Where paths
+//! meet, registers hold their values.
+
+mod alu;
+mod branch;
+mod flush;
+mod memory;
+mod value;
+
+use paceline_isa::{Callee, Insn, Reg, RegSet};
+
+use crate::emitter::Emitter;
+use crate::error::CompileError;
+use crate::inline::Inline;
+use crate::liveness::reads;
+use crate::source::is_tail_call;
+use crate::tail_call::known_array;
+
+pub(crate) use value::{Base, Bytes, Value};
+
+/// The registers along the way.
+#[derive(Clone, Debug)]
+pub(crate) struct Deferred {
+    values: [Value; 10],
+    /// For values that are held, how many low bits may be other than zero.
+    bits: [u8; 10],
+    /// Registers that are read by the instruction or after it.
+    live: RegSet,
+    /// The last store to the stack, of 32 bits of a register that has not changed since.
+    pub(crate) stored: Option<Stored>,
+}
+
+/// A register that was stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    /// Where, from the frame pointer.
+    pub(crate) disp: i32,
+    pub(crate) reg: Reg,
+    /// How many low bits of the register may be other than zero.
+    pub(crate) bits: u8,
+}
+
+impl Default for Deferred {
+    fn default() -> Self {
+        Self { values: [Value::Held; 10], bits: [64; 10], live: RegSet::EMPTY, stored: None }
+    }
+}
+
+impl Deferred {
+    pub(crate) fn get(&self, reg: Reg) -> Value {
+        match self.values.get(usize::from(reg.number())) {
+            Some(value) => *value,
+            None => Value::Sum(Base::Frame, 0),
+        }
+    }
+
+    pub(crate) fn set(&mut self, reg: Reg, value: Value) {
+        if let Some(place) = self.values.get_mut(usize::from(reg.number())) {
+            *place = value;
+        }
+    }
+
+    /// How many low bits of a value may be other than zero.
+    fn bits(&self, reg: Reg) -> u8 {
+        match self.get(reg) {
+            Value::Held => self.bits.get(usize::from(reg.number())).copied().unwrap_or(64),
+            Value::Const(value) => 64 - value.leading_zeros() as u8,
+            Value::Sum(..) => 64,
+            Value::Bytes(bytes) => bytes.bits(),
+            Value::Reversed(size) => 8 * size.bytes() as u8,
+        }
+    }
+
+    /// A register holds its value, of so many bits.
+    pub(crate) fn hold(&mut self, reg: Reg, bits: u8) {
+        self.set(reg, Value::Held);
+        if let Some(place) = self.bits.get_mut(usize::from(reg.number())) {
+            *place = bits;
+        }
+    }
+
+    /// Whether a value may be made from what is in a register: there is no way back from there then.
+    fn is_root(&self, reg: Reg) -> bool {
+        match self.get(reg) {
+            Value::Held => true,
+            Value::Sum(base, _) => base.is(reg),
+            Value::Const(_) | Value::Bytes(_) | Value::Reversed(_) => false,
+        }
+    }
+}
+
+impl Emitter<'_> {
+    /// Emits an instruction, or remembers what it computes.
+    pub(crate) fn deferred(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        let after = self.liveness.after(self.source, slot, insn);
+        self.deferred.live = after.union(reads(insn));
+        self.after = after;
+        match *insn {
+            Insn::Alu { width, op, dst, src } => {
+                if after.contains(dst) {
+                    self.defer_alu(width, op, dst, src);
+                } else {
+                    self.deferred.hold(dst, 64);
+                }
+            }
+            Insn::Swap { dst, .. } if !after.contains(dst) => self.deferred.hold(dst, 64),
+            Insn::Swap { order, size, dst } => self.defer_swap(order, size, dst),
+            Insn::LoadImm64 { dst, value } => {
+                if let Some(value) = self.constant(slot, value)? {
+                    self.deferred.set(dst, Value::Const(value));
+                } else {
+                    self.plainly(slot, insn)?;
+                }
+            }
+            Insn::Load { .. } => self.defer_load(slot, insn, after)?,
+            Insn::Store { .. } | Insn::StoreRelease { .. } => self.deferred_store(slot, insn, after)?,
+            Insn::JumpIf { .. } => self.deferred_jump_if(slot, insn)?,
+            Insn::Jump { .. } | Insn::JumpLong { .. } => {
+                self.flush(after);
+                self.insn(slot, insn)?;
+            }
+            Insn::Call(_) => self.deferred_call(slot, insn, after)?,
+            _ => self.plainly(slot, insn)?,
+        }
+        Ok(())
+    }
+
+    /// Emits an instruction with its operands in registers.
+    pub(crate) fn plainly(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+        let touches_memory = matches!(insn, Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::Call(_));
+        if touches_memory {
+            self.flush_memory();
+            self.deferred.stored = None;
+        }
+        for reg in reads(insn).iter() {
+            self.materialize(reg);
+        }
+        for reg in insn.writes().iter() {
+            self.before_write(reg);
+        }
+        self.insn(slot, insn)?;
+        for reg in insn.writes().iter() {
+            self.deferred.hold(reg, 64);
+        }
+        Ok(())
+    }
+
+    fn deferred_call(&mut self, slot: usize, insn: &Insn, after: RegSet) -> Result<(), CompileError> {
+        if let Insn::Call(Callee::Helper(id)) = *insn
+            && let Some(inline) = Inline::of(self.source, self.links, slot, id)
+        {
+            if after.contains(Reg::R0) {
+                return self.inline(slot, insn, inline);
+            }
+            self.deferred.hold(Reg::R0, 64);
+            return Ok(());
+        }
+        match self.deferred.get(Reg::R3) {
+            Value::Const(index) if is_tail_call(insn) && known_array(self.source, slot).is_some() => {
+                self.flush_memory();
+                self.deferred.stored = None;
+                self.materialize(Reg::R1);
+                for reg in RegSet::CALLER_SAVED.iter() {
+                    self.before_write(reg);
+                    self.deferred.hold(reg, 64);
+                }
+                self.tail_call_at(slot, Some(index as u32))
+            }
+            _ => self.plainly(slot, insn),
+        }
+    }
+
+    /// Before a place that jumps lead to: registers hold their values, and nothing else is known of them.
+    pub(crate) fn meet(&mut self, slot: usize) {
+        let live = self.liveness.before(slot);
+        self.deferred.live = live;
+        self.flush(live);
+        self.deferred = Deferred::default();
+    }
+}

@@ -1,0 +1,204 @@
+//! Helpers that take less than a call.
+
+use paceline_isa::{Condition, Insn, Operand, Reg, Width};
+use paceline_verifier::{KeyFact, MapFact};
+
+use crate::defer::Value;
+use crate::emitter::Emitter;
+use crate::error::CompileError;
+use crate::links::{ArrayLink, Links};
+use crate::plan::{SCRATCH, SCRATCH_2};
+use crate::source::Source;
+use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width as NativeWidth};
+
+const MAP_LOOKUP_ELEM: i32 = 1;
+const GET_SMP_PROCESSOR_ID: i32 = 8;
+const GET_NUMA_NODE_ID: i32 = 42;
+
+/// What a helper does, where that is little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inline {
+    /// Finds a value of an array, perhaps of an index that is always the same.
+    Array(ArrayLink, Option<u32>),
+    /// Tells the host's CPU.
+    Cpu,
+    /// Returns 0.
+    Zero,
+}
+
+impl Inline {
+    /// What a call of a helper is, if it is not a call.
+    pub(crate) fn of(source: &Source<'_>, links: &Links, slot: usize, helper: i32) -> Option<Self> {
+        match helper {
+            MAP_LOOKUP_ELEM => {
+                let fact = source.fact(slot);
+                let Some(MapFact::Always(map)) = fact.map else { return None };
+                let array = links.maps.get(map.index as usize).filter(|_| !map.inner)?.array?;
+                let small = i32::try_from(array.stride).is_ok() && i32::try_from(array.cpu_stride).is_ok();
+                let key = match fact.key {
+                    Some(KeyFact::Always(key)) => Some(key),
+                    _ => None,
+                };
+                small.then_some(Self::Array(array, key))
+            }
+            GET_SMP_PROCESSOR_ID => Some(Self::Cpu),
+            GET_NUMA_NODE_ID => Some(Self::Zero),
+            _ => None,
+        }
+    }
+
+    /// Whether it takes the host.
+    pub(crate) fn needs_host(self) -> bool {
+        match self {
+            Self::Array(array, _) => array.cpu_stride != 0,
+            Self::Cpu => true,
+            Self::Zero => false,
+        }
+    }
+}
+
+/// What becomes of a look-up's result in the instruction that follows.
+enum Found {
+    /// Nothing that is known.
+    Kept,
+    /// It is compared with null: where to go if it is null (`true`), or if it is not.
+    Compared(Label, bool),
+}
+
+impl Emitter<'_> {
+    pub(crate) fn inline(&mut self, slot: usize, insn: &Insn, inline: Inline) -> Result<(), CompileError> {
+        match inline {
+            Inline::Zero => self.deferred.set(Reg::R0, Value::Const(0)),
+            Inline::Cpu => {
+                self.before_write(Reg::R0);
+                let cpu = self.host_cpu();
+                self.asm.load(OpSize::Q64, Gpr::Rax, cpu);
+                self.deferred.hold(Reg::R0, 64);
+            }
+            Inline::Array(array, Some(key)) => {
+                let value = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
+                self.deferred.set(Reg::R0, Value::Const(value));
+                if array.cpu_stride != 0 {
+                    self.materialize(Reg::R0);
+                    self.add_lane(&array);
+                }
+            }
+            Inline::Array(array, None) => self.look_up(slot, insn, &array)?,
+        }
+        Ok(())
+    }
+
+    fn host_cpu(&self) -> Mem {
+        Mem::at(self.plan.host, self.links.host.cpu)
+    }
+
+    fn look_up(&mut self, slot: usize, insn: &Insn, array: &ArrayLink) -> Result<(), CompileError> {
+        let next = slot + insn.slots();
+        let found = self.use_of_result(next)?;
+        let null_is_read = match &found {
+            Found::Kept => true,
+            Found::Compared(_, is_null) => {
+                let Some(jump) = self.source.code.get(next) else { return Ok(()) };
+                let at_target = self.liveness.at_target(next, jump);
+                self.flush(at_target.minus(paceline_isa::RegSet::of(Reg::R0)));
+                let at_null = if *is_null { at_target } else { self.liveness.before(next + jump.slots()) };
+                at_null.contains(Reg::R0)
+            }
+        };
+        self.before_write(Reg::R0);
+        let index = self.index_of_key();
+        if null_is_read {
+            self.set(Gpr::Rax, 0);
+        }
+        self.asm.alu_ri(Alu::Cmp, NativeWidth::D32, index, array.entries.cast_signed());
+        let missing = match found {
+            Found::Compared(target, true) => {
+                self.asm.jcc(Cond::Ae, target);
+                None
+            }
+            _ => {
+                let missing = self.asm.new_label();
+                self.asm.jcc(Cond::Ae, missing);
+                Some(missing)
+            }
+        };
+        self.value_at(array, index);
+        if let Found::Compared(target, false) = found {
+            self.asm.jmp(target);
+        }
+        missing.into_iter().for_each(|missing| self.asm.bind(missing));
+        self.deferred.hold(Reg::R0, 64);
+        Ok(())
+    }
+
+    /// Whether the next instruction asks if the result is null; then it has no code of its own.
+    fn use_of_result(&mut self, next: usize) -> Result<Found, CompileError> {
+        let Some(insn @ Insn::JumpIf { width: Width::W64, condition, dst: Reg::R0, src, .. }) =
+            self.source.code.get(next)
+        else {
+            return Ok(Found::Kept);
+        };
+        let fact = self.source.fact(next);
+        let open = fact.reached && fact.may_jump && fact.may_fall_through && !self.is_target(next);
+        let on_null = match condition {
+            Condition::Eq => true,
+            Condition::Ne => false,
+            _ => return Ok(Found::Kept),
+        };
+        if *src != Operand::Imm(0) || !open {
+            return Ok(Found::Kept);
+        }
+        self.skipped = Some(next);
+        Ok(Found::Compared(self.target(next, insn.jump_target(next))?, on_null))
+    }
+
+    /// A register with the index, zero-extended: the one that was stored as the key, if it still has it.
+    fn index_of_key(&mut self) -> Gpr {
+        let mem = self.deferred_address(Reg::R2, 0);
+        match self.deferred.stored {
+            Some(stored) if mem == self.plan.stack(stored.disp) => {
+                let gpr = self.gpr(stored.reg);
+                if stored.bits <= 32 && gpr != Gpr::Rax {
+                    return gpr;
+                }
+                self.asm.mov_rr(NativeWidth::D32, SCRATCH, gpr);
+            }
+            _ => self.asm.load(OpSize::D32, SCRATCH, mem),
+        }
+        SCRATCH
+    }
+
+    /// The address of a value into `rax`.
+    fn value_at(&mut self, array: &ArrayLink, index: Gpr) {
+        let (scaled, scale) = match array.stride {
+            1 => (index, Scale::One),
+            2 => (index, Scale::Two),
+            4 => (index, Scale::Four),
+            8 => (index, Scale::Eight),
+            stride if stride.is_power_of_two() => {
+                if index != SCRATCH {
+                    self.asm.mov_rr(NativeWidth::D32, SCRATCH, index);
+                }
+                self.asm.shift_ri(Shift::Shl, NativeWidth::Q64, SCRATCH, stride.trailing_zeros() as u8);
+                (SCRATCH, Scale::One)
+            }
+            stride => {
+                self.asm.imul_rri(NativeWidth::Q64, SCRATCH, index, stride as i32);
+                (SCRATCH, Scale::One)
+            }
+        };
+        self.asm.mov_ri(Gpr::Rax, array.base);
+        self.asm.lea(NativeWidth::Q64, Gpr::Rax, Mem::indexed(Gpr::Rax, scaled, scale, 0));
+        if array.cpu_stride != 0 {
+            self.add_lane(array);
+        }
+    }
+
+    /// Moves the address in `rax` to the values of the host's CPU.
+    fn add_lane(&mut self, array: &ArrayLink) {
+        let cpu = self.host_cpu();
+        self.asm.load(OpSize::Q64, SCRATCH_2, cpu);
+        self.asm.imul_rri(NativeWidth::Q64, SCRATCH_2, SCRATCH_2, array.cpu_stride as i32);
+        self.asm.alu_rr(Alu::Add, NativeWidth::Q64, Gpr::Rax, SCRATCH_2);
+    }
+}

@@ -1,0 +1,107 @@
+//! Which registers are still read, backward from each instruction.
+
+use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
+use paceline_spec::helper::Helper;
+
+use crate::source::Source;
+
+/// Registers whose value may still be read.
+pub(crate) struct Liveness {
+    /// Before each slot.
+    before: Vec<RegSet>,
+}
+
+impl Liveness {
+    pub(crate) fn of(source: &Source<'_>) -> Self {
+        let mut liveness = Self { before: vec![RegSet::EMPTY; source.code.len()] };
+        let reached: Vec<(usize, &Insn)> = source.functions.iter().flat_map(|f| source.reached(f)).collect();
+        // Against the direction of execution one pass settles all but loops.
+        let mut back_edges = false;
+        for &(slot, insn) in reached.iter().rev() {
+            liveness.update(source, slot, insn);
+            back_edges |= insn.jump_target(slot).is_some_and(|target| target <= slot as i64);
+        }
+        if back_edges {
+            liveness.settle(source, &reached);
+        }
+        liveness
+    }
+
+    /// Follows changes back until there are none. A set only grows, so an instruction changes ten times at most.
+    fn settle(&mut self, source: &Source<'_>, reached: &[(usize, &Insn)]) {
+        let mut jumps: Vec<(usize, usize)> = reached
+            .iter()
+            .filter_map(|&(slot, insn)| Some((usize::try_from(insn.jump_target(slot)?).ok()?, slot)))
+            .collect();
+        jumps.sort_unstable();
+        let mut work: Vec<usize> =
+            jumps.iter().filter(|(target, from)| target <= from).map(|&(_, from)| from).collect();
+        while let Some(slot) = work.pop() {
+            let Some(insn) = source.code.get(slot) else { continue };
+            if self.update(source, slot, insn) {
+                work.extend(previous(source.code, slot));
+                let first = jumps.partition_point(|&(target, _)| target < slot);
+                let here = jumps[first..].iter().take_while(|&&(target, _)| target == slot);
+                work.extend(here.map(|&(_, from)| from));
+            }
+        }
+    }
+
+    fn update(&mut self, source: &Source<'_>, slot: usize, insn: &Insn) -> bool {
+        let live = self.after(source, slot, insn).minus(writes(insn)).union(reads(insn));
+        match self.before.get_mut(slot) {
+            Some(place) if *place != live => {
+                *place = live;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Before an instruction.
+    pub(crate) fn before(&self, slot: usize) -> RegSet {
+        self.before.get(slot).copied().unwrap_or_default()
+    }
+
+    /// Where a jump leads.
+    pub(crate) fn at_target(&self, slot: usize, insn: &Insn) -> RegSet {
+        let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+        target.map_or(RegSet::EMPTY, |target| self.before(target))
+    }
+
+    /// After an instruction, whichever way it goes.
+    pub(crate) fn after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> RegSet {
+        let fact = source.fact(slot);
+        let conditional = insn.falls_through() && insn.jump_target(slot).is_some();
+        let (falls, jumps) = if conditional {
+            (fact.may_fall_through, fact.may_jump)
+        } else {
+            (insn.falls_through(), insn.jump_target(slot).is_some())
+        };
+        let next = if falls { self.before(slot + insn.slots()) } else { RegSet::EMPTY };
+        if jumps { next.union(self.at_target(slot, insn)) } else { next }
+    }
+}
+
+/// The instruction that lies before a slot.
+fn previous(code: &Code, slot: usize) -> Option<usize> {
+    let before = slot.checked_sub(1)?;
+    if code.get(before).is_some() { Some(before) } else { before.checked_sub(1) }
+}
+
+/// What an instruction reads: of a call's registers those that the helper takes.
+pub(crate) fn reads(insn: &Insn) -> RegSet {
+    match insn {
+        Insn::Call(Callee::Helper(id)) => {
+            let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+            let count = helper.and_then(|h| h.prototype).map_or(5, |prototype| prototype.args.len());
+            Reg::ALL.into_iter().skip(1).take(count).collect()
+        }
+        _ => insn.reads(),
+    }
+}
+
+/// What an instruction writes for sure.
+fn writes(insn: &Insn) -> RegSet {
+    insn.writes()
+}

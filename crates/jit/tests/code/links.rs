@@ -1,0 +1,90 @@
+//! What the cases' programs are linked with. The addresses are made up, and never used.
+
+use paceline_isa::Names;
+use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink};
+use paceline_spec::helper::Helper;
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+
+const MAPS: [(&str, MapKind, u32); 4] = [
+    ("counts", MapKind::Array, 256),
+    ("lanes", MapKind::PerCpuArray, 4),
+    ("flows", MapKind::Hash, 16),
+    ("jump", MapKind::ProgArray, 8),
+];
+
+pub(crate) struct Maps;
+
+impl Names for Maps {
+    fn map(&self, name: &str) -> Option<i32> {
+        MAPS.iter().position(|map| map.0 == name).map(|index| index as i32)
+    }
+
+    fn helper(&self, name: &str) -> Option<i32> {
+        Helper::from_name(name).map(|helper| helper.id as i32)
+    }
+}
+
+pub(crate) fn specs() -> Vec<MapSpec> {
+    let spec = |&(name, kind, max_entries): &(&str, MapKind, u32)| MapSpec {
+        name: name.to_owned(),
+        kind,
+        key_size: 4,
+        value_size: if kind == MapKind::ProgArray { 4 } else { 8 },
+        max_entries,
+        flags: MapFlags(0),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+        special: Box::default(),
+    };
+    MAPS.iter().map(spec).collect()
+}
+
+pub(crate) fn links() -> Links {
+    let map = |(index, (_, kind, entries)): (usize, &(&str, MapKind, u32))| {
+        let base = 0x10_0000_0000 * (index as u64 + 1);
+        let cpu_stride = if kind.is_per_cpu() { 4096 } else { 0 };
+        let array = matches!(kind, MapKind::Array | MapKind::PerCpuArray);
+        MapLink {
+            handle: base,
+            value: None,
+            array: array.then_some(ArrayLink { base: base + 64, stride: 8, cpu_stride, entries: *entries }),
+            cpus: kind.is_per_cpu().then_some(2),
+            programs: (*kind == MapKind::ProgArray).then_some(ProgArrayLink {
+                base: base + 64,
+                stride: 16,
+                entries: *entries,
+            }),
+        }
+    };
+    let helper = |id: u64| Some(HelperLink { address: HELPERS + id });
+    Links {
+        helpers: (0..300).map(helper).collect(),
+        maps: MAPS.iter().enumerate().map(map).collect(),
+        host: HostOffsets { tail_calls: 8, max_tail_calls: 33, scratch: 16, scratch_words: 3, cpu: 40 },
+        tail_entry: 8,
+        no_cpu: HELPERS + 1000,
+        find_program: HELPERS + 1001,
+        packet_type: HELPERS + 1002,
+        protocol: HELPERS + 1003,
+        near: true,
+        checked: None,
+    }
+}
+
+const HELPERS: u64 = 0x2000_0000;
+
+/// What a relocation's target is called.
+pub(crate) fn name_of(target: u64) -> String {
+    match target - HELPERS {
+        1000 => "no_cpu".to_owned(),
+        1001 => "find_program".to_owned(),
+        1002 => "packet_type".to_owned(),
+        1003 => "protocol".to_owned(),
+        id => Helper::from_id(id as u32).map_or("?", |helper| helper.name).to_owned(),
+    }
+}

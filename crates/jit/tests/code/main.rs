@@ -1,0 +1,46 @@
+//! What code is made of which program: cases in `cases/`, each a program and the instructions expected of it, as an
+//! independent decoder reads them.
+//!
+//! ```text
+//! case: NAME
+//! program:
+//!     BPF assembly, with the maps of `links.rs` by name
+//! settings: baseline            (no BMI2, no MOVBE; optional)
+//! code:
+//!     x86-64 assembly
+//! ```
+//! `PACELINE_REGENERATE=1 cargo test -p paceline-jit --test code` writes the code blocks anew; look at the difference.
+
+mod case;
+mod links;
+mod listing;
+
+use std::path::PathBuf;
+
+#[test]
+fn code_is_as_expected() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/code/cases");
+    let regenerate = std::env::var_os("PACELINE_REGENERATE").is_some();
+    let mut wrong = Vec::new();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("is there")
+        .map(|entry| entry.expect("is readable").path())
+        .collect();
+    files.sort();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("is readable");
+        let mut cases = case::parse(&text);
+        for case in &mut cases {
+            let found = listing::of(case);
+            if found != case.code {
+                let name = file.file_stem().unwrap_or_default().to_string_lossy();
+                wrong.push(format!("{name}::{}\nexpected:\n{}found:\n{found}", case.name, case.code));
+                case.code = found;
+            }
+        }
+        if regenerate {
+            std::fs::write(&file, case::write(&cases)).expect("is writable");
+        }
+    }
+    assert!(regenerate || wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,82 @@
+//! Native code to look at.
+
+use std::sync::Arc;
+
+use paceline_exec::{CodeBlock, Function};
+use paceline_maps::Map;
+use paceline_spec::helper::Helper;
+
+use super::links::runtime_functions;
+use crate::helpers::helper_fn;
+use crate::program::Program;
+
+/// The native code of a program, as it is executed.
+#[derive(Clone, Copy)]
+pub struct NativeCode<'a> {
+    block: &'a CodeBlock,
+    maps: &'a [Arc<Map>],
+}
+
+impl Program {
+    /// The program's native code, if it was compiled.
+    #[must_use]
+    pub fn native_code(&self) -> Option<NativeCode<'_>> {
+        let native = self.image.native.as_ref()?;
+        Some(NativeCode { block: &native.block, maps: self.maps() })
+    }
+}
+
+impl<'a> NativeCode<'a> {
+    /// Where the first byte is.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.block.address() as u64
+    }
+
+    /// The instructions.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.block.bytes()
+    }
+
+    /// The functions by rising offset, the main program first, each with the slots that its code was made from.
+    #[must_use]
+    pub fn functions(&self) -> &'a [Function] {
+        self.block.functions()
+    }
+
+    /// What is at an address outside of the code: a helper, a function of the engine, a map or what is in it, as
+    /// `map[hits]`, `map_value[hits] + 8` and `map_entries[jump] + 16`.
+    #[must_use]
+    pub fn symbol(&self, address: u64) -> Option<String> {
+        let is_helper = |helper: &&Helper| {
+            helper_fn(helper.id).is_some_and(|function| function as usize as u64 == address)
+        };
+        if let Some(helper) = Helper::all().iter().find(is_helper) {
+            return Some(helper.name.to_owned());
+        }
+        if let Some((name, _)) = runtime_functions().into_iter().find(|(_, function)| *function == address) {
+            return Some(name.to_owned());
+        }
+        self.maps.iter().find_map(|map| in_map(map, address))
+    }
+}
+
+fn in_map(map: &Arc<Map>, address: u64) -> Option<String> {
+    let name = &map.spec().name;
+    if Arc::as_ptr(map) as u64 == address {
+        return Some(format!("map[{name}]"));
+    }
+    let within = |base: u64, len: u64| address.checked_sub(base).filter(|offset| *offset < len);
+    if let Some(array) = map.prog_array() {
+        let layout = array.token_layout();
+        let base = layout.base.as_ptr() as u64;
+        let offset = within(base, layout.stride as u64 * u64::from(layout.entries))?;
+        return Some(format!("map_entries[{name}] + {offset}"));
+    }
+    let layout = map.array_layout()?;
+    // The values of one CPU come after those of the one before.
+    let len = layout.stride as u64 * u64::from(layout.entries);
+    let offset = within(layout.base.as_ptr() as u64, len)?;
+    Some(format!("map_value[{name}] + {offset}"))
+}
