@@ -78,6 +78,8 @@ pub struct ProgArrayLink {
 /// Offsets in bytes into the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostOffsets {
+    /// The packet's frame, which helpers go by.
+    pub frame: i32,
     /// The 32-bit count of tail calls of this run.
     pub tail_calls: i32,
     /// Most tail calls of a run.

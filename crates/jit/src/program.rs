@@ -101,7 +101,8 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
         let tail_calls = plans.iter().any(|(_, plan)| plan.needs.tail_calls);
         let scratch = plans.iter().any(|(_, plan)| plan.needs.scratch);
         let has_scratch = source.kind == ProgramKind::SocketFilter;
-        emitter.enter_run(tail_calls, has_scratch && (scratch || tail_calls));
+        let calls = plans.iter().any(|(_, plan)| plan.needs.calls);
+        emitter.enter_run(calls, tail_calls, has_scratch && (scratch || tail_calls));
     }
     emitter.asm.bind(tail_entry);
     let mut ends = Vec::with_capacity(plans.len());

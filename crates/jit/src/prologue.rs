@@ -8,9 +8,12 @@ use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
 
 impl Emitter<'_> {
     /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
-    pub(crate) fn enter_run(&mut self, tail_calls: bool, scratch: bool) {
+    pub(crate) fn enter_run(&mut self, calls: bool, tail_calls: bool, scratch: bool) {
         let host = HOST_ARGUMENT;
         let offsets = self.links.host;
+        if calls || tail_calls {
+            self.asm.store(OpSize::Q64, Mem::at(host, offsets.frame), Gpr::Rdi);
+        }
         if tail_calls {
             self.asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
         }

@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 pub mod case;
+pub mod classic;
 pub mod compare;
 pub mod conformance;
 pub mod determinize;
@@ -27,8 +28,17 @@ use paceline_spec::MapKind;
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Names of all engines that a case may say something about.
-pub const ENGINES: &[&str] =
-    &["plain", "kernel", "paceline", "threaded", "threaded-counted", "jit", "checked-jit"];
+pub const ENGINES: &[&str] = &[
+    "plain",
+    "kernel",
+    "paceline",
+    "threaded",
+    "threaded-counted",
+    "jit",
+    "checked-jit",
+    "socket",
+    "libpcap",
+];
 
 /// Says that a test is skipped, on standard error.
 ///

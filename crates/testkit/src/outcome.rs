@@ -72,6 +72,13 @@ pub enum Return {
     Full(u64),
     /// The low 32 bits.
     Low(u32),
+    /// The bytes that were kept of a packet: the low 32 bits, or its length if that is less.
+    Kept {
+        /// Bytes that were kept.
+        bytes: u32,
+        /// Length of the packet.
+        of: u32,
+    },
 }
 
 impl Return {
@@ -81,6 +88,7 @@ impl Return {
         match self {
             Self::Full(value) => value == r0,
             Self::Low(value) => value == r0 as u32,
+            Self::Kept { bytes, of } => bytes == of.min(r0 as u32),
         }
     }
 
@@ -90,6 +98,7 @@ impl Return {
         match self {
             Self::Full(value) => value as u32,
             Self::Low(value) => value,
+            Self::Kept { bytes, .. } => bytes,
         }
     }
 
@@ -98,6 +107,9 @@ impl Return {
     pub fn agrees(self, other: Self) -> bool {
         match (self, other) {
             (Self::Full(a), Self::Full(b)) => a == b,
+            (kept @ Self::Kept { .. }, other) | (other, kept @ Self::Kept { .. }) => {
+                kept.can_be(other.low().into())
+            }
             _ => self.low() == other.low(),
         }
     }
@@ -108,6 +120,7 @@ impl Display for Return {
         match self {
             Self::Full(value) => write!(f, "{value:#x}"),
             Self::Low(value) => write!(f, "{value:#x} (low 32 bits)"),
+            Self::Kept { bytes, of } => write!(f, "{bytes:#x} ({of} at most)"),
         }
     }
 }

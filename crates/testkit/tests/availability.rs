@@ -35,7 +35,7 @@ fn helpers_are_for_the_programs_that_the_kernel_has_them_for() {
         let name = kind.rules().name;
         let missing = names(|helper| !helper.is_for(kind) && in_kernel(kind, helper));
         let beyond = names(|helper| helper.is_for(kind) && !in_kernel(kind, helper));
-        println!("{name}: not in this kernel: {beyond:?}");
+        eprintln!("{name}: not in this kernel: {beyond:?}");
         assert_eq!(missing, [""; 0], "{name}: missing in the table");
         let is_gpl = |helper: &Helper| log(kind, helper, "Proprietary").contains("GPL");
         let differing = names(|helper| in_kernel(kind, helper) && is_gpl(helper) != helper.is_gpl_only());

@@ -69,6 +69,6 @@ fn cases_stay_within_what_was_said_of_them() {
             }
         }
     }
-    println!("{runs} runs, {with_states} of them against states");
+    eprintln!("{runs} runs, {with_states} of them against states");
     assert!(with_states > 500, "most programs are short");
 }

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic
 use paceline_exec::{Domain, Reader};
 use paceline_frame::Frame;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::memory;
 use crate::region::{Access, Regions};
 
@@ -43,7 +43,7 @@ pub type EventSink = Box<dyn FnMut(&str, u32, &[u8]) + Send>;
 
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
 pub struct Host {
-    /// The packet that is being run; null without one.
+    /// The packet that is being run; null without one. Native code that calls nothing leaves it as it was.
     pub(crate) frame: *mut Frame,
     /// Tail calls of this run.
     pub(crate) tail_calls: u32,
@@ -134,8 +134,9 @@ impl Host {
         self.stack.as_ptr_range().end as u64
     }
 
-    /// Sets up what belongs to a packet's run beside the frame.
-    pub(crate) fn begin(&mut self) {
+    /// Sets up what belongs to a packet's run: `context` is the address of its frame.
+    pub(crate) fn begin(&mut self, context: u64) {
+        self.frame = context as *mut Frame;
         self.tail_calls = 0;
         self.scratch.iter().for_each(|word| word.store(0, Ordering::Relaxed));
     }
@@ -183,6 +184,14 @@ impl Host {
         // SAFETY: these bytes are the program's to read.
         unsafe { memory::copy_from(&mut bytes[..len], address) };
         len
+    }
+
+    /// Ends a run for a CPU that the program's per-CPU arrays lack.
+    #[cold]
+    pub(crate) fn lacks_cpu(&mut self) -> u64 {
+        let kind = FaultKind::NoCpu(self.cpu);
+        self.fault = Some(Box::new(Fault { slot: 0, kind, tail_called: None }));
+        0
     }
 
     /// Writes one trace. That the trace cannot be written is no matter of the program's.

@@ -42,6 +42,9 @@ pub(crate) struct Image {
     /// For the threaded interpreter.
     pub(crate) operations: Option<Operations>,
     pub(crate) maps: Arc<[Arc<Map>]>,
+    /// The program runs for CPUs below this one only: the values of its per-CPU arrays are taken to be there. Native
+    /// code looks itself.
+    pub(crate) cpus: usize,
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
     /// The program's native code, where it has some.
@@ -57,6 +60,14 @@ pub(crate) struct Native {
     pub(crate) entry: usize,
     /// Whether it was made to run over plain memory.
     pub(crate) raw: bool,
+}
+
+/// CPUs that a per-CPU array has values for; `None` for other maps.
+pub(crate) fn cpus_of(map: &Map) -> Option<usize> {
+    let is_array = map.array_layout().is_some() && map.spec().kind.is_per_cpu();
+    // User space sees the values of all CPUs side by side.
+    let one = (map.spec().value_size as usize).next_multiple_of(8);
+    is_array.then(|| map.user_value_size() / one)
 }
 
 impl Image {

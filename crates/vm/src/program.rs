@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::helpers::{has_helper, kfunc_fn};
 use crate::host::Host;
-use crate::image::{Image, Unset};
+use crate::image::{Entry, Image, Unset};
 use crate::load::LoadError;
 use crate::native;
 use crate::observe::Observed;
@@ -135,6 +135,8 @@ pub struct BurstFault {
 /// A program bound to its maps, ready to run.
 #[derive(Clone)]
 pub struct Program {
+    /// Where a single packet enters: that of the image, one load nearer, unless it must be pinned first.
+    entry: Entry,
     pub(crate) image: Arc<Image>,
     /// Whether it can come to other programs.
     tail_calls: bool,
@@ -203,6 +205,7 @@ impl Program {
             spec,
             code,
             operations: None,
+            cpus: usize::MAX,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
             native: None,
@@ -251,7 +254,8 @@ impl Program {
         }
         let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
         let tail_calls = image.code.iter().any(|(_, insn)| is_tail_call(insn));
-        Ok(Self { image: Arc::new(image), tail_calls, _tables: tables.into() })
+        let entry = if tail_calls { pinned_entry } else { image.entry };
+        Ok(Self { entry, image: Arc::new(image), tail_calls, _tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -316,7 +320,7 @@ impl Program {
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         self.pinned(host, |host| {
             for (index, mut frame) in burst.iter_mut().enumerate() {
-                if let Err(fault) = self.run_pinned(&mut frame, host) {
+                if let Err(fault) = self.enter(self.image.entry, &mut frame, host) {
                     return Err(BurstFault { index, fault: *fault });
                 }
             }
@@ -327,17 +331,7 @@ impl Program {
     /// Lets a program that can tail call run, so that what it comes to stays until it is done.
     #[inline]
     fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
-        if !self.tail_calls || host.is_pinned {
-            return run(host);
-        }
-        host.is_pinned = true;
-        let reader: *mut Reader = &mut host.reader;
-        // SAFETY: the host is borrowed until this returns, and nothing else uses its reader while it is pinned.
-        let pin = unsafe { &mut *reader }.pin();
-        let result = run(host);
-        drop(pin);
-        host.is_pinned = false;
-        result
+        if self.tail_calls { pinned(host, run) } else { run(host) }
     }
 
     /// Runs the program over one packet and gives what it returned. The frame gets the verdict, which [`Frame::code`]
@@ -349,22 +343,18 @@ impl Program {
     /// The packet made the program do what it may not, which verified programs never do.
     #[inline]
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
-        self.pinned(host, |host| self.run_pinned(frame, host))
+        self.enter(self.entry, frame, host)
     }
 
     #[inline]
-    fn run_pinned(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+    fn enter(&self, entry: Entry, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        host.frame = frame;
         let (image, unset) = (&*self.image, Unset::uninit());
         // SAFETY: the frame is borrowed for the run and the host runs it, and the image is the program's.
-        let r0 =
-            unsafe { (image.entry)(frame as u64, image as *const Image as u64, unset, unset, unset, host) };
-        if host.fault.is_some()
-            && let Some(fault) = host.fault.take()
-        {
-            return Err(fault);
+        let r0 = unsafe { entry(frame as u64, image as *const Image as u64, unset, unset, unset, host) };
+        if host.fault.is_some() {
+            return fault(host, r0);
         }
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(r0 as u32);
@@ -383,8 +373,7 @@ impl Program {
             Some(operations) => {
                 // SAFETY: as in `run`.
                 let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-                host.frame = frame;
-                host.begin();
+                host.begin(frame as u64);
                 // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
                 let run = |host: &mut Host| unsafe { threaded::run_counted(operations, frame as u64, host) };
                 let exit = self.pinned(host, run);
@@ -411,8 +400,7 @@ impl Program {
     ) -> Result<Exit, Box<Fault>> {
         // SAFETY: as in `run`.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        host.frame = frame;
-        host.begin();
+        host.begin(frame as u64);
         let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe))?;
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(exit.r0 as u32);
@@ -434,7 +422,9 @@ impl Program {
                 let r1 = if start == end { 0 } else { start };
                 let unset = Unset::uninit();
                 host.frame = std::ptr::null_mut();
-                let r0 = (self.image.entry)(r1, end - start, unset, unset, unset, host);
+                host.tail_calls = 0;
+                // Past what sets up a packet's run.
+                let r0 = (self.image.tail_entry)(r1, end - start, unset, unset, unset, host);
                 Ok(Exit { r0, instructions: 0 })
             },
             Engine::Jit | Engine::Threaded | Engine::Plain => {
@@ -521,4 +511,43 @@ fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, Progr
         index,
         maps: maps.len(),
     })
+}
+
+/// Takes the fault of a run.
+#[cold]
+#[inline(never)]
+fn fault(host: &mut Host, r0: u64) -> Result<u64, Box<Fault>> {
+    host.fault.take().map_or(Ok(r0), Err)
+}
+
+/// Where single packets enter programs that can come to others, which must stay until the run is done.
+///
+/// # Safety
+/// As for the entry of the image whose address is the second argument.
+unsafe extern "C" fn pinned_entry(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for it.
+    pinned(host, |host| unsafe { ((*(image as *const Image)).entry)(context, image, r3, r4, r5, host) })
+}
+
+/// Runs something that can come to other programs, so that what it comes to stays until it is done.
+#[inline]
+fn pinned<T>(host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
+    if host.is_pinned {
+        return run(host);
+    }
+    host.is_pinned = true;
+    let reader: *mut Reader = &mut host.reader;
+    // SAFETY: the host is borrowed until this returns, and nothing else uses its reader while it is pinned.
+    let pin = unsafe { &mut *reader }.pin();
+    let result = run(host);
+    drop(pin);
+    host.is_pinned = false;
+    result
 }

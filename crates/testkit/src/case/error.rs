@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use paceline_isa::AssembleError;
+use paceline_load::classic::text::TextError;
 
 /// Why a case file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +97,9 @@ pub enum Problem {
     /// A program cannot be assembled. The line of the error is already in its place.
     #[error("column {}: {}", .0.column, .0.problem)]
     Assemble(AssembleError),
+    /// A classic program cannot be assembled. The line of the error is already in its place.
+    #[error("column {}: {}", .0.column, .0.problem)]
+    AssembleClassic(TextError),
     /// A mark stands where no instruction is.
     #[error("`#!` stands after no instruction")]
     StrayMark,

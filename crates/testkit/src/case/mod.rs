@@ -1,5 +1,6 @@
 //! Text cases: what they say, before any engine looks at them. `tests/cases/README.md` has the format.
 
+mod classic;
 mod data;
 mod error;
 mod layer;
@@ -12,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paceline_frame::Verdict;
+use paceline_load::classic::SockFilter;
 use paceline_spec::btf::Btf;
 use paceline_spec::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
@@ -52,6 +54,8 @@ pub struct Case {
     pub line: usize,
     /// What the program works on.
     pub kind: CaseKind,
+    /// The classic program that `programs` was converted from.
+    pub classic: Option<Classic>,
     /// What is special about an engine.
     pub notes: Vec<Note>,
     /// The types of all functions of its programs, and of keys and values where the case gives them.
@@ -66,6 +70,15 @@ pub struct Case {
     pub after: Vec<(usize, Contents)>,
     /// What the verifier says.
     pub verifier: Verifier,
+}
+
+/// A classic program of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classic {
+    /// Its instructions.
+    pub insns: Vec<SockFilter>,
+    /// Why it was not converted, and the guilty instruction; then the case has no program.
+    pub refusal: Option<(Option<usize>, String)>,
 }
 
 impl Case {

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use paceline_frame::Verdict;
 use paceline_spec::btf::{Btf, TypeId};
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning};
 
+use super::classic;
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
 use super::types::Types;
@@ -38,11 +39,12 @@ pub fn parse_file(text: &str) -> Result<Vec<Case>, ParseError> {
         }
         let len = after.iter().position(|directive| directive.name == "case").unwrap_or(after.len());
         let (body, next) = after.split_at(len);
-        let case = parse_case(first, body)?;
-        if !names.insert(case.name.clone()) {
-            return Err(first.error(Problem::Twice(format!("case: {}", case.name))));
+        for case in parse_case(first, body)? {
+            if !names.insert(case.name.clone()) {
+                return Err(first.error(Problem::Twice(format!("case: {}", case.name))));
+            }
+            cases.push(case);
         }
-        cases.push(case);
         rest = next;
     }
     Ok(cases)
@@ -53,7 +55,8 @@ fn directives(text: &str) -> Result<Vec<Directive<'_>>, ParseError> {
     for (index, raw) in text.lines().enumerate() {
         let line = index + 1;
         // Programs keep their marks; the assembler knows comments itself.
-        let content = without_comment(raw);
+        let content =
+            if in_classic_program(&directives) && !is_directive(raw) { raw } else { without_comment(raw) };
         if content.trim().is_empty() {
             continue;
         }
@@ -75,6 +78,19 @@ fn directives(text: &str) -> Result<Vec<Directive<'_>>, ParseError> {
         directives.push(Directive { line, name: name.trim(), value: value.trim(), block: Vec::new() });
     }
     Ok(directives)
+}
+
+/// Whether the next line may belong to a classic program, in which `#` is no comment.
+fn in_classic_program(directives: &[Directive<'_>]) -> bool {
+    let case = directives.iter().rposition(|directive| directive.name == "case").unwrap_or(0);
+    let is_classic = |directive: &Directive<'_>| directive.name == "type" && directive.value == "classic";
+    directives.last().is_some_and(|last| last.name == "program")
+        && directives.get(case..).is_some_and(|case| case.iter().any(is_classic))
+}
+
+/// Whether a line starts in the first column with something else than a label.
+fn is_directive(line: &str) -> bool {
+    !line.starts_with(char::is_whitespace) && !is_label(line)
 }
 
 /// `out:` alone; of the directives only some have no value.
@@ -180,6 +196,8 @@ struct Builder<'a> {
     sources: Vec<Source<'a>>,
     seen: HashSet<&'a str>,
     license: &'a str,
+    /// Whether the program is classic.
+    is_classic: bool,
     types: Types,
     /// What the next run starts with, and the line of the first of them.
     changes: Vec<Change>,
@@ -187,13 +205,14 @@ struct Builder<'a> {
     verifier: Option<(usize, Verifier)>,
 }
 
-fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, ParseError> {
+fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>, ParseError> {
     first.no_block()?;
     check_name(first, first.value)?;
     let case = Case {
         name: first.value.to_owned(),
         line: first.line,
         kind: CaseKind::Xdp,
+        classic: None,
         notes: Vec::new(),
         btf: Btf::default(),
         maps: Vec::new(),
@@ -208,6 +227,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Case, Par
         sources: Vec::new(),
         seen: HashSet::new(),
         license: "GPL",
+        is_classic: false,
         types: Types::default(),
         changes: Vec::new(),
         changed_at: first.line,
@@ -243,7 +263,13 @@ impl<'a> Builder<'a> {
                     "xdp" => CaseKind::Xdp,
                     "socket_filter" => CaseKind::SocketFilter,
                     "raw" => CaseKind::Raw,
-                    other => return Err(directive.not_a("type: xdp, socket_filter or raw", other)),
+                    "classic" => {
+                        self.is_classic = true;
+                        CaseKind::SocketFilter
+                    }
+                    other => {
+                        return Err(directive.not_a("type: xdp, socket_filter, raw or classic", other));
+                    }
                 };
                 directive.no_block()
             }
@@ -416,12 +442,15 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn finish(mut self, first: &Directive<'_>) -> Result<Case, ParseError> {
+    fn finish(mut self, first: &Directive<'_>) -> Result<Vec<Case>, ParseError> {
         self.no_changes()?;
         if self.sources.is_empty() {
             return Err(first.error(Problem::NoProgram(self.case.name)));
         }
         self.resolve_programs(first)?;
+        if self.is_classic {
+            return self.finish_classic(first);
+        }
         let kind = self.case.kind.program_kind();
         for source in &self.sources {
             let mut assembled = source
@@ -436,7 +465,26 @@ impl<'a> Builder<'a> {
         if only_after {
             self.case.runs.push(default_run(&self.case));
         }
-        Ok(self.case)
+        Ok(vec![self.case])
+    }
+
+    /// A classic program stands alone, without maps.
+    fn finish_classic(mut self, first: &Directive<'_>) -> Result<Vec<Case>, ParseError> {
+        let [source] = self.sources.as_slice() else {
+            return Err(first.error(Problem::Twice("program:".to_owned())));
+        };
+        if let Some(map) = self.case.maps.first() {
+            return Err(first.error(Problem::Misplaced(format!("map: {}", map.name))));
+        }
+        let insns = classic::read(source)
+            .map_err(|error| ParseError { line: error.line, problem: Problem::AssembleClassic(error) })?;
+        let main = self.types.undeclared(source.name, Linkage::Global);
+        self.settle_types()?;
+        self.settle_verifier(first)?;
+        let mut cases = classic::expand(&self.case, insns, self.license);
+        let programs = cases.iter_mut().flat_map(|case| &mut case.programs);
+        programs.flat_map(|program| &mut program.functions).for_each(|function| function.btf_id = main);
+        Ok(cases)
     }
 
     /// What is declared must be there.
@@ -473,7 +521,8 @@ impl<'a> Builder<'a> {
     fn settle_verifier(&mut self, first: &Directive<'_>) -> Result<(), ParseError> {
         let mut marked = None;
         for (program, source) in self.sources.iter().enumerate() {
-            for mark in source.marks() {
+            let marks = if self.is_classic { classic::marks(source) } else { source.marks() };
+            for mark in marks {
                 let at = |problem| ParseError { line: mark.line, problem };
                 let slot = mark.slot.ok_or(at(Problem::StrayMark))?;
                 if marked.is_some() {

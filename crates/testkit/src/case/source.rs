@@ -46,14 +46,8 @@ impl Names for CaseNames<'_> {
 }
 
 impl Source<'_> {
-    /// The program, its functions with their types; lines of errors are those of the file.
-    pub(super) fn assemble(
-        &self,
-        kind: ProgramKind,
-        maps: &[MapSpec],
-        types: &mut Types,
-    ) -> Result<ProgramSpec, AssembleError> {
-        // Blank lines in front make the assembler count lines as the file does.
+    /// Its text, with blank lines in front so that assemblers count lines as the file does.
+    pub(super) fn text(&self) -> String {
         let mut text = String::new();
         let mut next = 1;
         for &(line, content) in &self.lines {
@@ -61,7 +55,17 @@ impl Source<'_> {
             text.push_str(content);
             next = line;
         }
-        let code = assemble(&text, &CaseNames { maps, kfuncs: &types.kfuncs })?;
+        text
+    }
+
+    /// The program, its functions with their types; lines of errors are those of the file.
+    pub(super) fn assemble(
+        &self,
+        kind: ProgramKind,
+        maps: &[MapSpec],
+        types: &mut Types,
+    ) -> Result<ProgramSpec, AssembleError> {
+        let code = assemble(&self.text(), &CaseNames { maps, kfuncs: &types.kfuncs })?;
         let insns: Vec<Insn> = code.iter().map(|(_, insn)| *insn).collect();
         let slots: Vec<RawInsn> = encode_all(&insns)
             .unwrap_or_else(|error| unreachable!("what was assembled can be encoded: {error}"));

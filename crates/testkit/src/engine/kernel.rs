@@ -57,6 +57,9 @@ fn refusal(case: &Case, error: &LoadError) -> Refusal {
 }
 
 fn check(case: &Case) -> Result<(), Unsupported> {
+    if case.programs.is_empty() {
+        return Err(Unsupported::NothingToRun);
+    }
     if case.kind == CaseKind::Raw {
         return Err(Unsupported::RawMemory);
     }

@@ -1,5 +1,6 @@
 //! Engines that run cases.
 
+mod classic;
 mod kernel;
 mod maps;
 mod ours;
@@ -7,6 +8,7 @@ mod ours;
 use crate::case::Case;
 use crate::outcome::Outcome;
 
+pub use classic::{LibpcapEngine, SocketEngine};
 pub use kernel::KernelEngine;
 pub use maps::{fill_map, map_contents};
 pub use ours::OurEngine;
@@ -23,6 +25,9 @@ pub enum Unsupported {
     /// A context field cannot be set.
     #[error("{0} cannot be set")]
     ContextField(&'static str),
+    /// libpcap has another rule for what the program does.
+    #[error("libpcap has another rule")]
+    OtherRule,
     /// A kernel function is not there, in words.
     #[error("{0}")]
     NoKernelFunction(String),
@@ -73,6 +78,14 @@ pub fn available() -> Vec<Box<dyn Engine>> {
     match crate::kernel::probe() {
         Ok(()) => engines.push(Box::new(KernelEngine)),
         Err(reason) => crate::skip("kernel", &reason),
+    }
+    match SocketEngine::new() {
+        Ok(engine) => engines.push(Box::new(engine)),
+        Err(reason) => crate::skip("socket", &reason),
+    }
+    match LibpcapEngine::new() {
+        Ok(engine) => engines.push(Box::new(engine)),
+        Err(reason) => crate::skip("libpcap", &reason),
     }
     engines
 }

@@ -169,6 +169,10 @@ impl Engine for OurEngine {
 
     fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
         self.check(case)?;
+        if let Some((index, reason)) = case.classic.as_ref().and_then(|classic| classic.refusal.clone()) {
+            let place = index.map(|index| (0, index));
+            return Ok(Outcome::Refused(Refusal { reason, place, in_our_words: true }));
+        }
         let verified = match if self.verifies() && case.kind != CaseKind::Raw {
             verify_all(case)
         } else {

@@ -71,7 +71,7 @@ pub(super) unsafe extern "C" fn entry(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    host.begin();
+    host.begin(context);
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
     run_packet(image, context, host).unwrap_or_else(|fault| fail(host, fault))

@@ -12,10 +12,9 @@ use paceline_spec::helper::Helper;
 
 use super::checked;
 use crate::context::{packet_type, protocol};
-use crate::fault::{Fault, FaultKind};
 use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
-use crate::image::Image;
+use crate::image::{Image, cpus_of};
 
 const NO_CPU: extern "C" fn(&mut Host) -> u64 = no_cpu;
 const FIND_PROGRAM: unsafe extern "C" fn(u64, u64) -> u64 = find_program;
@@ -45,6 +44,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         kfuncs: spec.kfuncs.iter().map(|kfunc| link(kfunc_fn(&kfunc.name))).collect(),
         maps: maps.iter().map(map_link).collect(),
         host: HostOffsets {
+            frame: offset_of!(Host, frame) as i32,
             tail_calls: offset_of!(Host, tail_calls) as i32,
             max_tail_calls: MAX_TAIL_CALLS as i32,
             scratch: offset_of!(Host, scratch) as i32,
@@ -77,10 +77,7 @@ fn map_link(map: &Arc<Map>) -> MapLink {
             entries: layout.entries,
         }
     });
-    // User space sees the values of all CPUs side by side.
-    let one = (map.spec().value_size as usize).next_multiple_of(8);
-    let per_cpu = array.is_some() && map.spec().kind.is_per_cpu();
-    let cpus = per_cpu.then(|| (map.user_value_size() / one) as u32);
+    let cpus = cpus_of(map).map(|cpus| cpus as u32);
     MapLink {
         handle: Arc::as_ptr(map) as u64,
         value: map.direct_value(0).ok().map(|value| value.as_ptr() as u64),
@@ -91,9 +88,7 @@ fn map_link(map: &Arc<Map>) -> MapLink {
 }
 
 extern "C" fn no_cpu(host: &mut Host) -> u64 {
-    let kind = FaultKind::NoCpu(host.cpu());
-    host.fault = Some(Box::new(Fault { slot: 0, kind, tail_called: None }));
-    0
+    host.lacks_cpu()
 }
 
 /// # Safety

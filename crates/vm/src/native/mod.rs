@@ -82,6 +82,7 @@ fn install(
         spec,
         code,
         operations: None,
+        cpus: usize::MAX,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         native: Some(Native { block: Arc::new(block), entry, raw }),

@@ -82,7 +82,7 @@ pub(crate) unsafe extern "C" fn entry(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    host.begin();
+    host.begin(context);
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
     match run_packet(image, context, host, |_| {}) {

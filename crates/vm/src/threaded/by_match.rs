@@ -30,7 +30,7 @@ pub fn by_match(program: &Program) -> Option<Program> {
 }
 
 unsafe extern "C" fn entry(context: u64, image: u64, _: Unset, _: Unset, _: Unset, host: &mut Host) -> u64 {
-    host.begin();
+    host.begin(context);
     // SAFETY: the caller vouches for it.
     unsafe { run(context, image, host) }
 }

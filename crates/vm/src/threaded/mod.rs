@@ -20,12 +20,13 @@ mod translate;
 
 use std::sync::Arc;
 
+use paceline_isa::{Imm64, Insn};
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::image::{Image, Unset};
+use crate::image::{Image, Unset, cpus_of};
 use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
 use machine::Machine;
 use op::{Note, Op};
@@ -60,10 +61,20 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
         spec,
         code,
         operations: Some(translate::translate(verified, &maps)),
+        cpus: least_cpus(verified, &maps),
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         native: None,
     })
+}
+
+/// CPUs that all per-CPU arrays which the program names have values for.
+fn least_cpus(verified: &Verified, maps: &[Arc<Map>]) -> usize {
+    let named = verified.code().iter().filter_map(|(_, insn)| match insn {
+        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
+        _ => None,
+    });
+    named.filter_map(|map| cpus_of(map)).min().unwrap_or(usize::MAX)
 }
 
 /// Where packets enter programs of this engine.
@@ -78,7 +89,7 @@ pub(crate) unsafe extern "C" fn entry(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    host.begin();
+    host.begin(context);
     // SAFETY: the caller vouches for it.
     unsafe { run(context, image, host) }
 }
@@ -103,6 +114,10 @@ pub(crate) unsafe extern "C" fn tail_entry(
 /// As for [`tail_entry`].
 #[inline]
 unsafe fn run(context: u64, image: u64, host: &mut Host) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    if host.cpu() >= unsafe { &*(image as *const Image) }.cpus {
+        return host.lacks_cpu();
+    }
     // SAFETY: the caller vouches for the address.
     let mut ip = unsafe { start(image) };
     let mut machine = Machine::new(context, host);

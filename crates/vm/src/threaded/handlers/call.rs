@@ -109,6 +109,7 @@ pub(super) unsafe fn tail_call(ip: *const Op, machine: *mut Machine) -> *const O
         if machine.depth() == 0
             && !machine.keeps
             && image.engine == Engine::Threaded
+            && host.cpu() < image.cpus
             && let Some(operations) = &image.operations
         {
             return operations.start();

@@ -1,0 +1,360 @@
+//! The converter: from a checked filter to a program of the extended instruction set.
+//!
+//! What instructions mean is as in the kernel's own converter, `bpf_convert_filter` in `net/core/filter.c`. This one
+//! makes ordinary programs, which have to pass a verifier, and looks at the filter as a whole.
+
+use paceline_isa as isa;
+use paceline_isa::{Insn, RawInsn, Reg, Width, encode_all};
+use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+
+use super::ancillary::Ancillary;
+use super::check::{Filter, Purpose};
+use super::demand::{Demand, demand};
+use super::emit::{Emitter, Target, isa_alu, isa_condition, opposite};
+use super::insn::{AluOp, Condition, Register};
+use super::ir::{Answer, Layout, Op, Operand, Value, resolve};
+use super::packet_load::{self, Loads};
+use super::simplify::{Facts, simplify};
+use super::{data_load, direct_load};
+
+/// What a program is to do with a filter's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Returns {
+    /// Return it: the number of bytes to keep, 0 for none.
+    #[default]
+    Number,
+    /// Return one number for a match and one for none, such as XDP's `PASS` (2) and `DROP` (1), which makes the filter
+    /// a link of a chain.
+    Verdict {
+        /// For answers that are not 0.
+        matched: u32,
+        /// For the answer 0.
+        unmatched: u32,
+    },
+}
+
+impl Returns {
+    fn unmatched(self) -> u32 {
+        match self {
+            Self::Number => 0,
+            Self::Verdict { unmatched, .. } => unmatched,
+        }
+    }
+
+    fn of(self, answer: u32) -> u32 {
+        match self {
+            Self::Number => answer,
+            Self::Verdict { matched, .. } if answer != 0 => matched,
+            Self::Verdict { unmatched, .. } => unmatched,
+        }
+    }
+}
+
+/// How a filter is converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// What the program returns.
+    pub returns: Returns,
+    /// Bytes of the link-layer header, from which on `SKF_NET_OFF` counts: 14 for Ethernet.
+    pub network_offset: u32,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self { returns: Returns::Number, network_offset: 14 }
+    }
+}
+
+/// Why a filter cannot be converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConvertError {
+    /// It loads an ancillary word that a verified program cannot compute.
+    #[error("instruction {index} loads #{}, {}", .word.name(), reason(*.word))]
+    Ancillary {
+        /// Index of the instruction.
+        index: usize,
+        /// The word.
+        word: Ancillary,
+    },
+    /// It was checked for something else.
+    #[error("the filter was not checked for {0:?}")]
+    Purpose(Purpose),
+}
+
+fn reason(word: Ancillary) -> &'static str {
+    match word {
+        Ancillary::PayloadOffset => "which takes the kernel's flow dissector",
+        _ => "which walks netlink attributes: packets of interfaces have none",
+    }
+}
+
+/// What the code is made for: where values come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Machine {
+    Xdp,
+    SocketFilter,
+    Seccomp,
+}
+
+impl Filter {
+    /// An XDP program that does what the filter does, by direct access to the packet.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn to_xdp(&self, name: &str, options: &ConvertOptions) -> Result<ProgramSpec, ConvertError> {
+        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Xdp, options)?))
+    }
+
+    /// A socket filter that does what the filter does, by the legacy packet loads.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn to_socket_filter(
+        &self,
+        name: &str,
+        options: &ConvertOptions,
+    ) -> Result<ProgramSpec, ConvertError> {
+        let insns = self.convert(Machine::SocketFilter, options)?;
+        Ok(ProgramSpec::new(name, ProgramKind::SocketFilter, insns))
+    }
+
+    /// A program over the bytes of a `struct seccomp_data` ([`SystemCall::to_bytes`](super::SystemCall::to_bytes)), to
+    /// which `r1` points; what it returns is for [`Action::from_return`](super::Action::from_return). No verifier knows
+    /// such programs: they are for `Program::raw`, which checks as they run.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn to_seccomp(&self, name: &str) -> Result<ProgramSpec, ConvertError> {
+        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Seccomp, &ConvertOptions::default())?))
+    }
+
+    fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Vec<RawInsn>, ConvertError> {
+        let purpose = if machine == Machine::Seccomp { Purpose::Seccomp } else { Purpose::Socket };
+        if self.purpose() != purpose {
+            return Err(ConvertError::Purpose(purpose));
+        }
+        let layout = Layout {
+            network_offset: options.network_offset,
+            longest: match machine {
+                Machine::Xdp => direct_load::LONGEST,
+                Machine::SocketFilter | Machine::Seccomp => i32::MAX.cast_unsigned(),
+            },
+            seccomp: machine == Machine::Seccomp,
+        };
+        let mut ops = resolve(self, layout);
+        let facts = simplify(&mut ops, layout);
+        check_words(&ops, &facts)?;
+        let demands = demand(&mut ops);
+        let insns = Converter::new(machine, options.returns, layout, &ops, &facts, &demands).run();
+        Ok(encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}")))
+    }
+}
+
+/// Refuses words that have no value here, where they are reached.
+fn check_words(ops: &[Op], facts: &[Option<Facts>]) -> Result<(), ConvertError> {
+    for (index, (op, known)) in ops.iter().zip(facts).enumerate() {
+        use Ancillary as W;
+        if let (Op::Load(_, Value::Ancillary(word)), Some(_)) = (*op, known)
+            && matches!(word, W::NetlinkAttribute | W::NestedNetlinkAttribute | W::PayloadOffset)
+        {
+            return Err(ConvertError::Ancillary { index, word });
+        }
+    }
+    Ok(())
+}
+
+/// What is around a load.
+pub(super) struct Site<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) demand: Demand,
+    pub(super) network_offset: u32,
+}
+
+struct Converter<'a> {
+    machine: Machine,
+    returns: Returns,
+    layout: Layout,
+    ops: &'a [Op],
+    facts: &'a [Option<Facts>],
+    demands: &'a [Demand],
+    out: Emitter,
+    /// What the packet is known to have, before each instruction.
+    proven: Vec<Option<Loads>>,
+}
+
+impl<'a> Converter<'a> {
+    fn new(
+        machine: Machine,
+        returns: Returns,
+        layout: Layout,
+        ops: &'a [Op],
+        facts: &'a [Option<Facts>],
+        demands: &'a [Demand],
+    ) -> Self {
+        let registers = match machine {
+            Machine::Xdp => direct_load::registers(ops),
+            Machine::SocketFilter => packet_load::REGISTERS,
+            Machine::Seccomp => data_load::REGISTERS,
+        };
+        let mut proven = vec![None; ops.len()];
+        if let Some(entry) = proven.first_mut() {
+            *entry = Some(Loads::default());
+        }
+        let out = Emitter::new(ops.len(), registers, returns.unmatched());
+        Self { machine, returns, layout, ops, facts, demands, out, proven }
+    }
+
+    fn run(mut self) -> Vec<Insn> {
+        self.prologue();
+        let mut after_end = false;
+        for (index, op) in self.ops.iter().copied().enumerate() {
+            let (Some(Some(facts)), Some(demand)) = (self.facts.get(index), self.demands.get(index)) else {
+                continue;
+            };
+            self.out.keep_in_reach(after_end);
+            self.out.place(index);
+            let mut proven = self.proven.get(index).copied().flatten().unwrap_or_default();
+            let site = Site { facts, demand: *demand, network_offset: self.layout.network_offset };
+            self.op(index, op, &site, &mut proven);
+            for next in op.successors(index) {
+                match self.proven.get_mut(next) {
+                    Some(Some(there)) => there.meet(proven),
+                    Some(there) => *there = Some(proven),
+                    None => {}
+                }
+            }
+            after_end = match op {
+                Op::Return(_) => true,
+                Op::Jump(target) => self.falls_to(index) != Some(target),
+                _ => false,
+            };
+        }
+        self.out.finish()
+    }
+
+    fn prologue(&mut self) {
+        match self.machine {
+            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops),
+            Machine::SocketFilter => packet_load::prologue(&mut self.out),
+            Machine::Seccomp => data_load::prologue(&mut self.out),
+        }
+        let live = self.demands.first().map(|demand| demand.live).unwrap_or_default();
+        for register in [Register::A, Register::X] {
+            if live.has(register) {
+                let reg = self.out.reg(register);
+                self.out.constant(reg, 0);
+            }
+        }
+    }
+
+    fn op(&mut self, index: usize, op: Op, site: &Site<'_>, proven: &mut Loads) {
+        let (a, x) = (self.out.reg(Register::A), self.out.reg(Register::X));
+        match op {
+            Op::Nothing => {}
+            Op::Load(register, Value::Constant(value)) => {
+                let dst = self.out.reg(register);
+                self.out.constant(dst, value);
+            }
+            Op::Load(register, Value::Memory(word)) => {
+                let dst = self.out.reg(register);
+                self.out.load(isa::Size::Dw, dst, Reg::R10, word_place(word));
+            }
+            Op::Load(register, value) => self.load(register, value, site, proven),
+            Op::Require(end) => self.require(end, site, proven),
+            Op::Store(register, word) => {
+                let src = isa::Operand::Reg(self.out.reg(register));
+                let (base, offset) = (Reg::R10, word_place(word));
+                self.out.push(Insn::Store { size: isa::Size::Dw, base, offset, src });
+            }
+            Op::Alu(op, operand) => {
+                if operand == Operand::X && matches!(op, AluOp::Div | AluOp::Mod) {
+                    let zero = isa::Operand::Imm(0);
+                    self.out.jump_if(Width::W32, isa::Condition::Eq, x, zero, Target::NoMatch);
+                }
+                let src = self.out.operand(operand);
+                self.out.alu(Width::W32, isa_alu(op), a, src);
+            }
+            Op::Negate => self.out.push(Insn::Neg { width: Width::W32, dst: a }),
+            Op::Transfer(Register::A) => self.out.copy(a, x),
+            Op::Transfer(Register::X) => self.out.copy(x, a),
+            Op::Jump(target) => self.goto(index, target),
+            Op::Branch { condition, operand, then, otherwise } => {
+                self.branch(index, condition, operand, then, otherwise);
+            }
+            Op::Return(answer) => self.answer(answer),
+        }
+        if op.writes() == Some(Register::X) {
+            proven.index_changes();
+        }
+    }
+
+    fn load(&mut self, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {
+        match self.machine {
+            Machine::Xdp => direct_load::load(&mut self.out, register, value, site, proven),
+            Machine::SocketFilter => packet_load::load(&mut self.out, register, value, site, proven),
+            Machine::Seccomp => data_load::load(&mut self.out, register, value),
+        }
+    }
+
+    fn require(&mut self, end: u32, site: &Site<'_>, proven: &mut Loads) {
+        match self.machine {
+            Machine::Xdp => direct_load::require(&mut self.out, end, site, proven),
+            Machine::SocketFilter => packet_load::require(&mut self.out, end, site, proven),
+            Machine::Seccomp => {}
+        }
+    }
+
+    /// The next instruction that control comes to by itself.
+    fn falls_to(&self, index: usize) -> Option<usize> {
+        (index + 1..self.ops.len()).find(|next| self.facts.get(*next).is_some_and(Option::is_some))
+    }
+
+    fn goto(&mut self, index: usize, target: usize) {
+        if self.falls_to(index) != Some(target) {
+            self.out.jump(Target::Insn(target));
+        }
+    }
+
+    fn branch(
+        &mut self,
+        index: usize,
+        condition: Condition,
+        operand: Operand,
+        then: usize,
+        otherwise: usize,
+    ) {
+        let (a, src) = (self.out.reg(Register::A), self.out.operand(operand));
+        let follows = self.falls_to(index);
+        match opposite(condition) {
+            Some(opposite) if follows == Some(then) => {
+                self.out.jump_if(Width::W32, opposite, a, src, Target::Insn(otherwise));
+            }
+            _ => {
+                self.out.jump_if(Width::W32, isa_condition(condition), a, src, Target::Insn(then));
+                self.goto(index, otherwise);
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        match (answer, self.returns) {
+            (Answer::Constant(value), returns) => self.out.exit_with(returns.of(value)),
+            // A is where results are.
+            (Answer::A, Returns::Number) => self.out.push(Insn::Exit),
+            (Answer::A, Returns::Verdict { matched, .. }) => {
+                let zero = isa::Operand::Imm(0);
+                let a = self.out.reg(Register::A);
+                self.out.jump_if(Width::W32, isa::Condition::Eq, a, zero, Target::NoMatch);
+                self.out.exit_with(matched);
+            }
+        }
+    }
+}
+
+/// Where a word of scratch memory is from the frame pointer: eight bytes each, for verifiers keep what they know of
+/// a register in memory only if it is stored whole.
+fn word_place(word: u8) -> i16 {
+    -8 * (i16::from(word) + 1)
+}

@@ -1,0 +1,20 @@
+//! Loads of a seccomp program: words of `struct seccomp_data`.
+
+use paceline_isa as isa;
+use paceline_isa::Reg;
+
+use super::emit::{Emitter, Registers};
+use super::insn::Register;
+use super::ir::Value;
+
+/// Nothing is called, so that nothing needs to be kept.
+pub(super) const REGISTERS: Registers = Registers { a: Reg::R0, x: Reg::R2 };
+
+pub(super) fn prologue(_: &mut Emitter) {}
+
+pub(super) fn load(out: &mut Emitter, register: Register, value: Value) {
+    if let Value::Data { offset } = value {
+        let dst = out.reg(register);
+        out.load(isa::Size::W, dst, Reg::R1, offset as i16);
+    }
+}

@@ -1,0 +1,125 @@
+//! What the rest of a program needs: which values, and how many bytes of the packet.
+
+use super::insn::Register;
+use super::ir::{Answer, Op, Operand, Value};
+
+/// A set of registers and words of scratch memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Live(u32);
+
+impl Live {
+    const A: u32 = 1 << 16;
+    const X: u32 = 1 << 17;
+
+    fn bit(register: Register) -> u32 {
+        match register {
+            Register::A => Self::A,
+            Register::X => Self::X,
+        }
+    }
+
+    pub(super) fn has(self, register: Register) -> bool {
+        self.0 & Self::bit(register) != 0
+    }
+
+    fn has_word(self, word: u8) -> bool {
+        self.0 & 1 << word != 0
+    }
+
+    /// What is needed before an instruction of which this is needed after it.
+    fn before(self, op: Op) -> Self {
+        let Self(after) = self;
+        let kept = after & !op.writes().map_or(0, Self::bit);
+        let operand = |operand| if operand == Operand::X { Self::X } else { 0 };
+        Self(match op {
+            Op::Load(_, Value::Memory(word)) => kept | 1 << word,
+            Op::Load(_, Value::Indirect { .. }) => kept | Self::X,
+            Op::Store(register, word) => after & !(1 << word) | Self::bit(register),
+            Op::Alu(_, source) => kept | Self::A | operand(source),
+            Op::Negate => kept | Self::A,
+            Op::Transfer(Register::A) => kept | Self::X,
+            Op::Transfer(Register::X) => kept | Self::A,
+            Op::Branch { operand: source, .. } => after | Self::A | operand(source),
+            Op::Return(Answer::A) => Self::A,
+            Op::Load(..) | Op::Nothing | Op::Require(_) | Op::Jump(_) | Op::Return(_) => kept,
+        })
+    }
+}
+
+/// How many bytes a packet must have at least for the program not to return 0 in any case, whichever way it goes.
+/// A check for so many may come at once, in place of those of the loads that follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bytes {
+    /// From the start of the packet.
+    pub(super) packet: u32,
+    /// From where the index register, as it is here, leads.
+    pub(super) indexed: u32,
+}
+
+impl Bytes {
+    /// Of a program that returns 0 whatever the packet.
+    const RETURNS_ZERO: Self = Self { packet: u32::MAX, indexed: u32::MAX };
+    const NONE: Self = Self { packet: 0, indexed: 0 };
+
+    fn meet(self, other: Self) -> Self {
+        Self { packet: self.packet.min(other.packet), indexed: self.indexed.min(other.indexed) }
+    }
+
+    fn before(self, op: Op) -> Self {
+        let packet = |end: u32| Self { packet: self.packet.max(end), ..self };
+        let after = match op {
+            Op::Return(Answer::Constant(0)) => return Self::RETURNS_ZERO,
+            Op::Return(_) => return Self::NONE,
+            Op::Load(_, Value::Packet { offset, size }) => packet(offset + size.bytes()),
+            Op::Load(_, Value::HeaderLength { offset }) => packet(offset + 1),
+            Op::Require(end) => packet(end),
+            Op::Load(_, Value::Indirect { offset, size }) if offset < 1 << 16 => {
+                Self { indexed: self.indexed.max(offset + size.bytes()), ..self }
+            }
+            _ => self,
+        };
+        if op.writes() == Some(Register::X) && self != Self::RETURNS_ZERO {
+            Self { indexed: 0, ..after }
+        } else {
+            after
+        }
+    }
+}
+
+/// What is needed before and after an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Demand {
+    pub(super) live: Live,
+    pub(super) live_after: Live,
+    pub(super) bytes: Bytes,
+}
+
+/// Takes out what nobody needs, and tells what is needed.
+pub(super) fn demand(ops: &mut [Op]) -> Vec<Demand> {
+    let nothing = Demand { live: Live::default(), live_after: Live::default(), bytes: Bytes::RETURNS_ZERO };
+    let mut demands = vec![nothing; ops.len()];
+    for (index, op) in ops.iter_mut().enumerate().rev() {
+        let mut live = Live::default();
+        let mut bytes = Bytes::RETURNS_ZERO;
+        for next in op.successors(index).filter_map(|next| demands.get(next)) {
+            live.0 |= next.live.0;
+            bytes = bytes.meet(next.bytes);
+        }
+        *op = without_need(*op, live);
+        demands[index] = Demand { live: live.before(*op), live_after: live, bytes: bytes.before(*op) };
+    }
+    demands
+}
+
+/// What is left of an instruction of which only this is needed. Loads from the packet still fail, and divisions.
+fn without_need(op: Op, live: Live) -> Op {
+    match op {
+        Op::Store(_, word) if !live.has_word(word) => Op::Nothing,
+        _ if op.writes().is_none_or(|register| live.has(register)) => op,
+        Op::Load(_, Value::Packet { offset, size }) => Op::Require(offset + size.bytes()),
+        Op::Load(_, Value::HeaderLength { offset }) => Op::Require(offset + 1),
+        Op::Load(_, Value::Indirect { .. }) => op,
+        Op::Alu(op @ (super::AluOp::Div | super::AluOp::Mod), Operand::X) => Op::Alu(op, Operand::X),
+        _ => Op::Nothing,
+    }
+}

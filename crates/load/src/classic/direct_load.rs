@@ -1,0 +1,228 @@
+//! Loads of an XDP program: direct access to the packet, with as few checks of its length as will do.
+//!
+//! A check is for all the bytes that the program needs on whichever way it goes on, as long as it does not return 0
+//! anyway; what was checked on all ways to a place is not checked again. Loads from the index register share the
+//! address and its checks for as long as the register does not change.
+
+use paceline_isa as isa;
+use paceline_isa::{Condition, Operand, Reg, Width};
+use paceline_spec::context::{FieldKind, XDP_MD};
+
+use super::ancillary::Ancillary;
+use super::convert::Site;
+use super::emit::{Emitter, Registers, Target};
+use super::insn::{Register, Size};
+use super::ir::{Op, Value};
+use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, place};
+
+/// Verifiers know of no byte behind this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet has one.
+pub(super) const LONGEST: u32 = 0xffff;
+
+/// Registers that a program without calls has, all of which it may change without keeping them for its caller, and
+/// those of one with calls.
+struct Assignment {
+    registers: Registers,
+    data: Reg,
+    end: Reg,
+}
+
+const LEAF: Assignment =
+    Assignment { registers: Registers { a: Reg::R0, x: Reg::R1 }, data: Reg::R2, end: Reg::R3 };
+const CALLING: Assignment =
+    Assignment { registers: Registers { a: Reg::R0, x: Reg::R9 }, data: Reg::R7, end: Reg::R8 };
+
+const CONTEXT: Reg = Reg::R6;
+/// Address that the index register leads to.
+const INDEXED: Reg = Reg::R4;
+const SCRATCH: Reg = Reg::R5;
+
+fn calls(op: &Op) -> bool {
+    matches!(op, Op::Load(_, Value::Ancillary(Ancillary::Cpu | Ancillary::Random)))
+}
+
+pub(super) fn registers(ops: &[Op]) -> Registers {
+    if ops.iter().any(calls) { CALLING.registers } else { LEAF.registers }
+}
+
+fn assignment(out: &Emitter) -> &'static Assignment {
+    if out.reg(Register::X) == CALLING.registers.x { &CALLING } else { &LEAF }
+}
+
+fn field_offset(kind: FieldKind) -> i16 {
+    let field = XDP_MD.fields.iter().find(|field| field.kind == kind);
+    field.map_or(0, |field| field.offset.cast_signed())
+}
+
+pub(super) fn prologue(out: &mut Emitter, ops: &[Op]) {
+    let uses_context =
+        |op: &Op| matches!(op, Op::Load(_, Value::Ancillary(Ancillary::Ifindex | Ancillary::Queue)));
+    let uses_packet = |op: &Op| {
+        use Ancillary as W;
+        match op {
+            Op::Require(_) => true,
+            Op::Load(_, Value::Ancillary(word)) => matches!(word, W::Protocol | W::PacketType),
+            Op::Load(_, value) => !matches!(value, Value::Constant(_) | Value::Memory(_)),
+            _ => false,
+        }
+    };
+    let assignment = assignment(out);
+    if ops.iter().any(uses_context) {
+        out.copy(CONTEXT, Reg::R1);
+    }
+    if ops.iter().any(uses_packet) {
+        out.load(isa::Size::W, assignment.end, Reg::R1, field_offset(FieldKind::PacketEnd));
+        out.load(isa::Size::W, assignment.data, Reg::R1, field_offset(FieldKind::PacketData));
+    }
+}
+
+/// Leads away unless the packet has `bytes` bytes from an address on.
+fn check(out: &mut Emitter, address: Reg, bytes: u32, target: Target) {
+    let end = assignment(out).end;
+    out.copy(SCRATCH, address);
+    out.add(SCRATCH, bytes);
+    out.jump_if(Width::W64, Condition::Gt, SCRATCH, Operand::Reg(end), target);
+}
+
+pub(super) fn require(out: &mut Emitter, end: u32, site: &Site<'_>, proven: &mut Loads) {
+    if proven.packet >= end {
+        return;
+    }
+    let wanted = site.demand.bytes.packet;
+    proven.packet = if wanted <= LONGEST { wanted.max(end) } else { end };
+    check(out, assignment(out).data, proven.packet, Target::NoMatch);
+}
+
+pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {
+    let dst = out.reg(register);
+    let Assignment { data, end, .. } = *assignment(out);
+    match value {
+        Value::Packet { offset, size } => {
+            require(out, offset + size.bytes(), site, proven);
+            load_far(out, size, dst, offset);
+        }
+        Value::HeaderLength { offset } => {
+            require(out, offset + 1, site, proven);
+            load_far(out, Size::B, dst, offset);
+            out.header_length(dst);
+        }
+        Value::Indirect { offset, size } => indirect(out, dst, offset, size, site, proven),
+        Value::Length => {
+            out.copy(dst, end);
+            out.alu(Width::W64, isa::AluOp::Sub, dst, Operand::Reg(data));
+        }
+        Value::Ancillary(word) => ancillary(out, word, proven),
+        Value::Constant(_) | Value::Memory(_) | Value::Data { .. } => {}
+    }
+}
+
+/// A load at a constant offset, which may be more than an instruction has room for.
+fn load_far(out: &mut Emitter, size: Size, dst: Reg, offset: u32) {
+    let data = assignment(out).data;
+    match i16::try_from(offset) {
+        Ok(offset) => out.load_network_order(size, dst, data, offset),
+        Err(_) => {
+            out.copy(SCRATCH, data);
+            out.add(SCRATCH, offset);
+            out.load_network_order(size, dst, SCRATCH, 0);
+        }
+    }
+}
+
+fn indirect(out: &mut Emitter, dst: Reg, offset: u32, size: Size, site: &Site<'_>, proven: &mut Loads) {
+    let Assignment { data, registers, .. } = *assignment(out);
+    let bytes = offset.saturating_add(size.bytes());
+    let room = LONGEST.saturating_sub(site.facts.max_x());
+    if let Ok(offset) = i16::try_from(offset)
+        && bytes <= room
+    {
+        let proven = proven.indexed.get_or_insert_with(|| {
+            out.copy(INDEXED, registers.x);
+            out.add_reg(INDEXED, data);
+            0
+        });
+        if *proven < bytes {
+            let wanted = site.demand.bytes.indexed;
+            *proven = if wanted <= room { wanted.max(bytes) } else { bytes };
+            check(out, INDEXED, *proven, Target::NoMatch);
+        }
+        out.load_network_order(size, dst, INDEXED, offset);
+        return;
+    }
+    place(out, INDEXED, offset, site);
+    let last = Operand::Imm((LONGEST - size.bytes()).cast_signed());
+    out.jump_if(Width::W64, Condition::Gt, INDEXED, last, Target::NoMatch);
+    out.add_reg(INDEXED, data);
+    check(out, INDEXED, size.bytes(), Target::NoMatch);
+    out.load_network_order(size, dst, INDEXED, 0);
+    proven.indexed = None;
+}
+
+fn ancillary(out: &mut Emitter, word: Ancillary, proven: &mut Loads) {
+    let a = out.reg(Register::A);
+    match word {
+        Ancillary::Protocol => protocol(out, a),
+        Ancillary::PacketType => packet_type(out, a),
+        Ancillary::Ifindex => out.load(isa::Size::W, a, CONTEXT, field_offset(FieldKind::IngressIfindex)),
+        Ancillary::Queue => out.load(isa::Size::W, a, CONTEXT, field_offset(FieldKind::RxQueueIndex)),
+        Ancillary::HardwareType => out.constant(a, HARDWARE_TYPE),
+        Ancillary::Mark
+        | Ancillary::Hash
+        | Ancillary::VlanTag
+        | Ancillary::VlanTagPresent
+        | Ancillary::VlanProtocol => out.constant(a, 0),
+        Ancillary::Cpu | Ancillary::Random => {
+            let cpu = word == Ancillary::Cpu;
+            out.call(if cpu { GET_SMP_PROCESSOR_ID } else { GET_PRANDOM_U32 });
+            // Calls change r1 to r5.
+            proven.indexed = None;
+        }
+        // Refused before, and done as arithmetic.
+        Ancillary::NetlinkAttribute
+        | Ancillary::NestedNetlinkAttribute
+        | Ancillary::PayloadOffset
+        | Ancillary::XorX => {}
+    }
+}
+
+/// The protocol that `eth_type_trans` in `net/ethernet/eth.c` finds; 0 for packets shorter than a header.
+fn protocol(out: &mut Emitter, a: Reg) {
+    const TYPE: i16 = 12;
+    const HEADER: u32 = 14;
+    const LEAST_TYPE: i32 = 0x600;
+    const RAW_802_3: u32 = 1;
+    const LLC: u32 = 4;
+    let data = assignment(out).data;
+    let done = out.label();
+    out.constant(a, 0);
+    check(out, data, HEADER, done);
+    out.load_network_order(Size::H, a, data, TYPE);
+    out.jump_if(Width::W32, Condition::Ge, a, Operand::Imm(LEAST_TYPE), done);
+    out.constant(a, LLC);
+    check(out, data, HEADER + 2, done);
+    out.load(isa::Size::H, SCRATCH, data, HEADER as i16);
+    out.jump_if(Width::W32, Condition::Ne, SCRATCH, Operand::Imm(0xffff), done);
+    out.constant(a, RAW_802_3);
+    out.set(done);
+}
+
+/// Whom the packet is for by its destination address; 0, the host, for packets that have none.
+fn packet_type(out: &mut Emitter, a: Reg) {
+    const ADDRESS: u32 = 6;
+    const BROADCAST: u32 = 1;
+    const MULTICAST: u32 = 2;
+    let data = assignment(out).data;
+    let (group, done) = (out.label(), out.label());
+    out.constant(a, 0);
+    check(out, data, ADDRESS, done);
+    out.load(isa::Size::B, SCRATCH, data, 0);
+    out.jump_if(Width::W32, Condition::Set, SCRATCH, Operand::Imm(1), group);
+    out.jump(done);
+    out.set(group);
+    out.constant(a, MULTICAST);
+    out.load(isa::Size::W, SCRATCH, data, 0);
+    out.jump_if(Width::W32, Condition::Ne, SCRATCH, Operand::Imm(-1), done);
+    out.load(isa::Size::H, SCRATCH, data, 4);
+    out.jump_if(Width::W32, Condition::Ne, SCRATCH, Operand::Imm(0xffff), done);
+    out.constant(a, BROADCAST);
+    out.set(done);
+}

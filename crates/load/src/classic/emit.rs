@@ -1,0 +1,281 @@
+//! Writing extended instructions: jumps to places that are not known yet, and what all targets have in common.
+
+use paceline_isa as isa;
+use paceline_isa::{Callee, Insn, Reg, SwapOrder, Width};
+
+use super::insn::{AluOp, Condition, Register, Size};
+use super::ir::Operand;
+
+/// Which registers the two of a filter are in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Registers {
+    pub(super) a: Reg,
+    pub(super) x: Reg,
+}
+
+/// Where a jump leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// To what an instruction of the filter becomes.
+    Insn(usize),
+    /// To where the program ends without a match.
+    NoMatch,
+    /// To a label that is set later.
+    Label(usize),
+}
+
+/// Jumps reach 2^15 slots; the end without a match is written again before the first jump to it comes out of reach.
+const REACH: usize = 1 << 14;
+
+pub(super) struct Emitter {
+    insns: Vec<Insn>,
+    registers: Registers,
+    /// Slot of what each instruction of the filter becomes.
+    places: Vec<usize>,
+    labels: Vec<usize>,
+    fixups: Vec<(usize, Target)>,
+    /// Jumps to an end without a match that is not written yet.
+    no_match: Vec<usize>,
+    /// What is returned there.
+    unmatched: u32,
+}
+
+impl Emitter {
+    pub(super) fn new(filter_len: usize, registers: Registers, unmatched: u32) -> Self {
+        Self {
+            insns: Vec::new(),
+            registers,
+            places: vec![0; filter_len],
+            labels: Vec::new(),
+            fixups: Vec::new(),
+            no_match: Vec::new(),
+            unmatched,
+        }
+    }
+
+    pub(super) fn push(&mut self, insn: Insn) {
+        self.insns.push(insn);
+    }
+
+    pub(super) fn reg(&self, register: Register) -> Reg {
+        match register {
+            Register::A => self.registers.a,
+            Register::X => self.registers.x,
+        }
+    }
+
+    pub(super) fn operand(&self, operand: Operand) -> isa::Operand {
+        match operand {
+            Operand::Constant(value) => isa::Operand::Imm(value.cast_signed()),
+            Operand::X => isa::Operand::Reg(self.registers.x),
+        }
+    }
+
+    /// Says that here is what an instruction of the filter becomes.
+    pub(super) fn place(&mut self, index: usize) {
+        let here = self.insns.len();
+        if let Some(place) = self.places.get_mut(index) {
+            *place = here;
+        }
+    }
+
+    /// A label for [`set`](Self::set).
+    pub(super) fn label(&mut self) -> Target {
+        self.labels.push(0);
+        Target::Label(self.labels.len() - 1)
+    }
+
+    /// Says that a label is here.
+    pub(super) fn set(&mut self, target: Target) {
+        let here = self.insns.len();
+        if let Target::Label(label) = target
+            && let Some(place) = self.labels.get_mut(label)
+        {
+            *place = here;
+        }
+    }
+
+    pub(super) fn alu(&mut self, width: Width, op: isa::AluOp, dst: Reg, src: isa::Operand) {
+        self.push(Insn::Alu { width, op, dst, src });
+    }
+
+    pub(super) fn constant(&mut self, dst: Reg, value: u32) {
+        self.alu(Width::W32, isa::AluOp::Mov, dst, isa::Operand::Imm(value.cast_signed()));
+    }
+
+    pub(super) fn copy(&mut self, dst: Reg, src: Reg) {
+        self.alu(Width::W64, isa::AluOp::Mov, dst, isa::Operand::Reg(src));
+    }
+
+    pub(super) fn add(&mut self, dst: Reg, value: u32) {
+        if value != 0 {
+            self.alu(Width::W64, isa::AluOp::Add, dst, isa::Operand::Imm(value.cast_signed()));
+        }
+    }
+
+    pub(super) fn add_reg(&mut self, dst: Reg, src: Reg) {
+        self.alu(Width::W64, isa::AluOp::Add, dst, isa::Operand::Reg(src));
+    }
+
+    /// A load in the machine's order.
+    pub(super) fn load(&mut self, size: isa::Size, dst: Reg, base: Reg, offset: i16) {
+        self.push(Insn::Load { size, signed: false, dst, base, offset });
+    }
+
+    /// A load in network order: with the swap right behind, so that compilers make one instruction of both.
+    pub(super) fn load_network_order(&mut self, size: Size, dst: Reg, base: Reg, offset: i16) {
+        self.load(isa_size(size), dst, base, offset);
+        self.swap(size, dst);
+    }
+
+    pub(super) fn swap(&mut self, size: Size, dst: Reg) {
+        if size != Size::B {
+            self.push(Insn::Swap { order: SwapOrder::ToBe, size: isa_size(size), dst });
+        }
+    }
+
+    /// `4*(value & 0xf)`
+    pub(super) fn header_length(&mut self, dst: Reg) {
+        self.alu(Width::W32, isa::AluOp::And, dst, isa::Operand::Imm(0xf));
+        self.alu(Width::W32, isa::AluOp::Lsh, dst, isa::Operand::Imm(2));
+    }
+
+    pub(super) fn call(&mut self, helper: i32) {
+        self.push(Insn::Call(Callee::Helper(helper)));
+    }
+
+    pub(super) fn jump(&mut self, target: Target) {
+        match target {
+            Target::NoMatch => self.no_match.push(self.insns.len()),
+            _ => self.fixups.push((self.insns.len(), target)),
+        }
+        self.push(Insn::Jump { offset: 0 });
+    }
+
+    pub(super) fn jump_if(
+        &mut self,
+        width: Width,
+        condition: isa::Condition,
+        dst: Reg,
+        src: isa::Operand,
+        target: Target,
+    ) {
+        match target {
+            Target::NoMatch => self.no_match.push(self.insns.len()),
+            _ => self.fixups.push((self.insns.len(), target)),
+        }
+        self.push(Insn::JumpIf { width, condition, dst, src, offset: 0 });
+    }
+
+    /// Ends the program with a number.
+    pub(super) fn exit_with(&mut self, value: u32) {
+        if value == self.unmatched {
+            self.end_without_match();
+        } else {
+            self.constant(Reg::R0, value);
+            self.push(Insn::Exit);
+        }
+    }
+
+    /// Writes the end without a match, to which all jumps lead that wait for one.
+    pub(super) fn end_without_match(&mut self) {
+        let here = self.insns.len();
+        for slot in self.no_match.drain(..) {
+            set_offset(&mut self.insns, slot, here);
+        }
+        self.constant(Reg::R0, self.unmatched);
+        self.push(Insn::Exit);
+    }
+
+    /// Writes the end without a match if a jump to it waits that would soon be too far away. Control does not come
+    /// here from before if `after_end`.
+    pub(super) fn keep_in_reach(&mut self, after_end: bool) {
+        let waits = self.no_match.first().map_or(0, |first| self.insns.len() - first);
+        if waits < REACH {
+            return;
+        }
+        if after_end {
+            self.end_without_match();
+        } else {
+            let over = self.label();
+            self.jump(over);
+            self.end_without_match();
+            self.set(over);
+        }
+    }
+
+    /// The program.
+    pub(super) fn finish(mut self) -> Vec<Insn> {
+        if !self.no_match.is_empty() {
+            self.end_without_match();
+        }
+        for (slot, target) in self.fixups {
+            let to = match target {
+                Target::Insn(index) => self.places.get(index),
+                Target::Label(label) => self.labels.get(label),
+                Target::NoMatch => None,
+            };
+            if let Some(to) = to {
+                set_offset(&mut self.insns, slot, *to);
+            }
+        }
+        self.insns
+    }
+}
+
+/// Makes a jump lead forward to a slot; no instruction here has two slots.
+fn set_offset(insns: &mut [Insn], slot: usize, to: usize) {
+    let distance = to.saturating_sub(slot + 1);
+    match insns.get_mut(slot) {
+        Some(Insn::JumpIf { offset, .. }) => *offset = distance as i16,
+        Some(jump @ Insn::Jump { .. }) => {
+            *jump = match i16::try_from(distance) {
+                Ok(offset) => Insn::Jump { offset },
+                Err(_) => Insn::JumpLong { offset: distance as i32 },
+            };
+        }
+        _ => {}
+    }
+}
+
+pub(super) const fn isa_size(size: Size) -> isa::Size {
+    match size {
+        Size::B => isa::Size::B,
+        Size::H => isa::Size::H,
+        Size::W => isa::Size::W,
+    }
+}
+
+pub(super) const fn isa_alu(op: AluOp) -> isa::AluOp {
+    match op {
+        AluOp::Add => isa::AluOp::Add,
+        AluOp::Sub => isa::AluOp::Sub,
+        AluOp::Mul => isa::AluOp::Mul,
+        AluOp::Div => isa::AluOp::Div,
+        AluOp::Mod => isa::AluOp::Mod,
+        AluOp::Or => isa::AluOp::Or,
+        AluOp::And => isa::AluOp::And,
+        AluOp::Xor => isa::AluOp::Xor,
+        AluOp::Lsh => isa::AluOp::Lsh,
+        AluOp::Rsh => isa::AluOp::Rsh,
+    }
+}
+
+pub(super) const fn isa_condition(condition: Condition) -> isa::Condition {
+    match condition {
+        Condition::Eq => isa::Condition::Eq,
+        Condition::Gt => isa::Condition::Gt,
+        Condition::Ge => isa::Condition::Ge,
+        Condition::Set => isa::Condition::Set,
+    }
+}
+
+/// The comparison that holds where the other does not; bits have none.
+pub(super) const fn opposite(condition: Condition) -> Option<isa::Condition> {
+    match condition {
+        Condition::Eq => Some(isa::Condition::Ne),
+        Condition::Gt => Some(isa::Condition::Le),
+        Condition::Ge => Some(isa::Condition::Lt),
+        Condition::Set => None,
+    }
+}

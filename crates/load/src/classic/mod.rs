@@ -1,0 +1,35 @@
+//! Classic BPF: the packet filters of tcpdump and of `SO_ATTACH_FILTER`, and seccomp programs.
+//!
+//! [`Filter::new`] checks a program as the kernel does; [`Filter::to_xdp`] and [`Filter::to_socket_filter`] convert it
+//! to ordinary programs, which pass the verifiers and run on every engine, [`Filter::to_seccomp`] to one over a record
+//! of a system call.
+//!
+//! | rule | here | libpcap's `bpf_filter` |
+//! |---|---|---|
+//! | shift by an index register of 32 or more | by its low five bits, as in the kernel | gives 0 |
+//! | offset + index register over 2^32 | wraps, as in the kernel | is outside of the packet |
+//! | negative offsets | of the headers, of ancillary words | are outside of the packet |
+//! | length | of what was captured | on the wire |
+
+mod ancillary;
+mod check;
+mod convert;
+mod data_load;
+mod demand;
+mod direct_load;
+mod emit;
+mod insn;
+mod ir;
+mod packet_load;
+mod seccomp;
+mod simplify;
+pub mod table;
+pub mod text;
+
+pub use ancillary::{ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
+pub use check::{CheckError, Filter, Purpose, Rule};
+pub use convert::{ConvertError, ConvertOptions, Returns};
+pub use insn::{
+    AluOp, Condition, LoadFrom, MAX_INSNS, MEMORY_WORDS, Operation, Register, Size, SockFilter, Source,
+};
+pub use seccomp::{Action, SECCOMP_DATA_BYTES, SystemCall};

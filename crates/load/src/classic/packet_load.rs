@@ -1,0 +1,158 @@
+//! Loads of a socket filter: the legacy packet loads, which end the program themselves, and fields of `__sk_buff`.
+
+use paceline_isa as isa;
+use paceline_isa::{Condition, Insn, Operand, Reg, Width};
+
+use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
+use super::convert::Site;
+use super::emit::{Emitter, Registers, Target, isa_size};
+use super::insn::{Register, Size};
+use super::ir::Value;
+
+/// Packet loads take the context from `r6`, leave their value in `r0` and keep `r6` to `r9` only.
+pub(super) const REGISTERS: Registers = Registers { a: Reg::R0, x: Reg::R7 };
+const CONTEXT: Reg = Reg::R6;
+const SAVED: Reg = Reg::R8;
+const INDEX: Reg = Reg::R2;
+
+/// `ARPHRD_ETHER`, the type of interfaces whose packets start with an Ethernet header.
+pub(super) const HARDWARE_TYPE: u32 = 1;
+
+pub(super) const GET_PRANDOM_U32: i32 = 7;
+pub(super) const GET_SMP_PROCESSOR_ID: i32 = 8;
+
+/// What the packet is known to have at a place of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Loads {
+    /// Bytes from its start.
+    pub(super) packet: u32,
+    /// Bytes from where the index register leads, if its address is in a register.
+    pub(super) indexed: Option<u32>,
+}
+
+impl Loads {
+    pub(super) fn meet(&mut self, other: Self) {
+        self.packet = self.packet.min(other.packet);
+        self.indexed = self.indexed.zip(other.indexed).map(|(mine, theirs)| mine.min(theirs));
+    }
+
+    pub(super) fn index_changes(&mut self) {
+        self.indexed = None;
+    }
+}
+
+pub(super) fn prologue(out: &mut Emitter) {
+    out.copy(CONTEXT, Reg::R1);
+}
+
+pub(super) fn require(out: &mut Emitter, end: u32, site: &Site<'_>, proven: &mut Loads) {
+    if proven.packet < end {
+        proven.packet = end;
+        load_aside(out, end - 1, site, |_| {});
+    }
+}
+
+/// Loads a byte, and does something with the accumulator's register while the byte is in it.
+fn load_aside(out: &mut Emitter, offset: u32, site: &Site<'_>, use_byte: impl FnOnce(&mut Emitter)) {
+    let a = out.reg(Register::A);
+    let keep_a = site.demand.live_after.has(Register::A);
+    if keep_a {
+        out.copy(SAVED, a);
+    }
+    out.push(Insn::LoadPacket { size: isa::Size::B, index: None, offset: offset.cast_signed() });
+    use_byte(out);
+    if keep_a {
+        out.copy(a, SAVED);
+    }
+}
+
+pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {
+    let (a, dst) = (out.reg(Register::A), out.reg(register));
+    match value {
+        Value::Packet { offset, size } => {
+            let load = Insn::LoadPacket { size: isa_size(size), index: None, offset: offset.cast_signed() };
+            out.push(load);
+            proven.packet = proven.packet.max(offset + size.bytes());
+        }
+        Value::HeaderLength { offset } => {
+            load_aside(out, offset, site, |out| {
+                out.header_length(a);
+                out.copy(dst, a);
+            });
+            proven.packet = proven.packet.max(offset + 1);
+        }
+        Value::Indirect { offset, size } => {
+            let size = isa_size(size);
+            let index = out.reg(Register::X);
+            let greatest = u64::from(site.facts.max_x()) + u64::from(offset);
+            if greatest <= i32::MAX as u64 {
+                let offset = offset.cast_signed();
+                out.push(Insn::LoadPacket { size, index: Some(index), offset });
+            } else {
+                place(out, INDEX, offset, site);
+                let zero = Operand::Imm(0);
+                out.jump_if(Width::W32, Condition::SLt, INDEX, zero, Target::NoMatch);
+                out.push(Insn::LoadPacket { size, index: Some(INDEX), offset: 0 });
+            }
+        }
+        Value::Length => out.load(isa::Size::W, dst, CONTEXT, 0),
+        Value::Ancillary(word) => ancillary(out, word),
+        Value::Constant(_) | Value::Memory(_) | Value::Data { .. } => {}
+    }
+}
+
+/// The place that `offset` from the index register leads to, modulo 2^32, where negative offsets lead to places too;
+/// 2^31 or more if there is none (`bpf_skb_load_helper_convert_offset` in `net/core/filter.c`).
+pub(super) fn place(out: &mut Emitter, dst: Reg, offset: u32, site: &Site<'_>) {
+    // In this order: of a register to which a constant is added the kernel's verifier remembers the constant, and
+    // refuses to add it to a pointer if that was large, whatever the sum is.
+    let index = Operand::Reg(out.reg(Register::X));
+    out.constant(dst, offset);
+    out.alu(Width::W32, isa::AluOp::Add, dst, index);
+    let add = |out: &mut Emitter, value: u32| {
+        out.alu(Width::W32, isa::AluOp::Add, dst, Operand::Imm(value.cast_signed()));
+    };
+    if u64::from(site.facts.max_x()) + u64::from(offset) <= i32::MAX as u64 {
+        return;
+    }
+    let (link_layer, done) = (out.label(), out.label());
+    out.jump_if(Width::W32, Condition::SGe, dst, Operand::Imm(0), done);
+    let network = Operand::Imm(NETWORK_OFFSET.cast_signed());
+    out.jump_if(Width::W32, Condition::Lt, dst, network, link_layer);
+    add(out, site.network_offset.wrapping_sub(NETWORK_OFFSET));
+    out.jump(done);
+    out.set(link_layer);
+    // Those below stay above 2^31.
+    add(out, 0u32.wrapping_sub(LINK_LAYER_OFFSET));
+    out.set(done);
+}
+
+fn ancillary(out: &mut Emitter, word: Ancillary) {
+    let a = out.reg(Register::A);
+    let mut field = |offset| out.load(isa::Size::W, a, CONTEXT, offset);
+    match word {
+        Ancillary::Protocol => {
+            field(16);
+            out.swap(Size::H, a);
+        }
+        Ancillary::PacketType => field(4),
+        Ancillary::Ifindex => field(40),
+        Ancillary::Mark => field(8),
+        Ancillary::Queue => field(12),
+        Ancillary::Hash => field(68),
+        Ancillary::VlanTag => field(24),
+        Ancillary::VlanTagPresent => field(20),
+        Ancillary::VlanProtocol => {
+            field(28);
+            out.swap(Size::H, a);
+        }
+        Ancillary::HardwareType => out.constant(a, HARDWARE_TYPE),
+        Ancillary::Cpu => out.call(GET_SMP_PROCESSOR_ID),
+        Ancillary::Random => out.call(GET_PRANDOM_U32),
+        // Refused before, and done as arithmetic.
+        Ancillary::NetlinkAttribute
+        | Ancillary::NestedNetlinkAttribute
+        | Ancillary::PayloadOffset
+        | Ancillary::XorX => {}
+    }
+}

@@ -1,0 +1,229 @@
+//! What is known of the registers before each instruction, and what need not be done because of it.
+//!
+//! Jumps go forward only, so that one pass in order meets all that comes before an instruction.
+
+use super::insn::{AluOp, Condition, MEMORY_WORDS, Register, Size};
+use super::ir::{Answer, Layout, Op, Operand, Value, absolute};
+
+/// What a register or word holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Unknown,
+    /// A value that does not change while the program runs.
+    Value(Value),
+    /// The low four bits of a byte of the packet: a header's length in words.
+    Nibble {
+        offset: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fact {
+    content: Content,
+    /// It is not greater, in a way that verifiers see as well.
+    max: u32,
+}
+
+const UNKNOWN: Fact = Fact { content: Content::Unknown, max: u32::MAX };
+
+impl Fact {
+    fn constant(value: u32) -> Self {
+        Self { content: Content::Value(Value::Constant(value)), max: value }
+    }
+
+    fn as_constant(self) -> Option<u32> {
+        match self.content {
+            Content::Value(Value::Constant(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn meet(self, other: Self) -> Self {
+        let content = if self.content == other.content { self.content } else { Content::Unknown };
+        Self { content, max: self.max.max(other.max) }
+    }
+
+    /// Whether it is known to be the same.
+    fn is(self, other: Self) -> bool {
+        self.content != Content::Unknown && self.content == other.content
+    }
+}
+
+/// What is known at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    a: Fact,
+    x: Fact,
+    memory: [Fact; MEMORY_WORDS],
+}
+
+impl Facts {
+    /// Both registers are zero on entry.
+    const ENTRY: Self = Self {
+        a: Fact { content: Content::Value(Value::Constant(0)), max: 0 },
+        x: Fact { content: Content::Value(Value::Constant(0)), max: 0 },
+        memory: [UNKNOWN; MEMORY_WORDS],
+    };
+
+    /// The index register is not greater.
+    pub(super) fn max_x(&self) -> u32 {
+        self.x.max
+    }
+
+    fn meet(&mut self, other: &Self) {
+        self.a = self.a.meet(other.a);
+        self.x = self.x.meet(other.x);
+        for (mine, theirs) in self.memory.iter_mut().zip(other.memory) {
+            *mine = mine.meet(theirs);
+        }
+    }
+
+    fn get(&self, register: Register) -> Fact {
+        match register {
+            Register::A => self.a,
+            Register::X => self.x,
+        }
+    }
+
+    fn set(&mut self, register: Register, fact: Fact) {
+        match register {
+            Register::A => self.a = fact,
+            Register::X => self.x = fact,
+        }
+    }
+
+    fn word(&self, word: u8) -> Fact {
+        self.memory.get(usize::from(word)).copied().unwrap_or(UNKNOWN)
+    }
+
+    fn operand(&self, operand: Operand) -> Fact {
+        match operand {
+            Operand::Constant(value) => Fact::constant(value),
+            Operand::X => self.x,
+        }
+    }
+
+    fn value(&self, value: Value) -> Fact {
+        let max = match value {
+            Value::Constant(value) => value,
+            Value::Memory(word) => return self.word(word),
+            Value::Packet { size, .. } | Value::Indirect { size, .. } => match size {
+                Size::B => u8::MAX.into(),
+                Size::H => u16::MAX.into(),
+                Size::W => u32::MAX,
+            },
+            Value::HeaderLength { .. } => 60,
+            Value::Length | Value::Ancillary(_) | Value::Data { .. } => u32::MAX,
+        };
+        let content = match value {
+            Value::Indirect { .. } | Value::Ancillary(_) => Content::Unknown,
+            _ => Content::Value(value),
+        };
+        Fact { content, max }
+    }
+
+    /// The simplest way to do the same.
+    fn simplify(&self, op: Op, layout: Layout) -> Op {
+        match op {
+            Op::Load(register, Value::Indirect { offset, size }) if self.x.as_constant().is_some() => {
+                let x = self.x.as_constant().unwrap_or_default();
+                absolute(register, offset.wrapping_add(x), size, layout)
+            }
+            Op::Load(register, value) if self.get(register).is(self.value(value)) => Op::Nothing,
+            Op::Store(register, word) if self.word(word).is(self.get(register)) => Op::Nothing,
+            Op::Transfer(_) if self.a.is(self.x) => Op::Nothing,
+            Op::Branch { condition, operand, then, otherwise } => {
+                match (self.a.as_constant(), self.operand(operand).as_constant()) {
+                    _ if then == otherwise => Op::Jump(then),
+                    (Some(a), Some(b)) => Op::Jump(if holds(condition, a, b) { then } else { otherwise }),
+                    _ => op,
+                }
+            }
+            Op::Return(Answer::A) if self.a.as_constant().is_some() => {
+                Op::Return(Answer::Constant(self.a.as_constant().unwrap_or_default()))
+            }
+            op => op,
+        }
+    }
+
+    /// What is known afterwards.
+    fn after(mut self, op: Op) -> Self {
+        match op {
+            Op::Load(register, value) => {
+                let fact = self.value(value);
+                self.set(register, fact);
+            }
+            Op::Store(register, word) => {
+                let fact = self.get(register);
+                if let Some(place) = self.memory.get_mut(usize::from(word)) {
+                    *place = fact;
+                }
+            }
+            Op::Transfer(Register::A) => self.a = self.x,
+            Op::Transfer(Register::X) => self.x = self.a,
+            Op::Alu(op, operand) => self.a = alu(op, self.a, self.operand(operand)),
+            Op::Negate => self.a = UNKNOWN,
+            Op::Nothing | Op::Require(_) | Op::Jump(_) | Op::Branch { .. } | Op::Return(_) => {}
+        }
+        self
+    }
+}
+
+/// Limits as both verifiers find them; where the kernel's gives up, so is it here.
+fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
+    let bounded = |max: Option<u32>| Fact { max: max.unwrap_or(u32::MAX), ..UNKNOWN };
+    match (op, b.as_constant()) {
+        // By more than 31 bits, which only an index register can hold, verifiers know nothing.
+        (AluOp::Lsh | AluOp::Rsh, Some(32..)) => UNKNOWN,
+        (AluOp::And, Some(mask)) => {
+            let content = match a.content {
+                Content::Value(Value::Packet { offset, size: Size::B }) if mask == 0xf => {
+                    Content::Nibble { offset }
+                }
+                _ => Content::Unknown,
+            };
+            Fact { content, max: a.max.min(mask) }
+        }
+        (AluOp::Lsh, Some(amount)) => {
+            let content = match a.content {
+                Content::Nibble { offset } if amount == 2 => Content::Value(Value::HeaderLength { offset }),
+                _ => Content::Unknown,
+            };
+            let max = u64::from(a.max) << amount;
+            Fact { content, ..bounded(u32::try_from(max).ok()) }
+        }
+        (AluOp::Rsh, Some(amount)) => bounded(Some(a.max >> amount)),
+        (AluOp::Add, _) => bounded(a.max.checked_add(b.max)),
+        _ => UNKNOWN,
+    }
+}
+
+fn holds(condition: Condition, a: u32, b: u32) -> bool {
+    match condition {
+        Condition::Eq => a == b,
+        Condition::Gt => a > b,
+        Condition::Ge => a >= b,
+        Condition::Set => a & b != 0,
+    }
+}
+
+/// Simplifies a program, and tells what is known before each instruction; `None` if control never comes there.
+pub(super) fn simplify(ops: &mut [Op], layout: Layout) -> Vec<Option<Facts>> {
+    let mut known: Vec<Option<Facts>> = vec![None; ops.len()];
+    if let Some(entry) = known.first_mut() {
+        *entry = Some(Facts::ENTRY);
+    }
+    for (index, op) in ops.iter_mut().enumerate() {
+        let Some(facts) = known[index] else { continue };
+        *op = facts.simplify(*op, layout);
+        let after = facts.after(*op);
+        for successor in op.successors(index) {
+            match known.get_mut(successor) {
+                Some(Some(there)) => there.meet(&after),
+                Some(there) => *there = Some(after),
+                None => {}
+            }
+        }
+    }
+    known
+}

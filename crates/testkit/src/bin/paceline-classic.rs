@@ -1,0 +1,133 @@
+//! Random classic programs: the checker against the kernel's, and accepted ones converted and run on all engines,
+//! against the kernel's packet sockets, its verifier and test run, and libpcap.
+//!
+//! ```sh
+//! cargo run --release -p paceline-testkit --bin paceline-classic -- --count 100000
+//! ```
+//!
+//! Program n of a run has seed `--seed` + n. Exit status 1 if two disagree; the program is printed, made small.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use lexopt::{Arg, ValueExt};
+use paceline_load::classic::text::{to_asm, to_c_array};
+use paceline_testkit::classic::{Bench, Interface, Libpcap, Sample, sample, shrink};
+
+const HELP: &str = "\
+usage: paceline-classic [--seed N] [--count N] [--packets N] [--no-kernel] [--show]
+
+  --seed N      seed of the first program (0)
+  --count N     programs (10000)
+  --packets N   packets each is run on (4)
+  --no-kernel   do not ask the kernel's verifier, which takes most of the time
+  --show        print each program and run none";
+
+struct Options {
+    seed: u64,
+    count: u64,
+    packets: usize,
+    kernel: bool,
+    show: bool,
+}
+
+fn main() -> ExitCode {
+    match parse() {
+        Ok(Some(options)) => run(&options),
+        Ok(None) => {
+            println!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("paceline-classic: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse() -> Result<Option<Options>, lexopt::Error> {
+    let mut options = Options { seed: 0, count: 10_000, packets: 4, kernel: true, show: false };
+    let mut parser = lexopt::Parser::from_env();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Arg::Long("help") | Arg::Short('h') => return Ok(None),
+            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
+            Arg::Long("count") => options.count = parser.value()?.parse()?,
+            Arg::Long("packets") => options.packets = parser.value()?.parse()?,
+            Arg::Long("no-kernel") => options.kernel = false,
+            Arg::Long("show") => options.show = true,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// What there is to compare with, saying what there is not.
+fn bench(options: &Options) -> Bench {
+    let interface = Interface::new().map_err(|error| paceline_testkit::skip("packet sockets", &error)).ok();
+    let libpcap = Libpcap::open().map_err(|error| paceline_testkit::skip("libpcap", &error)).ok();
+    let kernel = options.kernel && paceline_testkit::kernel::available_for("kernel");
+    Bench::new(interface, libpcap, kernel)
+}
+
+fn run(options: &Options) -> ExitCode {
+    if options.show {
+        for seed in options.seed..options.seed.saturating_add(options.count) {
+            println!("; seed {seed}\n{}", to_asm(&sample(seed, 0).insns));
+        }
+        return ExitCode::SUCCESS;
+    }
+    let mut bench = bench(options);
+    let start = Instant::now();
+    let mut told = start;
+    for done in 0..options.count {
+        let seed = options.seed.wrapping_add(done);
+        let sample = sample(seed, options.packets);
+        if let Err(difference) = bench.check(&sample) {
+            println!("seed {seed}: {difference}");
+            let small = shrink(&sample, |candidate| {
+                bench.check(candidate).is_err_and(|found| found.is_like(&difference))
+            });
+            report(&small, &mut bench);
+            return ExitCode::FAILURE;
+        }
+        if told.elapsed() > Duration::from_secs(10) {
+            told = Instant::now();
+            eprintln!("{done} programs, {:.0} a second", done as f64 / start.elapsed().as_secs_f64());
+        }
+    }
+    println!("{} programs from seed {}: no difference", options.count, options.seed);
+    for (what, times) in &bench.tally {
+        println!("  {times:>9} {what}");
+    }
+    println!("  in {:.1} s", start.elapsed().as_secs_f64());
+    ExitCode::SUCCESS
+}
+
+fn report(small: &Sample, bench: &mut Bench) {
+    if let Err(difference) = bench.check(small) {
+        println!("made small: {difference}");
+    }
+    println!("{}{}", to_asm(&small.insns), to_c_array(&small.insns));
+    for packet in &small.packets {
+        println!("packet: {}", packet.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    }
+    let Ok(filter) =
+        paceline_load::classic::Filter::new(small.insns.clone(), paceline_load::classic::Purpose::Socket)
+    else {
+        return;
+    };
+    for spec in [
+        filter.to_xdp("xdp", &Default::default()),
+        filter.to_socket_filter("socket_filter", &Default::default()),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        println!("{}:", spec.name);
+        for line in paceline_isa::disassemble(&spec.insns) {
+            println!("{line}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A classic program on everything that runs one.
+
+use std::collections::BTreeMap;
+
+use paceline::{Burst, FrameMeta, Host};
+use paceline_load::classic::{ConvertOptions, Filter, Purpose};
+use paceline_spec::{Errno, ProgramKind, ProgramSpec};
+use paceline_verifier::{Options, verify};
+use paceline_vm::{Engine, LoadError, Program};
+
+use super::generate::{Sample, is_comparable};
+use super::libpcap::Libpcap;
+use super::packet_socket::{Interface, attach_errno};
+use super::reference;
+use crate::kernel::{self, Packet, Request};
+
+/// How two disagree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Difference {
+    /// The kernel's checker comes to another verdict.
+    #[error("the checker says {ours}, the kernel {kernel}")]
+    Verdict {
+        /// Ours, in words.
+        ours: String,
+        /// The kernel's, in words.
+        kernel: String,
+    },
+    /// A verifier refuses what the converter made.
+    #[error("{who} refuses the {kind}: {why}")]
+    Refused {
+        /// `verifier` or `kernel`.
+        who: &'static str,
+        /// What it was converted to.
+        kind: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// They return different numbers.
+    #[error("packet {packet}: {one} returns {ones}, {other} {others}")]
+    Value {
+        /// Index of the packet.
+        packet: usize,
+        /// One of them.
+        one: String,
+        /// What it returns.
+        ones: String,
+        /// The other.
+        other: String,
+        /// What that returns.
+        others: String,
+    },
+    /// Something else fails, in words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Difference {
+    /// Whether it is the same kind of difference: what shrinking keeps.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Verdict { .. }, Self::Verdict { .. }) | (Self::Failed(_), Self::Failed(_)) => true,
+            (Self::Refused { who, kind, .. }, Self::Refused { who: w, kind: k, .. }) => (who, kind) == (w, k),
+            (Self::Value { one, other, .. }, Self::Value { one: o, other: p, .. }) => (one, other) == (o, p),
+            _ => false,
+        }
+    }
+}
+
+/// How many samples came to what.
+pub type Tally = BTreeMap<&'static str, u64>;
+
+/// All that filters are run on.
+pub struct Bench {
+    interface: Option<Interface>,
+    libpcap: Option<Libpcap>,
+    /// Whether the kernel's verifier is asked.
+    kernel: bool,
+    host: Host,
+    burst: Burst,
+    /// What happened so far.
+    pub tally: Tally,
+}
+
+impl Bench {
+    /// With what there is; the calling thread is in a network namespace of its own from then on if there are packet sockets.
+    #[must_use]
+    pub fn new(interface: Option<Interface>, libpcap: Option<Libpcap>, kernel: bool) -> Self {
+        Self { interface, libpcap, kernel, host: Host::default(), burst: Burst::new(1), tally: Tally::new() }
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.tally.entry(what).or_default() += 1;
+    }
+
+    /// Checks, converts, verifies and runs a sample everywhere.
+    ///
+    /// # Errors
+    /// The first [`Difference`].
+    pub fn check(&mut self, sample: &Sample) -> Result<(), Difference> {
+        let checked = Filter::new(sample.insns.clone(), Purpose::Socket);
+        if self.interface.is_some() {
+            let errno = attach_errno(&sample.insns).map_err(|error| Difference::Failed(error.to_string()))?;
+            if errno.is_some() != checked.is_err() {
+                let ours = checked.map_or_else(|error| error.to_string(), |_| "yes".to_owned());
+                let kernel = errno.map_or_else(|| "yes".to_owned(), |errno| format!("errno {errno}"));
+                return Err(Difference::Verdict { ours, kernel });
+            }
+        }
+        let Ok(filter) = checked else {
+            self.count("refused by the checker");
+            return Ok(());
+        };
+        let options = ConvertOptions::default();
+        let (Ok(xdp), Ok(socket_filter)) =
+            (filter.to_xdp("filter", &options), filter.to_socket_filter("filter", &options))
+        else {
+            self.count("not converted");
+            return Ok(());
+        };
+        let comparable = is_comparable(&sample.insns);
+        self.count(if comparable { "run" } else { "verified only" });
+        let expected = self.oracles(&filter, sample, comparable)?;
+        for (kind, spec) in [("XDP program", &xdp), ("socket filter", &socket_filter)] {
+            self.engines(kind, spec, sample, &expected)?;
+            if self.kernel {
+                kernel_runs(kind, spec, sample, &expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What packets come to by the reference, confirmed by the kernel's own filters and by libpcap; nothing if that
+    /// cannot be told.
+    fn oracles(
+        &mut self,
+        filter: &Filter,
+        sample: &Sample,
+        comparable: bool,
+    ) -> Result<Vec<u32>, Difference> {
+        if !comparable {
+            return Ok(Vec::new());
+        }
+        let spec = filter.to_socket_filter("filter", &ConvertOptions::default());
+        let spec = spec.map_err(|error| Difference::Failed(error.to_string()))?;
+        // The plain interpreter knows ancillary words.
+        let plain = Program::new(spec.into(), Vec::new());
+        let plain = plain.map_err(|error| Difference::Failed(error.to_string()))?;
+        if let Some(interface) = &self.interface {
+            interface.attach(filter.insns()).map_err(|error| Difference::Failed(error.to_string()))?;
+        }
+        let mut values = Vec::new();
+        for (index, packet) in sample.packets.iter().enumerate() {
+            let value = run(&plain, packet, &mut self.burst, &mut self.host)? as u32;
+            let differs = |other: &str, ones: u32, others: u32| Difference::Value {
+                packet: index,
+                one: "plain socket filter".to_owned(),
+                ones: format!("{ones:#x}"),
+                other: other.to_owned(),
+                others: format!("{others:#x}"),
+            };
+            if let Some(interface) = &self.interface {
+                let kept = interface.run(packet).map_err(|error| Difference::Failed(error.to_string()))?;
+                let expected = (packet.len() as u32).min(value);
+                if kept as u32 != expected {
+                    return Err(differs("packet socket", expected, kept as u32));
+                }
+            }
+            let by_steps = reference::run(filter, packet);
+            if let Some(libpcap) = &self.libpcap
+                && !by_steps.libpcap_differs
+            {
+                let theirs = libpcap.run(filter, packet, packet.len() as u32);
+                if theirs != value {
+                    return Err(differs("libpcap", value, theirs));
+                }
+                *self.tally.entry("packets compared with libpcap").or_default() += 1;
+            }
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    fn engines(
+        &mut self,
+        kind: &'static str,
+        spec: &ProgramSpec,
+        sample: &Sample,
+        expected: &[u32],
+    ) -> Result<(), Difference> {
+        let refused = |why: String| Difference::Refused { who: "verifier", kind, why };
+        let verified =
+            verify(spec, &[], None, &Options::default()).map_err(|refusal| refused(refusal.to_string()))?;
+        for engine in Engine::ALL {
+            let program = match Program::load(&verified, Vec::new(), engine) {
+                Ok(program) => program,
+                Err(LoadError::Unavailable(_)) => continue,
+                Err(error) => return Err(Difference::Failed(format!("{engine}: {kind}: {error}"))),
+            };
+            for (packet, (data, expected)) in sample.packets.iter().zip(expected).enumerate() {
+                let value = run(&program, data, &mut self.burst, &mut self.host)?;
+                if value != u64::from(*expected) {
+                    return Err(Difference::Value {
+                        packet,
+                        one: format!("{engine} {kind}"),
+                        ones: format!("{value:#x}"),
+                        other: "plain socket filter".to_owned(),
+                        others: format!("{expected:#x}"),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run(program: &Program, packet: &[u8], burst: &mut Burst, host: &mut Host) -> Result<u64, Difference> {
+    let failed = |error: &dyn std::fmt::Display| Difference::Failed(error.to_string());
+    burst.clear();
+    burst.push(packet, FrameMeta::default()).map_err(|error| failed(&error))?;
+    let mut frame = burst.frame_mut(0);
+    frame.set_ingress(1, 0);
+    program.run(&mut frame, host).map_err(|fault| failed(&fault))
+}
+
+fn kernel_runs(
+    kind: &'static str,
+    spec: &ProgramSpec,
+    sample: &Sample,
+    expected: &[u32],
+) -> Result<(), Difference> {
+    let request = Request { kind: spec.kind, ..Request::xdp(&spec.insns) };
+    let program = kernel::Program::load(&request).map_err(|error| Difference::Refused {
+        who: "kernel",
+        kind,
+        why: error.to_string(),
+    })?;
+    for (packet, (data, expected)) in sample.packets.iter().zip(expected).enumerate() {
+        let header = if spec.kind == ProgramKind::SocketFilter { kernel::ETHERNET_LEN } else { 0 };
+        if !kernel::check_packet(data.len() + header, 0) {
+            continue;
+        }
+        let ran = match program.test_run(&Packet::new(data)) {
+            Ok(ran) => ran,
+            // A test run does not take IP packets that are shorter than their header.
+            Err(error) if error.errno == Errno::EINVAL => continue,
+            Err(error) => return Err(Difference::Failed(error.to_string())),
+        };
+        if ran.retval != *expected {
+            return Err(Difference::Value {
+                packet,
+                one: format!("kernel {kind}"),
+                ones: format!("{:#x}", ran.retval),
+                other: "plain socket filter".to_owned(),
+                others: format!("{expected:#x}"),
+            });
+        }
+    }
+    Ok(())
+}

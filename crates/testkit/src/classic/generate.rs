@@ -1,0 +1,197 @@
+//! Random classic programs, most of which the checker takes, with packets to run them on.
+
+use fastrand::Rng;
+use paceline_load::classic::table::{Form, Row, rows};
+use paceline_load::classic::{
+    ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET, Operation, SockFilter,
+};
+
+/// A program and packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The program.
+    pub insns: Vec<SockFilter>,
+    /// The packets, of 14 to a few hundred bytes.
+    pub packets: Vec<Vec<u8>>,
+}
+
+/// The sample of a seed.
+#[must_use]
+pub fn sample(seed: u64, packets: usize) -> Sample {
+    let mut rng = Rng::with_seed(seed);
+    let len = if rng.u8(..100) == 0 { rng.usize(200..600) } else { rng.usize(1..40) };
+    let rows: Vec<&Row> = rows().collect();
+    let returns: Vec<&Row> = rows.iter().copied().filter(|row| row.name == "ret").collect();
+    let mut insns = Vec::new();
+    // What is read was mostly written before.
+    let mut written = Vec::new();
+    for index in 0..len {
+        let last = index + 1 == len;
+        let row = match last {
+            true => returns[rng.usize(..returns.len())],
+            false => pick(&mut rng, &rows, &written),
+        };
+        let insn = insn(&mut rng, row, len - index - 1, &written);
+        if matches!(row.operation, Operation::Store(_)) {
+            written.push(insn.k);
+        }
+        insns.push(insn);
+    }
+    if rng.u8(..4) == 0 {
+        mutate(&mut rng, &mut insns);
+    }
+    let packets = (0..packets).map(|_| packet(&mut rng)).collect();
+    Sample { insns, packets }
+}
+
+/// An instruction: returns are rare, and loads of words that were not written.
+fn pick<'a>(rng: &mut Rng, rows: &[&'a Row], written: &[u32]) -> &'a Row {
+    loop {
+        let row = rows[rng.usize(..rows.len())];
+        let rare = match row.operation {
+            Operation::Return | Operation::ReturnA => true,
+            Operation::Load(..) if row.form == Form::Memory => written.is_empty(),
+            _ => false,
+        };
+        if !rare || rng.u8(..20) == 0 {
+            return row;
+        }
+    }
+}
+
+fn insn(rng: &mut Rng, row: &Row, left: usize, written: &[u32]) -> SockFilter {
+    let near = left.saturating_sub(1);
+    let skip = |rng: &mut Rng| {
+        let farthest = if rng.bool() { 3 } else { 255 };
+        rng.usize(..=near.min(farthest)) as u8
+    };
+    let mut insn = SockFilter::new(row.code, constant(rng));
+    match row.form {
+        Form::Absolute => insn.k = offset(rng, true),
+        Form::HeaderLength => insn.k = offset(rng, false),
+        Form::Indirect if rng.u8(..4) > 0 => insn.k = rng.u32(..40),
+        Form::Memory => {
+            let known = !matches!(row.operation, Operation::Store(_)) && !written.is_empty();
+            insn.k = if known { written[rng.usize(..written.len())] } else { rng.u32(..16) };
+        }
+        Form::Target => insn.k = rng.usize(..=near.min(4)) as u32,
+        _ => {}
+    }
+    match row.operation {
+        Operation::JumpIf(..) => {
+            insn.jt = skip(rng);
+            insn.jf = skip(rng);
+        }
+        Operation::Alu(..) if matches!(row.name, "lsh" | "rsh") => insn.k = rng.u32(..32),
+        Operation::Alu(..) if matches!(row.name, "div" | "mod") => insn.k = insn.k.max(1),
+        _ => {}
+    }
+    insn
+}
+
+fn constant(rng: &mut Rng) -> u32 {
+    match rng.u8(..8) {
+        0 => rng.u32(..),
+        1 => [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0xffff, 0x800][rng.usize(..7)],
+        2 => rng.u32(..0x1_0000),
+        _ => rng.u32(..80),
+    }
+}
+
+/// An offset in the packet, or one of the others.
+fn offset(rng: &mut Rng, words: bool) -> u32 {
+    match rng.u8(..16) {
+        0 => constant(rng),
+        1 => NETWORK_OFFSET + rng.u32(..40),
+        2 => LINK_LAYER_OFFSET + rng.u32(..40),
+        3 if words => ANCILLARY_OFFSET + 4 * rng.u32(..17),
+        4 => rng.u32(0x7ff0..0x1_0010),
+        5 => 14,
+        _ => rng.u32(..80),
+    }
+}
+
+fn mutate(rng: &mut Rng, insns: &mut [SockFilter]) {
+    for _ in 0..rng.usize(1..4) {
+        let at = rng.usize(..insns.len());
+        let insn = &mut insns[at];
+        match rng.u8(..5) {
+            0 => insn.code = rng.u16(..0x100),
+            1 => insn.code = rng.u16(..),
+            2 => insn.k = constant(rng),
+            3 => insn.jt = rng.u8(..),
+            _ => insn.jf = rng.u8(..),
+        }
+    }
+}
+
+/// A packet for the loopback interface's address, from which the kernel takes no VLAN tag.
+fn packet(rng: &mut Rng) -> Vec<u8> {
+    let len = if rng.bool() { rng.usize(14..60) } else { rng.usize(60..300) };
+    let mut packet: Vec<u8> = (0..len).map(|_| if rng.u8(..3) == 0 { 0 } else { rng.u8(..) }).collect();
+    packet[..6].fill(if rng.u8(..4) == 0 { 1 } else { 0 });
+    let types = [[0x08, 0x00], [0x86, 0xdd], [0x08, 0x06], [0x00, 0x20], [0x99, 0x99]];
+    packet[12..14].copy_from_slice(&types[rng.usize(..types.len())]);
+    if packet.len() > 14 && rng.bool() {
+        packet[14] = 0x45;
+    }
+    packet
+}
+
+/// Whether what a program returns does not hang on chance, on the CPU, or on the kind of interface.
+#[must_use]
+pub(super) fn is_comparable(insns: &[SockFilter]) -> bool {
+    !insns.iter().any(|insn| {
+        let word = insn.row().filter(|row| row.form == Form::Absolute).and_then(|_| Ancillary::at(insn.k));
+        matches!(word, Some(Ancillary::Random | Ancillary::Cpu | Ancillary::HardwareType))
+    })
+}
+
+/// The smallest sample found that still fails.
+#[must_use]
+pub fn shrink(sample: &Sample, mut fails: impl FnMut(&Sample) -> bool) -> Sample {
+    let mut best = sample.clone();
+    for packet in &sample.packets {
+        let candidate = Sample { packets: vec![packet.clone()], ..best.clone() };
+        if fails(&candidate) {
+            best = candidate;
+            break;
+        }
+    }
+    loop {
+        let before = best.clone();
+        for at in (0..best.insns.len()).rev() {
+            let mut candidate = best.clone();
+            remove(&mut candidate.insns, at);
+            if !candidate.insns.is_empty() && fails(&candidate) {
+                best = candidate;
+            }
+        }
+        for at in 0..best.insns.len() {
+            let mut candidate = best.clone();
+            candidate.insns[at].k = 0;
+            if fails(&candidate) {
+                best = candidate;
+            }
+        }
+        if best == before {
+            return best;
+        }
+    }
+}
+
+/// Takes an instruction out; jumps over it become shorter.
+fn remove(insns: &mut Vec<SockFilter>, at: usize) {
+    for (index, insn) in insns.iter_mut().enumerate().take(at) {
+        let over = |distance: usize| index + 1 + distance > at;
+        match insn.row().map(|row| row.operation) {
+            Some(Operation::Jump) if over(insn.k as usize) => insn.k -= 1,
+            Some(Operation::JumpIf(..)) => {
+                insn.jt -= u8::from(over(insn.jt.into()));
+                insn.jf -= u8::from(over(insn.jf.into()));
+            }
+            _ => {}
+        }
+    }
+    insns.remove(at);
+}

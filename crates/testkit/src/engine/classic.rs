@@ -1,0 +1,137 @@
+//! Classic cases on those that take classic programs: packet sockets, and libpcap.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+use paceline_load::classic::{Filter, Purpose, SockFilter};
+
+use super::{Engine, Unsupported};
+use crate::case::{Case, CaseKind};
+use crate::classic::{Interface, Libpcap, MIN_PACKET, reference};
+use crate::outcome::{Finished, Outcome, Ran, Return};
+
+/// The classic program, once for each case: of the two that it becomes the one that is a socket filter.
+fn program(case: &Case) -> Option<&[SockFilter]> {
+    let classic = case.classic.as_ref()?;
+    (case.kind == CaseKind::SocketFilter).then_some(classic.insns.as_slice())
+}
+
+fn ran(case: &Case, values: Vec<Return>) -> Outcome {
+    let finished = |(value, run): (Return, &crate::case::Run)| {
+        Ok(Finished { data: run.data.clone(), ..Finished::new(value) })
+    };
+    Outcome::Ran(Ran { runs: values.into_iter().zip(&case.runs).map(finished).collect(), maps: Vec::new() })
+}
+
+/// A program and packets for the thread that has the sockets, and what came of them.
+type Job = (Vec<SockFilter>, Vec<Vec<u8>>);
+type Answer = Result<Vec<usize>, String>;
+
+/// The kernel's own classic filters: on packet sockets of the loopback interface, in a network namespace in which a
+/// thread of its own is.
+pub struct SocketEngine {
+    thread: Mutex<(Sender<Job>, Receiver<Answer>)>,
+}
+
+impl SocketEngine {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The process may not have such a namespace.
+    pub fn new() -> Result<Self, String> {
+        let (jobs, inbox) = channel::<Job>();
+        let (outbox, answers) = channel::<Answer>();
+        std::thread::spawn(move || {
+            let interface = Interface::new().map_err(|error| error.to_string());
+            let ready = interface.as_ref().map(|_| Vec::new()).map_err(Clone::clone);
+            let _ = outbox.send(ready);
+            let Ok(interface) = interface else { return };
+            for (insns, packets) in inbox {
+                let attached = interface.attach(&insns);
+                let result = attached.and_then(|()| packets.iter().map(|p| interface.run(p)).collect());
+                let _ = outbox.send(result.map_err(|error| error.to_string()));
+            }
+        });
+        answers.recv().map_err(|error| error.to_string())??;
+        Ok(Self { thread: Mutex::new((jobs, answers)) })
+    }
+}
+
+impl Engine for SocketEngine {
+    fn name(&self) -> &str {
+        "socket"
+    }
+
+    fn concerns(&self, case: &Case) -> bool {
+        program(case).is_some()
+    }
+
+    fn verifies(&self) -> bool {
+        true
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
+        let insns = program(case).unwrap_or_default().to_vec();
+        if let Some(run) = case.runs.iter().find(|run| run.data.len() < MIN_PACKET) {
+            return Err(Unsupported::PacketLength(run.data.len()));
+        }
+        let packets = case.runs.iter().map(|run| run.data.clone()).collect();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = match thread.0.send((insns, packets)) {
+            Ok(()) => thread.1.recv().unwrap_or_else(|error| Err(error.to_string())),
+            Err(error) => Err(error.to_string()),
+        };
+        Ok(match answer {
+            Ok(kept) => {
+                let kept = kept.iter().zip(&case.runs);
+                let kept =
+                    kept.map(|(kept, run)| Return::Kept { bytes: *kept as u32, of: run.data.len() as u32 });
+                ran(case, kept.collect())
+            }
+            Err(error) => Outcome::Refused(error.into()),
+        })
+    }
+}
+
+/// libpcap's `bpf_filter`.
+pub struct LibpcapEngine(Libpcap);
+
+impl LibpcapEngine {
+    /// Opens libpcap.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn new() -> Result<Self, String> {
+        Libpcap::open().map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl Engine for LibpcapEngine {
+    fn name(&self) -> &str {
+        "libpcap"
+    }
+
+    fn concerns(&self, case: &Case) -> bool {
+        program(case).is_some()
+    }
+
+    fn verifies(&self) -> bool {
+        false
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
+        let insns = program(case).unwrap_or_default().to_vec();
+        let filter = match Filter::new(insns, Purpose::Socket) {
+            Ok(filter) => filter,
+            // It would go wherever the program leads.
+            Err(_) => return Err(Unsupported::NothingToRun),
+        };
+        if case.runs.iter().any(|run| reference(&filter, &run.data).libpcap_differs) {
+            return Err(Unsupported::OtherRule);
+        }
+        let value = |run: &crate::case::Run| {
+            Return::Full(self.0.run(&filter, &run.data, run.data.len() as u32).into())
+        };
+        Ok(ran(case, case.runs.iter().map(value).collect()))
+    }
+}

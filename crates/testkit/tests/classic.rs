@@ -1,0 +1,330 @@
+//! Classic filters against libpcap: what tcpdump's expressions match, and how programs are printed; and the kernel's
+//! checker of seccomp programs.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use paceline::port::CaptureReader;
+use paceline::{Burst, FrameMeta, Host};
+use paceline_load::classic::text::{
+    Language, assemble, filter_source, parse, parse_c_array, parse_decimal, program_source, to_asm,
+    to_c_array, to_decimal, to_listing,
+};
+use paceline_load::classic::{
+    Action, ConvertOptions, Filter, Purpose, Returns, SockFilter, SystemCall, table,
+};
+use paceline_spec::ProgramSpec;
+use paceline_testkit::classic::{LINK_ETHERNET, Libpcap, reference, sample, seccomp_accepts};
+use paceline_testkit::{kernel, skip};
+use paceline_verifier::{Options, verify};
+use paceline_vm::{Engine, LoadError, Program};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn expressions() -> Vec<String> {
+    let text = std::fs::read_to_string(root().join("tests/classic/expressions.txt")).expect("it is there");
+    text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+fn libpcap(test: &str) -> Option<Libpcap> {
+    Libpcap::open().map_err(|reason| skip(test, &reason)).ok()
+}
+
+/// The packets of the shipped capture, and each of those cut short at every length that matters to headers.
+fn packets() -> Vec<Vec<u8>> {
+    let file = File::open(root().join("examples/traffic.pcap")).expect("it is there");
+    let mut reader = CaptureReader::new(BufReader::new(file)).expect("a capture");
+    let mut burst = Burst::new(64);
+    let mut packets = Vec::new();
+    while reader.fill(&mut burst).expect("a good capture") > 0 {
+        packets.extend(burst.iter().map(|frame| frame.packet().to_vec()));
+        burst.clear();
+    }
+    let cut: Vec<Vec<u8>> =
+        packets.iter().step_by(37).enumerate().map(|(n, p)| p[..p.len().min(n % 70)].to_vec()).collect();
+    packets.extend(cut);
+    packets
+}
+
+/// The programs of a filter on all engines there are.
+fn programs(filter: &Filter) -> Vec<(String, Program)> {
+    let options = ConvertOptions::default();
+    let specs = [filter.to_xdp("xdp", &options), filter.to_socket_filter("socket_filter", &options)];
+    let mut programs = Vec::new();
+    for spec in specs {
+        let spec: ProgramSpec = spec.expect("libpcap's programs for files can be converted");
+        let verified = verify(&spec, &[], None, &Options::default()).expect("what is converted is safe");
+        for engine in Engine::ALL {
+            match Program::load(&verified, Vec::new(), engine) {
+                Ok(program) => programs.push((format!("{} on {engine}", spec.name), program)),
+                Err(LoadError::Unavailable(_)) => {}
+                Err(error) => panic!("{engine}: {error}"),
+            }
+        }
+    }
+    programs
+}
+
+#[test]
+fn expressions_match_what_libpcap_says() {
+    let Some(libpcap) = libpcap("expressions_match_what_libpcap_says") else { return };
+    let packets = packets();
+    let mut host = Host::default();
+    let mut burst = Burst::new(1);
+    let (mut matched, mut other_rule) = (0u64, 0);
+    for expression in expressions() {
+        let insns = libpcap.compile(LINK_ETHERNET, &expression).expect("tcpdump takes it");
+        let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
+        let programs = programs(&filter);
+        for (number, packet) in packets.iter().enumerate() {
+            if reference(&filter, packet).libpcap_differs {
+                other_rule += 1;
+                continue;
+            }
+            let expected = libpcap.run(&filter, packet, packet.len() as u32);
+            matched += u64::from(expected != 0);
+            for (name, program) in &programs {
+                burst.clear();
+                burst.push(packet, FrameMeta::default()).expect("it fits");
+                let value = program.run(&mut burst.frame_mut(0), &mut host).expect("it is safe");
+                assert_eq!(value, expected.into(), "{expression}: packet {number}, {name}");
+            }
+        }
+    }
+    // Offsets that are negative before they wrap, in lengths that lie.
+    assert!(other_rule < 100, "libpcap has another rule for {other_rule} packets");
+    assert!(matched > 10_000, "the expressions match {matched} packets, far too few to show anything");
+}
+
+#[test]
+fn the_kernel_takes_what_expressions_become() {
+    let Some(libpcap) = libpcap("the_kernel_takes_what_expressions_become") else { return };
+    if !kernel::available_for("the_kernel_takes_what_expressions_become") {
+        return;
+    }
+    for expression in expressions() {
+        let insns = libpcap.compile(LINK_ETHERNET, &expression).expect("tcpdump takes it");
+        let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
+        let verdicts = ConvertOptions {
+            returns: Returns::Verdict { matched: 2, unmatched: 1 },
+            ..ConvertOptions::default()
+        };
+        for spec in [
+            filter.to_xdp("filter", &verdicts).expect("it can be converted"),
+            filter.to_socket_filter("filter", &ConvertOptions::default()).expect("it can be converted"),
+        ] {
+            let request = kernel::Request { kind: spec.kind, ..kernel::Request::xdp(&spec.insns) };
+            kernel::Program::load(&request).unwrap_or_else(|error| panic!("{expression}: {error}"));
+        }
+    }
+}
+
+/// `protochain` makes a loop, which the kernel refuses too: tcpdump then filters by itself.
+#[test]
+fn loops_of_protochain_are_refused() {
+    let Some(libpcap) = libpcap("loops_of_protochain_are_refused") else { return };
+    let insns = libpcap.compile(LINK_ETHERNET, "ip6 protochain 6").expect("tcpdump takes it");
+    let error = Filter::new(insns, Purpose::Socket).expect_err("it has a loop").to_string();
+    assert_eq!(error, "instruction 18 (ja): jumps to instruction 4294967300 of a program of 36");
+}
+
+#[test]
+fn listings_are_libpcaps() {
+    let Some(libpcap) = libpcap("listings_are_libpcaps") else { return };
+    for row in table::rows() {
+        for k in [0, 1, 12, 0x800, 0x7fff_ffff, 0x8000_0000, 0xffff_f004, u32::MAX] {
+            let insn = SockFilter { code: row.code, jt: 3, jf: 255, k };
+            for index in [0, 7, 999, 4000] {
+                let mut insns = vec![SockFilter::default(); index];
+                insns.push(insn);
+                let ours = to_listing(&insns);
+                let last = ours.lines().last().unwrap_or_default();
+                assert_eq!(last, libpcap.image(insn, index), "{insn}");
+            }
+        }
+    }
+    let unknown = SockFilter::new(0xffff, 3);
+    assert_eq!(to_listing(&[unknown]).trim_end_matches('\n'), libpcap.image(unknown, 0));
+}
+
+#[test]
+fn prints_as_tcpdump_does() {
+    for expression in ["port 22", "ip6 and not tcp", "vlan 5 and udp[8:2] & 0x8000 = 0"] {
+        let run = |option: &str| {
+            let output = Command::new("tcpdump").args(["-y", "EN10MB", option, expression]).output().ok()?;
+            output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let Some(decimal) = run("-ddd") else {
+            skip("prints_as_tcpdump_does", &"tcpdump is not installed");
+            return;
+        };
+        let insns = parse_decimal(&decimal).expect("tcpdump's numbers");
+        assert_eq!(to_decimal(&insns), decimal);
+        let array = run("-dd").unwrap_or_default();
+        assert_eq!(parse_c_array(&array).as_ref(), Ok(&insns));
+        assert_eq!(to_c_array(&insns), array);
+        assert_eq!(Some(to_listing(&insns)), run("-d"));
+    }
+}
+
+#[test]
+fn texts_read_back() {
+    for seed in 0..2000 {
+        let insns = sample(seed, 0).insns;
+        assert_eq!(parse_decimal(&to_decimal(&insns)).as_ref(), Ok(&insns), "seed {seed}");
+        assert_eq!(parse(&to_c_array(&insns)).as_ref(), Ok(&insns), "seed {seed}");
+        if Filter::new(insns.clone(), Purpose::Socket).is_ok() {
+            let read = assemble(&to_asm(&insns)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            // Fields that an instruction does not use are not in the language.
+            assert_eq!(to_listing(&read), to_listing(&insns), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn errors_name_their_place() {
+    let told = |text: &str| parse(text).expect_err("it is wrong").to_string();
+    assert_eq!(told("ldh [12]\njeq #0x800, yes"), "line 2, column 13: no label `yes`");
+    assert_eq!(told("ldq [12]"), "line 1, column 1: unknown instruction `ldq`");
+    assert_eq!(
+        told("  ldh 12"),
+        "line 1, column 7: expected `[12]`, `[x + 12]` or an ancillary word such as `#proto`, found `12`"
+    );
+    assert_eq!(told("a: ret #0\na: ret #1"), "line 2, column 1: label `a` is set twice");
+    assert_eq!(
+        told("a: ld #1\nja a"),
+        "line 2, column 4: label `a` is not after the jump to it: classic programs only jump forward"
+    );
+    assert_eq!(told("2\n6 0 0 0\n"), "line 1, column 1: the text says 2 instructions and has 1");
+    assert_eq!(told("1\n6 0 300 0\n"), "line 2, column 5: 300 is out of range, 0 to 255");
+    assert_eq!(told("{ 6, 0, 0 }"), "line 1, column 11: expected `,`, found `}`");
+    assert_eq!(told("ret #99999999999"), "line 1, column 6: `99999999999` is no number of 32 bits");
+    assert_eq!(told("ret # /*"), "line 1, column 7: a comment has no end `*/`");
+    assert_eq!(parse("").map(|insns| insns.len()), Ok(0));
+}
+
+#[test]
+fn sources_compile_to_the_same() {
+    let insns = assemble("ldh [12]\njne #0x800, no\nret #4\nno: ret #0").expect("it is right");
+    let c = filter_source(&insns, Language::C, "ip");
+    assert!(
+        c.starts_with("static const struct sock_filter ip[] = {\n\t{ 0x28, 0, 0, 0x0000000c },\n"),
+        "{c}"
+    );
+    let rust = filter_source(&insns, Language::Rust, "IP");
+    assert!(
+        rust.contains("pub const IP: [(u16, u8, u8, u32); 4] = [\n    (0x28, 0, 0, 0x0000000c),\n"),
+        "{rust}"
+    );
+    let filter = Filter::new(insns, Purpose::Socket).expect("it is a filter");
+    let spec = filter.to_xdp("ip", &ConvertOptions::default()).expect("it can be converted");
+    let c = program_source(&spec.insns, Language::C, "ip");
+    assert_eq!(c.matches("{ 0x").count(), spec.insns.len(), "{c}");
+}
+
+/// `port 22`, the first filter of the mail that proposed the extended instruction set. Of its seven loads and the length
+/// of the header those that all ways need are checked at once. Ports have a check each: a packet that ends behind the
+/// first one matches if that is 22.
+#[test]
+fn checks_are_shared() {
+    let Some(libpcap) = libpcap("checks_are_shared") else { return };
+    let insns = libpcap.compile(LINK_ETHERNET, "port 22").expect("tcpdump takes it");
+    let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
+    let spec = filter.to_xdp("filter", &ConvertOptions::default()).expect("it can be converted");
+    let text: Vec<String> =
+        paceline_isa::disassemble(&spec.insns).iter().map(|line| line.to_string()).collect();
+    let checks = text.iter().filter(|line| line.contains("r5 > r3")).count();
+    assert_eq!(checks, 5, "{}", text.join("\n"));
+    // The second filter computes the header's length three times, and loads it once here.
+    let second = "tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)";
+    let insns = libpcap.compile(LINK_ETHERNET, second).expect("tcpdump takes it");
+    let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
+    let spec = filter.to_xdp("filter", &ConvertOptions::default()).expect("it can be converted");
+    let text: Vec<String> =
+        paceline_isa::disassemble(&spec.insns).iter().map(|line| line.to_string()).collect();
+    let lengths = text.iter().filter(|line| line.contains("*(u8 *)(r2 + 14)")).count();
+    assert_eq!(lengths, 1, "{}", text.join("\n"));
+}
+
+#[test]
+fn the_kernels_seccomp_checker_agrees() {
+    if !kernel::available_for("the_kernels_seccomp_checker_agrees") {
+        return;
+    }
+    let mut accepted = 0;
+    for seed in 0..600 {
+        let mut insns = sample(seed, 0).insns;
+        for insn in
+            insns.iter_mut().filter(|insn| matches!(insn.code, 0x20 | 0x28 | 0x30 | 0x40 | 0x48 | 0x50))
+        {
+            *insn = SockFilter { code: 0x20, k: insn.k % 68, ..*insn };
+            insn.k -= if seed % 3 == 0 { 0 } else { insn.k % 4 };
+        }
+        if seed % 5 != 0 {
+            insns
+                .iter_mut()
+                .filter(|insn| matches!(insn.code, 0x94 | 0x9c))
+                .for_each(|insn| insn.code &= 0xf);
+            insns.iter_mut().filter(|insn| insn.code == 0xb1).for_each(|insn| insn.code = 0x81);
+        }
+        let ours = Filter::new(insns.clone(), Purpose::Seccomp);
+        let theirs = seccomp_accepts(&insns).expect("a process can be made");
+        assert_eq!(ours.is_ok(), theirs, "seed {seed}: {ours:?}\n{}", to_asm(&insns));
+        accepted += u32::from(theirs);
+    }
+    assert!(accepted > 100, "only {accepted} of 600 were programs at all");
+}
+
+#[test]
+fn seccomp_tells_actions() {
+    const SECCOMP: &str = "
+        ld [4]
+        jne #0xc000003e, kill
+        ld [0]
+        jeq #1, write           ; write
+        jeq #59, refuse         ; execve
+        jge #0x40000000, trap   ; x32
+        ret #0x7fff0000
+    write:
+        ld [16]                 ; low word of the descriptor
+        jgt #2, log
+        ret #0x7fff0000
+    log:
+        ret #0x7ffc0000
+    refuse:
+        ret #0x5000d
+    trap:
+        ld #len
+        or #0x30000
+        ret a
+    kill:
+        ret #0x80000000
+    ";
+    let filter = Filter::new(assemble(SECCOMP).expect("assembly"), Purpose::Seccomp).expect("a filter");
+    let spec = filter.to_seccomp("seccomp").expect("it can be converted");
+    let program = Program::raw(Arc::new(spec), Vec::new()).expect("a program");
+    let call = |number, first| SystemCall {
+        number,
+        arch: SystemCall::X86_64,
+        arguments: [first, 0, 0, 0, 0, 0],
+        ..SystemCall::default()
+    };
+    let recorded = [
+        (call(0, 0), "allow"),
+        (call(1, 2), "allow"),
+        (call(1, 3), "log"),
+        (call(59, 0), "errno(13)"),
+        (call(0x4000_0001, 0), "trap(64)"),
+        (SystemCall { arch: 3, ..call(0, 0) }, "kill_process"),
+    ];
+    let mut host = Host::default();
+    for (call, expected) in recorded {
+        let exit = program.run_raw(&mut call.to_bytes(), &mut host).expect("it is a filter");
+        assert_eq!(Action::from_return(exit.r0 as u32).to_string(), expected, "{call:?}");
+    }
+}
