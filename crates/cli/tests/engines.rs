@@ -135,8 +135,8 @@ fn native_code_stands_beside_its_origin() {
         "; switch (pop_outer(ctx)) { @ ./examples/vlan.bpf.c:109\n",
         ";     9: call pop_outer\n",
         " call   pop_outer\n",
-        ";    53: r1 = map[vlans] ll\n",
-        "$map[vlans],%rdi\n",
+        ";    53: r1 = map[vlans] ll",
+        "$map_value[vlans] + 0,%rax\n",
         " ret\n",
     ] {
         assert!(out.contains(part), "no {part:?} in {out}");
