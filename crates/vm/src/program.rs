@@ -137,6 +137,8 @@ pub struct BurstFault {
 pub struct Program {
     /// Where a single packet enters: that of the image, one load nearer, unless it must be pinned first.
     entry: Entry,
+    /// Address of the image.
+    token: u64,
     pub(crate) image: Arc<Image>,
     /// Whether it can come to other programs.
     tail_calls: bool,
@@ -255,7 +257,9 @@ impl Program {
         let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
         let tail_calls = image.code.iter().any(|(_, insn)| is_tail_call(insn));
         let entry = if tail_calls { pinned_entry } else { image.entry };
-        Ok(Self { entry, image: Arc::new(image), tail_calls, _tables: tables.into() })
+        let image = Arc::new(image);
+        let token = Arc::as_ptr(&image) as u64;
+        Ok(Self { entry, token, image, tail_calls, _tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -266,6 +270,7 @@ impl Program {
             Some(image) => image.budget = instructions,
             None => self.image = Arc::new(Image { budget: instructions, ..(*self.image).clone() }),
         }
+        self.token = Arc::as_ptr(&self.image) as u64;
         self
     }
 
@@ -350,9 +355,9 @@ impl Program {
     fn enter(&self, entry: Entry, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        let (image, unset) = (&*self.image, Unset::uninit());
+        let unset = Unset::uninit();
         // SAFETY: the frame is borrowed for the run and the host runs it, and the image is the program's.
-        let r0 = unsafe { entry(frame as u64, image as *const Image as u64, unset, unset, unset, host) };
+        let r0 = unsafe { entry(frame as u64, self.token, unset, unset, unset, host) };
         if host.fault.is_some() {
             return fault(host, r0);
         }
