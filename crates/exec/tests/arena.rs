@@ -24,6 +24,7 @@ fn returns(value: u32) -> [u8; 6] {
 }
 
 fn call(block: &CodeBlock) -> u32 {
+    // SAFETY: all blocks of these tests hold such a function, and this one lives through the call.
     let function = unsafe { transmute::<*const u8, extern "sysv64" fn() -> u32>(block.as_ptr()) };
     function()
 }
@@ -31,6 +32,7 @@ fn call(block: &CodeBlock) -> u32 {
 /// Bytes of the arena itself, also around blocks.
 fn bytes(range: Range<usize>) -> Vec<u8> {
     let start = std::ptr::with_exposed_provenance::<u8>(range.start);
+    // SAFETY: the tests ask for committed memory of an arena that lives, and write to it on this thread alone.
     unsafe { slice::from_raw_parts(start, range.len()) }.to_vec()
 }
 
@@ -199,6 +201,7 @@ fn room_is_reused_after_the_grace_period_and_not_before() {
     assert_eq!(arena.domain().collect(), 0);
     let other = arena.install(&Code::new(&returns(2))).unwrap();
     assert_ne!(other.address(), address);
+    // SAFETY: the pinned reader keeps the code, which is such a function.
     let function = unsafe { transmute::<*const u8, extern "sysv64" fn() -> u32>(code) };
     assert_eq!(function(), 1, "still there for the pinned worker");
     drop(pin);

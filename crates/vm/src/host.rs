@@ -58,9 +58,8 @@ pub struct Host {
     pub(crate) regions: Option<Regions>,
     /// Address of the spin lock that the running program has; 0 for none.
     pub(crate) held_lock: u64,
-    /// What keeps the programs that a run comes to by tail calls, and whether it does now.
+    /// What keeps the programs that a run comes to by tail calls.
     pub(crate) reader: Reader,
-    pub(crate) is_pinned: bool,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -92,7 +91,6 @@ impl Host {
             regions: None,
             held_lock: 0,
             reader: Domain::global().reader(),
-            is_pinned: false,
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),

@@ -380,7 +380,9 @@ impl Program {
                 let frame: *mut Frame = unsafe { frame.descriptor_mut() };
                 host.begin(frame as u64);
                 // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
-                let run = |host: &mut Host| unsafe { threaded::run_counted(operations, frame as u64, host) };
+                let run = |host: &mut Host| unsafe {
+                    threaded::run_counted(&self.image, operations, frame as u64, host)
+                };
                 let exit = self.pinned(host, run);
                 if let Some(fault) = host.fault.take() {
                     return Some(Err(fault));
@@ -544,15 +546,9 @@ unsafe extern "C" fn pinned_entry(
 /// Runs something that can come to other programs, so that what it comes to stays until it is done.
 #[inline]
 fn pinned<T>(host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
-    if host.is_pinned {
-        return run(host);
-    }
-    host.is_pinned = true;
     let reader: *mut Reader = &mut host.reader;
-    // SAFETY: the host is borrowed until this returns, and nothing else uses its reader while it is pinned.
-    let pin = unsafe { &mut *reader }.pin();
-    let result = run(host);
-    drop(pin);
-    host.is_pinned = false;
-    result
+    // SAFETY: the host is borrowed until this returns, and what runs has no way back to here with the same host: nothing
+    // else uses its reader while it is pinned.
+    let _pin = unsafe { &mut *reader }.pin();
+    run(host)
 }

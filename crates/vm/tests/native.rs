@@ -72,6 +72,10 @@ fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
         if engine != Engine::CheckedJit {
             assert_eq!(fault.kind, FaultKind::NoCpu(2));
         }
+        let mut burst = Burst::new(1);
+        burst.push(&[0; 60], FrameMeta::default()).expect("there is room");
+        let counted = program.run_counted(&mut burst.frame_mut(0), &mut Host::new(2));
+        assert!(counted.is_none_or(|counted| counted.is_err()), "{engine}");
     }
 }
 

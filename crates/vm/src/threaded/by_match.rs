@@ -52,6 +52,10 @@ unsafe extern "C" fn tail_entry(
 #[inline(never)]
 unsafe fn run(context: u64, image: u64, host: &mut Host) -> u64 {
     // SAFETY: the caller vouches for the address.
+    if host.cpu() >= unsafe { &*(image as *const Image) }.cpus {
+        return host.lacks_cpu();
+    }
+    // SAFETY: the caller vouches for the address.
     let mut ip = unsafe { start(image) };
     let mut machine = Machine::new(context, host);
     machine.keeps = true;

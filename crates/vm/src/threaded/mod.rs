@@ -145,8 +145,16 @@ unsafe fn start(image: u64) -> *const Op {
 /// tail calls do not count.
 ///
 /// # Safety
-/// As for [`tail_entry`]; the operations must be those of the program.
-pub(crate) unsafe fn run_counted(operations: &Operations, context: u64, host: &mut Host) -> Exit {
+/// As for [`tail_entry`]; the operations must be those of the image.
+pub(crate) unsafe fn run_counted(
+    image: &Image,
+    operations: &Operations,
+    context: u64,
+    host: &mut Host,
+) -> Exit {
+    if host.cpu() >= image.cpus {
+        return Exit { r0: host.lacks_cpu(), instructions: 0 };
+    }
     let mut machine = Machine::new(context, host);
     machine.keeps = true;
     let (start, mut ip, mut instructions) = (operations.start(), operations.start(), 0);
