@@ -13,6 +13,17 @@ pub(crate) enum Figure {
     Size { ours: u64, against: Option<u64>, unit: Unit },
 }
 
+impl Figure {
+    /// The same with the medians for the best rounds.
+    fn by_medians(self) -> Self {
+        let median = |t: Timing| Timing { min: t.median, ..t };
+        match self {
+            Self::Time { ours, against } => Self::Time { ours: median(ours), against: against.map(median) },
+            size @ Self::Size { .. } => size,
+        }
+    }
+}
+
 /// What an amount counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -64,12 +75,17 @@ impl Row {
         Self { bar, ..self }
     }
 
-    /// Whether the bar is met; `None` if there is none.
+    /// Whether the bar is met, by the best rounds and by the medians; `None` if there is none.
     pub(crate) fn met(&self) -> Option<bool> {
         self.bar.and_then(|bar| self.meets(bar))
     }
 
     fn meets(&self, bar: Bar) -> Option<bool> {
+        let by_medians = Self { figure: self.figure.by_medians(), ..self.clone() };
+        Some(self.best_meets(bar)? && by_medians.best_meets(bar)?)
+    }
+
+    fn best_meets(&self, bar: Bar) -> Option<bool> {
         match (bar, self.figure) {
             // As they are printed: figures of a nanosecond or two are not told apart better.
             (Bar::Ratio(least), _) => self.ratio().map(|ratio| hundredths(ratio) >= hundredths(least)),
@@ -141,6 +157,9 @@ impl Row {
         let met = match self.met() {
             Some(true) if self.reach.is_some_and(|reach| self.meets(reach) == Some(true)) => "yes, reached",
             Some(true) => "yes",
+            Some(false) if self.bar.is_some_and(|bar| self.best_meets(bar) == Some(true)) => {
+                "best rounds only"
+            }
             Some(false) => "NO",
             None => "",
         };
@@ -260,6 +279,15 @@ mod tests {
         assert_eq!(row(2.0, 3.995, Bar::Ratio(2.0)).met(), Some(true), "it is printed as 2.00");
         assert_eq!(row(2.0, 1.0, Bar::Most(2.0)).met(), Some(true));
         assert_eq!(row(2.0, 1.0, Bar::Most(1.9)).met(), Some(false));
+    }
+
+    #[test]
+    fn a_bar_is_for_medians_too() {
+        let steady = Timing { min: 3.0, median: 3.0 };
+        let figure = Figure::Time { ours: Timing { min: 1.0, median: 2.0 }, against: Some(steady) };
+        let met = |bar| Row::new("row", "other", figure).with_bar(Some(bar)).met();
+        assert_eq!((met(Bar::Ratio(1.5)), met(Bar::Ratio(1.6))), (Some(true), Some(false)));
+        assert_eq!((met(Bar::Most(2.0)), met(Bar::Most(1.9))), (Some(true), Some(false)));
     }
 
     #[test]
