@@ -36,6 +36,7 @@ mod replay;
 mod tables;
 mod verify;
 
+pub use paceline_chain as chain;
 pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
 };
@@ -49,9 +50,9 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit, Fault, FaultKind, Host,
-    InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode, NativeFunction,
-    Near, NoSuchEngine, Program, ProgramError, has_helper,
+    Access, BurstFault, Chain, ChainCounts, ChainError, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit,
+    Fault, FaultKind, Host, InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError,
+    NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Target, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

@@ -60,6 +60,8 @@ pub struct Host {
     pub(crate) held_lock: u64,
     /// What keeps the programs that a run comes to by tail calls.
     pub(crate) reader: Reader,
+    /// The counts of the chain that is being run, see [`ChainCounts`](crate::ChainCounts); null to count nothing.
+    pub(crate) chain_counts: *mut u64,
     cpu: usize,
     random: u64,
     trace: Box<dyn Write + Send>,
@@ -91,6 +93,7 @@ impl Host {
             regions: None,
             held_lock: 0,
             reader: Domain::global().reader(),
+            chain_counts: std::ptr::null_mut(),
             cpu,
             random: 0,
             trace: Box::new(std::io::stderr()),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use paceline_exec::CodeBlock;
+use paceline_frame::Frame;
 use paceline_isa::Code;
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
@@ -24,6 +25,11 @@ pub(crate) type Unset = MaybeUninit<u64>;
 /// a helper: `r1` to `r5`, and the host.
 pub(crate) type Entry = unsafe extern "C" fn(u64, u64, Unset, Unset, Unset, &mut Host) -> u64;
 
+/// How bursts are run: with the address of the first frame, the address past the last one, and the address of the image.
+/// Each frame gets what the program returned for it. It gives the address of the frame at which a run failed, with the
+/// fault in the host, and otherwise the address past the last frame.
+pub(crate) type BurstEntry = unsafe extern "C" fn(u64, u64, u64, Unset, Unset, &mut Host) -> u64;
+
 /// Programs made so far in this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
@@ -34,6 +40,8 @@ pub(crate) struct Image {
     pub(crate) entry: Entry,
     /// Where tail calls enter.
     pub(crate) tail_entry: Entry,
+    /// Where a burst enters.
+    pub(crate) burst_entry: BurstEntry,
     /// Number of the program, unique in the process and never 0.
     pub(crate) id: u32,
     pub(crate) engine: Engine,
@@ -80,4 +88,33 @@ impl Image {
     pub(crate) fn kind(&self) -> u64 {
         u64::from(self.spec.kind.rules().number)
     }
+}
+
+/// Runs the packets of a burst one by one, for engines without a loop of their own.
+///
+/// # Safety
+/// The frames must be those of a burst that nothing else uses during the call, and `image` the address of an image.
+pub(crate) unsafe extern "C" fn packet_by_packet(
+    first: u64,
+    end: u64,
+    image: u64,
+    _: Unset,
+    _: Unset,
+    host: &mut Host,
+) -> u64 {
+    let unset = Unset::uninit();
+    // SAFETY: the caller vouches for the address.
+    let entry = unsafe { &*(image as *const Image) }.entry;
+    let mut frame = first;
+    while frame != end {
+        // SAFETY: the frame is one of the burst's, and the image is the entry's own.
+        let r0 = unsafe { entry(frame, image, unset, unset, unset, host) };
+        if host.fault.is_some() {
+            return frame;
+        }
+        // SAFETY: as above; the run has ended.
+        unsafe { &mut *(frame as *mut Frame) }.set_code(r0 as u32);
+        frame += size_of::<Frame>() as u64;
+    }
+    end
 }

@@ -3,6 +3,7 @@
 //! A [`Program`] is a program that was checked for form and bound to its maps. It runs over a packet, a burst of
 //! packets, or plain memory; a [`Host`] is what its helpers see of the world.
 
+mod chain;
 mod context;
 mod engine;
 mod fault;
@@ -16,8 +17,10 @@ mod observe;
 mod plain;
 mod program;
 mod region;
+mod target;
 mod threaded;
 
+pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
@@ -29,6 +32,7 @@ pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+pub use target::Target;
 #[cfg(feature = "match-dispatch")]
 #[doc(hidden)]
 pub use threaded::by_match::by_match;

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::helpers::{has_helper, kfunc_fn};
 use crate::host::Host;
-use crate::image::{Entry, Image, Unset};
+use crate::image::{BurstEntry, Entry, Image, Unset, packet_by_packet};
 use crate::load::LoadError;
 use crate::native;
 use crate::observe::Observed;
@@ -136,12 +136,12 @@ pub struct BurstFault {
 #[derive(Clone)]
 pub struct Program {
     /// Where a single packet enters: that of the image, one load nearer, unless it must be pinned first.
-    entry: Entry,
+    pub(crate) entry: Entry,
     /// Address of the image.
-    token: u64,
+    pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
     /// Whether it can come to other programs.
-    tail_calls: bool,
+    pub(crate) tail_calls: bool,
     /// Keeps the entries of the program arrays that it uses.
     _tables: Arc<[ProgArrayUser]>,
 }
@@ -202,6 +202,7 @@ impl Program {
         let image = Image {
             entry: plain::entry,
             tail_entry: plain::tail_entry,
+            burst_entry: packet_by_packet,
             id: Image::next_id(),
             engine: Engine::Plain,
             spec,
@@ -323,14 +324,10 @@ impl Program {
     /// # Errors
     /// A packet made the program do what it may not.
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
-        self.pinned(host, |host| {
-            for (index, mut frame) in burst.iter_mut().enumerate() {
-                if let Err(fault) = self.enter(self.image.entry, &mut frame, host) {
-                    return Err(BurstFault { index, fault: *fault });
-                }
-            }
-            Ok(())
-        })
+        // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
+        let frames = unsafe { burst.descriptors_mut() };
+        // SAFETY: the image is the entry's own.
+        self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
     }
 
     /// Lets a program that can tail call run, so that what it comes to stays until it is done.
@@ -520,6 +517,30 @@ fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, Progr
     })
 }
 
+/// Runs a burst's frames.
+///
+/// # Safety
+/// `token` must be what the entry takes.
+pub(crate) unsafe fn run_frames(
+    entry: BurstEntry,
+    token: u64,
+    frames: &mut [Frame],
+    host: &mut Host,
+) -> Result<(), BurstFault> {
+    let frames = frames.as_mut_ptr_range();
+    let (first, end) = (frames.start as u64, frames.end as u64);
+    let unset = Unset::uninit();
+    // SAFETY: the frames are borrowed for the call, and the caller vouches for the token.
+    let reached = unsafe { entry(first, end, token, unset, unset, host) };
+    match host.fault.take() {
+        None => Ok(()),
+        Some(fault) => {
+            let index = (reached - first) as usize / size_of::<Frame>();
+            Err(BurstFault { index, fault: *fault })
+        }
+    }
+}
+
 /// Takes the fault of a run.
 #[cold]
 #[inline(never)]
@@ -545,7 +566,7 @@ unsafe extern "C" fn pinned_entry(
 
 /// Runs something that can come to other programs, so that what it comes to stays until it is done.
 #[inline]
-fn pinned<T>(host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
+pub(crate) fn pinned<T>(host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
     let reader: *mut Reader = &mut host.reader;
     // SAFETY: the host is borrowed until this returns, and what runs has no way back to here with the same host: nothing
     // else uses its reader while it is pinned.

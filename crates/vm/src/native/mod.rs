@@ -13,7 +13,7 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::image::{Entry, Image, Native};
+use crate::image::{Entry, Image, Native, packet_by_packet};
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
@@ -77,6 +77,7 @@ fn install(
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
+        burst_entry: packet_by_packet,
         id: Image::next_id(),
         engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
         spec,

@@ -9,7 +9,7 @@ use super::op::{Head, Op};
 use super::{Operations, start};
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::image::{Image, Unset};
+use crate::image::{Image, Unset, packet_by_packet};
 use crate::program::Program;
 
 /// The program with this kind of dispatch; `None` if it is not one for the threaded interpreter.
@@ -26,7 +26,16 @@ pub fn by_match(program: &Program) -> Option<Program> {
     let operations = Some(Operations { ops: Arc::from(ops), notes: operations.notes.clone() });
     // By another engine's name: a tail call from the threaded interpreter must not take these operations for its own.
     let engine = Engine::Plain;
-    Program::with_image(Image { entry, tail_entry, engine, operations, ..(*program.image).clone() }).ok()
+    let burst_entry = packet_by_packet;
+    Program::with_image(Image {
+        entry,
+        tail_entry,
+        burst_entry,
+        engine,
+        operations,
+        ..(*program.image).clone()
+    })
+    .ok()
 }
 
 unsafe extern "C" fn entry(context: u64, image: u64, _: Unset, _: Unset, _: Unset, host: &mut Host) -> u64 {

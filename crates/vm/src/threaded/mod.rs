@@ -26,7 +26,7 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::image::{Image, Unset, cpus_of};
+use crate::image::{Image, Unset, cpus_of, packet_by_packet};
 use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
 use machine::Machine;
 use op::{Note, Op};
@@ -56,6 +56,7 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
     Program::with_image(Image {
         entry,
         tail_entry,
+        burst_entry: packet_by_packet,
         id: Image::next_id(),
         engine: Engine::Threaded,
         spec,

@@ -1,0 +1,175 @@
+//! The graph of a chain.
+
+use paceline_frame::Verdict;
+
+/// Most programs that run for one packet (`XDP_CHAIN_CALL_MAX` of seed 001): chains may have loops. When one more would
+/// run, the packet is aborted.
+pub const MAX_RUNS: u32 = 32;
+
+/// A program of a graph, by its index.
+pub type Node = usize;
+
+/// What happens after a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Next {
+    /// Another program runs.
+    Program(Node),
+    /// The packet gets this verdict.
+    End(Verdict),
+}
+
+/// What follows a program, by verdict. Where nothing is said the chain ends with the verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Edges {
+    by_verdict: [Option<Next>; Verdict::ALL.len()],
+    wildcard: Option<Next>,
+}
+
+impl Edges {
+    /// The chain ends, whatever the verdict.
+    pub const NONE: Self = Self { by_verdict: [None; Verdict::ALL.len()], wildcard: None };
+
+    /// The same edges with one for a verdict.
+    #[must_use]
+    pub fn with(mut self, verdict: Verdict, next: Next) -> Self {
+        self.by_verdict[verdict as usize] = Some(next);
+        self
+    }
+
+    /// The same edges with one for all values that have none of their own, those that are no verdict included.
+    #[must_use]
+    pub fn with_wildcard(mut self, next: Next) -> Self {
+        self.wildcard = Some(next);
+        self
+    }
+
+    /// The edge of a verdict's own, if it has one.
+    #[must_use]
+    pub fn own(&self, verdict: Verdict) -> Option<Next> {
+        self.by_verdict[verdict as usize]
+    }
+
+    /// The edge for values that have none of their own.
+    #[must_use]
+    pub fn wildcard(&self) -> Option<Next> {
+        self.wildcard
+    }
+
+    /// What follows a return value. A value that is no verdict and meets no wildcard ends the chain as aborted.
+    #[inline]
+    #[must_use]
+    pub fn after(&self, code: u32) -> Next {
+        let verdict = Verdict::from_code(code);
+        let own = verdict.and_then(|verdict| self.own(verdict));
+        own.or(self.wildcard).unwrap_or(Next::End(verdict.unwrap_or(Verdict::Aborted)))
+    }
+
+    /// All edges that there are.
+    pub fn iter(&self) -> impl Iterator<Item = Next> {
+        self.by_verdict.into_iter().chain([self.wildcard]).flatten()
+    }
+}
+
+/// Which program runs after which: one node or more, of which the first is where packets enter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    nodes: Vec<Edges>,
+}
+
+/// Why edges make no graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// There is no program.
+    #[error("a chain needs a program")]
+    Empty,
+    /// An edge leads to a program that is not there.
+    #[error("an edge of program {from} leads to program {to}, and there are {nodes}")]
+    NoSuchNode {
+        /// Where the edge begins.
+        from: Node,
+        /// Where it leads.
+        to: Node,
+        /// Programs that there are.
+        nodes: usize,
+    },
+}
+
+impl Graph {
+    /// The graph of these edges, by node; packets enter at node 0. Nodes that nothing leads to may be there.
+    ///
+    /// # Errors
+    /// [`GraphError`].
+    pub fn new(nodes: Vec<Edges>) -> Result<Self, GraphError> {
+        if nodes.is_empty() {
+            return Err(GraphError::Empty);
+        }
+        for (from, edges) in nodes.iter().enumerate() {
+            for next in edges.iter() {
+                if let Next::Program(to) = next
+                    && to >= nodes.len()
+                {
+                    return Err(GraphError::NoSuchNode { from, to, nodes: nodes.len() });
+                }
+            }
+        }
+        Ok(Self { nodes })
+    }
+
+    /// One program and nothing after it.
+    #[must_use]
+    pub fn one() -> Self {
+        Self { nodes: vec![Edges::NONE] }
+    }
+
+    /// So many programs, each of which runs if the one before it passed the packet.
+    ///
+    /// # Errors
+    /// [`GraphError::Empty`].
+    pub fn sequence(programs: usize) -> Result<Self, GraphError> {
+        let edges = |node| match node + 1 {
+            next if next < programs => Edges::NONE.with(Verdict::Pass, Next::Program(next)),
+            _ => Edges::NONE,
+        };
+        Self::new((0..programs).map(edges).collect())
+    }
+
+    /// The edges of all nodes.
+    #[must_use]
+    pub fn nodes(&self) -> &[Edges] {
+        &self.nodes
+    }
+
+    /// What follows a program that returned `code`. A node that is not there ends the chain as aborted.
+    #[inline]
+    #[must_use]
+    pub fn after(&self, node: Node, code: u32) -> Next {
+        self.nodes.get(node).map_or(Next::End(Verdict::Aborted), |edges| edges.after(code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_without_an_edge_follow_the_wildcard() {
+        let edges = Edges::NONE.with(Verdict::Pass, Next::Program(1)).with_wildcard(Next::End(Verdict::Tx));
+        assert_eq!(edges.after(Verdict::Pass as u32), Next::Program(1));
+        assert_eq!(edges.after(Verdict::Drop as u32), Next::End(Verdict::Tx));
+        assert_eq!(edges.after(77), Next::End(Verdict::Tx));
+    }
+
+    #[test]
+    fn chains_end_with_the_verdict_where_nothing_is_said() {
+        assert_eq!(Edges::NONE.after(Verdict::Redirect as u32), Next::End(Verdict::Redirect));
+        assert_eq!(Edges::NONE.after(5), Next::End(Verdict::Aborted));
+    }
+
+    #[test]
+    fn edges_lead_to_programs_that_are_there() {
+        assert_eq!(Graph::new(Vec::new()), Err(GraphError::Empty));
+        let edges = Edges::NONE.with_wildcard(Next::Program(1));
+        assert_eq!(Graph::new(vec![edges]), Err(GraphError::NoSuchNode { from: 0, to: 1, nodes: 1 }));
+        assert!(Graph::new(vec![edges, edges]).is_ok());
+    }
+}
