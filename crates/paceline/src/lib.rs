@@ -25,12 +25,14 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
 //! | read and write maps | [`Map`], [`btf`] for values by their types |
 #![forbid(unsafe_code)]
 
 mod collection;
+pub mod filter;
 mod object;
 mod replay;
 mod tables;

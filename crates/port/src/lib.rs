@@ -61,6 +61,6 @@ mod writer;
 pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;
 pub use pcap::{PcapHeader, Resolution};
-pub use reader::{CaptureReader, Header};
+pub use reader::{CaptureReader, Header, Link};
 pub use records::Records;
 pub use writer::CaptureWriter;

@@ -34,6 +34,9 @@ pub enum Returns {
 }
 
 impl Returns {
+    /// XDP's `PASS` for a match and `DROP` for none: a link of a chain.
+    pub const PASS_OR_DROP: Self = Self::Verdict { matched: 2, unmatched: 1 };
+
     fn unmatched(self) -> u32 {
         match self {
             Self::Number => 0,
@@ -50,6 +53,20 @@ impl Returns {
     }
 }
 
+/// Whose rules decide where a program's classic and extended forms could differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// The kernel's: a filter that a socket has.
+    #[default]
+    Kernel,
+    /// Those of libpcap's `bpf_filter`, by which tcpdump reads captures: the length is that on the wire, negative offsets
+    /// and sums over 2^32 are outside of the packet, shifts by 32 and more give 0.
+    ///
+    /// An XDP program takes the length on the wire from the first four bytes of the packet's metadata, in the machine's
+    /// order; without metadata it is the length of what there is.
+    Libpcap,
+}
+
 /// How a filter is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertOptions {
@@ -57,11 +74,13 @@ pub struct ConvertOptions {
     pub returns: Returns,
     /// Bytes of the link-layer header, from which on `SKF_NET_OFF` counts: 14 for Ethernet.
     pub network_offset: u32,
+    /// Whose rules hold.
+    pub rules: Rules,
 }
 
 impl Default for ConvertOptions {
     fn default() -> Self {
-        Self { returns: Returns::Number, network_offset: 14 }
+        Self { returns: Returns::Number, network_offset: 14, rules: Rules::Kernel }
     }
 }
 
@@ -88,6 +107,17 @@ fn reason(word: Ancillary) -> &'static str {
     }
 }
 
+/// A program's instructions, and where they come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// The instructions, each of one slot.
+    pub insns: Vec<RawInsn>,
+    /// For each instruction of the filter the slot at which what it became begins; it ends where that of the next one
+    /// begins, and may be empty. `None` if it never runs. What comes before the first is the start of the program,
+    /// and the last slots may be its end without a match.
+    pub places: Vec<Option<usize>>,
+}
+
 /// What the code is made for: where values come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
@@ -103,7 +133,15 @@ impl Filter {
     /// [`ConvertError`].
     pub fn to_xdp(&self, name: &str, options: &ConvertOptions) -> Result<ProgramSpec, ConvertError> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Xdp, options)?))
+        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Xdp, options)?.insns))
+    }
+
+    /// The instructions of [`to_xdp`](Self::to_xdp), and which of them come from where.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn to_xdp_insns(&self, options: &ConvertOptions) -> Result<Converted, ConvertError> {
+        self.convert(Machine::Xdp, options)
     }
 
     /// A socket filter that does what the filter does, by the legacy packet loads.
@@ -115,7 +153,7 @@ impl Filter {
         name: &str,
         options: &ConvertOptions,
     ) -> Result<ProgramSpec, ConvertError> {
-        let insns = self.convert(Machine::SocketFilter, options)?;
+        let insns = self.convert(Machine::SocketFilter, options)?.insns;
         Ok(ProgramSpec::new(name, ProgramKind::SocketFilter, insns))
     }
 
@@ -127,10 +165,10 @@ impl Filter {
     /// [`ConvertError`].
     pub fn to_seccomp(&self, name: &str) -> Result<ProgramSpec, ConvertError> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Seccomp, &ConvertOptions::default())?))
+        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Seccomp, &ConvertOptions::default())?.insns))
     }
 
-    fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Vec<RawInsn>, ConvertError> {
+    fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Converted, ConvertError> {
         let purpose = if machine == Machine::Seccomp { Purpose::Seccomp } else { Purpose::Socket };
         if self.purpose() != purpose {
             return Err(ConvertError::Purpose(purpose));
@@ -142,13 +180,17 @@ impl Filter {
                 Machine::SocketFilter | Machine::Seccomp => i32::MAX.cast_unsigned(),
             },
             seccomp: machine == Machine::Seccomp,
+            rules: options.rules,
         };
         let mut ops = resolve(self, layout);
         let facts = simplify(&mut ops, layout);
         check_words(&ops, &facts)?;
         let demands = demand(&mut ops);
-        let insns = Converter::new(machine, options.returns, layout, &ops, &facts, &demands).run();
-        Ok(encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}")))
+        let (insns, places) = Converter::new(machine, options.returns, layout, &ops, &facts, &demands).run();
+        let insns =
+            encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}"));
+        let runs = facts.iter().map(Option::is_some);
+        Ok(Converted { insns, places: places.into_iter().zip(runs).map(|(place, runs)| runs.then_some(place)).collect() })
     }
 }
 
@@ -170,6 +212,7 @@ pub(super) struct Site<'a> {
     pub(super) facts: &'a Facts,
     pub(super) demand: Demand,
     pub(super) network_offset: u32,
+    pub(super) rules: Rules,
 }
 
 struct Converter<'a> {
@@ -206,7 +249,7 @@ impl<'a> Converter<'a> {
         Self { machine, returns, layout, ops, facts, demands, out, proven }
     }
 
-    fn run(mut self) -> Vec<Insn> {
+    fn run(mut self) -> (Vec<Insn>, Vec<usize>) {
         self.prologue();
         let mut after_end = false;
         for (index, op) in self.ops.iter().copied().enumerate() {
@@ -216,7 +259,8 @@ impl<'a> Converter<'a> {
             self.out.keep_in_reach(after_end);
             self.out.place(index);
             let mut proven = self.proven.get(index).copied().flatten().unwrap_or_default();
-            let site = Site { facts, demand: *demand, network_offset: self.layout.network_offset };
+            let Layout { network_offset, rules, .. } = self.layout;
+            let site = Site { facts, demand: *demand, network_offset, rules };
             self.op(index, op, &site, &mut proven);
             for next in op.successors(index) {
                 match self.proven.get_mut(next) {
@@ -236,7 +280,7 @@ impl<'a> Converter<'a> {
 
     fn prologue(&mut self) {
         match self.machine {
-            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops),
+            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops, self.layout.rules),
             Machine::SocketFilter => packet_load::prologue(&mut self.out),
             Machine::Seccomp => data_load::prologue(&mut self.out),
         }
@@ -274,6 +318,9 @@ impl<'a> Converter<'a> {
                     self.out.jump_if(Width::W32, isa::Condition::Eq, x, zero, Target::NoMatch);
                 }
                 let src = self.out.operand(operand);
+                if operand == Operand::X && matches!(op, AluOp::Lsh | AluOp::Rsh) {
+                    self.far_shift(site);
+                }
                 self.out.alu(Width::W32, isa_alu(op), a, src);
             }
             Op::Negate => self.out.push(Insn::Neg { width: Width::W32, dst: a }),
@@ -288,6 +335,18 @@ impl<'a> Converter<'a> {
         if op.writes() == Some(Register::X) {
             proven.index_changes();
         }
+    }
+
+    /// Makes a shift by the index register give 0 where libpcap's does, and others do not.
+    fn far_shift(&mut self, site: &Site<'_>) {
+        if site.rules == Rules::Kernel || site.facts.max_x() < 32 {
+            return;
+        }
+        let (a, x) = (self.out.reg(Register::A), self.out.reg(Register::X));
+        let near = self.out.label();
+        self.out.jump_if(Width::W32, isa::Condition::Lt, x, isa::Operand::Imm(32), near);
+        self.out.constant(a, 0);
+        self.out.set(near);
     }
 
     fn load(&mut self, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {

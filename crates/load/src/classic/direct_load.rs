@@ -9,7 +9,7 @@ use paceline_isa::{Condition, Operand, Reg, Width};
 use paceline_spec::context::{FieldKind, XDP_MD};
 
 use super::ancillary::Ancillary;
-use super::convert::Site;
+use super::convert::{Rules, Site};
 use super::emit::{Emitter, Registers, Target};
 use super::insn::{Register, Size};
 use super::ir::{Op, Value};
@@ -53,9 +53,12 @@ fn field_offset(kind: FieldKind) -> i16 {
     field.map_or(0, |field| field.offset.cast_signed())
 }
 
-pub(super) fn prologue(out: &mut Emitter, ops: &[Op]) {
-    let uses_context =
-        |op: &Op| matches!(op, Op::Load(_, Value::Ancillary(Ancillary::Ifindex | Ancillary::Queue)));
+pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules) {
+    let uses_context = |op: &Op| match op {
+        Op::Load(_, Value::Ancillary(word)) => matches!(word, Ancillary::Ifindex | Ancillary::Queue),
+        Op::Load(_, Value::Length) => rules == Rules::Libpcap,
+        _ => false,
+    };
     let uses_packet = |op: &Op| {
         use Ancillary as W;
         match op {
@@ -106,6 +109,7 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
             out.header_length(dst);
         }
         Value::Indirect { offset, size } => indirect(out, dst, offset, size, site, proven),
+        Value::Length if site.rules == Rules::Libpcap => wire_length(out, dst),
         Value::Length => {
             out.copy(dst, end);
             out.alu(Width::W64, isa::AluOp::Sub, dst, Operand::Reg(data));
@@ -148,13 +152,35 @@ fn indirect(out: &mut Emitter, dst: Reg, offset: u32, size: Size, site: &Site<'_
         out.load_network_order(size, dst, INDEXED, offset);
         return;
     }
-    place(out, INDEXED, offset, site);
+    if site.rules == Rules::Libpcap {
+        out.copy(INDEXED, registers.x);
+        out.add(INDEXED, offset);
+    } else {
+        place(out, INDEXED, offset, site);
+    }
     let last = Operand::Imm((LONGEST - size.bytes()).cast_signed());
     out.jump_if(Width::W64, Condition::Gt, INDEXED, last, Target::NoMatch);
     out.add_reg(INDEXED, data);
     check(out, INDEXED, size.bytes(), Target::NoMatch);
     out.load_network_order(size, dst, INDEXED, 0);
     proven.indexed = None;
+}
+
+/// The length on the wire, from the metadata if there is some.
+fn wire_length(out: &mut Emitter, dst: Reg) {
+    const BYTES: u32 = 4;
+    let Assignment { data, end, .. } = *assignment(out);
+    let (captured, done) = (out.label(), out.label());
+    out.load(isa::Size::W, dst, CONTEXT, field_offset(FieldKind::PacketMeta));
+    out.copy(SCRATCH, dst);
+    out.add(SCRATCH, BYTES);
+    out.jump_if(Width::W64, Condition::Gt, SCRATCH, Operand::Reg(data), captured);
+    out.load(isa::Size::W, dst, dst, 0);
+    out.jump(done);
+    out.set(captured);
+    out.copy(dst, end);
+    out.alu(Width::W64, isa::AluOp::Sub, dst, Operand::Reg(data));
+    out.set(done);
 }
 
 fn ancillary(out: &mut Emitter, word: Ancillary, proven: &mut Loads) {

@@ -3,7 +3,7 @@
 //! Jumps go forward only, so that one pass in order meets all that comes before an instruction.
 
 use super::insn::{AluOp, Condition, MEMORY_WORDS, Register, Size};
-use super::ir::{Answer, Layout, Op, Operand, Value, absolute};
+use super::ir::{Answer, Layout, Op, Operand, Value, at_sum};
 
 /// What a register or word holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Facts {
         match op {
             Op::Load(register, Value::Indirect { offset, size }) if self.x.as_constant().is_some() => {
                 let x = self.x.as_constant().unwrap_or_default();
-                absolute(register, offset.wrapping_add(x), size, layout)
+                at_sum(register, x, offset, size, layout)
             }
             Op::Load(register, value) if self.get(register).is(self.value(value)) => Op::Nothing,
             Op::Store(register, word) if self.word(word).is(self.get(register)) => Op::Nothing,
