@@ -11,6 +11,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use paceline::Engine;
 
+use crate::filter::{self, FilterArgs};
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -21,6 +23,8 @@ const EXAMPLES: &str = "\
 Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
+  paceline filter tcp port 22 --in traffic.pcap --out ssh.pcap
+                                                      the packets that tcpdump would take, several times as fast
   paceline inspect firewall.o                         what is in the object, and what would it need?
   paceline verify firewall.o                          is it safe, and if not, why?
   paceline dump firewall.o                            its instructions, beside the lines of C they come from
@@ -86,6 +90,9 @@ pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
+    /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
+    #[command(after_help = filter::EXAMPLES)]
+    Filter(FilterArgs),
     /// Show what is in an object and what it would need.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
@@ -142,7 +149,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Engines by their names.
-fn engine_names() -> impl TypedValueParser<Value = Engine> {
+pub(crate) fn engine_names() -> impl TypedValueParser<Value = Engine> {
     // The one for tests is slower than what it stands in for, and no safer for who trusts the verifier.
     let name = |engine: Engine| PossibleValue::new(engine.name()).hide(engine == Engine::CheckedJit);
     PossibleValuesParser::new(Engine::ALL.map(name)).try_map(|name| name.parse::<Engine>())

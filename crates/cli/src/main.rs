@@ -6,6 +6,7 @@ mod completions;
 mod console;
 mod dump;
 mod failure;
+mod filter;
 mod inspect;
 mod maps;
 #[cfg(test)]
@@ -35,6 +36,7 @@ fn announce_names() -> Result<(), Failure> {
 fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Filter(args) => filter::filter(&args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),

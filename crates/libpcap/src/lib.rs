@@ -109,7 +109,8 @@ impl Libpcap {
             }
             let mut program = abi::Program { len: 0, insns: std::ptr::null_mut() };
             let result = if compile(handle, &mut program, source.as_ptr(), optimize, NETMASK_UNKNOWN) == 0 {
-                let insns = (0..program.len as usize).map(|index| (*program.insns.add(index)).into()).collect();
+                let insns =
+                    (0..program.len as usize).map(|index| (*program.insns.add(index)).into()).collect();
                 free_code(&mut program);
                 Ok(insns)
             } else {

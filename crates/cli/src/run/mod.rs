@@ -9,6 +9,7 @@ mod watch;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use paceline::port::CaptureReader;
 use paceline::{
     Collection, Engine, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
@@ -20,14 +21,16 @@ use crate::maps::{self, MapFailure};
 use crate::verify::Diagnosis;
 
 pub(crate) use fault::{FaultReport, processed};
-pub(crate) use outputs::Taken;
+pub(crate) use outputs::{Opened, Taken, name};
 use outputs::{OutputNames, Writers};
+pub(crate) use report::Rate;
 use report::{Report, Run};
-use source::{Capture, Subject};
-use watch::Watch;
+pub(crate) use source::Capture;
+use source::Subject;
+pub(crate) use watch::Watch;
 
 /// What a shell shows for a command that ended by an interrupt: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Runs a program over a capture.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = program
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
         .and_then(|p| action(&subject, p))?;
-    let mut capture = Capture::open(args.input.as_deref())?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let taken = inputs.chain(maps::identities(&args.map_files)).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
@@ -115,7 +118,7 @@ fn replay_all(
     let start = Instant::now();
     let (tally, ended) =
         replay(program, &mut Host::default(), &mut capture.reader, outputs, options, |tally| {
-            watch.look(tally)
+            watch.look(tally.packets)
         });
     (Run { tally, time: start.elapsed(), interrupted: watch.finish() }, ended)
 }

@@ -68,7 +68,8 @@ fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn name(path: &Path) -> String {
+/// What a message calls an output.
+pub(crate) fn name(path: &Path) -> String {
     if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() }
 }
 
@@ -89,7 +90,7 @@ pub(super) fn create(
 }
 
 /// An output that is open and still has what was in it.
-struct Opened {
+pub(crate) struct Opened {
     file: File,
     path: PathBuf,
     /// Whether it was not there before; it goes again if nothing comes of it.
@@ -97,7 +98,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(path: &Path, option: &'static str, taken: &mut Vec<Taken>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, option: &'static str, taken: &mut Vec<Taken>) -> Result<Self, Failure> {
         let failed = |source| Failure::CreateOutput { name: name(path), source };
         let (file, is_new) = if is_stdout(path) {
             if io::stdout().is_terminal() {
@@ -128,7 +129,7 @@ impl Opened {
     }
 
     /// Empties the file and starts the capture.
-    fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
+    pub(crate) fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
         let failed = |source| Failure::CreateOutput { name: name(&self.path), source };
         let file = self.file.try_clone().map_err(failed)?;
         // What the shell opened for us is the shell's to empty or not.

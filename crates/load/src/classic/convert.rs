@@ -190,7 +190,10 @@ impl Filter {
         let insns =
             encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}"));
         let runs = facts.iter().map(Option::is_some);
-        Ok(Converted { insns, places: places.into_iter().zip(runs).map(|(place, runs)| runs.then_some(place)).collect() })
+        Ok(Converted {
+            insns,
+            places: places.into_iter().zip(runs).map(|(place, runs)| runs.then_some(place)).collect(),
+        })
     }
 }
 

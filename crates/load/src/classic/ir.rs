@@ -142,9 +142,7 @@ fn resolve_load(register: Register, from: LoadFrom, k: u32, layout: Layout) -> O
             Some(word) => load(Value::Ancillary(word)),
             None => absolute(register, k, size, layout),
         },
-        LoadFrom::Indirect(size)
-            if layout.rules == Rules::Libpcap && place(k, size, layout).is_none() =>
-        {
+        LoadFrom::Indirect(size) if layout.rules == Rules::Libpcap && place(k, size, layout).is_none() => {
             NO_MATCH
         }
         LoadFrom::Indirect(size) => load(Value::Indirect { offset: k, size }),

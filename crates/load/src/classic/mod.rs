@@ -30,7 +30,7 @@ pub mod text;
 
 pub use ancillary::{ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 pub use check::{CheckError, Filter, Purpose, Rule};
-pub use convert::{ConvertError, Converted, ConvertOptions, Returns, Rules};
+pub use convert::{ConvertError, ConvertOptions, Converted, Returns, Rules};
 pub use insn::{
     AluOp, Condition, LoadFrom, MAX_INSNS, MEMORY_WORDS, Operation, Register, Size, SockFilter, Source,
 };

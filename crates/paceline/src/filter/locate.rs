@@ -55,8 +55,19 @@ fn is_pair(text: Option<&str>) -> bool {
 /// Whether the expression goes on from here in some way that libpcap takes.
 fn can_be_completed(libpcap: &Libpcap, start: &str, target: Target) -> bool {
     const ENDS: [&str; 13] = [
-        "", " 1", " = 1", " 1 = 1", " port 1", " 1.2.3.4", " 0:0:0:0:0:0", " host 1.2.3.4", " ip", " 0] = 1",
-        "] = 1", " proto 1", " 1-2",
+        "",
+        " 1",
+        " = 1",
+        " 1 = 1",
+        " port 1",
+        " 1.2.3.4",
+        " 0:0:0:0:0:0",
+        " host 1.2.3.4",
+        " ip",
+        " 0] = 1",
+        "] = 1",
+        " proto 1",
+        " 1-2",
     ];
     let open = start.matches('(').count().saturating_sub(start.matches(')').count());
     // In an arithmetic expression the parentheses close before it is compared.

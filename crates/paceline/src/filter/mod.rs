@@ -27,11 +27,11 @@ mod seccomp;
 mod select;
 
 pub use locate::locate;
-pub use packet::{FilterError, PacketFilter, program};
 pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Target};
 pub use paceline_load::classic::{
     Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
     SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
 };
+pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 pub use select::{Matched, Select, SelectError, Selection, select};

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use paceline_frame::{Burst, Verdict};
-use paceline_load::classic::{
-    ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules,
-};
+use paceline_load::classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{BurstFault, Engine, Host, LoadError, Program};
 
@@ -105,9 +103,10 @@ impl PacketFilter {
         }
         self.program.run_burst(burst, host)?;
         let pass = Verdict::Pass as u32;
-        Ok(burst.iter().enumerate().fold(0, |mask, (index, frame)| {
-            mask | u64::from(frame.code() == pass) << index
-        }))
+        Ok(burst
+            .iter()
+            .enumerate()
+            .fold(0, |mask, (index, frame)| mask | u64::from(frame.code() == pass) << index))
     }
 }
 

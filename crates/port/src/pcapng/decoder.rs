@@ -280,9 +280,13 @@ impl Decoder {
     fn bad_interface(&self, packet: &Packet<'_>, found: Option<&Interface>) -> ReadError {
         let (number, offset, interface) = (self.packets + 1, packet.offset, packet.interface);
         match found {
-            Some(&Interface { link_type, .. }) => {
-                ReadError::PacketLinkType { packet: number, offset, interface, link_type, wanted: self.link_type }
-            }
+            Some(&Interface { link_type, .. }) => ReadError::PacketLinkType {
+                packet: number,
+                offset,
+                interface,
+                link_type,
+                wanted: self.link_type,
+            },
             None => {
                 ReadError::NoInterface { packet: number, offset, interface, described: self.interfaces.len() }
             }

@@ -138,7 +138,10 @@ impl Bench {
         let failed = |error: &dyn std::fmt::Display| Difference::Failed(error.to_string());
         let xdp = filter.to_xdp("filter", &options).map_err(|error| failed(&error))?;
         let socket_filter = filter.to_socket_filter("filter", &options).map_err(|error| failed(&error))?;
-        let kinds = [("XDP program by libpcap's rules", xdp, 1000), ("socket filter by libpcap's rules", socket_filter, 0)];
+        let kinds = [
+            ("XDP program by libpcap's rules", xdp, 1000),
+            ("socket filter by libpcap's rules", socket_filter, 0),
+        ];
         for (kind, spec, cut) in kinds {
             let refused = |why: String| Difference::Refused { who: "verifier", kind, why };
             let verified = verify(&spec, &[], None, &Options::default())
