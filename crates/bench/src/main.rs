@@ -37,6 +37,7 @@ type Make = fn(Settings) -> Table;
 /// The tables there are.
 const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
+    ("classic", engines::classic::table),
     ("code", code::table),
     ("engines", engines::table),
     ("verification", verification::table),

@@ -193,6 +193,10 @@ fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String>
         ReadError::Foreign("an ELF object") => {
             Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
         }
+        ReadError::PacketLinkType { .. } => {
+            let done = run::processed(processed).map(|text| format!("; {text}")).unwrap_or_default();
+            Some(format!("all packets must be of one link type{done}"))
+        }
         _ => run::processed(processed),
     }
 }

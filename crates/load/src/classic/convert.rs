@@ -13,6 +13,7 @@ use super::demand::{Demand, demand};
 use super::emit::{Emitter, Target, isa_alu, isa_condition, opposite};
 use super::insn::{AluOp, Condition, Register};
 use super::ir::{Answer, Layout, Op, Operand, Value, resolve};
+use super::order::{Order, Orders};
 use super::packet_load::{self, Loads};
 use super::simplify::{Facts, simplify};
 use super::{data_load, direct_load};
@@ -183,10 +184,15 @@ impl Filter {
             rules: options.rules,
         };
         let mut ops = resolve(self, layout);
-        let facts = simplify(&mut ops, layout);
+        let (facts, demands) = settle(&mut ops, layout);
         check_words(&ops, &facts)?;
-        let demands = demand(&mut ops);
-        let (insns, places) = Converter::new(machine, options.returns, layout, &ops, &facts, &demands).run();
+        let orders = match machine {
+            Machine::Xdp => Orders::of(&ops, &demands, |index| facts.get(index).is_some_and(Option::is_some)),
+            // Their loads give numbers.
+            Machine::SocketFilter | Machine::Seccomp => Orders::machine(ops.len()),
+        };
+        let known = Known { facts: &facts, demands: &demands, orders: &orders };
+        let (insns, places) = Converter::new(machine, options.returns, layout, &ops, known).run();
         let insns =
             encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}"));
         let runs = facts.iter().map(Option::is_some);
@@ -194,6 +200,19 @@ impl Filter {
             insns,
             places: places.into_iter().zip(runs).map(|(place, runs)| runs.then_some(place)).collect(),
         })
+    }
+}
+
+/// Simplifies until nothing changes: what nobody needs leaves more known of what is left.
+fn settle(ops: &mut [Op], layout: Layout) -> (Vec<Option<Facts>>, Vec<Demand>) {
+    loop {
+        let before = ops.to_vec();
+        let facts = simplify(ops, layout);
+        let demands = demand(ops);
+        // Facts may be of what is not there anymore, but then that was all that changed.
+        if *ops == before {
+            return (facts, demands);
+        }
     }
 }
 
@@ -216,6 +235,16 @@ pub(super) struct Site<'a> {
     pub(super) demand: Demand,
     pub(super) network_offset: u32,
     pub(super) rules: Rules,
+    /// In which order a load leaves its value.
+    pub(super) order: Order,
+}
+
+/// What is known of a filter's instructions.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    facts: &'a [Option<Facts>],
+    demands: &'a [Demand],
+    orders: &'a Orders,
 }
 
 struct Converter<'a> {
@@ -223,22 +252,14 @@ struct Converter<'a> {
     returns: Returns,
     layout: Layout,
     ops: &'a [Op],
-    facts: &'a [Option<Facts>],
-    demands: &'a [Demand],
+    known: Known<'a>,
     out: Emitter,
     /// What the packet is known to have, before each instruction.
     proven: Vec<Option<Loads>>,
 }
 
 impl<'a> Converter<'a> {
-    fn new(
-        machine: Machine,
-        returns: Returns,
-        layout: Layout,
-        ops: &'a [Op],
-        facts: &'a [Option<Facts>],
-        demands: &'a [Demand],
-    ) -> Self {
+    fn new(machine: Machine, returns: Returns, layout: Layout, ops: &'a [Op], known: Known<'a>) -> Self {
         let registers = match machine {
             Machine::Xdp => direct_load::registers(ops),
             Machine::SocketFilter => packet_load::REGISTERS,
@@ -249,21 +270,24 @@ impl<'a> Converter<'a> {
             *entry = Some(Loads::default());
         }
         let out = Emitter::new(ops.len(), registers, returns.unmatched());
-        Self { machine, returns, layout, ops, facts, demands, out, proven }
+        Self { machine, returns, layout, ops, known, out, proven }
     }
 
     fn run(mut self) -> (Vec<Insn>, Vec<usize>) {
         self.prologue();
         let mut after_end = false;
         for (index, op) in self.ops.iter().copied().enumerate() {
-            let (Some(Some(facts)), Some(demand)) = (self.facts.get(index), self.demands.get(index)) else {
+            let (Some(Some(facts)), Some(demand)) =
+                (self.known.facts.get(index), self.known.demands.get(index))
+            else {
                 continue;
             };
             self.out.keep_in_reach(after_end);
             self.out.place(index);
             let mut proven = self.proven.get(index).copied().flatten().unwrap_or_default();
             let Layout { network_offset, rules, .. } = self.layout;
-            let site = Site { facts, demand: *demand, network_offset, rules };
+            let order = self.known.orders.loaded(index, op, self.ops);
+            let site = Site { facts, demand: *demand, network_offset, rules, order };
             self.op(index, op, &site, &mut proven);
             for next in op.successors(index) {
                 match self.proven.get_mut(next) {
@@ -287,7 +311,7 @@ impl<'a> Converter<'a> {
             Machine::SocketFilter => packet_load::prologue(&mut self.out),
             Machine::Seccomp => data_load::prologue(&mut self.out),
         }
-        let live = self.demands.first().map(|demand| demand.live).unwrap_or_default();
+        let live = self.known.demands.first().map(|demand| demand.live).unwrap_or_default();
         for register in [Register::A, Register::X] {
             if live.has(register) {
                 let reg = self.out.reg(register);
@@ -324,6 +348,9 @@ impl<'a> Converter<'a> {
                 if operand == Operand::X && matches!(op, AluOp::Lsh | AluOp::Rsh) {
                     self.far_shift(site);
                 }
+                if matches!((op, operand), (AluOp::Add | AluOp::Sub, Operand::Constant(_))) {
+                    self.unlink(site);
+                }
                 self.out.alu(Width::W32, isa_alu(op), a, src);
             }
             Op::Negate => self.out.push(Insn::Neg { width: Width::W32, dst: a }),
@@ -352,6 +379,15 @@ impl<'a> Converter<'a> {
         self.out.set(near);
     }
 
+    /// Makes the kernel's verifier forget that the accumulator is a copy of the index register. It would take what
+    /// comparisons tell of the sum to tell the copy's limits, and so forget better ones.
+    fn unlink(&mut self, site: &Site<'_>) {
+        if site.facts.linked() && site.facts.max_x() <= direct_load::LONGEST {
+            let a = self.out.reg(Register::A);
+            self.out.alu(Width::W32, isa::AluOp::And, a, isa::Operand::Imm(-1));
+        }
+    }
+
     fn load(&mut self, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {
         match self.machine {
             Machine::Xdp => direct_load::load(&mut self.out, register, value, site, proven),
@@ -370,7 +406,7 @@ impl<'a> Converter<'a> {
 
     /// The next instruction that control comes to by itself.
     fn falls_to(&self, index: usize) -> Option<usize> {
-        (index + 1..self.ops.len()).find(|next| self.facts.get(*next).is_some_and(Option::is_some))
+        (index + 1..self.ops.len()).find(|next| self.known.facts.get(*next).is_some_and(Option::is_some))
     }
 
     fn goto(&mut self, index: usize, target: usize) {
@@ -387,16 +423,33 @@ impl<'a> Converter<'a> {
         then: usize,
         otherwise: usize,
     ) {
+        let operand = match operand {
+            Operand::Constant(value) => Operand::Constant(self.known.orders.before(index).constant(value)),
+            Operand::X => Operand::X,
+        };
         let (a, src) = (self.out.reg(Register::A), self.out.operand(operand));
         let follows = self.falls_to(index);
         match opposite(condition) {
             Some(opposite) if follows == Some(then) => {
                 self.out.jump_if(Width::W32, opposite, a, src, Target::Insn(otherwise));
             }
+            // A return is as long as a jump to it.
+            Some(opposite) if follows != Some(otherwise) && self.returned(then).is_some() => {
+                self.out.jump_if(Width::W32, opposite, a, src, Target::Insn(otherwise));
+                self.answer(Answer::Constant(self.returned(then).unwrap_or_default()));
+            }
             _ => {
                 self.out.jump_if(Width::W32, isa_condition(condition), a, src, Target::Insn(then));
                 self.goto(index, otherwise);
             }
+        }
+    }
+
+    /// What an instruction returns, if that is a constant and a match.
+    fn returned(&self, index: usize) -> Option<u32> {
+        match self.ops.get(index) {
+            Some(Op::Return(Answer::Constant(value))) if *value != 0 => Some(*value),
+            _ => None,
         }
     }
 

@@ -31,6 +31,7 @@ pub(super) enum Value {
 }
 
 /// Second operand.
+/// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Constant(u32),

@@ -22,6 +22,7 @@ mod direct_load;
 mod emit;
 mod insn;
 mod ir;
+mod order;
 mod packet_load;
 mod seccomp;
 mod simplify;
