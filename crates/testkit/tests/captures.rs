@@ -9,6 +9,8 @@
 //! PACELINE_CAPTURES=tcpdump-4.99.3/tests cargo test --release -p paceline-testkit --test captures
 //! ```
 
+#![allow(clippy::print_stdout, reason = "says how much was compared")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -28,10 +28,10 @@ impl Passage {
 /// Why an expression is no filter, and where it is wrong.
 #[derive(Debug)]
 pub(crate) struct ExpressionError {
-    message: String,
-    passage: Passage,
+    pub(super) message: String,
+    pub(super) passage: Passage,
     /// In the text.
-    place: Option<Range<usize>>,
+    pub(super) place: Option<Range<usize>>,
 }
 
 /// Compiles an expression.

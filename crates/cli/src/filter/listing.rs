@@ -31,7 +31,7 @@ pub(super) fn print(args: &FilterArgs, compiled: &Compiled) -> Result<ExitCode, 
 }
 
 /// The filter and the program, as arrays.
-fn write_source(
+pub(super) fn write_source(
     out: &mut dyn Write,
     compiled: &Compiled,
     converted: &Converted,
@@ -51,7 +51,11 @@ fn write_source(
 }
 
 /// The listing of `tcpdump -d` on the left, and on the right what each instruction became.
-fn write_side_by_side(out: &mut dyn Write, compiled: &Compiled, converted: &Converted) -> io::Result<()> {
+pub(super) fn write_side_by_side(
+    out: &mut dyn Write,
+    compiled: &Compiled,
+    converted: &Converted,
+) -> io::Result<()> {
     let classic = to_listing(compiled.filter.insns());
     let classic: Vec<String> = classic.lines().map(|line| line.trim_end().replace('\t', "  ")).collect();
     let width = classic.iter().map(String::len).max().unwrap_or(0) + 4;

@@ -3,6 +3,8 @@
 mod args;
 mod expression;
 mod listing;
+#[cfg(test)]
+mod mutations;
 mod report;
 mod syscalls;
 mod wanted;

@@ -90,7 +90,7 @@ fn write_json(out: &mut dyn Write, actions: &[(SystemCall, Action)]) -> io::Resu
 }
 
 /// The calls of a text, or line and column of what is wrong.
-fn parse(text: &str) -> Result<Vec<SystemCall>, (usize, usize, CallError)> {
+pub(super) fn parse(text: &str) -> Result<Vec<SystemCall>, (usize, usize, CallError)> {
     let mut calls = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let code = line.split('#').next().unwrap_or_default();

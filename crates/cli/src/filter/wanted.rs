@@ -37,8 +37,8 @@ pub(super) enum Source {
 
 /// Something to filter by.
 pub(super) struct Wanted {
-    name: Option<String>,
-    source: Source,
+    pub(super) name: Option<String>,
+    pub(super) source: Source,
 }
 
 /// A filter, checked, and where it is from.
@@ -186,7 +186,12 @@ fn without_comments(text: &str) -> String {
 
 fn read_list(path: &Path) -> Result<Vec<Wanted>, Failure> {
     let (file, text) = read_text(path)?;
-    let text = without_comments(&text);
+    parse_list(file, &text)
+}
+
+/// The filters of a text.
+pub(super) fn parse_list(file: String, text: &str) -> Result<Vec<Wanted>, Failure> {
+    let text = without_comments(text);
     let mut wanted = Vec::new();
     let mut lines: HashMap<String, usize> = HashMap::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -433,23 +433,10 @@ impl<'a> Converter<'a> {
             Some(opposite) if follows == Some(then) => {
                 self.out.jump_if(Width::W32, opposite, a, src, Target::Insn(otherwise));
             }
-            // A return is as long as a jump to it.
-            Some(opposite) if follows != Some(otherwise) && self.returned(then).is_some() => {
-                self.out.jump_if(Width::W32, opposite, a, src, Target::Insn(otherwise));
-                self.answer(Answer::Constant(self.returned(then).unwrap_or_default()));
-            }
             _ => {
                 self.out.jump_if(Width::W32, isa_condition(condition), a, src, Target::Insn(then));
                 self.goto(index, otherwise);
             }
-        }
-    }
-
-    /// What an instruction returns, if that is a constant and a match.
-    fn returned(&self, index: usize) -> Option<u32> {
-        match self.ops.get(index) {
-            Some(Op::Return(Answer::Constant(value))) if *value != 0 => Some(*value),
-            _ => None,
         }
     }
 
