@@ -128,7 +128,8 @@ fn mutated_programs_are_refused_or_shown_and_run() {
             listing::write_source(&mut io::sink(), &compiled, &converted, Language::C).expect("a sink");
             let loaded = compiled.load(Engine::Plain).expect("what is converted is safe");
             let mut burst = Burst::default();
-            let packet: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(rng.usize(1..80)).collect();
+            let len = rng.usize(1..80);
+            let packet: Vec<u8> = std::iter::repeat_with(|| rng.u8(..)).take(len).collect();
             burst.push(&packet, FrameMeta::default()).expect("it fits");
             loaded.matches(&mut burst, &mut Host::default()).expect("it is safe");
             ran += 1;
