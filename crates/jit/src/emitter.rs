@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
             function,
             entries,
             targets: vec![None; source.code.len()],
-            liveness: Liveness::of(source),
+            liveness: Liveness::of(source, links),
             deferred: Deferred::default(),
             after: RegSet::EMPTY,
             skipped: None,

@@ -45,6 +45,7 @@ mod program;
 mod prologue;
 mod settings;
 mod source;
+mod stack;
 mod tail_call;
 pub mod x64;
 

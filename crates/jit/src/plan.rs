@@ -77,7 +77,7 @@ impl Needs {
                 self.host |= matches!(callee, Callee::Kfunc { .. });
             }
             Insn::MayGoto { .. } => self.may_goto = true,
-            Insn::Alu { op, src, .. } => self.pushes |= crate::division::pushes(*op, *src),
+            Insn::Alu { width, op, src, .. } => self.pushes |= crate::division::pushes(*width, *op, *src),
             Insn::Load { .. } | Insn::Store { .. } if accesses_context(source, slot) => {
                 match context::field(source, slot, insn).map(|place| place.field.kind) {
                     Ok(FieldKind::Scratch) => {

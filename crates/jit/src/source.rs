@@ -38,6 +38,11 @@ impl<'a> Source<'a> {
         Self { kind, code, facts: None, functions: functions.collect() }
     }
 
+    /// Whether anything is known of instructions.
+    pub(crate) fn has_facts(&self) -> bool {
+        self.facts.is_some()
+    }
+
     /// What is known of an instruction.
     pub(crate) fn fact(&self, slot: usize) -> InsnFact {
         match self.facts {
@@ -83,6 +88,7 @@ fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
         end,
         stack: MAX_STACK,
         zeroed: u64::MAX,
+        shared: u64::MAX,
         saved: written.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10)),
         is_callback: false,
         tail_calls: insns().any(is_tail_call),
