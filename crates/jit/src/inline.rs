@@ -1,17 +1,17 @@
 //! Helpers that take less than a call.
 
 use paceline_isa::{Condition, Insn, Operand, Reg, Width};
-use paceline_verifier::{KeyFact, MapFact};
+use paceline_verifier::KeyFact;
 
 use crate::defer::{Base, Kept, Value};
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::links::{ArrayLink, Links};
 use crate::plan::{SCRATCH, SCRATCH_2};
-use crate::source::Source;
+use crate::source::{Source, known_map};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width as NativeWidth};
 
-const MAP_LOOKUP_ELEM: i32 = 1;
+pub(crate) const MAP_LOOKUP_ELEM: i32 = 1;
 const GET_SMP_PROCESSOR_ID: i32 = 8;
 const GET_NUMA_NODE_ID: i32 = 42;
 
@@ -31,11 +31,9 @@ impl Inline {
     pub(crate) fn of(source: &Source<'_>, links: &Links, slot: usize, helper: i32) -> Option<Self> {
         match helper {
             MAP_LOOKUP_ELEM => {
-                let fact = source.fact(slot);
-                let Some(MapFact::Always(map)) = fact.map else { return None };
-                let array = links.maps.get(map.index as usize).filter(|_| !map.inner)?.array?;
+                let array = links.maps.get(known_map(source, slot)? as usize)?.array?;
                 let small = i32::try_from(array.stride).is_ok() && i32::try_from(array.cpu_stride).is_ok();
-                let key = match fact.key {
+                let key = match source.fact(slot).key {
                     Some(KeyFact::Always(key)) => Some(key),
                     _ => None,
                 };

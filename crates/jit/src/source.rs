@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use paceline_isa::{Callee, Code, Imm64, Insn, Reg, RegSet};
 use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
-use paceline_verifier::{FunctionFact, InsnFact, Verified};
+use paceline_verifier::{FunctionFact, InsnFact, MapFact, Verified};
 
 /// Bytes of stack of a function that nobody looked into (`MAX_BPF_STACK`).
 const MAX_STACK: u32 = 512;
@@ -93,6 +93,14 @@ fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
         is_callback: false,
         tail_calls: insns().any(is_tail_call),
         calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
+    }
+}
+
+/// The index of the map that is passed to a call, if it is always the same.
+pub(crate) fn known_map(source: &Source<'_>, slot: usize) -> Option<u32> {
+    match source.fact(slot).map {
+        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
+        _ => None,
     }
 }
 

@@ -87,7 +87,8 @@ impl<'a> StackReads<'a> {
         let fact = self.source.fact(slot);
         let function = self.shared.partition_point(|&(end, _)| end <= slot);
         let shared = self.shared.get(function).map_or(Cells::default(), |&(_, shared)| shared);
-        let written = stored(self.source, slot, insn).map_or(Cells::default(), |(start, end)| Cells::covered(start, end));
+        let written = stored(self.source, slot, insn)
+            .map_or(Cells::default(), |(start, end)| Cells::covered(start, end));
         let reads_none = matches!(array_look_up(self.source, self.links, slot, insn), Some(Some(_)));
         let read = fact.stack_read.filter(|_| !reads_none);
         let read = read.map_or(Cells::default(), |read| Cells::touched(read.start.into(), read.end.into()));

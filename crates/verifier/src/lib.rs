@@ -39,7 +39,9 @@ use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
-pub use facts::{Base, CallbackFact, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, StackFact, Stats, Verified};
+pub use facts::{
+    Base, CallbackFact, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, StackFact, Stats, Verified,
+};
 pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;

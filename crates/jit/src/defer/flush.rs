@@ -64,6 +64,7 @@ impl Emitter<'_> {
             Value::Bytes(bytes) => self.compute_bytes(&bytes, gpr),
             Value::Reversed(size) => self.reverse(size, gpr),
             Value::Shifted(shifted) => self.compute_shifted(&shifted, gpr),
+            Value::Function(start) => self.set_function(start, gpr),
         }
     }
 
@@ -169,7 +170,7 @@ impl Emitter<'_> {
             return self.gpr(reg);
         }
         let by_itself = match value {
-            Value::Sum(..) | Value::Const(_) => true,
+            Value::Sum(..) | Value::Const(_) | Value::Function(_) => true,
             // What needs scratch registers itself would change those of other operands.
             Value::Bytes(bytes) => bytes.shape().is_some() && u32::try_from(bytes.mask()).is_ok(),
             // In its own register it takes no move.

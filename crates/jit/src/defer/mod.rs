@@ -16,12 +16,12 @@ mod value;
 
 use paceline_isa::{Callee, Insn, Reg, RegSet};
 
+use crate::call::look_up_link;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::inline::Inline;
 use crate::liveness::reads;
-use crate::source::is_tail_call;
-use crate::tail_call::known_array;
+use crate::source::{is_tail_call, known_map};
 
 use crate::stack::Cells;
 
@@ -67,7 +67,7 @@ impl Deferred {
         match self.get(reg) {
             Value::Held => self.bits.get(usize::from(reg.number())).copied().unwrap_or(64),
             Value::Const(value) => 64 - value.leading_zeros() as u8,
-            Value::Sum(..) => 64,
+            Value::Sum(..) | Value::Function(_) => 64,
             Value::Bytes(bytes) => bytes.bits(),
             Value::Reversed(size) => 8 * size.bytes() as u8,
             Value::Shifted(shifted) => shifted.bits,
@@ -87,7 +87,11 @@ impl Deferred {
         match self.get(reg) {
             Value::Held => true,
             Value::Sum(base, _) => base.is(reg),
-            Value::Const(_) | Value::Bytes(_) | Value::Reversed(_) | Value::Shifted(_) => false,
+            Value::Const(_)
+            | Value::Bytes(_)
+            | Value::Reversed(_)
+            | Value::Shifted(_)
+            | Value::Function(_) => false,
         }
     }
 }
@@ -110,11 +114,11 @@ impl Emitter<'_> {
             Insn::Swap { dst, .. } if !after.contains(dst) => self.deferred.hold(dst, 64),
             Insn::Swap { order, size, dst } => self.defer_swap(order, size, dst),
             Insn::LoadImm64 { dst, value } => {
-                if let Some(value) = self.constant(slot, value)? {
-                    self.deferred.set(dst, Value::Const(value));
-                } else {
-                    self.plainly(slot, insn)?;
-                }
+                let value = match self.constant(slot, value)? {
+                    Some(value) => Value::Const(value),
+                    None => Value::Function(self.function_at(slot, insn)?),
+                };
+                self.deferred.set(dst, value);
             }
             Insn::Load { .. } => self.defer_load(slot, insn, after)?,
             Insn::Store { .. } | Insn::StoreRelease { .. } => self.deferred_store(slot, insn, after)?,
@@ -160,8 +164,16 @@ impl Emitter<'_> {
             self.deferred.hold(Reg::R0, 64);
             return Ok(());
         }
+        if let Some(entry) = self.loop_callback(slot, insn) {
+            return self.count_rounds(insn, entry);
+        }
+        if let Insn::Call(Callee::Helper(id)) = *insn
+            && let Some(link) = look_up_link(self.source, self.links, slot, id)
+        {
+            self.deferred.set(Reg::R1, Value::Const(link.context));
+        }
         match self.deferred.get(Reg::R3) {
-            Value::Const(index) if is_tail_call(insn) && known_array(self.source, slot).is_some() => {
+            Value::Const(index) if is_tail_call(insn) && known_map(self.source, slot).is_some() => {
                 self.flush_memory();
                 self.end_store();
                 self.materialize(Reg::R1);

@@ -140,8 +140,7 @@ impl Emitter<'_> {
                 };
                 let mem = self.deferred_address(base, offset);
                 let what = Kept::Reg(reg, self.deferred.bits(reg));
-                self.deferred.stored =
-                    on_stack.filter(|_| reg != Reg::R10).and_then(|disp| kept(disp, what));
+                self.deferred.stored = on_stack.filter(|_| reg != Reg::R10).and_then(|disp| kept(disp, what));
                 if self.deferred.stored.is_none_or(|stored| !stored.waits) {
                     self.asm.store(op_size(size), mem, src);
                 }

@@ -19,6 +19,8 @@ pub(crate) enum Value {
     Reversed(Size),
     /// What is in a register's native register, shifted.
     Shifted(Shifted),
+    /// The address at which helpers call the function that starts at a slot.
+    Function(usize),
 }
 
 /// A shift by a number, which may become a half of a rotation.
@@ -89,7 +91,7 @@ impl Value {
         match self {
             Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => base.is(reg),
             Self::Shifted(shifted) => shifted.base == reg,
-            Self::Held | Self::Const(_) | Self::Reversed(_) => false,
+            Self::Held | Self::Const(_) | Self::Reversed(_) | Self::Function(_) => false,
         }
     }
 }

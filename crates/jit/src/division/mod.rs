@@ -81,7 +81,9 @@ impl Emitter<'_> {
         };
         let bits = if width == Width::Q64 { 64 } else { 32 };
         let divisor = u32::try_from(imm).ok();
-        let Some(reciprocal) = divisor.and_then(|divisor| Reciprocal::of(bits, divisor)) else { return false };
+        let Some(reciprocal) = divisor.and_then(|divisor| Reciprocal::of(bits, divisor)) else {
+            return false;
+        };
         match width {
             Width::D32 => self.quotient_of_32(dst, reciprocal),
             Width::Q64 if self.settings.features.bmi2 => self.quotient_of_64(dst, reciprocal),

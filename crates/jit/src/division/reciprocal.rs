@@ -53,7 +53,20 @@ mod tests {
                 let d = u64::from(divisor);
                 // Where quotients change, low and high.
                 let highest = most / d * d;
-                let xs = [0, 1, d - 1, d, d + 1, 2 * d - 1, most / 2, most / 2 + 1, highest - 1, highest, most - 1, most];
+                let xs = [
+                    0,
+                    1,
+                    d - 1,
+                    d,
+                    d + 1,
+                    2 * d - 1,
+                    most / 2,
+                    most / 2 + 1,
+                    highest - 1,
+                    highest,
+                    most - 1,
+                    most,
+                ];
                 for x in xs.into_iter().filter(|&x| x <= most) {
                     assert_eq!(quotient(bits, reciprocal, x), x / d, "{x} / {d} in {bits} bits");
                 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use paceline_exec::Arena;
 use paceline_frame::Frame;
-use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink};
+use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
 
 use super::checked;
 use crate::context::{packet_type, protocol};
-use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
+use crate::helpers::{HelperFn, helper_fn, kfunc_fn, look_up_fn};
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
 use crate::image::{Image, cpus_of};
 
@@ -84,7 +84,14 @@ fn map_link(map: &Arc<Map>) -> MapLink {
         array,
         cpus,
         programs,
+        look_up: look_up_link(map),
     }
+}
+
+fn look_up_link(map: &Arc<Map>) -> Option<LookUpLink> {
+    let function = look_up_fn(map)?;
+    let takes_cpu = map.spec().kind.is_per_cpu();
+    Some(LookUpLink { address: function as usize as u64, context: Arc::as_ptr(map) as u64, takes_cpu })
 }
 
 extern "C" fn no_cpu(host: &mut Host) -> u64 {
