@@ -21,7 +21,6 @@ use paceline_spec::helper::Helper;
 
 use crate::host::Host;
 
-pub(crate) use map::look_up_fn;
 pub(crate) use rounds::{Rounds, calls_back};
 pub(crate) use spin_lock::release_held;
 

@@ -12,7 +12,7 @@ use paceline_spec::helper::Helper;
 
 use super::checked;
 use crate::context::{packet_type, protocol};
-use crate::helpers::{HelperFn, helper_fn, kfunc_fn, look_up_fn};
+use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
 use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
 use crate::image::{Image, cpus_of};
 
@@ -84,14 +84,12 @@ fn map_link(map: &Arc<Map>) -> MapLink {
         array,
         cpus,
         programs,
-        look_up: look_up_link(map),
+        look_up: map.lookup_function().map(|lookup| LookUpLink {
+            address: lookup.function as usize as u64,
+            context: lookup.context,
+            takes_cpu: lookup.takes_cpu,
+        }),
     }
-}
-
-fn look_up_link(map: &Arc<Map>) -> Option<LookUpLink> {
-    let function = look_up_fn(map)?;
-    let takes_cpu = map.spec().kind.is_per_cpu();
-    Some(LookUpLink { address: function as usize as u64, context: Arc::as_ptr(map) as u64, takes_cpu })
 }
 
 extern "C" fn no_cpu(host: &mut Host) -> u64 {
