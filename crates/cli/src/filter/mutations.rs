@@ -17,7 +17,7 @@ use super::{listing, syscalls};
 const LIST: &str = "ssh: tcp port 22\n# all of it\n dns : udp port 53 or tcp port 53 # both\nall:\n";
 const CALLS: &str =
     "# nr arch ip\n257 0xc000003e 0x7f0000001234 0xffffff9c 16\n60\n1 3 18446744073709551615\n";
-const ASM: &str = "ldh [12]\njne #0x800, drop\nldx 4*([14]&0xf)\nldh [x + 14]\nst M[3]\nld #len\njgt #60, keep\n\
+const ASM: &str = "st M[3]\nldh [12]\njne #0x800, drop\nldx 4*([14]&0xf)\nldh [x + 14]\nst M[3]\nld #len\njgt #60, keep\n\
                    drop: ret #0\nkeep: ld M[3]\nsub x\nret a\n";
 
 /// What mutants put in: parts of the languages, numbers at limits, and what is longer than a byte.
