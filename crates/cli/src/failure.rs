@@ -9,6 +9,7 @@ use paceline::{
     SetupError, suggest,
 };
 
+use crate::chain::ChainFailure;
 use crate::console;
 use crate::maps::MapFailure;
 use crate::run::{self, FaultReport};
@@ -27,6 +28,8 @@ pub(crate) enum Failure {
     Filter { name: String, program: String },
     #[error("{0}")]
     Refused(Box<Diagnosis>),
+    #[error("{0}")]
+    Chain(Box<ChainFailure>),
     #[error("{name}: {source}")]
     OpenCapture { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -74,14 +77,19 @@ impl Failure {
         if self.is_closed_pipe() {
             return ExitCode::SUCCESS;
         }
-        match &self {
+        self.tell();
+        ExitCode::FAILURE
+    }
+
+    /// Tells what went wrong, and what would help.
+    pub(crate) fn tell(&self) {
+        match self {
             Self::Refused(diagnosis) => console::diagnosis(diagnosis),
-            _ => console::error(&self),
+            _ => console::error(self),
         }
         if let Some(hint) = self.hint() {
             console::hint(hint);
         }
-        ExitCode::FAILURE
     }
 
     /// Whether the reader of our output had enough, as `head` does: no failure of ours.
@@ -93,7 +101,7 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Object { name, is_capture: true, .. } => {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
@@ -105,6 +113,7 @@ impl Failure {
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
+            Self::Chain(failure) => failure.hint(),
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
             _ => None,

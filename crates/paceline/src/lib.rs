@@ -64,7 +64,7 @@ pub use live::{
     ChainWorker, Change, ChangeError, Layout, Link, LiveChain, Member, NoMember, Order, ProgramStatus,
     Status, Target as LinkTarget,
 };
-pub use object::{Object, OpenError};
+pub use object::{FilterTextError, Object, OpenError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::Difference;
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

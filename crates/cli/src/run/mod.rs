@@ -1,5 +1,6 @@
 //! `paceline run`.
 
+mod chain;
 mod fault;
 mod outputs;
 mod report;
@@ -23,6 +24,7 @@ pub(crate) use fault::{FaultReport, processed};
 pub(crate) use outputs::Taken;
 use outputs::{OutputNames, Writers};
 use report::{Report, Run};
+pub(crate) use source::built_in;
 use source::{Capture, Subject};
 use watch::Watch;
 
@@ -32,7 +34,10 @@ const INTERRUPTED: u8 = 130;
 /// Runs a program over a capture.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let engine = args.engine().unwrap_or_else(|usage| usage.exit());
-    let mut subject = Subject::open(args.target.as_deref())?;
+    if chain::is_wanted(args) {
+        return chain::run(args, engine);
+    }
+    let mut subject = Subject::open(args.source.targets.first().map(|target| target.as_os_str()))?;
     let files = maps::read_files(&args.map_files)?;
     maps::set_variables(&files, &mut subject.object)?;
     let collection = load(&subject, args.budget, engine)?;
@@ -45,13 +50,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = load(subject.program.as_deref());
     let program = program
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
-        .and_then(|p| action(&subject, p))?;
+        .and_then(|program| check_action(&subject.name, &program).map(|()| program))?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let taken = inputs.chain(maps::identities(&args.map_files)).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
-    source::announce(args, &subject, &capture);
+    source::announce(args, &subject.name, &capture);
 
     let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
     let ended =
@@ -82,11 +87,11 @@ fn load(subject: &Subject, budget: u64, engine: Engine) -> Result<Collection, Fa
 }
 
 /// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
-fn action(subject: &Subject, program: Program) -> Result<Program, Failure> {
+pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure> {
     match program.spec().kind.rules().meaning {
-        Meaning::Action => Ok(program),
+        Meaning::Action => Ok(()),
         Meaning::BytesKept => {
-            Err(Failure::Filter { name: subject.name.clone(), program: program.spec().name.clone() })
+            Err(Failure::Filter { name: name.to_owned(), program: program.spec().name.clone() })
         }
     }
 }
