@@ -30,11 +30,9 @@ Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
 const RUN_EXAMPLES: &str = "\
 Examples:
   paceline run
-  paceline run firewall.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
+  paceline run firewall.o balancer.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
   paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps
   paceline run vlan.o:vlan_pop --in tagged.pcapng --out untagged.pcapng --json
-  paceline run firewall.o balancer.o --in traffic.pcap --stats
-  paceline run --chain chain.toml --trace 1-3
   tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
 
 Several objects are a chain, in the order of their run priorities (XDP_RUN_CONFIG), as xdp-loader orders them. While a

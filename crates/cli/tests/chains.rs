@@ -221,7 +221,7 @@ fn mistakes_in_files_have_their_place_and_leave_nothing_behind() {
     wrong("key = 1", "key = 9", " line 5, column 22: map seen, element 1: the index is out of range", &[]);
     wrong(&object, "nothing.o", &format!("4:8: {}: No such file", folder.text("nothing.o")), &[]);
     wrong("ip.bpf", "in.pcap", "12:11: ", &[]);
-    wrong("in = \"in.pcap\"", "in = \"in.pcap\"\nout = 7", "33:7: `out` is a text", &[]);
+    wrong("in = \"in.pcap\"", "in = 7", "32:6: `in` is a text", &[]);
     let missing = folder.text("missing.toml");
     paceline(["run", &missing]).fails(1, &format!("{missing}: No such file"), &[]);
     paceline(["run", &file, "--order", "given"]).fails(1, "--order goes with objects", &[]);

@@ -32,7 +32,7 @@ pub(crate) enum ChainFailure {
     #[error("no object of the chain has a map {map}")]
     NoMap { map: String, hint: Option<String> },
     #[error("{chain}: packet {packet} of {capture}: {fault}")]
-    Fault { chain: String, packet: u64, capture: String, fault: Fault },
+    Fault { chain: String, packet: u64, capture: String, fault: Box<Fault> },
     #[error("{0} goes with objects, and a chain file has it itself")]
     NotWithFile(&'static str),
 }

@@ -170,7 +170,7 @@ fn failure(
         }
         ReplayError::Fault { packet, fault } => {
             let (chain, capture) = (loaded.name.clone(), capture.name.clone());
-            ChainFailure::Fault { chain, packet, capture, fault }.into()
+            ChainFailure::Fault { chain, packet, capture, fault: Box::new(fault) }.into()
         }
         ReplayError::WritePassed(source) => Failure::Write { name: names.passed(), source },
         ReplayError::WriteDropped(source) => Failure::Write { name: names.dropped(), source },
