@@ -1,12 +1,15 @@
 //! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
 use paceline_exec::{Domain, Reader};
 use paceline_frame::Frame;
+use paceline_network::Network;
 
 use crate::fault::{Fault, FaultKind};
 use crate::memory;
@@ -64,6 +67,9 @@ pub struct Host {
     pub(crate) chain_counts: *mut u64,
     cpu: usize,
     random: u64,
+    /// What hosts use that sign something for each other, such as cookies.
+    secret: u64,
+    network: Arc<Network>,
     trace: Box<dyn Write + Send>,
     events: Option<EventSink>,
     /// The stack of all functions, reused from run to run. Programs reach it by address, hence the atomics.
@@ -72,6 +78,17 @@ pub struct Host {
 
 // SAFETY: the frame's pointer is used during a run only, which borrows host and frame.
 unsafe impl Send for Host {}
+
+/// A secret that is not to be guessed, the same for all that this process runs.
+fn common_secret() -> u64 {
+    static SECRET: OnceLock<u64> = OnceLock::new();
+    *SECRET.get_or_init(|| RandomState::new().hash_one(()))
+}
+
+fn empty_network() -> Arc<Network> {
+    static EMPTY: OnceLock<Arc<Network>> = OnceLock::new();
+    EMPTY.get_or_init(Arc::default).clone()
+}
 
 impl Default for Host {
     fn default() -> Self {
@@ -96,12 +113,13 @@ impl Host {
             chain_counts: std::ptr::null_mut(),
             cpu,
             random: 0,
+            secret: common_secret(),
+            network: empty_network(),
             trace: Box::new(std::io::stderr()),
             events: None,
             stack: (0..STACK_FRAMES * STACK_FRAME / 8).map(|_| AtomicU64::new(0)).collect(),
         };
-        let seed = host.now(Clock::Monotonic);
-        host.seed(seed);
+        host.random = host.now(Clock::Monotonic);
         host
     }
 
@@ -114,9 +132,24 @@ impl Host {
         self.cpu
     }
 
-    /// Sets the seed of `bpf_get_prandom_u32`.
+    /// Sets the seed of all that is left to chance: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the
+    /// secret in TCP's cookies, which is the same for all hosts of one seed. Without a seed all hosts of a process have one.
     pub fn seed(&mut self, seed: u64) {
-        self.random = seed;
+        (self.random, self.secret) = (seed.wrapping_add(self.cpu as u64), seed);
+    }
+
+    /// The secret of what hosts sign for each other.
+    pub(crate) fn secret(&self) -> u64 {
+        self.secret
+    }
+
+    /// What programs see of the network, an empty namespace if nothing is set: a loopback interface that forwards nothing.
+    pub fn set_network(&mut self, network: Arc<Network>) {
+        self.network = network;
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Sends the lines of `bpf_trace_printk` elsewhere.
