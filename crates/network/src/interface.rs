@@ -54,9 +54,9 @@ impl Interface {
         self.forwards[Family::from(destination) as usize]
     }
 
-    /// Bytes of the header of a type of link, as iproute2 names them.
+    /// Bytes of the header of a type of link, as iproute2 names or numbers them.
     pub(crate) fn header_of(link_type: &str) -> u32 {
-        if matches!(link_type, "ether" | "loopback") { ETHERNET_HEADER } else { 0 }
+        if matches!(link_type, "ether" | "[1]" | "loopback" | "[772]") { ETHERNET_HEADER } else { 0 }
     }
 
     /// An address of this interface for packets: one in the network of `near` rather than another.

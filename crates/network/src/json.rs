@@ -299,15 +299,7 @@ impl Draft {
     }
 
     fn route(&mut self, object: &Object) -> Result<(), Problem> {
-        let kind = match object.text("type")? {
-            None | Some("unicast") => Kind::Unicast,
-            Some("local" | "broadcast" | "anycast" | "multicast" | "nat") => Kind::NotForwarded,
-            Some("unreachable") => Kind::Refused(NoRoute::Unreachable),
-            Some("blackhole") => Kind::Refused(NoRoute::Blackhole),
-            Some("prohibit") => Kind::Refused(NoRoute::Prohibited),
-            Some("throw") => Kind::Throw,
-            Some(other) => return Err(wrong("type", &other.into(), "no type of route")),
-        };
+        let kind = object.text("type")?.map_or(Ok(Kind::Unicast), |text| kind("type", text))?;
         let table = object.get("table").map(Value::to_string).unwrap_or_else(|| "main".to_owned());
         let number = table_number(table.trim_matches('"'));
         let table =
@@ -431,6 +423,19 @@ fn locked_mtu(object: &Object) -> Result<Option<u32>, Problem> {
     locked.map(|mtu| number("mtu lock", mtu)).transpose()
 }
 
+/// A type of route by its name, or by its number as `ip -N` prints it (`include/uapi/linux/rtnetlink.h`).
+fn kind(field: &'static str, text: &str) -> Result<Kind, Problem> {
+    Ok(match text {
+        "unicast" | "1" => Kind::Unicast,
+        "local" | "2" | "broadcast" | "3" | "anycast" | "4" | "multicast" | "5" => Kind::NotForwarded,
+        "blackhole" | "6" => Kind::Refused(NoRoute::Blackhole),
+        "unreachable" | "7" => Kind::Refused(NoRoute::Unreachable),
+        "prohibit" | "8" => Kind::Refused(NoRoute::Prohibited),
+        "throw" | "9" => Kind::Throw,
+        other => return Err(wrong(field, &other.into(), "no type of route")),
+    })
+}
+
 /// A rule, and of which family it is, where that can be told.
 fn rule(object: &Object) -> Result<(Option<Family>, Rule), Problem> {
     const KNOWN: [&str; 25] = [
@@ -453,11 +458,12 @@ fn rule(object: &Object) -> Result<(Option<Family>, Rule), Problem> {
             let number = table_number(table.to_string().trim_matches('"'));
             Action::Table(number.ok_or_else(|| wrong("table", table, "a name; ip -N prints its number"))?)
         }
-        // As the kernel's `fib4_rule_action`: other than a route, a rule makes no host unreachable.
-        Some("unreachable") => Action::Refuse(NoRoute::None),
-        Some("blackhole") => Action::Refuse(NoRoute::Blackhole),
-        Some("prohibit") => Action::Refuse(NoRoute::Prohibited),
-        Some(other) => return Err(wrong("action", &other.into(), "not supported")),
+        Some(action) => Action::Refuse(match kind("action", action)? {
+            // As the kernel's `fib4_rule_action`: other than a route, a rule makes no host unreachable.
+            Kind::Refused(NoRoute::Unreachable) => NoRoute::None,
+            Kind::Refused(why) => why,
+            _ => return Err(wrong("action", &action.into(), "not supported")),
+        }),
     };
     let suppressed_len = object.number("suppress_prefixlen")?.map(|len| byte("suppress_prefixlen", len));
     let rule = Rule {
@@ -502,7 +508,12 @@ fn protocol(object: &Object) -> Result<Option<u8>, Problem> {
             Some("udp") => 17,
             Some("ipv6-icmp") => 58,
             Some("sctp") => 132,
-            _ => byte("ipproto", number("ipproto", value)?)?,
+            // So `ip -N` writes it.
+            Some(text) => {
+                let digits = text.strip_prefix("ipproto-").unwrap_or(text);
+                byte("ipproto", number("ipproto", &digits.into())?)?
+            }
+            None => byte("ipproto", number("ipproto", value)?)?,
         })),
     }
 }
