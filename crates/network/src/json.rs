@@ -8,9 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::table::table_number;
-use crate::{
-    Action, Family, Interface, Kind, Mac, Network, NextHop, NoRoute, Prefix, Route, Rule, tables,
-};
+use crate::{Action, Family, Interface, Kind, Mac, Network, NextHop, NoRoute, Prefix, Route, Rule, tables};
 
 /// Why a text gives no network.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +86,11 @@ impl Object {
         self.get(field).map(|value| number(field, value)).transpose()
     }
 
-    fn parsed<T: std::str::FromStr>(&self, field: &'static str, is_not: &'static str) -> Result<Option<T>, Problem> {
+    fn parsed<T: std::str::FromStr>(
+        &self,
+        field: &'static str,
+        is_not: &'static str,
+    ) -> Result<Option<T>, Problem> {
         let parse = |text: &str| text.parse().map_err(|_| wrong(field, &text.into(), is_not));
         self.text(field)?.map(parse).transpose()
     }
@@ -168,7 +170,8 @@ impl Network {
     /// [`NetworkError`] names the place.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
         let mut draft = Draft::default();
-        for (list, entries) in serde_json::Deserializer::from_str(text).into_iter::<Vec<Object>>().enumerate() {
+        for (list, entries) in serde_json::Deserializer::from_str(text).into_iter::<Vec<Object>>().enumerate()
+        {
             let entries = entries.map_err(|error| NetworkError::Json {
                 line: error.line(),
                 column: error.column(),
@@ -219,7 +222,8 @@ impl Draft {
         if !self.has_interfaces {
             (self.has_interfaces, self.network.interfaces) = (true, Vec::new());
         }
-        let index = object.number("ifindex")?.filter(|&index| index != 0).ok_or(Problem::Missing("ifindex"))?;
+        let index =
+            object.number("ifindex")?.filter(|&index| index != 0).ok_or(Problem::Missing("ifindex"))?;
         let name = object.text("ifname")?.unwrap_or_default().to_owned();
         if self.network.interface(index).is_some() || self.network.interface_named(&name).is_some() {
             return Err(Problem::Twice);
@@ -302,13 +306,13 @@ impl Draft {
         let kind = object.text("type")?.map_or(Ok(Kind::Unicast), |text| kind("type", text))?;
         let table = object.get("table").map(Value::to_string).unwrap_or_else(|| "main".to_owned());
         let number = table_number(table.trim_matches('"'));
-        let table =
-            number.ok_or_else(|| wrong("table", &table.into(), "a name; ip -N prints its number"))?;
+        let table = number.ok_or_else(|| wrong("table", &table.into(), "a name; ip -N prints its number"))?;
         let mut hops = Vec::new();
         match object.get("nexthops").and_then(Value::as_array) {
             Some(values) => {
                 for value in values {
-                    let hop = Object::deserialize(value).map_err(|_| wrong("nexthops", value, "no next hop"))?;
+                    let hop =
+                        Object::deserialize(value).map_err(|_| wrong("nexthops", value, "no next hop"))?;
                     hops.extend(self.hop(&hop)?);
                 }
             }
@@ -320,7 +324,8 @@ impl Draft {
                 let known = source.or(hops.iter().find_map(|hop| hop.gateway));
                 // Only routes of IPv6 have a preference; and those of IPv4 may have a gateway of IPv6.
                 let is_v6 = object.has("pref") || known.is_some_and(|a| a.is_ipv6()) && !object.has("via");
-                let any: IpAddr = if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+                let any: IpAddr =
+                    if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
                 Prefix::new(any, 0).ok_or(Problem::Missing("dst"))?
             }
             _ => object.parsed("dst", "no prefix")?.ok_or(Problem::Missing("dst"))?,
@@ -439,9 +444,31 @@ fn kind(field: &'static str, text: &str) -> Result<Kind, Problem> {
 /// A rule, and of which family it is, where that can be told.
 fn rule(object: &Object) -> Result<(Option<Family>, Rule), Problem> {
     const KNOWN: [&str; 25] = [
-        "priority", "src", "srclen", "dst", "dstlen", "iif", "iif_detached", "oif", "oif_detached", "fwmark",
-        "fwmask", "tos", "ipproto", "sport", "sport_start", "sport_end", "dport", "dport_start", "dport_end",
-        "not", "suppress_prefixlen", "table", "action", "protocol", "to_tbl",
+        "priority",
+        "src",
+        "srclen",
+        "dst",
+        "dstlen",
+        "iif",
+        "iif_detached",
+        "oif",
+        "oif_detached",
+        "fwmark",
+        "fwmask",
+        "tos",
+        "ipproto",
+        "sport",
+        "sport_start",
+        "sport_end",
+        "dport",
+        "dport_start",
+        "dport_end",
+        "not",
+        "suppress_prefixlen",
+        "table",
+        "action",
+        "protocol",
+        "to_tbl",
     ];
     if let Some((unknown, _)) = object.0.iter().find(|(name, _)| !KNOWN.contains(&name.as_str())) {
         return Err(Problem::Condition(unknown.clone()));

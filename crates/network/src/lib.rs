@@ -172,7 +172,8 @@ impl Network {
     #[must_use]
     pub fn neighbor(&self, interface: u32, address: IpAddr) -> Option<Mac> {
         // Neighbors on such interfaces all are one (`__ipv4_neigh_lookup_noref`).
-        let alone = self.interface(interface).is_some_and(|found| found.has_no_neighbors) && address.is_ipv4();
+        let alone =
+            self.interface(interface).is_some_and(|found| found.has_no_neighbors) && address.is_ipv4();
         let address = if alone { IpAddr::from([0, 0, 0, 0]) } else { address };
         self.neighbors.get(&(interface, address)).copied()
     }
@@ -207,9 +208,8 @@ impl Network {
             Action::Refuse(why) => return Some(Err(why)),
         };
         let found = self.lookup(flow, table)?;
-        let suppressed = |found: &Found<'_>| {
-            rule.suppressed_len.is_some_and(|len| found.route.destination.len() <= len)
-        };
+        let suppressed =
+            |found: &Found<'_>| rule.suppressed_len.is_some_and(|len| found.route.destination.len() <= len);
         if found.as_ref().is_ok_and(suppressed) { None } else { Some(found) }
     }
 
@@ -236,6 +236,7 @@ impl Network {
         let out = self.interface(found.hop.interface)?;
         let near = if destination.is_ipv4() { found.gateway() } else { Some(destination) };
         let others = self.interfaces.iter().filter(|other| other.index != out.index);
-        out.source_near(destination, near).or_else(|| others.filter_map(|other| other.source_near(destination, None)).next())
+        out.source_near(destination, near)
+            .or_else(|| others.filter_map(|other| other.source_near(destination, None)).next())
     }
 }

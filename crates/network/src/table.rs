@@ -119,18 +119,19 @@ pub(crate) fn lookup<'a>(
     let mut lens: Vec<u8> = tables.iter().flat_map(|table| table.lens.iter().copied()).collect();
     lens.sort_unstable_by(|a, b| b.cmp(a));
     lens.dedup();
-    lens.into_iter().find_map(|len| {
-        let routes = tables.iter().flat_map(|table| table.at(flow.destination, len));
-        match Family::from(flow.destination) {
-            Family::V4 => first_v4(routes, flow, network),
-            Family::V6 => best_v6(routes, flow, network),
-        }
-    })
-    .and_then(|outcome| match outcome {
-        Err(Refused::Throw) => None,
-        Err(Refused::Route(why)) => Some(Err(why)),
-        Ok(found) => Some(Ok(found)),
-    })
+    lens.into_iter()
+        .find_map(|len| {
+            let routes = tables.iter().flat_map(|table| table.at(flow.destination, len));
+            match Family::from(flow.destination) {
+                Family::V4 => first_v4(routes, flow, network),
+                Family::V6 => best_v6(routes, flow, network),
+            }
+        })
+        .and_then(|outcome| match outcome {
+            Err(Refused::Throw) => None,
+            Err(Refused::Route(why)) => Some(Err(why)),
+            Ok(found) => Some(Ok(found)),
+        })
 }
 
 enum Refused {

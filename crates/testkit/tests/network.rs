@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fastrand::Rng;
-use paceline::{Burst, FrameMeta, Host, ProgramSpec, Program as OurProgram};
+use paceline::{Burst, FrameMeta, Host, Program as OurProgram, ProgramSpec};
 use paceline_isa::{Names, RawInsn, assemble};
 use paceline_network::Network;
 use paceline_spec::helper::Helper;
@@ -93,7 +93,8 @@ struct Pair {
 
 impl Pair {
     fn new(text: &str, network: &Arc<Network>) -> Self {
-        let insns: Vec<RawInsn> = assemble(text, &Helpers).expect("good text").encode().expect("good instructions");
+        let insns: Vec<RawInsn> =
+            assemble(text, &Helpers).expect("good text").encode().expect("good instructions");
         let kernel = Program::load(&Request::xdp(&insns)).expect("the kernel takes it");
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let spec = ProgramSpec { license: "GPL".to_owned(), ..ProgramSpec::new("query", kind, insns) };
@@ -123,7 +124,10 @@ fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
 fn v4(rng: &mut Rng) -> [u8; 4] {
     let net = pick(rng, [0, 0, 1, 1, 2, 3, 9, 9, 9, 10, 11, 13, 15, 16, 17, 18, 20, 21, 30]);
     match rng.u8(..12) {
-        0 => pick(rng, [[127, 0, 0, 1], [255, 255, 255, 255], [0; 4], [224, 0, 0, 1], [8, 8, 8, 8], [10, 0, 0, 255]]),
+        0 => pick(
+            rng,
+            [[127, 0, 0, 1], [255, 255, 255, 255], [0; 4], [224, 0, 0, 1], [8, 8, 8, 8], [10, 0, 0, 255]],
+        ),
         1 => [rng.u8(..), rng.u8(..), rng.u8(..), rng.u8(..)],
         _ => [10, net, pick(rng, [0, 0, 0, 9, 9, 10, 11, 200]), pick(rng, [1, 2, 2, 3, 9, 77])],
     }

@@ -219,7 +219,8 @@ pub(super) unsafe extern "C" fn fib_lookup(
 ) -> u64 {
     let flags = flags as u32;
     // The length is an `int`.
-    if (len as i32) < Params::SIZE as i32 || flags & !(DIRECT | OUTPUT | SKIP_NEIGH | TBID | SRC | MARK) != 0 {
+    if (len as i32) < Params::SIZE as i32 || flags & !(DIRECT | OUTPUT | SKIP_NEIGH | TBID | SRC | MARK) != 0
+    {
         return Errno::EINVAL.to_return();
     }
     let mut copy = Params([0; Params::SIZE]);

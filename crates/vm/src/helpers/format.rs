@@ -77,7 +77,7 @@ pub(super) unsafe extern "C" fn snprintf(
 /// `len` bytes at the address must be readable, unless it is null.
 unsafe fn arguments(data: u64, len: u64) -> Option<Vec<u64>> {
     let len = len as u32 as usize;
-    if len % 8 != 0 || len > MAX_ARGS * 8 || (len != 0 && data == 0) {
+    if !len.is_multiple_of(8) || len > MAX_ARGS * 8 || (len != 0 && data == 0) {
         return None;
     }
     // SAFETY: the caller vouches for it.

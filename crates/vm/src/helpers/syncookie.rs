@@ -7,7 +7,8 @@ use paceline_spec::Errno;
 use siphasher::sip::SipHasher24;
 
 use super::args;
-use crate::host::{Clock, Host};
+use crate::host::Host;
+use crate::time::Clock;
 
 /// Bytes of a TCP header without options.
 const HEADER: usize = 20;
@@ -100,14 +101,28 @@ fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> u64 {
 }
 
 /// `s64 bpf_tcp_raw_gen_syncookie_ipv4(iph, th, th_len)`: the cookie, and above it the MSS.
-pub(super) unsafe extern "C" fn generate_v4(ip: u64, tcp: u64, len: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+pub(super) unsafe extern "C" fn generate_v4(
+    ip: u64,
+    tcp: u64,
+    len: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (ip, tcp) = unsafe { (args::bytes(ip, 20), args::bytes(tcp, len as u32 as usize)) };
     generate(&ip[12..20], &tcp, TABLE_V4, DEFAULT_V4, host)
 }
 
 /// `s64 bpf_tcp_raw_gen_syncookie_ipv6(iph, th, th_len)`
-pub(super) unsafe extern "C" fn generate_v6(ip: u64, tcp: u64, len: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+pub(super) unsafe extern "C" fn generate_v6(
+    ip: u64,
+    tcp: u64,
+    len: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (ip, tcp) = unsafe { (args::bytes(ip, 40), args::bytes(tcp, len as u32 as usize)) };
     generate(&ip[8..40], &tcp, TABLE_V6, DEFAULT_V6, host)
