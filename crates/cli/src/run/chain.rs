@@ -1,5 +1,6 @@
 //! Chains over captures.
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +9,13 @@ use std::time::Instant;
 use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 use signal_hook::consts::SIGHUP;
 
-use super::INTERRUPTED;
+use super::events::Events;
 use super::outputs::{self, OutputNames, Writers};
 use super::report::{ChainReport, Run};
 use super::source::{Capture, announce};
 use super::watch::Watch;
+use super::world::World;
+use super::{INTERRUPTED, Taken, finish};
 use crate::args::RunArgs;
 use crate::chain::{ChainFailure, LoadHow, Loaded, Tracer, load, reload, write_layout};
 use crate::console;
@@ -39,11 +42,16 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         return dry_run(args, &loaded);
     }
     warn(&loaded, args);
+    let world = World::new(args)?;
     let mut capture = Capture::open(args.input.as_deref())?;
-    let taken = loaded.taken.iter().chain(&capture.file).cloned().collect();
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let collections: Vec<_> = loaded.parts.iter().map(|part| &part.collection).collect();
+    let events = Events::new(args, &collections, writers.events.take())?;
     announce(args, &loaded.name, &capture);
+    loaded.live.members().iter().for_each(|member| world.announce(member.program()));
     let worker = loaded.live.worker();
     let mut runner = match &args.trace {
         Some(packets) => Running::Traced(Tracer::new(worker, packets.clone())),
@@ -52,8 +60,14 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         None => Running::Plain(worker),
     };
     let mut loaded = loaded;
-    let (run, ended) = replay_all(args, &how, &mut loaded, &mut runner, &mut capture, writers, watch)?;
+    let (mut host, ingress) = (world.host(args), world.ingress);
+    if let Some(events) = &events {
+        events.attach(&mut host);
+    }
+    let replay = Replay { args, how: &how, host, ingress, events: events.as_ref() };
+    let (mut run, ended) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
     let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
+    let ended = finish(events, &mut run, ended);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -130,30 +144,44 @@ impl Runner for &mut Running {
     }
 }
 
-fn replay_all(
-    args: &RunArgs,
-    how: &LoadHow,
-    loaded: &mut Loaded,
-    runner: &mut Running,
-    capture: &mut Capture,
-    writers: Writers,
-    mut watch: Watch,
-) -> Result<(Run, Result<(), ReplayError>), Failure> {
-    let again = Arc::new(AtomicBool::new(false));
-    if args.source.chain_file().is_some() {
-        signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(Failure::Signals)?;
-    }
-    let options = ReplayOptions { count: args.count };
-    let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
-    let start = Instant::now();
-    let observe = |tally: &Tally| {
-        if again.swap(false, Ordering::Relaxed) {
-            reload(&args.source, how, loaded, tally.packets);
+/// All that a run has beside the chain and the packets.
+struct Replay<'a> {
+    args: &'a RunArgs,
+    how: &'a LoadHow,
+    host: Host,
+    ingress: Option<u32>,
+    events: Option<&'a Events>,
+}
+
+impl Replay<'_> {
+    fn run(
+        mut self,
+        loaded: &mut Loaded,
+        runner: &mut Running,
+        capture: &mut Capture,
+        writers: Writers,
+        mut watch: Watch,
+    ) -> Result<(Run, Result<(), ReplayError>), Failure> {
+        let again = Arc::new(AtomicBool::new(false));
+        if self.args.source.chain_file().is_some() {
+            signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(Failure::Signals)?;
         }
-        watch.look(tally)
-    };
-    let (tally, ended) = replay(runner, &mut Host::default(), &mut capture.reader, outputs, options, observe);
-    Ok((Run { tally, time: start.elapsed(), interrupted: watch.finish() }, ended))
+        let options = ReplayOptions { count: self.args.count, ingress: self.ingress };
+        let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
+        let start = Instant::now();
+        let observe = |tally: &Tally| {
+            if self.events.is_some_and(|events| events.drain().is_break()) {
+                return ControlFlow::Break(());
+            }
+            if again.swap(false, Ordering::Relaxed) {
+                reload(&self.args.source, self.how, loaded, tally.packets);
+            }
+            watch.look(tally)
+        };
+        let (tally, ended) = replay(runner, &mut self.host, &mut capture.reader, outputs, options, observe);
+        let (time, interrupted) = (start.elapsed(), watch.finish());
+        Ok((Run { tally, time, interrupted, events: None }, ended))
+    }
 }
 
 /// Adds the names of files to what went wrong.

@@ -1,17 +1,20 @@
 //! `paceline run`.
 
 mod chain;
+mod events;
 mod fault;
 mod outputs;
 mod report;
 mod source;
 mod watch;
+mod world;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::{
-    Collection, Engine, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
+    Collection, Engine, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
 };
 
@@ -20,6 +23,7 @@ use crate::failure::Failure;
 use crate::maps::{self, MapFailure};
 use crate::verify::Diagnosis;
 
+use events::Events;
 pub(crate) use fault::{FaultReport, processed};
 pub(crate) use outputs::Taken;
 use outputs::{OutputNames, Writers};
@@ -27,6 +31,7 @@ use report::{Report, Run};
 pub(crate) use source::built_in;
 use source::{Capture, Subject};
 use watch::Watch;
+use world::World;
 
 /// What a shell shows for a command that ended by an interrupt: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
@@ -51,16 +56,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = program
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
         .and_then(|program| check_action(&subject.name, &program).map(|()| program))?;
+    let world = World::new(args)?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
-    let taken = inputs.chain(maps::identities(&args.map_files)).collect();
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let events = Events::new(args, &[&collection], writers.events.take())?;
     source::announce(args, &subject.name, &capture);
+    world.announce(&program);
 
-    let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
+    let (mut run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
+    let ended = finish(events, &mut run, ended);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -111,18 +121,37 @@ fn diagnosed(subject: &Subject, failure: Failure) -> Failure {
 fn replay_all(
     args: &RunArgs,
     program: &Program,
+    world: &World,
     capture: &mut Capture,
     writers: Writers,
+    events: Option<&Events>,
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>) {
-    let options = ReplayOptions { count: args.count };
+    let options = ReplayOptions { count: args.count, ingress: world.ingress };
+    let mut host = world.host(args);
+    if let Some(events) = events {
+        events.attach(&mut host);
+    }
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
-    let (tally, ended) =
-        replay(program, &mut Host::default(), &mut capture.reader, outputs, options, |tally| {
-            watch.look(tally)
-        });
-    (Run { tally, time: start.elapsed(), interrupted: watch.finish() }, ended)
+    let (tally, ended) = replay(program, &mut host, &mut capture.reader, outputs, options, |tally| {
+        if events.is_some_and(|events| events.drain().is_break()) {
+            return ControlFlow::Break(());
+        }
+        watch.look(tally)
+    });
+    (Run { tally, time: start.elapsed(), interrupted: watch.finish(), events: None }, ended)
+}
+
+/// Writes the events that are left, and counts them.
+fn finish(events: Option<Events>, run: &mut Run, ended: Result<(), Failure>) -> Result<(), Failure> {
+    match events.map(Events::finish).transpose() {
+        Ok(count) => {
+            run.events = count;
+            ended
+        }
+        Err(error) => ended.and(Err(error)),
+    }
 }
 
 /// Adds the names of files to what went wrong.

@@ -7,6 +7,7 @@ use paceline::{Collection, Engine, Layout, Status, Tally, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::events::EventCount;
 use crate::chain::{LayoutAsJson, Loaded, StatusAsJson, Tracer, TracesAsJson, write_status, write_traces};
 use crate::console;
 use crate::failure::Failure;
@@ -18,6 +19,8 @@ pub(super) struct Run {
     pub(super) tally: Tally,
     pub(super) time: Duration,
     pub(super) interrupted: bool,
+    /// The events, where they are written.
+    pub(super) events: Option<EventCount>,
 }
 
 impl Run {
@@ -28,7 +31,7 @@ impl Run {
         capture: &str,
         ended_early: bool,
     ) -> io::Result<()> {
-        let Self { tally, time, interrupted } = self;
+        let Self { tally, time, interrupted, events } = self;
         let plural = if tally.packets == 1 { "" } else { "s" };
         write!(out, "{what}: {} packet{plural} of {capture}, ", tally.packets)?;
         writeln!(out, "{} bytes, in {}", tally.bytes, Rate(tally.packets, *time))?;
@@ -40,19 +43,28 @@ impl Run {
             let percent = count as f64 * 100.0 / tally.packets.max(1) as f64;
             writeln!(out, "  {verdict:<8} {count:>12} {percent:>6.1}%")?;
         }
-        match tally.unknown {
-            0 => Ok(()),
-            unknown => writeln!(out, "  of the aborted, {unknown} returned no verdict but another number"),
+        if tally.unknown > 0 {
+            writeln!(out, "  of the aborted, {} returned no verdict but another number", tally.unknown)?;
         }
+        if let Some(EventCount { written, lost }) = events {
+            writeln!(out, "  events   {written:>12}")?;
+            if *lost > 0 {
+                writeln!(out, "  lost     {lost:>12}        ring buffers were full")?;
+            }
+        }
+        Ok(())
     }
 
     fn serialize<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
-        let Self { tally, time, interrupted } = self;
+        let Self { tally, time, interrupted, events } = self;
         object.serialize_entry("packets", &tally.packets)?;
         object.serialize_entry("bytes", &tally.bytes)?;
         object.serialize_entry("seconds", &time.as_secs_f64())?;
         object.serialize_entry("verdicts", &Verdicts(tally))?;
         object.serialize_entry("unknown_verdicts", &tally.unknown)?;
+        if let Some(EventCount { written, lost }) = events {
+            object.serialize_entry("events", &serde_json::json!({ "written": written, "lost": lost }))?;
+        }
         if *interrupted {
             object.serialize_entry("interrupted", interrupted)?;
         }
