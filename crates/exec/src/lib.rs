@@ -76,8 +76,10 @@ mod marker;
 mod memory;
 mod names;
 mod place;
+mod rcu;
 mod registry;
 mod serialize;
+mod slots;
 mod sync;
 
 pub use arena::{Arena, MAX_ALIGNMENT};
@@ -87,4 +89,6 @@ pub use epoch::{Domain, Pin, Reader};
 pub use error::ExecError;
 pub use memory::GUARD_BYTE;
 pub use names::{NAMES_VARIABLE, Names, NamesError};
+pub use rcu::Rcu;
 pub use registry::{Location, find};
+pub use slots::Slots;

@@ -32,6 +32,7 @@ mod call;
 mod checked;
 mod context;
 mod defer;
+mod dispatcher;
 mod division;
 mod emitter;
 mod error;
@@ -48,6 +49,7 @@ mod source;
 mod tail_call;
 pub mod x64;
 
+pub use dispatcher::{Case, Dispatcher, Otherwise, TokenArgument, dispatchers};
 pub use error::CompileError;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,
