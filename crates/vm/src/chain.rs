@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use paceline_chain::{Graph, MAX_RUNS, Next};
 use paceline_frame::{Burst, Frame, FrameMut, Verdict};
+use paceline_maps::Map;
+use paceline_verifier::Verified;
 
+use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::image::Unset;
+use crate::load::LoadError;
 use crate::program::{BurstFault, Program, pinned, run_frames};
 
 /// Counts of each node: one for each verdict, and one for values that are none.
@@ -39,6 +43,15 @@ pub enum ChainError {
         nodes: usize,
         /// Programs given.
         programs: usize,
+    },
+    /// A program cannot be run.
+    #[error("program {node} of the chain: {error}")]
+    Program {
+        /// Its node.
+        node: usize,
+        /// Why.
+        #[source]
+        error: LoadError,
     },
 }
 
@@ -84,6 +97,22 @@ impl Chain {
             return Err(ChainError::NodeCount { nodes, programs: programs.len() });
         }
         Ok(Self { shared: Arc::new(Linked { programs: programs.into(), graph }) })
+    }
+
+    /// Makes a chain of verified programs ready to run on an engine: the parts are the graph's nodes, in order, each a
+    /// program and its maps in the order of its object. One program may be several nodes.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn load(
+        parts: &[(&Verified, Vec<Arc<Map>>)],
+        graph: Graph,
+        engine: Engine,
+    ) -> Result<Self, ChainError> {
+        let load = |(node, (verified, maps)): (usize, &(&Verified, Vec<Arc<Map>>))| {
+            Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
+        };
+        Self::new(parts.iter().enumerate().map(load).collect::<Result<_, _>>()?, graph)
     }
 
     /// The programs, by node.
