@@ -91,4 +91,4 @@ pub use memory::GUARD_BYTE;
 pub use names::{NAMES_VARIABLE, Names, NamesError};
 pub use rcu::Rcu;
 pub use registry::{Location, find};
-pub use slots::Slots;
+pub use slots::{NoSlot, Slots};

@@ -34,7 +34,7 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
     /// One user less of a slot and one more of another, in one step: workers find the image of before or that of after.
     ///
     /// The last user takes the slot along. A slot that there is already keeps its value. `build` makes the image of the values
-    /// by ascending key; it is not asked where the keys stay the same. Tells whether there is a new image.
+    /// by ascending key; it is not asked where the slots stay the same. Tells whether there is a new image.
     ///
     /// # Errors
     /// [`NoSlot`], or what `build` says. Nothing has changed then.
@@ -42,30 +42,48 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         &self,
         old: Option<u64>,
         new: Option<(u64, V)>,
-        build: impl FnOnce(&[(u64, V)]) -> Result<I, E>,
+        build: impl FnOnce(Vec<(u64, V)>) -> Result<I, E>,
+    ) -> Result<bool, E> {
+        self.change(build, |slots| {
+            let left = old.map_or(Ok(false), |key| give_up(slots, key))?;
+            let came = new.is_some_and(|(key, value)| take(slots, key, value));
+            Ok(left || came)
+        })
+    }
+
+    /// Puts a value into a slot, whatever was there, or empties it, likewise in one step.
+    ///
+    /// # Errors
+    /// What `build` says. Nothing has changed then.
+    pub fn set<E>(
+        &self,
+        key: u64,
+        value: Option<V>,
+        build: impl FnOnce(Vec<(u64, V)>) -> Result<I, E>,
+    ) -> Result<bool, E> {
+        self.change(build, |slots| {
+            let left = slots.remove(&key).is_some();
+            let came = value.is_some_and(|value| take(slots, key, value));
+            Ok(left || came)
+        })
+    }
+
+    fn change<E>(
+        &self,
+        build: impl FnOnce(Vec<(u64, V)>) -> Result<I, E>,
+        change: impl FnOnce(&mut BTreeMap<u64, Slot<V>>) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let mut slots = lock(&self.slots);
-        let before = old.map(|key| slots.get(&key).cloned().ok_or(NoSlot(key)).map(|slot| (key, slot)));
-        let before = before.transpose()?;
-        let left = before.as_ref().is_some_and(|(key, _)| give_up(&mut slots, *key));
-        let new_key = new.as_ref().map(|(key, _)| *key);
-        let came = new.is_some_and(|(key, value)| take(&mut slots, key, value));
-        if !left && !came {
-            return Ok(false);
+        // A copy, so that nothing has to be undone.
+        let mut changed = slots.clone();
+        let other = change(&mut changed)?;
+        if other {
+            let values = changed.iter().map(|(&key, slot)| (key, slot.value.clone())).collect();
+            // Under the lock: images follow each other as the slots do.
+            self.image.replace(build(values)?);
         }
-        let values: Vec<(u64, V)> = slots.iter().map(|(&key, slot)| (key, slot.value.clone())).collect();
-        match build(&values) {
-            Ok(image) => {
-                // Under the lock: images follow each other as the slots do.
-                self.image.replace(image);
-                Ok(true)
-            }
-            Err(error) => {
-                new_key.map(|key| give_up(&mut slots, key));
-                slots.extend(before);
-                Err(error)
-            }
-        }
+        *slots = changed;
+        Ok(other)
     }
 
     /// The image, which stays as long as the worker is pinned.
@@ -102,14 +120,14 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
 }
 
 /// One user less; whether it was the last.
-fn give_up<V>(slots: &mut BTreeMap<u64, Slot<V>>, key: u64) -> bool {
-    let Some(slot) = slots.get_mut(&key) else { return false };
+fn give_up<V>(slots: &mut BTreeMap<u64, Slot<V>>, key: u64) -> Result<bool, NoSlot> {
+    let slot = slots.get_mut(&key).ok_or(NoSlot(key))?;
     slot.users -= 1;
     let last = slot.users == 0;
     if last {
         slots.remove(&key);
     }
-    last
+    Ok(last)
 }
 
 /// One user more; whether it is the first.

@@ -53,7 +53,7 @@ mod model {
                 })
             };
             let user = |sites: &Sites, held: Held| {
-                let build = |values: &[(u64, Held)]| Ok::<_, NoSlot>(values.to_vec());
+                let build = |values| Ok::<_, NoSlot>(values);
                 sites.update(None, Some((7, held)), build).unwrap();
                 sites.update(Some(7), None, build).unwrap();
             };
@@ -85,7 +85,7 @@ mod threads {
     }
 
     fn update(slots: &Numbers, old: Option<u64>, new: Option<(u64, u32)>) -> Result<bool, NoSlot> {
-        slots.update(old, new, |values| Ok(values.to_vec()))
+        slots.update(old, new, Ok)
     }
 
     fn image(slots: &Numbers) -> Vec<(u64, u32)> {
@@ -117,6 +117,16 @@ mod threads {
         update(&slots, None, Some((7, 70))).unwrap();
         assert_eq!(update(&slots, Some(7), Some((7, 71))), Ok(true));
         assert_eq!(image(&slots), [(7, 71)]);
+    }
+
+    #[test]
+    fn a_slot_can_be_set() {
+        let slots = slots();
+        let set = |key, value| slots.set(key, value, Ok::<_, NoSlot>).unwrap();
+        assert!(set(7, Some(70)) && set(7, Some(71)) && set(3, Some(30)));
+        assert_eq!(image(&slots), [(3, 30), (7, 71)]);
+        assert!(set(7, None) && !set(7, None));
+        assert_eq!(image(&slots), [(3, 30)]);
     }
 
     #[test]
