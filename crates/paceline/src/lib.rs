@@ -25,6 +25,7 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
 //! | read and write maps | [`Map`], [`btf`] for values by their types |
@@ -50,9 +51,10 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, Chain, ChainCounts, ChainError, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit,
-    Fault, FaultKind, Host, InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError,
-    NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Target, has_helper,
+    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice, CodeMap,
+    DEFAULT_BUDGET, DispatcherCode, Engine, EventSink, Exit, Fallback, Fault, FaultKind, Host, InstallError, KeyedSite,
+    LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode, NativeFunction, Near, NoSuchEngine,
+    Program, ProgramError, Site, SiteStatistics, Target, UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

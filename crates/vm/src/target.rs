@@ -47,6 +47,12 @@ impl Target {
         self.owner.name()
     }
 
+    /// Where single packets enter: what call sites find programs by. Programs of engines that are no compilers share one.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.entry as usize as u64
+    }
+
     /// Runs the packets of a burst, in order; each frame gets its verdict.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ impl Sealed for ByProgram {
 
     #[inline(always)]
     fn packet(target: &Target) -> Words {
-        (target.entry as usize as u64, target.token)
+        (target.address(), target.token)
     }
 
     #[inline(always)]

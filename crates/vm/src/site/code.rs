@@ -18,8 +18,8 @@ impl DispatcherCode {
         let block = image.block.as_ref()?;
         let names = |(_, target): &(u64, crate::Target)| {
             let name = target.name();
-            let (packet, burst) = (target.entry as usize as u64, target.burst_entry as usize as u64);
-            [(packet, name.to_owned()), (burst, format!("{name}.burst"))]
+            let burst = target.burst_entry as usize as u64;
+            [(target.address(), name.to_owned()), (burst, format!("{name}.burst"))]
         };
         Some(Self {
             address: block.address() as u64,

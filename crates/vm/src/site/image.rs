@@ -77,7 +77,7 @@ impl Maker {
             cases.dedup_by_key(|case| case.key);
             cases.into_boxed_slice()
         };
-        let packets = cases(|target| target.entry as usize as u64);
+        let packets = cases(Target::address);
         let bursts = cases(|target| target.burst_entry as usize as u64);
         let (packet, burst): (Entry, BurstEntry) = match self.fallback {
             Some(_) => (search_packet::<true>, search_burst::<true>),
