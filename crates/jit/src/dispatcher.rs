@@ -62,7 +62,13 @@ pub struct Dispatcher<'a> {
     pub otherwise: Otherwise,
     /// Where the token goes.
     pub token: TokenArgument,
+    /// Up to so many cases are compared one after the other at the end of the search. 1 searches to the end, as the seed does;
+    /// [`RUN`] is what is fastest.
+    pub run: usize,
 }
+
+/// Cases to compare one after the other: a branch that is not taken costs a fraction of one that is.
+pub const RUN: usize = 4;
 
 /// Makes the code of dispatchers, one behind the other; says where each begins. The code is to be placed at a multiple of 16.
 ///
@@ -88,8 +94,11 @@ struct Tree<'a> {
     /// What is compared: the key, or its distance from the base.
     compared: Gpr,
     base: u64,
-    otherwise: Label,
+    otherwise: Otherwise,
+    /// Where the way out is, if not at each end.
+    way_out: Label,
     token: Gpr,
+    run: usize,
 }
 
 impl Tree<'_> {
@@ -98,50 +107,56 @@ impl Tree<'_> {
         let mut cases = dispatcher.cases.to_vec();
         cases.sort_by_key(|case| distance(case.key, base));
         cases.dedup_by_key(|case| case.key);
-        let otherwise = asm.new_label();
+        let way_out = asm.new_label();
         let token = match dispatcher.token {
             TokenArgument::Second => Gpr::Rsi,
             TokenArgument::Third => Gpr::Rdx,
         };
         let compared = if base == 0 { KEY } else { DISTANCE };
-        let mut tree = Tree { asm, compared, base, otherwise, token };
+        let (otherwise, run) = (dispatcher.otherwise, dispatcher.run.max(1));
+        let mut tree = Tree { asm, compared, base, otherwise, way_out, token, run };
         if base != 0 {
             tree.asm.mov_ri(DISTANCE, base.wrapping_neg());
             tree.asm.alu_rr(Alu::Add, Width::Q64, DISTANCE, KEY);
         }
         tree.search(&cases);
-        asm.align(ALIGNMENT, Fill::Int3);
-        asm.bind(otherwise);
-        way_out(asm, dispatcher.otherwise);
+        if !matches!(otherwise, Otherwise::Indirect { retpoline: false, .. }) {
+            asm.align(ALIGNMENT, Fill::Int3);
+            asm.bind(way_out);
+            leave(asm, otherwise);
+        }
     }
 
     /// Any key comes to one case, where it must be equal: keys between the cases may be split as it comes.
     fn search(&mut self, cases: &[Case]) {
-        match cases {
-            [] => {}
-            [case] => self.leaf(case),
-            _ => {
-                let (low, high) = cases.split_at(cases.len().div_ceil(2));
-                let above = self.asm.new_label();
-                if let Some(pivot) = low.last() {
-                    self.compare(pivot);
-                }
-                self.asm.jcc(Cond::G, above);
-                self.search(low);
-                self.asm.align(ALIGNMENT, Fill::Int3);
-                self.asm.bind(above);
-                self.search(high);
-            }
+        if cases.len() <= self.run {
+            return self.ends(cases);
         }
+        let (low, high) = cases.split_at(cases.len().div_ceil(2));
+        let above = self.asm.new_label();
+        if let Some(pivot) = low.last() {
+            self.compare(pivot);
+        }
+        self.asm.jcc(Cond::G, above);
+        self.search(low);
+        self.asm.align(ALIGNMENT, Fill::Int3);
+        self.asm.bind(above);
+        self.search(high);
     }
 
-    fn leaf(&mut self, case: &Case) {
-        if let Some(token) = case.token {
-            self.asm.mov_ri(self.token, token);
+    fn ends(&mut self, cases: &[Case]) {
+        for case in cases {
+            if let Some(token) = case.token {
+                self.asm.mov_ri(self.token, token);
+            }
+            self.compare(case);
+            self.asm.jcc_extern(Cond::E, case.target);
         }
-        self.compare(case);
-        self.asm.jcc_extern(Cond::E, case.target);
-        self.asm.jmp(self.otherwise);
+        match self.otherwise {
+            // A jump to a jump would be one too many.
+            Otherwise::Indirect { retpoline: false, .. } => leave(self.asm, self.otherwise),
+            _ => self.asm.jmp(self.way_out),
+        }
     }
 
     fn compare(&mut self, case: &Case) {
@@ -170,7 +185,7 @@ fn base(cases: &[Case]) -> u64 {
     *keys.select_nth_unstable(middle).1
 }
 
-fn way_out(asm: &mut Assembler, otherwise: Otherwise) {
+fn leave(asm: &mut Assembler, otherwise: Otherwise) {
     match otherwise {
         Otherwise::Target(target) => asm.jmp_extern(target),
         Otherwise::Indirect { retpoline, count } => {

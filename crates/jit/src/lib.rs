@@ -49,7 +49,7 @@ mod source;
 mod tail_call;
 pub mod x64;
 
-pub use dispatcher::{Case, Dispatcher, Otherwise, TokenArgument, dispatchers};
+pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 pub use error::CompileError;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,

@@ -34,7 +34,8 @@ pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
 pub use site::{
-    ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site, SiteStatistics, UpdateError,
+    ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site,
+    SiteStatistics, UpdateError,
 };
 pub use target::Target;
 #[cfg(feature = "match-dispatch")]

@@ -1,8 +1,8 @@
 //! Call sites against a linear search: whatever was added and removed before, every call comes to its program.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,9 @@ use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{CallSite, Chain, Engine, Fallback, Host, KeyedSite, Program, SiteStatistics, Target, UpdateError};
+use paceline_vm::{
+    CallSite, Chain, Engine, Fallback, Host, KeyedSite, Program, SiteStatistics, Target, UpdateError,
+};
 use proptest::prelude::*;
 
 const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
@@ -28,7 +30,8 @@ fn program(number: usize, engine: Engine) -> Program {
 
 fn engine(number: usize) -> Engine {
     // Mostly native code; engines that share their entries among programs in between.
-    let engines = [Engine::best(), Engine::best(), Engine::best(), Engine::Threaded, Engine::best(), Engine::Plain];
+    let engines =
+        [Engine::best(), Engine::best(), Engine::best(), Engine::Threaded, Engine::best(), Engine::Plain];
     engines[number % engines.len()]
 }
 
@@ -209,8 +212,10 @@ fn keys_choose_programs() {
         let key = |index: usize| keys.get(order[index]).copied().unwrap_or(77);
         let before = site.statistics();
         caller.enter(&mut host).run_mixed(&mut mixed, key).unwrap();
-        let expected: Vec<u32> =
-            order.iter().map(|&number| if number == 9 { Verdict::Pass as u32 } else { number as u32 }).collect();
+        let expected: Vec<u32> = order
+            .iter()
+            .map(|&number| if number == 9 { Verdict::Pass as u32 } else { number as u32 })
+            .collect();
         assert_eq!(codes(&mixed), expected);
         let after = site.statistics();
         assert_eq!((after.hits - before.hits, after.fallbacks - before.fallbacks), (5, 1));

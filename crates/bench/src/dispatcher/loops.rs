@@ -10,7 +10,7 @@ use paceline_exec::{Arena, Code, CodeBlock, Relocation};
 use paceline_frame::Frame;
 use paceline_jit::x64::{Alu, Assembler, Cond, Fill, Gpr, Mem, OpSize, Width};
 
-use super::{FRAMES, TURN, bursts, burst, measure, site};
+use super::{FRAMES, TURN, burst, bursts, measure, site};
 use crate::Settings;
 use crate::measure::{Timing, Work};
 
@@ -111,7 +111,10 @@ fn assemble(call: Call, callee: u64) -> Result<CodeBlock, Box<dyn Error>> {
     let relocations: Vec<Relocation> = code
         .relocations
         .iter()
-        .map(|relocation| Relocation { offset: relocation.offset as usize, target: relocation.target as usize })
+        .map(|relocation| Relocation {
+            offset: relocation.offset as usize,
+            target: relocation.target as usize,
+        })
         .collect();
     Ok(Arena::global()?.install(&Code::new(&code.bytes).relocations(&relocations))?)
 }
@@ -158,7 +161,11 @@ impl<'a> Looped<'a> {
                     unsafe { loops.of(index)(frames, chosen[index].address(), host.cast()) };
                 }
                 let dropped = burst.iter().all(|frame| frame.verdict() == Verdict::Drop);
-                if dropped { Ok((passes * FRAMES) as u64) } else { Err(format!("{call:?}: not dropped").into()) }
+                if dropped {
+                    Ok((passes * FRAMES) as u64)
+                } else {
+                    Err(format!("{call:?}: not dropped").into())
+                }
             }));
         }
         measure(settings, &mut works)

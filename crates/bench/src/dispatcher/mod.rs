@@ -83,7 +83,9 @@ fn compared(settings: Settings, targets: &[Target], report: &mut Report) -> Resu
         let matrix = report.matrix.get_or_insert_default();
         matrix.column(entries.to_string());
         Call::ALL.iter().zip(&times).for_each(|(call, &timing)| matrix.set(call.name(), timing));
-        let [direct, _, retpoline, dispatcher, ..] = times[..] else { return Err("a call is missing".into()) };
+        let [direct, _, retpoline, dispatcher, ..] = times[..] else {
+            return Err("a call is missing".into());
+        };
         if entries <= FULL {
             let name = format!("dispatcher of {entries}, more than a direct call");
             let more = Figure::Time { ours: dispatcher.minus(direct), against: None };
@@ -120,8 +122,7 @@ fn full(settings: Settings, targets: &[Target], report: &mut Report) -> Result<(
     matrix.column("full");
     Call::ALL.iter().zip(&times).for_each(|(call, &timing)| matrix.set(call.name(), timing));
     let [_, indirect, retpoline, plain, hardened] = times[..] else { return Err("a call is missing".into()) };
-    for (what, missed, bare) in
-        [("an indirect call", plain, indirect), ("a retpoline", hardened, retpoline)]
+    for (what, missed, bare) in [("an indirect call", plain, indirect), ("a retpoline", hardened, retpoline)]
     {
         let figure = Figure::Time { ours: missed.minus(bare), against: None };
         let name = format!("not among the {FULL} of a dispatcher, more than {what}");

@@ -135,7 +135,8 @@ mod threads {
         update(&slots, None, Some((7, 70))).unwrap();
         update(&slots, None, Some((8, 80))).unwrap();
         update(&slots, None, Some((8, 80))).unwrap();
-        let changes = [(Some(7), None), (None, Some((9, 90))), (Some(7), Some((8, 81))), (Some(8), Some((9, 90)))];
+        let changes =
+            [(Some(7), None), (None, Some((9, 90))), (Some(7), Some((8, 81))), (Some(8), Some((9, 90)))];
         for (old, new) in changes.into_iter().chain([(Some(7), Some((7, 71)))]) {
             let result = slots.update(old, new, |_| Err(NoSlot(0)));
             assert_eq!(result, Err(NoSlot(0)), "{old:?} {new:?}");

@@ -38,7 +38,8 @@ impl<'a> Machine<'a> {
     }
 
     pub(crate) fn with_token(bytes: &'a [u8], start: u64, key: u64, token: TokenArgument) -> Self {
-        let mut registers: BTreeMap<_, _> = ARGUMENTS.into_iter().map(|register| (register, ARGUMENT)).collect();
+        let mut registers: BTreeMap<_, _> =
+            ARGUMENTS.into_iter().map(|register| (register, ARGUMENT)).collect();
         registers.insert(Register::RCX, key);
         let token = match token {
             TokenArgument::Second => Register::RSI,
@@ -74,7 +75,9 @@ impl<'a> Machine<'a> {
                     assert!(returns.is_some());
                     returns = Some(self.register(insn.op1_register()));
                 }
-                Mnemonic::Jmp if insn.op0_kind() == OpKind::Register => break self.register(insn.op0_register()),
+                Mnemonic::Jmp if insn.op0_kind() == OpKind::Register => {
+                    break self.register(insn.op0_register());
+                }
                 _ => {
                     pc = self.step(&insn);
                     continue;
@@ -117,7 +120,10 @@ impl<'a> Machine<'a> {
                 false
             }
             Mnemonic::Inc => {
-                assert_eq!((insn.memory_base(), insn.memory_displacement32()), (Register::R9, super::COUNT as u32));
+                assert_eq!(
+                    (insn.memory_base(), insn.memory_displacement32()),
+                    (Register::R9, super::COUNT as u32)
+                );
                 self.counted += 1;
                 false
             }

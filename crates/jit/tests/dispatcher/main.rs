@@ -5,7 +5,7 @@ mod machine;
 use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
-use paceline_jit::{Case, Dispatcher, Otherwise, TokenArgument, dispatchers};
+use paceline_jit::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 use proptest::prelude::*;
 
 use machine::{Machine, Place};
@@ -19,8 +19,8 @@ fn indirect(retpoline: bool) -> Otherwise {
 }
 
 /// The code of one dispatcher at an address, its displacements filled in.
-fn assemble(cases: &[Case], otherwise: Otherwise, token: TokenArgument, start: u64) -> Vec<u8> {
-    let (code, starts) = dispatchers(&[Dispatcher { cases, otherwise, token }]).unwrap();
+fn assemble(cases: &[Case], otherwise: Otherwise, token: TokenArgument, run: usize, start: u64) -> Vec<u8> {
+    let (code, starts) = dispatchers(&[Dispatcher { cases, otherwise, token, run }]).unwrap();
     assert_eq!(starts, [0]);
     let mut bytes = code.bytes;
     for relocation in &code.relocations {
@@ -44,9 +44,10 @@ fn listing(insns: &[Instruction], start: u64) -> Vec<String> {
     assert!(below.iter().all(|label| label % 16 == 0), "{below:x?}");
     let labels: BTreeMap<u64, String> =
         below.iter().zip(1..).map(|(&label, number)| (label, format!("above_{number}"))).collect();
-    let otherwise = insns.iter().filter(|insn| insn.mnemonic() == Mnemonic::Jmp).find_map(|insn| {
-        (insn.op0_kind() == OpKind::NearBranch64).then(|| insn.near_branch_target())
-    });
+    let otherwise = insns
+        .iter()
+        .filter(|insn| insn.mnemonic() == Mnemonic::Jmp)
+        .find_map(|insn| (insn.op0_kind() == OpKind::NearBranch64).then(|| insn.near_branch_target()));
     let otherwise = otherwise.expect("a way out");
     assert_eq!(otherwise % 16, 0);
     let mut text = Vec::new();
@@ -88,7 +89,7 @@ fn seed(entries: u64) -> Vec<String> {
     let address = |index: u64| index.wrapping_sub(entries);
     let cases: Vec<Case> =
         (0..entries).map(|index| Case { key: address(index), target: address(index), token: None }).collect();
-    let bytes = assemble(&cases, indirect(true), TokenArgument::Second, 0);
+    let bytes = assemble(&cases, indirect(true), TokenArgument::Second, 1, 0);
     listing(&decode(&bytes, 0), 0)
 }
 
@@ -108,7 +109,7 @@ fn sixteen_entries_are_what_the_seed_lists() {
 
 /// The instructions from the way out on.
 fn way_out(otherwise: Otherwise) -> Vec<String> {
-    let insns = decode(&assemble(&[], otherwise, TokenArgument::Second, START), START);
+    let insns = decode(&assemble(&[], otherwise, TokenArgument::Second, 1, START), START);
     let mut formatter = IntelFormatter::new();
     let text = |insn: &Instruction| {
         let mut text = String::new();
@@ -141,7 +142,7 @@ fn dispatchers_share_a_block() {
     let case = |key| Case { key, target: START + 64 * key, token: None };
     let (first, second) = ([case(1), case(2), case(3)], [case(4)]);
     let dispatcher =
-        |cases| Dispatcher { cases, otherwise: indirect(false), token: TokenArgument::Third };
+        |cases| Dispatcher { cases, otherwise: indirect(false), token: TokenArgument::Third, run: RUN };
     let (code, starts) = dispatchers(&[dispatcher(&first), dispatcher(&second)]).unwrap();
     assert_eq!(starts.len(), 2);
     assert!(starts[1] > starts[0] && starts[1] % 16 == 0 && (starts[1] as usize) < code.bytes.len());
@@ -151,8 +152,11 @@ fn dispatchers_share_a_block() {
 fn of_equal_keys_the_first_counts() {
     let case = |key, target| Case { key, target: START + 0x1000 + target, token: None };
     let cases = [case(5, 64), case(9, 128), case(5, 192)];
-    let bytes = assemble(&cases, indirect(false), TokenArgument::Second, START);
-    assert_eq!(Machine::new(&bytes, START, 5).run(), Place { address: START + 0x1040, token: None, counted: 0 });
+    let bytes = assemble(&cases, indirect(false), TokenArgument::Second, 1, START);
+    assert_eq!(
+        Machine::new(&bytes, START, 5).run(),
+        Place { address: START + 0x1040, token: None, counted: 0 }
+    );
 }
 
 /// Keys of all kinds: small numbers, negative ones, addresses near each other, anything.
@@ -183,7 +187,7 @@ proptest! {
 
     /// Every key comes to its case and every other one to the way out, with nothing changed that a program is called with.
     #[test]
-    fn keys_come_to_their_cases(keys in keys(), others in keys(), tokens in any::<bool>(), retpoline in any::<bool>()) {
+    fn keys_come_to_their_cases(keys in keys(), others in keys(), tokens in any::<bool>(), retpoline in any::<bool>(), run in 1..8_usize) {
         let cases: Vec<Case> = keys
             .iter()
             .enumerate()
@@ -196,7 +200,7 @@ proptest! {
         let default = START + 0x1000_0000;
         let otherwise = if tokens { Otherwise::Target(default) } else { indirect(retpoline) };
         let token = if retpoline { TokenArgument::Second } else { TokenArgument::Third };
-        let bytes = assemble(&cases, otherwise, token, START);
+        let bytes = assemble(&cases, otherwise, token, run, START);
         for key in keys.iter().chain(&others).flat_map(|&key| [key, key.wrapping_add(1), key.wrapping_sub(1)]) {
             let place = Machine::with_token(&bytes, START, key, token).run();
             // The linear search that it stands for.
@@ -217,7 +221,7 @@ proptest! {
             .map(|index| START + 0x10_0000 + 256 * index)
             .map(|address| Case { key: address, target: address, token: None })
             .collect();
-        let bytes = assemble(&cases, indirect(false), TokenArgument::Second, START);
+        let bytes = assemble(&cases, indirect(false), TokenArgument::Second, 1, START);
         let most = count.next_power_of_two().trailing_zeros() as usize;
         for case in &cases {
             let mut machine = Machine::new(&bytes, START, case.key);

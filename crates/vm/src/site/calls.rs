@@ -151,7 +151,8 @@ impl<C: Choice> Drop for Calls<'_, C> {
     fn drop(&mut self) {
         let fallbacks = u64::from(self.host.misses.wrapping_sub(self.misses));
         // The caller alone writes: no instruction with a lock.
-        let add = |count: &AtomicU64, more| count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        let add =
+            |count: &AtomicU64, more| count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         add(&self.caller.counts.hits, self.calls - fallbacks);
         if fallbacks != 0 {
             add(&self.caller.counts.fallbacks, fallbacks);

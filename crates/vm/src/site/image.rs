@@ -4,7 +4,7 @@ use std::mem::{offset_of, transmute};
 
 use paceline_exec::{Arena, Code, CodeBlock, CodeMap, Function, Relocation};
 use paceline_frame::{Frame, Verdict};
-use paceline_jit::{Case, Dispatcher, Otherwise, TokenArgument, dispatchers};
+use paceline_jit::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 
 use super::{Fallback, UpdateError};
 use crate::engine::Engine;
@@ -106,11 +106,13 @@ impl Maker {
                 cases: &image.packets,
                 otherwise: otherwise(PASS_PACKET as usize as u64),
                 token: TokenArgument::Second,
+                run: RUN,
             },
             Dispatcher {
                 cases: &image.bursts,
                 otherwise: otherwise(PASS_BURST as usize as u64),
                 token: TokenArgument::Third,
+                run: RUN,
             },
         ])
         .map_err(|error| memory(&error))?;
@@ -215,14 +217,7 @@ unsafe extern "C" fn pass_packet(_: u64, _: u64, _: Unset, _: Unset, _: Unset, h
 ///
 /// # Safety
 /// The frames must be those of a burst that nothing else uses during the call.
-unsafe extern "C" fn pass_burst(
-    first: u64,
-    end: u64,
-    _: u64,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
+unsafe extern "C" fn pass_burst(first: u64, end: u64, _: u64, _: Unset, _: Unset, host: &mut Host) -> u64 {
     host.misses += 1;
     let mut frame = first;
     while frame != end {
