@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use paceline::port::{ReadError, WriteError};
 use paceline::{
     Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
-    SetupError, suggest,
+    SetupError, UpdateError, suggest,
 };
 
 use crate::console;
@@ -35,6 +35,8 @@ pub(crate) enum Failure {
     Fault(Box<FaultReport>),
     #[error("{name}: {source}")]
     Map { name: String, source: Box<MapFailure> },
+    #[error("{name}: dispatcher: {source}")]
+    Dispatcher { name: String, source: UpdateError },
     #[error("{name}: {source}")]
     CreateOutput { name: String, source: io::Error },
     #[error("{name}: {source}")]

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::epoch::{Domain, Pin};
+use paceline_epoch::{Domain, Pin};
+
 use crate::sync::model::{AtomicPtr, Ordering};
 
 /// The current value of something. Who is pinned reads it; who replaces it retires the old one, which goes when nobody

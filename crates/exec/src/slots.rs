@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::epoch::{Domain, Pin};
+use paceline_epoch::{Domain, Pin};
+
 use crate::rcu::Rcu;
 use crate::sync::model::{Mutex, lock};
 

@@ -7,19 +7,19 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the epochs and what is published by them are made of.
+/// What is published to workers is made of this.
 #[cfg(not(loom))]
 pub(crate) mod model {
     pub(crate) use super::lock;
     pub(crate) use std::sync::Mutex;
-    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicPtr, Ordering};
 }
 
-/// What they are checked with.
+/// And checked with this.
 #[cfg(loom)]
 pub(crate) mod model {
     pub(crate) use loom::sync::Mutex;
-    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicPtr, Ordering};
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> loom::sync::MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -17,7 +17,7 @@ pub struct Target {
     pub(crate) burst_entry: BurstEntry,
     /// Different for each program and chain that there is.
     pub(crate) token: u64,
-    /// Whether it can come to programs that others may replace meanwhile.
+    /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pinned: bool,
     owner: Arc<dyn Named>,
 }
@@ -76,7 +76,7 @@ impl From<&Program> for Target {
     fn from(program: &Program) -> Self {
         let (owner, image) = (Arc::new(program.clone()), &program.image);
         // SAFETY: the program keeps its image, which is what its token points to.
-        unsafe { Self::new(image.entry, image.burst_entry, program.token, owner, program.tail_calls) }
+        unsafe { Self::new(image.entry, image.burst_entry, program.token, owner, program.pins) }
     }
 }
 
