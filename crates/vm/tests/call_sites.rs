@@ -321,7 +321,7 @@ fn storm(seconds: u64, rate: u64) -> u64 {
         done.store(true, Ordering::Relaxed);
         let bursts = traffic.join().unwrap();
         let (before, after) = (warm.unwrap_or(0), resident());
-        println!(
+        eprintln!(
             "{updates} updates in {took:?}, {bursts} bursts; memory {before} KiB, then {after} KiB; {} waiting",
             Domain::global().pending()
         );

@@ -80,7 +80,7 @@ impl Assembler {
 
     fn external(&mut self, opcode: Bytes, kind: RelocationKind, target: u64) {
         let here = self.here();
-        let place = Place { raw: here.raw.wrapping_add(u32::from(opcode.len)), ..here };
+        let place = Place { raw: here.raw.wrapping_add(opcode.len), ..here };
         self.externs.push(Extern { place, kind, target });
         self.put(opcode, Bytes::dword(0));
     }

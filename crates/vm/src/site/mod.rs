@@ -29,15 +29,15 @@ use image::{Image, Maker};
 /// ```
 /// # use paceline_frame::{Burst, FrameMeta};
 /// # use paceline_vm::{CallSite, Fallback, Host, Target, UpdateError};
-/// # fn example(drop: &Target, pass: &Target) -> Result<(), UpdateError> {
+/// # fn example(first: &Target, second: &Target) -> Result<(), UpdateError> {
 /// let site = CallSite::new(Fallback::Indirect);
-/// site.update(None, Some(drop))?; // a port comes with its program
-/// site.update(Some(drop), Some(pass))?; // and gets another one, while packets run
+/// site.update(None, Some(first))?; // a port comes with its program
+/// site.update(Some(first), Some(second))?; // and gets another one, while packets run
 ///
 /// // Each worker has a caller.
 /// let (mut caller, mut host, mut burst) = (site.caller(), Host::default(), Burst::default());
 /// # burst.push(&[0; 60], FrameMeta::default()).expect("there is room");
-/// caller.run_burst(pass, &mut burst, &mut host).expect("verified programs have no fault");
+/// caller.run_burst(second, &mut burst, &mut host).expect("verified programs have no fault");
 /// assert_eq!(site.statistics().hits, 0, "callers tell what they counted when they go");
 /// drop(caller);
 /// # Ok(())
