@@ -8,6 +8,7 @@
 
 mod captures;
 mod code;
+mod dispatcher;
 mod engines;
 mod machine;
 mod measure;
@@ -39,6 +40,7 @@ const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
     ("classic", engines::classic::table),
     ("code", code::table),
+    ("dispatcher", dispatcher::table),
     ("engines", engines::table),
     ("verification", verification::table),
 ];

@@ -23,8 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
-  paceline filter tcp port 22 --in traffic.pcap --out ssh.pcap
-                                                      the packets that tcpdump would take, several times as fast
+  paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
   paceline inspect firewall.o                         what is in the object, and what would it need?
   paceline verify firewall.o                          is it safe, and if not, why?
   paceline dump firewall.o                            its instructions, beside the lines of C they come from
@@ -87,6 +86,7 @@ Examples:
   paceline dump firewall.o
   paceline dump vlan.o:vlan_push --opcodes
   paceline dump firewall.o --jit | less                             C, BPF and native code side by side
+  paceline dump vlan.o --dispatcher                                 how a call site chooses among its programs
   paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -392,6 +392,9 @@ pub(crate) struct DumpArgs {
     /// Show the native code that the programs are compiled to, beside the instructions.
     #[arg(long)]
     pub(crate) jit: bool,
+    /// Show the code that a call site with the programs chooses among them by, instead of theirs.
+    #[arg(long, conflicts_with = "jit")]
+    pub(crate) dispatcher: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
