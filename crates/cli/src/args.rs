@@ -26,7 +26,6 @@ Examples:
   paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
   paceline inspect firewall.o                         what is in the object, and what would it need?
   paceline verify firewall.o                          is it safe, and if not, why?
-  paceline dump firewall.o                            its instructions, beside the lines of C they come from
 
 Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
 

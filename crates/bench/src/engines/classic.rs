@@ -93,7 +93,11 @@ fn others<'a>(
     #[cfg(feature = "rivals")]
     others.extend(super::rbpf::contenders(super::rbpf::for_descriptor(spec))?);
     #[cfg(feature = "dpdk")]
-    others.extend(super::dpdk::filters(&filter.to_socket_filter("filter", &OPTIONS)?)?);
+    {
+        // Loads that fail return 0, whatever else is a verdict.
+        let options = ConvertOptions { returns: Returns::Number, ..OPTIONS };
+        others.extend(super::dpdk::filters(&filter.to_socket_filter("filter", &options)?, VERDICTS)?);
+    }
     #[cfg(feature = "kernel")]
     if is_hit {
         others.push(super::kernel::program(spec, "XDP")?);

@@ -1,13 +1,15 @@
 //! DPDK's rte_bpf, which gives a program one pointer: to a buffer whose size its verifier knows.
 //!
 //! With bounds checks the packet's length stands before it in the buffer; without, the program may read all of the buffer
-//! whatever the packet's length. Both are the workloads' source (`workloads/raw.v2.bpf.c`).
+//! whatever the packet's length. Both are the workloads' source (`workloads/raw.v2.bpf.c`). Filters have packet loads, for
+//! which DPDK gives them an mbuf.
 #![allow(unsafe_code, reason = "calls C")]
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use paceline::FrameMut;
+use paceline::isa::RawInsn;
+use paceline::{FrameMut, ProgramSpec};
 use paceline_frame::{BUFFER_LEN, HEADROOM, TAILROOM};
 
 use super::Workload;
@@ -28,14 +30,16 @@ unsafe extern "C" {
         counts_size: usize,
         error: *mut c_int,
     ) -> *mut RteBpf;
-    fn dpdk_native(
-        program: *const RteBpf,
-        len: *mut usize,
-    ) -> Option<unsafe extern "C" fn(*mut c_void) -> u64>;
+    fn dpdk_load_filter(slots: *const c_void, n: u32, error: *mut c_int) -> *mut RteBpf;
+    fn dpdk_filter(program: *const RteBpf, native: Option<Native>, packet: *mut c_void, len: u16) -> u64;
+    fn dpdk_native(program: *const RteBpf, len: *mut usize) -> Option<Native>;
     fn dpdk_version() -> *const c_char;
     fn rte_bpf_exec(program: *const RteBpf, context: *mut c_void) -> u64;
     fn rte_bpf_destroy(program: *mut RteBpf);
 }
+
+/// Native code of a program.
+type Native = unsafe extern "C" fn(*mut c_void) -> u64;
 
 /// Bytes of the length before the packet.
 const LENGTH: usize = super::packets::LENGTH;
@@ -62,6 +66,10 @@ fn load(text: &[u8], size: usize) -> Result<Program, Box<dyn Error>> {
     let program = unsafe {
         dpdk_load(text.as_ptr().cast(), slots, size, counts, size_of_val(&raw::COUNTS), &mut error)
     };
+    loaded(program, error)
+}
+
+fn loaded(program: *mut RteBpf, error: c_int) -> Result<Program, Box<dyn Error>> {
     if program.is_null() { Err(format!("rte_bpf_load: error {error}").into()) } else { Ok(Program(program)) }
 }
 
@@ -95,6 +103,51 @@ pub(super) fn contenders<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, B
         ));
     }
     Ok(contenders.into_iter().map(|contender| contender.with_counts(raw::counts)).collect())
+}
+
+/// A socket filter that returns numbers, on both engines. Both give the verdicts of a filter: the first for 0.
+pub(super) fn filters<'a>(
+    spec: &ProgramSpec,
+    verdicts: [u64; 2],
+) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
+    let text: Vec<u8> = wide_comparisons(&spec.insns)?.iter().flat_map(|insn| insn.to_le_bytes()).collect();
+    let mut contenders = Vec::new();
+    for (kind, role) in [("JIT", Role::Jit), ("interpreter", Role::Interpreter)] {
+        let mut error = 0;
+        let slots = u32::try_from(spec.insns.len())?;
+        // SAFETY: as many slots as are told, which outlive the call.
+        let program = unsafe { dpdk_load_filter(text.as_ptr().cast(), slots, &mut error) };
+        let program = loaded(program, error)?;
+        // SAFETY: the program is loaded.
+        let native = unsafe { dpdk_native(program.0, &mut 0) };
+        let native = match role {
+            Role::Jit => Some(native.ok_or("DPDK made no native code")?),
+            _ => None,
+        };
+        let run = move |frame: &mut FrameMut<'_>| {
+            let program = &program;
+            // SAFETY: DPDK verified that the program reads the packet only by loads, which look at its length; the packets of
+            // the benchmarks are short.
+            let kept = unsafe { dpdk_filter(program.0, native, frame.data().cast(), frame.len() as u16) };
+            verdicts[usize::from(kept != 0)]
+        };
+        contenders.push(Contender::new(format!("{} {kind}", version()), role, run));
+    }
+    Ok(contenders)
+}
+
+/// The same with comparisons of 64 bits, as DPDK has no others: all values of a converted filter have 32, so that only
+/// constants that are negative would differ.
+fn wide_comparisons(insns: &[RawInsn]) -> Result<Vec<RawInsn>, Box<dyn Error>> {
+    const CLASS: u8 = 7;
+    const JMP: u8 = 5;
+    const JMP32: u8 = 6;
+    let widen = |insn: &RawInsn| match insn.opcode & CLASS {
+        JMP32 if insn.imm < 0 => Err("a comparison with a negative constant".into()),
+        JMP32 => Ok(RawInsn { opcode: insn.opcode & !CLASS | JMP, ..*insn }),
+        _ => Ok(*insn),
+    };
+    insns.iter().map(widen).collect()
 }
 
 /// The packet, from its length on if that is to be before it.

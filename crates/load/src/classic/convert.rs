@@ -348,9 +348,6 @@ impl<'a> Converter<'a> {
                 if operand == Operand::X && matches!(op, AluOp::Lsh | AluOp::Rsh) {
                     self.far_shift(site);
                 }
-                if matches!((op, operand), (AluOp::Add | AluOp::Sub, Operand::Constant(_))) {
-                    self.unlink(site);
-                }
                 self.out.alu(Width::W32, isa_alu(op), a, src);
             }
             Op::Negate => self.out.push(Insn::Neg { width: Width::W32, dst: a }),
@@ -377,15 +374,6 @@ impl<'a> Converter<'a> {
         self.out.jump_if(Width::W32, isa::Condition::Lt, x, isa::Operand::Imm(32), near);
         self.out.constant(a, 0);
         self.out.set(near);
-    }
-
-    /// Makes the kernel's verifier forget that the accumulator is a copy of the index register. It would take what
-    /// comparisons tell of the sum to tell the copy's limits, and so forget better ones.
-    fn unlink(&mut self, site: &Site<'_>) {
-        if site.facts.linked() && site.facts.max_x() <= direct_load::LONGEST {
-            let a = self.out.reg(Register::A);
-            self.out.alu(Width::W32, isa::AluOp::And, a, isa::Operand::Imm(-1));
-        }
     }
 
     fn load(&mut self, register: Register, value: Value, site: &Site<'_>, proven: &mut Loads) {

@@ -143,12 +143,16 @@ fn load_as(out: &mut Emitter, size: Size, dst: Reg, base: Reg, offset: i16, orde
 fn indirect(out: &mut Emitter, dst: Reg, offset: u32, size: Size, site: &Site<'_>, proven: &mut Loads) {
     let Assignment { data, registers, .. } = *assignment(out);
     let bytes = offset.saturating_add(size.bytes());
-    let room = LONGEST.saturating_sub(site.facts.max_x());
+    let mask = site.facts.mask_x();
+    let room = LONGEST.saturating_sub(mask.unwrap_or(site.facts.max_x()));
     if let Ok(offset) = i16::try_from(offset)
         && bytes <= room
     {
         let proven = proven.indexed.get_or_insert_with(|| {
             out.copy(INDEXED, registers.x);
+            if let Some(mask) = mask {
+                out.alu(Width::W32, isa::AluOp::And, INDEXED, Operand::Imm(mask.cast_signed()));
+            }
             out.add_reg(INDEXED, data);
             0
         });

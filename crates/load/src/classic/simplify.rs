@@ -22,13 +22,15 @@ struct Fact {
     content: Content,
     /// It is not greater, in a way that verifiers see as well.
     max: u32,
+    /// It may have been compared, or be a copy of what was.
+    compared: bool,
 }
 
-const UNKNOWN: Fact = Fact { content: Content::Unknown, max: u32::MAX };
+const UNKNOWN: Fact = Fact { content: Content::Unknown, max: u32::MAX, compared: false };
 
 impl Fact {
-    fn constant(value: u32) -> Self {
-        Self { content: Content::Value(Value::Constant(value)), max: value }
+    const fn constant(value: u32) -> Self {
+        Self { content: Content::Value(Value::Constant(value)), max: value, ..UNKNOWN }
     }
 
     fn as_constant(self) -> Option<u32> {
@@ -40,7 +42,7 @@ impl Fact {
 
     fn meet(self, other: Self) -> Self {
         let content = if self.content == other.content { self.content } else { Content::Unknown };
-        Self { content, max: self.max.max(other.max) }
+        Self { content, max: self.max.max(other.max), compared: self.compared || other.compared }
     }
 
     /// Whether it is known to be the same.
@@ -62,8 +64,8 @@ pub(super) struct Facts {
 impl Facts {
     /// Both registers are zero on entry.
     const ENTRY: Self = Self {
-        a: Fact { content: Content::Value(Value::Constant(0)), max: 0 },
-        x: Fact { content: Content::Value(Value::Constant(0)), max: 0 },
+        a: Fact::constant(0),
+        x: Fact::constant(0),
         memory: [UNKNOWN; MEMORY_WORDS],
         linked: false,
     };
@@ -73,9 +75,14 @@ impl Facts {
         self.x.max
     }
 
-    /// Whether the kernel's verifier may know by how much the registers differ.
-    pub(super) fn linked(&self) -> bool {
-        self.linked
+    /// All bits that the index register can have, if verifiers have to be told.
+    ///
+    /// The kernel's can forget limits when it compares: on a way that is never taken, where what comparisons tell
+    /// contradicts itself (`reg_bounds_sanity_check` in `kernel/bpf/verifier.c`), and of what the accumulator is the sum
+    /// with a constant of. It lets no pointer be added to a register without limits.
+    pub(super) fn mask_x(&self) -> Option<u32> {
+        let mask = u32::MAX.checked_shr(self.x.max.leading_zeros()).unwrap_or(0);
+        self.x.compared.then_some(mask)
     }
 
     fn meet(&mut self, other: &Self) {
@@ -128,7 +135,7 @@ impl Facts {
             Value::Indirect { .. } | Value::Ancillary(_) => Content::Unknown,
             _ => Content::Value(value),
         };
-        Fact { content, max }
+        Fact { content, max, ..UNKNOWN }
     }
 
     /// The simplest way to do the same.
@@ -178,19 +185,29 @@ impl Facts {
             Op::Transfer(Register::A) => self.a = self.x,
             Op::Transfer(Register::X) => self.x = self.a,
             Op::Alu(op, operand) => self.a = alu(op, self.a, self.operand(operand)),
-            Op::Negate => self.a = UNKNOWN,
-            Op::Nothing | Op::Require(_) | Op::Jump(_) | Op::Branch { .. } | Op::Return(_) => {}
+            Op::Negate => self.a = Fact { compared: self.a.compared, ..UNKNOWN },
+            Op::Branch { operand, .. } => self.compare(operand),
+            Op::Nothing | Op::Require(_) | Op::Jump(_) | Op::Return(_) => {}
         }
         self
+    }
+
+    /// The accumulator is compared, and with it whatever may be a copy.
+    fn compare(&mut self, operand: Operand) {
+        self.a.compared = true;
+        self.x.compared |= operand == Operand::X || self.linked;
+        self.memory.iter_mut().for_each(|word| word.compared = true);
     }
 }
 
 /// Limits as both verifiers find them; where the kernel's gives up, so is it here.
 fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
-    let bounded = |max: Option<u32>| Fact { max: max.unwrap_or(u32::MAX), ..UNKNOWN };
+    let compared = a.compared || b.compared;
+    let unknown = Fact { compared, ..UNKNOWN };
+    let bounded = |max: Option<u32>| Fact { max: max.unwrap_or(u32::MAX), ..unknown };
     match (op, b.as_constant()) {
         // By more than 31 bits, which only an index register can hold, verifiers know nothing.
-        (AluOp::Lsh | AluOp::Rsh, Some(32..)) => UNKNOWN,
+        (AluOp::Lsh | AluOp::Rsh, Some(32..)) => unknown,
         (AluOp::And, Some(mask)) => {
             let content = match a.content {
                 Content::Value(Value::Packet { offset, size: Size::B }) if mask == 0xf => {
@@ -198,7 +215,7 @@ fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
                 }
                 _ => Content::Unknown,
             };
-            Fact { content, max: a.max.min(mask) }
+            Fact { content, max: a.max.min(mask), compared }
         }
         (AluOp::Lsh, Some(amount)) => {
             let content = match a.content {
@@ -210,7 +227,7 @@ fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
         }
         (AluOp::Rsh, Some(amount)) => bounded(Some(a.max >> amount)),
         (AluOp::Add, _) => bounded(a.max.checked_add(b.max)),
-        _ => UNKNOWN,
+        _ => unknown,
     }
 }
 
