@@ -137,13 +137,15 @@ pub(super) fn filters<'a>(
 }
 
 /// The same with comparisons of 64 bits, as DPDK has no others: all values of a converted filter have 32, so that only
-/// constants that are negative would differ.
+/// constants that are negative would differ. Long jumps, which DPDK does not have either, take long filters.
 fn wide_comparisons(insns: &[RawInsn]) -> Result<Vec<RawInsn>, Box<dyn Error>> {
     const CLASS: u8 = 7;
     const JMP: u8 = 5;
     const JMP32: u8 = 6;
     let widen = |insn: &RawInsn| match insn.opcode & CLASS {
-        JMP32 if insn.imm < 0 => Err("a comparison with a negative constant".into()),
+        JMP32 if insn.imm < 0 || insn.opcode == JMP32 => {
+            Err(format!("DPDK has nothing for opcode {:#x} with {}", insn.opcode, insn.imm).into())
+        }
         JMP32 => Ok(RawInsn { opcode: insn.opcode & !CLASS | JMP, ..*insn }),
         _ => Ok(*insn),
     };
