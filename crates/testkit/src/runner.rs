@@ -22,7 +22,9 @@ pub struct Report {
 pub fn run(case: &Case, engines: &[Box<dyn Engine>]) -> Report {
     let mut report = Report { trace: listing(case), ..Report::default() };
     let mut reference: Option<(&str, Ran)> = None;
-    for engine in engines.iter().map(Box::as_ref).filter(|engine| engine.concerns(case)) {
+    let concerned =
+        |engine: &&dyn Engine| engine.concerns(case) && engine.runs_chains() == case.chain.is_some();
+    for engine in engines.iter().map(Box::as_ref).filter(concerned) {
         if let Some(reason) = skip_reason(case, engine) {
             report.skipped.push((engine.name().to_owned(), reason));
             continue;

@@ -6,13 +6,14 @@ use paceline_frame::Verdict;
 use paceline_spec::btf::{Btf, TypeId};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning};
 
-use super::classic;
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
 use super::types::Types;
 use super::{
-    Case, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier,
+    Case, CaseChain, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run,
+    Verifier,
 };
+use super::{chain, classic};
 use crate::{Contents, ENGINES};
 
 /// A directive with its block.
@@ -109,6 +110,8 @@ const DIRECTIVES: &[&str] = &[
     "types",
     "map",
     "program",
+    "chain",
+    "path",
     "update",
     "packet",
     "memory",
@@ -217,6 +220,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         btf: Btf::default(),
         maps: Vec::new(),
         programs: Vec::new(),
+        chain: None,
         runs: Vec::new(),
         after: Vec::new(),
         verifier: Verifier::Accepts,
@@ -298,6 +302,14 @@ impl<'a> Builder<'a> {
                 self.reach(Stage::Programs, directive)?;
                 self.program(directive)
             }
+            "chain" => {
+                self.reach(Stage::Programs, directive)?;
+                self.once(directive)?;
+                let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+                let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
+                self.case.chain = Some(chain);
+                Ok(())
+            }
             "verifier" => {
                 if self.verifier.is_some() {
                     return Err(directive.error(Problem::Twice(directive.name.to_owned())));
@@ -359,12 +371,17 @@ impl<'a> Builder<'a> {
                 return Ok(());
             }
             (
-                "meta" | "context" | "verdict" | "output_meta" | "redirect",
+                "meta" | "context" | "verdict" | "output_meta" | "redirect" | "path",
                 CaseKind::Raw | CaseKind::SocketFilter,
             )
             | ("packet", CaseKind::Raw)
             | ("memory", CaseKind::Xdp | CaseKind::SocketFilter) => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
+            }
+            ("path", _) if self.case.chain.is_some() => {
+                let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+                let words = directive.value.split_whitespace();
+                words.clone().try_for_each(|name| chain::program(directive.line, name, &names).map(drop))?;
             }
             ("meta" | "context" | "r0" | "verdict" | "redirect" | "output" | "output_meta" | "error", _) => {}
             (name, _) => return Err(directive.error(Problem::UnknownDirective(name.to_owned()))),
@@ -578,6 +595,7 @@ fn run_line(run: &mut Run, directive: &Directive<'_>) -> Result<(), ParseError> 
                 "r0" => expect.r0 = Some(directive.bits(value, 64)?),
                 "verdict" => expect.verdict = Some(verdict(directive)?),
                 "redirect" => expect.redirect = Some(value.to_owned()),
+                "path" => expect.path = Some(value.split_whitespace().map(str::to_owned).collect()),
                 _ => expect.error = Some(value.to_owned()),
             }
         }
@@ -593,6 +611,7 @@ impl Expect {
             || self.output.is_some()
             || self.output_meta.is_some()
             || self.redirect.is_some()
+            || self.path.is_some()
             || self.error.is_some()
     }
 }
