@@ -273,6 +273,15 @@ pub enum Cause {
     /// The bytes of an iterator are read.
     #[error("an iterator on the stack is read")]
     IteratorRead,
+    /// A dynptr is wanted where none is.
+    #[error("{0}: there is no dynptr here")]
+    NoDynptr(RegName),
+    /// The bytes of a dynptr are read.
+    #[error("a dynptr on the stack is read")]
+    DynptrRead,
+    /// A helper would write over a dynptr.
+    #[error("{0}: a dynptr on the stack would be written over")]
+    DynptrWritten(RegName),
     /// A spin lock is not where it should be, or not the one that is held.
     #[error("{0}: {1}")]
     SpinLock(RegName, &'static str),
