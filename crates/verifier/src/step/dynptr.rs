@@ -2,7 +2,7 @@
 //! `destroy_if_dynptr_stack_slot`, `check_special_kfunc` in `kernel/bpf/verifier.c`). Those there are all point to the packet.
 
 use paceline_isa::Reg;
-use paceline_spec::kfunc::{DYNPTR_BYTES, Kfunc};
+use paceline_spec::kfunc::DYNPTR_BYTES;
 
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
@@ -13,7 +13,7 @@ use crate::walk::Walk;
 
 impl Walk<'_> {
     /// The place on the stack that an argument points to, which must be known.
-    fn dynptr_span(&mut self, kfunc: &Kfunc, register: Reg, value: &Value) -> Check<(Span, usize)> {
+    fn dynptr_span(&mut self, callee: &str, register: Reg, value: &Value) -> Check<(Span, usize)> {
         const WANTED: &str = "a dynptr at a known place on the stack";
         let (pointer, frame) = match value {
             Value::Pointer(pointer @ Pointer { target: Target::Stack { frame }, .. })
@@ -21,7 +21,7 @@ impl Walk<'_> {
             {
                 (*pointer, usize::from(*frame))
             }
-            other => return wrong_argument(kfunc.name, register, WANTED, other),
+            other => return wrong_argument(callee, register, WANTED, other),
         };
         let span = Span { register, pointer, offset: 0, size: DYNPTR_BYTES.into(), access: Access::Write };
         check_aligned_to_slots(&span)?;
@@ -30,8 +30,8 @@ impl Walk<'_> {
     }
 
     /// A dynptr that is there.
-    pub(super) fn check_dynptr(&mut self, kfunc: &Kfunc, register: Reg, value: &Value) -> Check {
-        let (span, frame) = self.dynptr_span(kfunc, register, value)?;
+    pub(super) fn check_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check {
+        let (span, frame) = self.dynptr_span(callee, register, value)?;
         let (low, high) = (Stack::place(span.offsets().min).0, Stack::place(span.offsets().min + 8).0);
         let half = |index| self.state.frame(frame).and_then(|frame| frame.stack.slot(index).dynptr());
         match (half(low), half(high)) {
@@ -41,8 +41,8 @@ impl Walk<'_> {
     }
 
     /// A place for a new dynptr; one that is there is lost.
-    pub(super) fn check_new_dynptr(&mut self, kfunc: &Kfunc, register: Reg, value: &Value) -> Check<Span> {
-        let (span, frame) = self.dynptr_span(kfunc, register, value)?;
+    pub(super) fn check_new_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Span> {
+        let (span, frame) = self.dynptr_span(callee, register, value)?;
         self.overwrite_stack(&span, frame)?;
         Ok(span)
     }

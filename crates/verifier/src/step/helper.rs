@@ -117,6 +117,7 @@ impl Walk<'_> {
                     self.check_read_write(helper, reg, &value, size.into(), &mut arguments)?;
                     check_aligned_argument(reg, &value, size.into())?;
                 }
+                Arg::Dynptr => self.check_dynptr(helper.name, reg, &value)?,
                 Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem

@@ -93,9 +93,9 @@ impl Walk<'_> {
                     arguments.iterator = Some(self.iterator_place(kfunc, reg, &value)?);
                 }
                 (KfuncArg::Context, value) => self.check_context_argument(kfunc.name, reg, &value)?,
-                (KfuncArg::Dynptr, value) => self.check_dynptr(kfunc, reg, &value)?,
+                (KfuncArg::Dynptr, value) => self.check_dynptr(kfunc.name, reg, &value)?,
                 (KfuncArg::NewDynptr, value) => {
-                    arguments.new_dynptr = Some(self.check_new_dynptr(kfunc, reg, &value)?);
+                    arguments.new_dynptr = Some(self.check_new_dynptr(kfunc.name, reg, &value)?);
                 }
                 (KfuncArg::Out(size), value) => {
                     let span = self.check_memory_of_kfunc(kfunc, reg, &value, size.into())?;

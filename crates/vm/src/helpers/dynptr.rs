@@ -5,6 +5,7 @@ use paceline_frame::Frame;
 use paceline_isa::Size;
 use paceline_spec::Errno;
 
+use super::args;
 use crate::host::Host;
 use crate::memory;
 
@@ -48,6 +49,62 @@ impl Dynptr {
     /// Whether so many bytes at an offset are its own (`bpf_dynptr_check_off_len`).
     fn has(self, offset: u32, len: u32) -> bool {
         len <= self.size && offset <= self.size - len
+    }
+}
+
+/// The bytes at an offset of a dynptr, or what reading or writing them fails with.
+fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, flags: u64, host: &Host) -> Result<&'f mut [u8], Errno> {
+    let frame = dynptr.frame(host).filter(|_| flags == 0).ok_or(Errno::EINVAL)?;
+    if !dynptr.has(offset, len) {
+        return Err(Errno::E2BIG);
+    }
+    let start = dynptr.offset as usize + offset as usize;
+    if start > 0xffff {
+        return Err(Errno::EFAULT);
+    }
+    // SAFETY: the frame is that of the run, and nobody else uses its bytes meanwhile.
+    let packet = unsafe { &mut *frame }.packet_mut();
+    packet.get_mut(start..start + len as usize).ok_or(Errno::EINVAL)
+}
+
+/// `long bpf_dynptr_read(dst, len, src, offset, flags)`
+pub(super) unsafe extern "C" fn read(
+    to: u64,
+    len: u64,
+    from: u64,
+    offset: u64,
+    flags: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    match span(unsafe { Dynptr::load(from) }, offset as u32, len as u32, flags, host) {
+        Ok(bytes) => {
+            // SAFETY: the prototype says that `len` bytes at `to` are written.
+            unsafe { memory::copy_to(to, bytes) };
+            0
+        }
+        Err(errno) => errno.to_return(),
+    }
+}
+
+/// `long bpf_dynptr_write(dst, offset, src, len, flags)`
+pub(super) unsafe extern "C" fn write(
+    to: u64,
+    offset: u64,
+    from: u64,
+    len: u64,
+    flags: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let bytes = unsafe { args::bytes(from, len as u32 as usize) };
+    // SAFETY: the same.
+    match span(unsafe { Dynptr::load(to) }, offset as u32, len as u32, flags, host) {
+        Ok(span) => {
+            span.copy_from_slice(&bytes);
+            0
+        }
+        Err(errno) => errno.to_return(),
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         189 => packet::load_bytes,
         190 => packet::store_bytes,
         195 => map::lookup_percpu_elem,
+        201 => dynptr::read,
+        202 => dynptr::write,
         204 => syncookie::generate_v4,
         205 => syncookie::generate_v6,
         206 => syncookie::check_v4,
