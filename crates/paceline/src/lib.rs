@@ -54,7 +54,7 @@ pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
+    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{

@@ -155,3 +155,47 @@ impl Kfunc {
         KFUNCS
     }
 }
+
+/// Kernel functions that XDP programs or socket filters may call and that Paceline does not have, with what they would take.
+pub const ABSENT: &[(&str, &str)] = &[
+    ("bpf_xdp_ct_alloc", CONNECTIONS),
+    ("bpf_xdp_ct_lookup", CONNECTIONS),
+    ("bpf_ct_insert_entry", CONNECTIONS),
+    ("bpf_ct_release", CONNECTIONS),
+    ("bpf_ct_set_timeout", CONNECTIONS),
+    ("bpf_ct_change_timeout", CONNECTIONS),
+    ("bpf_ct_set_status", CONNECTIONS),
+    ("bpf_ct_change_status", CONNECTIONS),
+    ("bpf_xdp_flow_lookup", CONNECTIONS),
+    ("bpf_xdp_get_xfrm_state", "IPsec states of a kernel"),
+    ("bpf_xdp_xfrm_state_release", "IPsec states of a kernel"),
+    ("bpf_crypto_encrypt", "ciphers of a kernel"),
+    ("bpf_crypto_decrypt", "ciphers of a kernel"),
+    ("bpf_obj_new_impl", OBJECTS),
+    ("bpf_obj_drop_impl", OBJECTS),
+    ("bpf_percpu_obj_new_impl", OBJECTS),
+    ("bpf_percpu_obj_drop_impl", OBJECTS),
+    ("bpf_refcount_acquire_impl", OBJECTS),
+    ("bpf_list_push_front_impl", OBJECTS),
+    ("bpf_list_push_back_impl", OBJECTS),
+    ("bpf_list_pop_front", OBJECTS),
+    ("bpf_list_pop_back", OBJECTS),
+    ("bpf_rbtree_add_impl", OBJECTS),
+    ("bpf_rbtree_remove", OBJECTS),
+    ("bpf_rbtree_first", OBJECTS),
+    ("bpf_cpumask_create", OBJECTS),
+    ("bpf_dynptr_copy", "dynptrs to other memory than packets"),
+    ("bpf_dynptr_memset", "an implementation"),
+    ("bpf_rcu_read_lock", "an implementation"),
+    ("bpf_rcu_read_unlock", "an implementation"),
+    ("bpf_preempt_disable", "an implementation"),
+    ("bpf_preempt_enable", "an implementation"),
+    ("bpf_cast_to_kern_ctx", "types of a kernel"),
+    ("bpf_rdonly_cast", "types of a kernel"),
+    ("bpf_wq_init", "functions of a program that run later"),
+    ("bpf_arena_alloc_pages", "arenas"),
+    ("bpf_arena_free_pages", "arenas"),
+];
+
+const CONNECTIONS: &str = "connection tracking of a kernel";
+const OBJECTS: &str = "objects that a program allocates";
