@@ -28,11 +28,13 @@
 mod alu;
 mod atomic;
 mod branch;
+mod burst;
 mod call;
 mod checked;
 mod context;
 mod defer;
 mod division;
+mod edges;
 mod emitter;
 mod error;
 mod inline;
@@ -40,17 +42,20 @@ mod links;
 mod liveness;
 mod memory;
 mod packet;
+mod part;
 mod plan;
 mod program;
 mod prologue;
+mod returns;
 mod settings;
 mod source;
 mod tail_call;
 pub mod x64;
 
+pub use edges::COUNTS;
 pub use error::CompileError;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,
 };
-pub use program::{Compiled, CompiledFunction, Stats, compile, compile_unverified};
-pub use settings::{Features, Settings};
+pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
+pub use settings::{Features, LoopEnd, Prefetch, Settings};

@@ -527,6 +527,10 @@ pub(crate) unsafe fn run_frames(
     frames: &mut [Frame],
     host: &mut Host,
 ) -> Result<(), BurstFault> {
+    // Loops are entered for one frame or more.
+    if frames.is_empty() {
+        return Ok(());
+    }
     let frames = frames.as_mut_ptr_range();
     let (first, end) = (frames.start as u64, frames.end as u64);
     let unset = Unset::uninit();

@@ -13,7 +13,7 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::image::{Entry, Image, Native, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Native, packet_by_packet};
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
@@ -74,10 +74,15 @@ fn install(
             (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry))
         }
     };
+    let burst_entry = match compiled.burst_entry.map(address) {
+        // SAFETY: the code there is a program's loop, which is called like this.
+        Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
+        None => packet_by_packet,
+    };
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
-        burst_entry: packet_by_packet,
+        burst_entry,
         id: Image::next_id(),
         engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
         spec,
@@ -120,6 +125,7 @@ fn functions(compiled: &Compiled, spec: &ProgramSpec) -> Vec<Function> {
             Some(info) => info.name.clone(),
             None => format!("{}+{}", spec.name, function.slot),
         };
+        let name = if function.burst { format!("{name}.burst") } else { name };
         Function {
             name,
             start: function.offset,
