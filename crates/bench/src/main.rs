@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod bulk;
 mod captures;
 mod code;
 mod engines;
@@ -36,6 +37,7 @@ type Make = fn(Settings) -> Table;
 
 /// The tables there are.
 const TABLES: &[(&str, Make)] = &[
+    ("bulk", bulk::table),
     ("captures", captures::table),
     ("code", code::table),
     ("engines", engines::table),

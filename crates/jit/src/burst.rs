@@ -128,8 +128,12 @@ impl<'a> Emitter<'a> {
     }
 
     fn loop_plan(&self, counted: bool, counts_runs: bool) -> LoopPlan {
-        let mains: Vec<(&FunctionFact, Needs)> =
-            self.parts.iter().filter_map(|part| part.functions.first()).map(|(f, needs)| (f, *needs)).collect();
+        let mains: Vec<(&FunctionFact, Needs)> = self
+            .parts
+            .iter()
+            .filter_map(|part| part.functions.first())
+            .map(|(f, needs)| (f, *needs))
+            .collect();
         let host = counted || self.parts.iter().any(|part| part.any(|needs| needs.host));
         LoopPlan::new(&mains, host, counts_runs, self.settings)
     }
@@ -253,7 +257,8 @@ impl<'a> Emitter<'a> {
         let Some(looped) = &self.looped else { return };
         let plan = looped.plan.clone();
         self.prefetch_ahead(&plan);
-        let seen = |part: &crate::part::Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
+        let seen =
+            |part: &crate::part::Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
         if self.parts.iter().any(seen) {
             self.asm.store(OpSize::Q64, Mem::at(plan.host, self.links.host.frame), FRAME);
         }
@@ -270,7 +275,8 @@ impl<'a> Emitter<'a> {
             return Ok(());
         };
         (self.function, self.plan, self.leave) = (function, plan.clone(), Leave::Edge);
-        let (label, runs_left, host) = (looped.nodes.get(node).copied(), looped.plan.runs_left, looped.plan.host);
+        let (label, runs_left, host) =
+            (looped.nodes.get(node).copied(), looped.plan.runs_left, looped.plan.host);
         if let Some(place) = looped.emitted.get_mut(node) {
             *place = true;
         }

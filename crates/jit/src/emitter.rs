@@ -4,9 +4,9 @@ use paceline_isa::{Callee, Imm64, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
 
+use crate::burst::Loop;
 use crate::checked::Stubs;
 use crate::defer::Deferred;
-use crate::burst::Loop;
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::liveness::Liveness;
@@ -107,16 +107,16 @@ impl<'a> Emitter<'a> {
     /// Goes on with another program.
     pub(crate) fn enter_node(&mut self, node: usize) {
         let Some(part) = self.parts.get(node) else { return };
-        (self.node, self.source, self.links, self.liveness) = (node, &part.source, part.links, &part.liveness);
+        (self.node, self.source, self.links, self.liveness) =
+            (node, &part.source, part.links, &part.liveness);
     }
 
     fn find_targets(&mut self, function: &FunctionFact) -> Result<(), CompileError> {
         for (slot, insn) in self.source.reached(function) {
             let Some(target) = insn.jump_target(slot) else { continue };
             let own = function.start..function.end;
-            let inside = |t: &usize| {
-                (self.settings.checked || own.contains(t)) && self.source.code.get(*t).is_some()
-            };
+            let inside =
+                |t: &usize| (self.settings.checked || own.contains(t)) && self.source.code.get(*t).is_some();
             let found = usize::try_from(target).ok().filter(inside);
             let place = found.and_then(|target| self.targets.get_mut(target));
             let Some(place) = place else { return Err(CompileError::JumpTarget { slot, target }) };

@@ -18,8 +18,11 @@ pub(crate) struct Part<'a> {
 
 impl<'a> Part<'a> {
     pub(crate) fn new(source: Source<'a>, links: &'a Links) -> Self {
-        let functions =
-            source.functions.iter().map(|&function| (function, Needs::of(&source, links, &function))).collect();
+        let functions = source
+            .functions
+            .iter()
+            .map(|&function| (function, Needs::of(&source, links, &function)))
+            .collect();
         let liveness = Liveness::of(&source);
         Self { source, links, functions, liveness }
     }

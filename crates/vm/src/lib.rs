@@ -30,6 +30,7 @@ pub use native::NativeCode;
 pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
+pub use paceline_jit::{LoopEnd, Prefetch, Settings as NativeSettings};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
 pub use target::Target;

@@ -323,6 +323,7 @@ impl Program {
     ///
     /// # Errors
     /// A packet made the program do what it may not.
+    #[inline]
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
@@ -521,6 +522,7 @@ fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, Progr
 ///
 /// # Safety
 /// `token` must be what the entry takes.
+#[inline]
 pub(crate) unsafe fn run_frames(
     entry: BurstEntry,
     token: u64,
@@ -536,13 +538,17 @@ pub(crate) unsafe fn run_frames(
     let unset = Unset::uninit();
     // SAFETY: the frames are borrowed for the call, and the caller vouches for the token.
     let reached = unsafe { entry(first, end, token, unset, unset, host) };
-    match host.fault.take() {
-        None => Ok(()),
-        Some(fault) => {
-            let index = (reached - first) as usize / size_of::<Frame>();
-            Err(BurstFault { index, fault: *fault })
-        }
+    if host.fault.is_some() {
+        return burst_fault(host, (reached - first) as usize / size_of::<Frame>());
     }
+    Ok(())
+}
+
+/// Takes the fault of the run for a packet of a burst.
+#[cold]
+#[inline(never)]
+fn burst_fault(host: &mut Host, index: usize) -> Result<(), BurstFault> {
+    host.fault.take().map_or(Ok(()), |fault| Err(BurstFault { index, fault: *fault }))
 }
 
 /// Takes the fault of a run.

@@ -36,10 +36,10 @@ use crate::{Rows, Settings, Table, code};
 use contender::{Contender, Role, agree};
 #[cfg(feature = "kernel")]
 pub(crate) use kernel::load as kernel_object;
-use packets::Packets;
+pub(crate) use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
-const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
+pub(crate) const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
 
 /// Rounds of a measurement that counts.
 const ROUNDS: usize = 41;

@@ -305,7 +305,9 @@ impl Loaded<'_> {
         while let Some((run, rest)) = left.split_first() {
             // Those that follow without a change to the maps go in one burst.
             let together = match self.way {
-                Way::Burst(_) => rest.iter().take_while(|run| run.changes.is_empty()).count().min(MAX_BURST - 1),
+                Way::Burst(_) => {
+                    rest.iter().take_while(|run| run.changes.is_empty()).count().min(MAX_BURST - 1)
+                }
                 _ => 0,
             };
             let (these, later) = left.split_at(1 + together);
