@@ -25,14 +25,18 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
 //! | read and write maps | [`Map`], [`btf`] for values by their types |
 #![forbid(unsafe_code)]
 
 mod collection;
+mod live;
 mod object;
 mod replay;
+mod share;
+mod step;
 mod tables;
 mod verify;
 
@@ -56,7 +60,13 @@ pub use paceline_vm::{
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
+pub use live::{
+    ChainWorker, Change, ChangeError, Layout, Link, LiveChain, Member, NoMember, Order, ProgramStatus,
+    Status, Target as LinkTarget,
+};
 pub use object::{Object, OpenError};
-pub use replay::{Outputs, ReplayError, ReplayOptions, Tally, replay};
+pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
+pub use share::Difference;
+pub use step::{Packet, Step, Trace, TraceStep, step, trace};
 pub use tables::EntryError;
 pub use verify::{Refused, VerifiedProgram};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
 
-use paceline_exec::{Domain, Reader};
+use paceline_epoch::{Domain, Reader};
 use paceline_frame::Frame;
 
 use crate::fault::{Fault, FaultKind};
@@ -58,7 +58,7 @@ pub struct Host {
     pub(crate) regions: Option<Regions>,
     /// Address of the spin lock that the running program has; 0 for none.
     pub(crate) held_lock: u64,
-    /// What keeps the programs that a run comes to by tail calls.
+    /// What keeps the programs and elements of maps that a run comes to.
     pub(crate) reader: Reader,
     /// The counts of the chain that is being run, see [`ChainCounts`](crate::ChainCounts); null to count nothing.
     pub(crate) chain_counts: *mut u64,
