@@ -31,12 +31,12 @@ FUNCTION(port22)
 FUNCTION(port22_payload)
 FUNCTION(count)
 
-/* The same inlined into a loop, `count` times over `n` frames. */
+/* The same inlined into a loop, for so many packets over `n` frames. */
 #define LOOP(name)                                                                \
-	u64 native_loop_##name(const struct frame *const *frames, u64 n, u64 count) \
+	u64 native_loop_##name(const struct frame *const *frames, u64 n, u64 times) \
 	{                                                                         \
 		u64 sum = 0, next = 0;                                            \
-		while (count--) {                                                 \
+		while (times--) {                                                 \
 			/* What one packet comes to is not kept for the next. */  \
 			__asm__ volatile("" ::: "memory");                        \
 			/* Not by way of the function, which code for shared    \

@@ -20,7 +20,7 @@ mod region;
 mod target;
 mod threaded;
 
-pub use chain::{Chain, ChainCounts, ChainError};
+pub use chain::{Chain, ChainCounts, ChainError, ChainOrder};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;

@@ -83,7 +83,7 @@ impl Program {
 }
 
 /// Whether the engine can run the program, with these maps.
-fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
+pub(crate) fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
     if !engine.is_available() {
         return Err(LoadError::Unavailable(engine));
     }

@@ -86,12 +86,12 @@ pub(super) fn rows(settings: Settings) -> Rows {
     }
     for (workload, title) in WORKLOADS {
         for kind in [Kind::Hit, Kind::Miss] {
-            let mut bursts = kind.bursts()?;
+            let mut bursts = kind.bursts(settings.smoke)?;
             let results = measure(settings, workload, &Role::ALL, &mut bursts)?;
             rows.extend(compare(workload, &format!("{title}, {}", kind.name()), kind, &results));
         }
     }
-    let mut bursts = Kind::Cold.bursts()?;
+    let mut bursts = Kind::Cold.bursts(settings.smoke)?;
     for (workload, title) in WORKLOADS {
         let roles = [Role::Ours, Role::Single, Role::Ahead(0)];
         let results = measure(settings, workload, &roles, &mut bursts)?;
@@ -117,11 +117,11 @@ impl Kind {
         }
     }
 
-    fn bursts(self) -> Result<Vec<Burst>, Box<dyn Error>> {
+    fn bursts(self, smoke: bool) -> Result<Vec<Burst>, Box<dyn Error>> {
         match self {
             Self::Hit => hit(),
             Self::Miss => Ok(Packets::miss()?.into_shuffled()),
-            Self::Cold => Ok(Packets::cold()?.into_shuffled()),
+            Self::Cold => Ok(Packets::cold(smoke)?.into_shuffled()),
         }
     }
 }

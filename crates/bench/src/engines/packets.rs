@@ -7,7 +7,7 @@ use paceline::{Burst, FrameMeta, FrameMut, MAX_BURST};
 /// Packets of the mix.
 const MIXED: usize = 10_000;
 /// Packets of which two cache lines each fill the last level of any cache.
-const COLD: usize = 300_000;
+const COLD: usize = 200_000;
 
 /// Bytes of the packet's length before each packet, as metadata, for an engine that knows no other place for it.
 pub(crate) const LENGTH: usize = size_of::<u64>();
@@ -32,8 +32,8 @@ impl Packets {
     }
 
     /// So many of them that what is read of each is in no cache when it comes again.
-    pub(crate) fn cold() -> Result<Self, Box<dyn Error>> {
-        Self::mixed("cold", COLD)
+    pub(crate) fn cold(smoke: bool) -> Result<Self, Box<dyn Error>> {
+        Self::mixed("cold", if smoke { MIXED } else { COLD })
     }
 
     fn mixed(name: &'static str, packets: usize) -> Result<Self, Box<dyn Error>> {
