@@ -54,9 +54,9 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, Chain, ChainCounts, ChainError, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit,
-    Fault, FaultKind, Host, InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError,
-    NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Target, has_helper,
+    Access, BurstFault, Chain, ChainCounts, ChainError, ChainOrder, CodeMap, DEFAULT_BUDGET, Engine,
+    EventSink, Exit, Fault, FaultKind, Host, InstallError, LoadError as EngineError, NAMES_VARIABLE, Names,
+    NamesError, NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Target, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

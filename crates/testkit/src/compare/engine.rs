@@ -83,13 +83,13 @@ impl EngineSubject {
         Program::load(&verified, Vec::new(), engine).map(drop).map_err(|error| error.to_string())
     }
 
-    fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
+    pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
         load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))
     }
 
     /// Nobody reads the records of earlier programs, so they go with their ring.
-    fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
+    pub(super) fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
         for &index in &work.used {
             let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind == MapKind::RingBuf) else {
                 continue;
@@ -97,6 +97,28 @@ impl EngineSubject {
             *map = Map::create(&map.spec().clone(), &limits()).map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// Its maps.
+    pub(super) fn maps(&self) -> &[Arc<Map>] {
+        &self.maps
+    }
+
+    /// Where packets are put, and the host that runs them.
+    pub(super) fn machine(&mut self) -> (&mut Burst, &mut Host) {
+        (&mut self.burst, &mut self.host)
+    }
+
+    /// Sets what the work finds.
+    pub(super) fn prepare(&mut self, work: &Work) -> Result<(), String> {
+        self.host.seed(work.seed ^ self.salt);
+        self.fill(work)
+    }
+
+    /// What the maps of the work hold.
+    pub(super) fn contents(&self, work: &Work) -> Vec<Option<Contents>> {
+        let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
+        maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect()
     }
 
     fn fill(&self, work: &Work) -> Result<(), String> {
@@ -183,8 +205,7 @@ impl Subject for EngineSubject {
                 return Err(Stopped::Refused(error.to_string()));
             }
         }
-        self.host.seed(work.seed ^ self.salt);
-        self.fill(work).map_err(Stopped::Refused)?;
+        self.prepare(work).map_err(Stopped::Refused)?;
         let mut lengths = fastrand::Rng::with_seed(work.seed);
         let mut first = 0;
         while first < work.inputs.len() {
@@ -195,8 +216,7 @@ impl Subject for EngineSubject {
             self.run_some(&program, inputs, left).map_err(failed)?;
             first += len;
         }
-        let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
-        Ok(maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect())
+        Ok(self.contents(work))
     }
 }
 
