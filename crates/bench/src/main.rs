@@ -8,6 +8,7 @@
 
 mod bulk;
 mod captures;
+mod chains;
 mod code;
 mod engines;
 mod machine;
@@ -39,6 +40,7 @@ type Make = fn(Settings) -> Table;
 const TABLES: &[(&str, Make)] = &[
     ("bulk", bulk::table),
     ("captures", captures::table),
+    ("chains", chains::table),
     ("code", code::table),
     ("engines", engines::table),
     ("verification", verification::table),

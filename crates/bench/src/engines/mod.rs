@@ -35,7 +35,7 @@ use crate::report::{Bar, Figure, Matrix, Report, Row};
 use crate::{Rows, Settings, Table, code};
 use contender::{Contender, Role, agree};
 #[cfg(feature = "kernel")]
-pub(crate) use kernel::load as kernel_object;
+pub(crate) use kernel::{load as kernel_object, name as kernel_name};
 pub(crate) use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
