@@ -47,15 +47,17 @@ mod plan;
 mod program;
 mod prologue;
 mod returns;
+mod rounds;
 mod settings;
 mod source;
+mod stack;
 mod tail_call;
 pub mod x64;
 
 pub use edges::COUNTS;
 pub use error::CompileError;
 pub use links::{
-    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,
+    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
 pub use settings::{Features, LoopEnd, Prefetch, Settings};

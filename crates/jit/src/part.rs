@@ -23,7 +23,7 @@ impl<'a> Part<'a> {
             .iter()
             .map(|&function| (function, Needs::of(&source, links, &function)))
             .collect();
-        let liveness = Liveness::of(&source);
+        let liveness = Liveness::of(&source, links);
         Self { source, links, functions, liveness }
     }
 

@@ -47,6 +47,7 @@ impl Emitter<'_> {
         };
         // Where it leads registers hold their values; what that takes changes the flags.
         self.flush_before_jump(slot, insn, self.liveness.at_target(slot, insn));
+        self.make_store();
         if fact.may_fall_through {
             self.deferred_compare(width, condition, dst, src);
             self.asm.jcc(cond(condition), target);
