@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::image::Unset;
 
 /// Instructions of all programs together from which on it pays: their code does not stay in the first cache.
-const STAGES_FROM: usize = usize::MAX;
+const STAGES_FROM: usize = 10_000;
 
 /// Bytes of a frame.
 const SIZE: u64 = size_of::<Frame>() as u64;
