@@ -38,6 +38,7 @@ mod edges;
 mod emitter;
 mod error;
 mod inline;
+mod lengths;
 mod links;
 mod liveness;
 mod memory;

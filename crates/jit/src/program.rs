@@ -7,6 +7,7 @@ use paceline_verifier::Verified;
 
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
+use crate::lengths;
 use crate::links::Links;
 use crate::part::Part;
 use crate::plan::Needs;
@@ -130,8 +131,12 @@ pub fn compile_chain(
     settings: &Settings,
 ) -> Result<Compiled, (usize, CompileError)> {
     assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
+    let mut sources: Vec<Source<'_>> =
+        programs.iter().map(|(verified, _)| Source::verified(verified)).collect();
+    lengths::narrow(&mut sources, graph);
+    let links = programs.iter().map(|(_, links)| *links);
     let parts: Vec<Part<'_>> =
-        programs.iter().map(|(verified, links)| Part::new(Source::verified(verified), links)).collect();
+        sources.into_iter().zip(links).map(|(source, links)| Part::new(source, links)).collect();
     let mut emitter = Emitter::new(&parts, settings).map_err(|error| (0, error))?;
     let mut pieces = Pieces::default();
     let entries = emitter.chain(graph, &mut pieces).map_err(|error| (emitter.node, error))?;
