@@ -10,6 +10,7 @@ mod bulk;
 mod captures;
 mod chains;
 mod code;
+mod dispatcher;
 mod engines;
 mod machine;
 mod measure;
@@ -42,6 +43,7 @@ const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
     ("chains", chains::table),
     ("code", code::table),
+    ("dispatcher", dispatcher::table),
     ("engines", engines::table),
     ("verification", verification::table),
 ];

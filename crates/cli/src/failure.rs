@@ -7,9 +7,10 @@ use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
     Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
-    SetupError, suggest,
+    SetupError, UpdateError, suggest,
 };
 
+use crate::chain::ChainFailure;
 use crate::console;
 use crate::maps::MapFailure;
 use crate::run::{self, FaultReport};
@@ -28,6 +29,8 @@ pub(crate) enum Failure {
     Filter { name: String, program: String },
     #[error("{0}")]
     Refused(Box<Diagnosis>),
+    #[error("{0}")]
+    Chain(Box<ChainFailure>),
     #[error("{name}: {source}")]
     OpenCapture { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -36,6 +39,8 @@ pub(crate) enum Failure {
     Fault(Box<FaultReport>),
     #[error("{name}: {source}")]
     Map { name: String, source: Box<MapFailure> },
+    #[error("{name}: dispatcher: {source}")]
+    Dispatcher { name: String, source: UpdateError },
     #[error("{name}: {source}")]
     CreateOutput { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -94,14 +99,19 @@ impl Failure {
         if self.is_closed_pipe() {
             return ExitCode::SUCCESS;
         }
-        match &self {
+        self.tell();
+        ExitCode::FAILURE
+    }
+
+    /// Tells what went wrong, and what would help.
+    pub(crate) fn tell(&self) {
+        match self {
             Self::Refused(diagnosis) => console::diagnosis(diagnosis),
-            _ => console::error(&self),
+            _ => console::error(self),
         }
         if let Some(hint) = self.hint() {
             console::hint(hint);
         }
-        ExitCode::FAILURE
     }
 
     /// Whether the reader of our output had enough, as `head` does: no failure of ours.
@@ -115,7 +125,7 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Object { name, is_capture: true, .. } => {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
@@ -127,6 +137,7 @@ impl Failure {
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
+            Self::Chain(failure) => failure.hint(),
             Self::EventType { hint, .. } | Self::Ingress { hint, .. } => hint.clone(),
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),

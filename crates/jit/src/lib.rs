@@ -33,6 +33,7 @@ mod call;
 mod checked;
 mod context;
 mod defer;
+mod dispatcher;
 mod division;
 mod edges;
 mod emitter;
@@ -55,6 +56,7 @@ mod stack;
 mod tail_call;
 pub mod x64;
 
+pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 pub use edges::COUNTS;
 pub use error::CompileError;
 pub use links::{

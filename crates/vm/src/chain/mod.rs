@@ -17,10 +17,11 @@ pub use counts::ChainCounts;
 use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::host::Host;
-use crate::image::BurstEntry;
+use crate::image::{BurstEntry, Unset};
 use crate::load::LoadError;
 use crate::native::NativeCode;
 use crate::program::{BurstFault, Program, pinned, run_frames};
+use crate::target::{Named, Target};
 
 /// Programs and the graph that says which runs after which. It runs like a program, over a packet or a burst.
 ///
@@ -220,10 +221,36 @@ fn check_nodes(graph: &Graph, programs: usize) -> Result<(), ChainError> {
     if nodes == programs { Ok(()) } else { Err(ChainError::NodeCount { nodes, programs }) }
 }
 
-impl From<&Chain> for crate::Target {
+/// Runs the chain over one packet, which is a burst of one.
+///
+/// # Safety
+/// The frame must be one that nothing else uses during the call, and `chain` the address of a [`Shared`].
+unsafe extern "C" fn run_packet(
+    frame: u64,
+    chain: u64,
+    _: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let entry = unsafe { &*(chain as *const Shared) }.entry;
+    // SAFETY: the caller vouches for the frame.
+    unsafe { entry(frame, frame + size_of::<Frame>() as u64, chain, r4, r5, host) };
+    // SAFETY: as above; the run has ended. Whoever has a fault does not ask for the verdict.
+    u64::from(unsafe { &*(frame as *const Frame) }.code())
+}
+
+impl Named for Shared {
+    fn name(&self) -> &str {
+        "chain"
+    }
+}
+
+impl From<&Chain> for Target {
     fn from(chain: &Chain) -> Self {
         let owner = Arc::clone(&chain.shared);
         // SAFETY: the owner is what the token points to, and it keeps the programs or their code.
-        unsafe { Self::new(chain.shared.entry, chain.token(), owner, chain.shared.pins) }
+        unsafe { Self::new(run_packet, chain.shared.entry, chain.token(), owner, chain.shared.pins) }
     }
 }
