@@ -42,6 +42,7 @@ const TABLES: &[(&str, Make)] = &[
     ("bulk", bulk::table),
     ("captures", captures::table),
     ("chains", chains::table),
+    ("classic", engines::classic::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
