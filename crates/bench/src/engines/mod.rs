@@ -85,6 +85,8 @@ pub(crate) fn table(settings: Settings) -> Table {
         let texts = texts(*workload)?;
         for mut packets in [Packets::hit()?, Packets::miss()?] {
             let mut contenders = ours(*workload)?;
+            #[cfg(feature = "libpcap")]
+            contenders.extend(libpcap::converted(*workload)?);
             contenders.extend(others(*workload, &texts)?);
             let hit = packets.name == "hit";
             #[cfg(feature = "kernel")]
@@ -258,10 +260,9 @@ impl Column {
             matrix.set(&contender.name, *timing);
         }
         for (contender, ours) in results {
-            let Role::Ours(engine) = contender.role else { continue };
-            for (other, against) in results.iter().filter(|(other, _)| !matches!(other.role, Role::Ours(_))) {
+            for (other, against) in results.iter().filter(|(other, _)| compares(contender.role, other.role)) {
                 let figure = Figure::Time { ours: *ours, against: Some(*against) };
-                let (bar, reach) = self.bars(engine, other.role);
+                let (bar, reach) = self.bars(contender.role, other.role);
                 let name = format!("{}, {}", self.title, contender.name);
                 report.rows.push(Row { bar, reach, in_matrix: true, ..Row::new(name, &other.name, figure) });
             }
@@ -269,7 +270,8 @@ impl Column {
     }
 
     /// What is asked of an engine against another, and what would be better.
-    fn bars(&self, engine: Engine, other: Role) -> (Option<Bar>, Option<Bar>) {
+    fn bars(&self, ours: Role, other: Role) -> (Option<Bar>, Option<Bar>) {
+        let (Role::Ours(engine) | Role::Converted(engine)) = ours else { return (None, None) };
         match (engine, other) {
             _ if !self.hit => (None, None),
             (Engine::Jit, Role::Native) => (Some(Bar::Ratio(1.0 / 1.3)), Some(Bar::Ratio(1.0 / 1.1))),
@@ -278,5 +280,14 @@ impl Column {
             (Engine::Threaded, Role::Libpcap) => (Some(Bar::Ratio(2.0)), Some(Bar::Ratio(3.0))),
             _ => (None, None),
         }
+    }
+}
+
+/// Whether a row compares the two: one of ours with another, and what was converted with the filter that it was made of.
+fn compares(ours: Role, other: Role) -> bool {
+    match ours {
+        Role::Ours(_) => !matches!(other, Role::Ours(_) | Role::Converted(_)),
+        Role::Converted(_) => other == Role::Libpcap,
+        _ => false,
     }
 }

@@ -13,10 +13,12 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::image::{Entry, Image, Native, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Native, packet_by_packet};
+use crate::interpreter;
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
+use checked::Checked;
 pub(crate) use checked::run_memory;
 pub use code::NativeCode;
 
@@ -66,18 +68,23 @@ fn install(
     let block = place(arena, &compiled, &spec)?;
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
-    let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
-        (checked::entry, checked::tail_entry)
+    let (image_entry, image_tail_entry, image_burst_entry): (Entry, Entry, BurstEntry) = if settings.checked {
+        (
+            interpreter::entry::<Checked>,
+            interpreter::tail_entry::<Checked>,
+            interpreter::burst_entry::<Checked>,
+        )
     } else {
         // SAFETY: the code there is a program's, which is called like this.
         unsafe {
-            (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry))
+            let call = |address| std::mem::transmute::<usize, Entry>(address);
+            (call(entry), call(tail_entry), packet_by_packet)
         }
     };
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
-        burst_entry: packet_by_packet,
+        burst_entry: image_burst_entry,
         id: Image::next_id(),
         engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
         spec,
