@@ -18,6 +18,9 @@ pub enum Next {
     End(Verdict),
 }
 
+/// What follows a program after each verdict, in the order of [`Verdict::ALL`], and after a value that is none.
+pub type Meaning = [Next; Verdict::ALL.len() + 1];
+
 /// What follows a program, by verdict. Where nothing is said the chain ends with the verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Edges {
@@ -62,6 +65,22 @@ impl Edges {
         let verdict = Verdict::from_code(code);
         let own = verdict.and_then(|verdict| self.own(verdict));
         own.or(self.wildcard).unwrap_or(Next::End(verdict.unwrap_or(Verdict::Aborted)))
+    }
+
+    /// The same edges, leading to where `to` says.
+    #[must_use]
+    pub fn map(&self, to: impl Fn(Node) -> Node) -> Self {
+        let moved = |next| match next {
+            Next::Program(node) => Next::Program(to(node)),
+            Next::End(verdict) => Next::End(verdict),
+        };
+        Self { by_verdict: self.by_verdict.map(|next| next.map(moved)), wildcard: self.wildcard.map(moved) }
+    }
+
+    /// What follows each verdict, and last, what follows a value that is none.
+    #[must_use]
+    pub fn meaning(&self) -> Meaning {
+        std::array::from_fn(|code| self.after(code as u32))
     }
 
     /// All edges that there are.
@@ -137,6 +156,29 @@ impl Graph {
     #[must_use]
     pub fn nodes(&self) -> &[Edges] {
         &self.nodes
+    }
+
+    /// What follows each program. Graphs that say it with different edges may mean the same.
+    #[must_use]
+    pub fn meaning(&self) -> Vec<Meaning> {
+        self.nodes.iter().map(Edges::meaning).collect()
+    }
+
+    /// Which nodes packets can come to.
+    #[must_use]
+    pub fn reached(&self) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
+        let mut todo = vec![0];
+        while let Some(node) = todo.pop() {
+            let Some(mark) = reached.get_mut(node).filter(|mark| !**mark) else { continue };
+            *mark = true;
+            let edges = self.nodes.get(node).map(Edges::meaning);
+            todo.extend(edges.into_iter().flatten().filter_map(|next| match next {
+                Next::Program(next) => Some(next),
+                Next::End(_) => None,
+            }));
+        }
+        reached
     }
 
     /// What follows a program that returned `code`. A node that is not there ends the chain as aborted.

@@ -29,10 +29,10 @@ Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  paceline run
   paceline run firewall.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
   paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps
-  paceline run vlan.o:vlan_pop --in tagged.pcapng --out untagged.pcapng --json
+  paceline run sampler.o --in traffic.pcap --events - | jq .
+  paceline run router.o --in traffic.pcap --network net.json --ingress eth0 --clock capture --seed 1
   tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
 
 Packets with verdict pass, tx or redirect go to --out, as the program left them; dropped and aborted ones go to
@@ -43,7 +43,12 @@ A map file is a list like the one `bpftool map dump` and `--maps --json` print:
 Values of per-CPU maps may be {\"key\": 1, \"values\": [{\"cpu\": 0, \"value\": 5}]}. Keys and values without BTF types are
 lists of bytes, [\"0x0a\", \"0x00\"]. Entries of program arrays are programs by name, or null for none:
 [{\"key\": 17, \"value\": \"drop\"}]. Global variables are set by name: --map .rodata=FILE with
-{\"threshold\": 10}.";
+{\"threshold\": 10}.
+
+A network is what these print, one after the other:
+  ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf
+In each line of events `data` is what the program sent, by the type of --event-type or byte by byte, and `bytes` the packet
+that goes with it, in hexadecimal.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -85,7 +90,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Show what is in an object and what it would need.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
@@ -120,6 +125,26 @@ pub(crate) struct RunArgs {
     /// Print the maps after the run.
     #[arg(long)]
     pub(crate) maps: bool,
+    /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
+    /// where the name ends in `.pcapng`; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+    /// Show what a map is sent by a C type of the object's BTF; may be given several times.
+    #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
+    pub(crate) event_types: Vec<EventType>,
+    /// Routes, neighbors and interfaces for `bpf_fib_lookup` and `bpf_check_mtu`: what `ip -j` prints, or `host` for those of
+    /// this host.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) network: Option<PathBuf>,
+    /// Interface that all packets come in on: its index, or its name in the network.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) ingress: Option<String>,
+    /// Where the time comes from that the program sees.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) clock: ClockArg,
+    /// Seed of random numbers and cookies, so that a run can be repeated.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
@@ -217,6 +242,37 @@ pub(crate) struct CompletionsArgs {
     /// The shell.
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
+}
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ClockArg {
+    /// The system's clocks.
+    #[default]
+    System,
+    /// The packets' time stamps: with `--seed`, a run comes out the same every time.
+    Capture,
+}
+
+/// `MAP=TYPE`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventType {
+    pub(crate) map: String,
+    /// With or without `struct`.
+    pub(crate) name: String,
+}
+
+impl EventType {
+    fn parse(arg: &str) -> Result<Self, &'static str> {
+        let (map, name) = arg.split_once('=').ok_or("it must be MAP=TYPE")?;
+        let name =
+            name.strip_prefix("struct ").or_else(|| name.strip_prefix("union ")).unwrap_or(name).trim();
+        match (map.is_empty(), name.is_empty()) {
+            (true, _) => Err("the map's name is missing"),
+            (_, true) => Err("the type's name is missing"),
+            _ => Ok(Self { map: map.to_owned(), name: name.to_owned() }),
+        }
+    }
 }
 
 /// `NAME=FILE.json`

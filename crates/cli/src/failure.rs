@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
     Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
@@ -43,6 +44,14 @@ pub(crate) enum Failure {
     SameFile { option: &'static str, name: String, other: String },
     #[error("{option} {name}: packets are not written to a terminal")]
     Terminal { option: &'static str, name: String },
+    #[error("{name}: {source}")]
+    Events { name: String, source: io::Error },
+    #[error("--event-type {map}={name}: {problem}")]
+    EventType { map: String, name: String, problem: &'static str, hint: Option<String> },
+    #[error("--network {name}: {source}")]
+    Network { name: String, source: NetworkFailure },
+    #[error("--ingress {name}: there is no such interface{}", if *.has_network { " in the network" } else { "" })]
+    Ingress { name: String, has_network: bool, hint: Option<String> },
     #[error("standard output: {0}")]
     Stdout(io::Error),
     #[error(transparent)]
@@ -51,6 +60,17 @@ pub(crate) enum Failure {
     AnnounceNames(io::Error),
     #[error("cannot handle interrupts: {0}")]
     Signals(io::Error),
+}
+
+/// Why there is no network.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NetworkFailure {
+    #[error(transparent)]
+    Read(io::Error),
+    #[error(transparent)]
+    Parse(#[from] NetworkError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
 }
 
 impl Failure {
@@ -87,7 +107,9 @@ impl Failure {
     /// Whether the reader of our output had enough, as `head` does: no failure of ours.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         match self {
-            Self::Stdout(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            Self::Stdout(error) | Self::Events { source: error, .. } => {
+                error.kind() == io::ErrorKind::BrokenPipe
+            }
             Self::Write { source, .. } => matches!(source, WriteError::BrokenPipe),
             _ => false,
         }
@@ -105,6 +127,7 @@ impl Failure {
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
+            Self::EventType { hint, .. } | Self::Ingress { hint, .. } => hint.clone(),
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
             _ => None,

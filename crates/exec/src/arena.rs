@@ -8,7 +8,6 @@ use rustix::process::getpid;
 
 use crate::block::CodeBlock;
 use crate::code::{Code, Relocation};
-use crate::epoch::Domain;
 use crate::error::ExecError;
 use crate::extents::{Extents, GRAIN};
 use crate::memory::{CHUNK, GUARD_BYTE, Memory};
@@ -17,6 +16,7 @@ use crate::place::within_reach;
 use crate::registry::Installed;
 use crate::serialize;
 use crate::sync::lock;
+use paceline_epoch::Domain;
 
 /// The largest alignment that code can ask for, in bytes.
 pub const MAX_ALIGNMENT: usize = 4096;

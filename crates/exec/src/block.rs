@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::arena::Extent;
 use crate::code::Function;
-use crate::epoch::Domain;
 use crate::names::Registration;
+use paceline_epoch::Domain;
 
 /// Code in an arena, ready to run. It stays where it is.
 ///

@@ -256,6 +256,11 @@ impl FrameMut<'_> {
         self.frame.set_code(verdict as u32);
     }
 
+    /// Stores or removes the redirect target.
+    pub fn set_redirect(&mut self, redirect: Option<crate::Redirect>) {
+        self.frame.set_redirect(redirect);
+    }
+
     /// The descriptor, for engines.
     ///
     /// # Safety

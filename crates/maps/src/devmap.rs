@@ -105,8 +105,8 @@ impl DevMapHash {
         check(request)?;
         request.check_entries_at_most(MAX_HASH_ENTRIES)?;
         let shape = TableShape::of(request, 1);
-        request.check_memory(shape.bytes())?;
-        Ok(Box::new(Self { table: Table::new(shape)?, value_size: request.value_size() }))
+        request.check_memory(shape.bytes(0))?;
+        Ok(Box::new(Self { table: Table::new(shape, 0)?, value_size: request.value_size() }))
     }
 
     fn word(&self, key: &[u8]) -> Option<u64> {
@@ -140,16 +140,13 @@ impl Storage for DevMapHash {
         if value.first == 0 {
             return Err(Errno::EINVAL);
         }
+        let mut spare = self.table.spare(key)?;
+        words::fill(self.table.payload(spare.slot()), &value.to_word().to_ne_bytes());
         let mut entry = self.table.lock(key);
         if entry.slot().is_some() && mode == Mode::NoExist {
             return Err(Errno::EEXIST);
         }
-        let slot = match entry.replace() {
-            Some(slot) => slot,
-            None => entry.insert()?,
-        };
-        words::fill(self.table.payload(slot), &value.to_word().to_ne_bytes());
-        Ok(())
+        entry.put(&mut spare)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
@@ -166,5 +163,13 @@ impl Storage for DevMapHash {
 
     fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
         self.word(&index.to_ne_bytes()).map(target)
+    }
+
+    fn has_target(&self, index: u32) -> bool {
+        self.table.find(&index.to_ne_bytes()).is_some()
+    }
+
+    fn elements_can_go(&self) -> bool {
+        true
     }
 }

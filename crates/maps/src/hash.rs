@@ -6,11 +6,12 @@ use paceline_spec::btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
-use crate::clock::Clock;
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
-use crate::slab::{Shape, Slab};
+use crate::lookup::{self, Elements as _, LookupFunction};
+use crate::lru::Clock;
+use crate::slab::{Shape, Slab, WORD};
 use crate::storage::{Mode, Storage};
-use crate::table::{Locked, Table, TableShape};
+use crate::table::{Locked, Spare, Table, TableShape};
 use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, on x86-64 4 MiB less 48.
@@ -72,57 +73,63 @@ struct Elements {
 }
 
 impl Elements {
-    fn new(shape: TableShape, lru: bool) -> Result<Self, CreateErrorKind> {
-        let clock = lru.then(|| Clock::new(shape.slots().unwrap_or(usize::MAX))).transpose()?;
-        Ok(Self { table: Table::new(shape)?, clock })
+    /// `beside` is how many bytes there are of each element elsewhere.
+    fn new(shape: TableShape, beside: u64) -> Result<Self, CreateErrorKind> {
+        let table = Table::new(shape, beside)?;
+        let clock = shape.lru.then(|| Clock::new(shape.cpus.saturating_add(1)));
+        Ok(Self { table, clock })
     }
 
-    fn bytes(shape: TableShape, lru: bool) -> Option<u64> {
-        let marks = if lru { Clock::bytes(shape.slots()?)? } else { 0 };
-        shape.bytes()?.checked_add(marks)
+    /// Gives a key an element, or a new one in place of its own, with what `write` puts into its payload.
+    fn set(&self, key: &[u8], mode: Mode, write: impl FnOnce(u32)) -> Result<(), Errno> {
+        let mut spare = self.table.spare(key)?;
+        write(spare.slot());
+        self.put(key, mode, |entry| entry.put(&mut spare))
     }
 
-    /// A program's look-up, which counts as use; user space's do not.
-    #[inline]
-    fn find(&self, key: &[u8]) -> Option<u32> {
-        let slot = self.table.find(key)?;
-        self.touch(slot);
-        Some(slot)
-    }
-
-    #[inline]
-    fn touch(&self, slot: u32) {
-        if let Some(clock) = &self.clock {
-            clock.touch(slot);
+    /// Changes the element of a key where it is, or gives it one that `new` fills.
+    fn change(&self, key: &[u8], mode: Mode, change: impl Fn(u32), new: impl Fn(u32)) -> Result<(), Errno> {
+        let mut spare: Option<Spare<'_>> = None;
+        loop {
+            // Not under the lock: whoever waits for a spare slot keeps nobody from it.
+            if spare.is_none() && self.table.inspect(key, drop).is_none() {
+                let fresh = self.table.spare(key)?;
+                new(fresh.slot());
+                spare = Some(fresh);
+            }
+            let put = self.put(key, mode, |entry| match (entry.slot(), &mut spare) {
+                (Some(slot), _) => {
+                    change(slot);
+                    self.table.touch(slot);
+                    Ok(true)
+                }
+                (None, Some(spare)) => entry.put(spare).map(|()| true),
+                // It was removed meanwhile.
+                (None, None) => Ok(false),
+            })?;
+            if put {
+                return Ok(());
+            }
         }
     }
 
-    /// Lets `write` change the key's element, or a new one, while no other thread can.
-    fn update(
+    /// Lets `put` change the key's element while no other thread can, and makes room as long as it finds none.
+    fn put<T>(
         &self,
         key: &[u8],
         mode: Mode,
-        write: impl Fn(&mut Locked<'_>) -> Result<u32, Errno>,
-    ) -> Result<(), Errno> {
+        mut put: impl FnMut(&mut Locked<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         // Each try that finds the table full follows an eviction, whose room other threads may take.
         for _ in 0..MAX_EVICTIONS {
             let mut entry = self.table.lock(key);
-            let exists = entry.slot().is_some();
-            mode.check(exists)?;
-            match (write(&mut entry), &self.clock) {
+            mode.check(entry.slot().is_some())?;
+            match (put(&mut entry), &self.clock) {
                 (Err(Errno::E2BIG), Some(clock)) => {
                     drop(entry);
                     clock.evict(&self.table);
                 }
-                (Ok(slot), Some(clock)) => {
-                    if exists {
-                        clock.touch(slot);
-                    } else {
-                        clock.forget(slot as usize);
-                    }
-                    return Ok(());
-                }
-                (result, _) => return result.map(|_| ()),
+                (result, _) => return result,
             }
         }
         Err(Errno::ENOMEM)
@@ -141,29 +148,48 @@ impl Hash {
         request.check_flags(FLAGS | NUMA_NODE)?;
         check_sizes(request)?;
         request.check_entries_at_most(MAX_ENTRIES)?;
-        Self::build(request, false)
+        Self::build(request)
     }
 
     pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         check_lru(request)?;
-        Self::build(request, true)
+        Self::build(request)
     }
 
-    fn build(request: &Request<'_>, lru: bool) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    fn build(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         let shape = TableShape::of(request, words::words_for(request.value_size()));
-        request.check_memory(Elements::bytes(shape, lru))?;
+        request.check_memory(shape.bytes(0))?;
         Ok(Box::new(Self {
-            elements: Elements::new(shape, lru)?,
+            elements: Elements::new(shape, 0)?,
             value_size: request.value_size(),
             special: request.spec.special.clone(),
         }))
     }
 }
 
+impl lookup::Elements for Hash {
+    fn table(&self) -> &Table {
+        &self.elements.table
+    }
+
+    #[inline(always)]
+    fn value(&self, slot: u32, _cpu: usize) -> Option<NonNull<u8>> {
+        self.elements.table.payload_address(slot)
+    }
+}
+
 impl Storage for Hash {
     #[inline]
-    fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
-        self.elements.table.payload_address(self.elements.find(key)?)
+    fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
+        self.value(self.elements.table.find(key)?, cpu)
+    }
+
+    fn lookup_function(&self) -> Option<LookupFunction> {
+        Some(LookupFunction::of_table(self, false))
+    }
+
+    fn elements_can_go(&self) -> bool {
+        true
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
@@ -206,14 +232,7 @@ impl Storage for Hash {
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        self.elements.update(key, mode, |entry| {
-            let slot = match entry.replace() {
-                Some(slot) => slot,
-                None => entry.insert()?,
-            };
-            words::fill(self.elements.table.payload(slot), value);
-            Ok(slot)
-        })
+        self.elements.set(key, mode, |slot| words::fill(self.elements.table.payload(slot), value))
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
@@ -243,22 +262,23 @@ impl PerCpuHash {
         check_sizes(request)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
         request.check_entries_at_most(MAX_ENTRIES)?;
-        Self::build(request, false)
+        Self::build(request)
     }
 
     pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         check_lru(request)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
-        Self::build(request, true)
+        Self::build(request)
     }
 
-    fn build(request: &Request<'_>, lru: bool) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    fn build(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         let shape = TableShape::of(request, 0);
-        let words = words::words_for(request.value_size());
-        let values = Shape { lanes: request.limits.cpus, cells: shape.slots().unwrap_or(usize::MAX), words };
-        let needed = Elements::bytes(shape, lru).zip(values.bytes());
+        let (words, lanes) = (words::words_for(request.value_size()), request.limits.cpus);
+        let beside = ((words * WORD) as u64).saturating_mul(lanes as u64);
+        let values = Shape { lanes, cells: shape.slots(beside).unwrap_or(usize::MAX), words };
+        let needed = shape.bytes(beside).zip(values.bytes());
         request.check_memory(needed.and_then(|(table, values)| table.checked_add(values as u64)))?;
-        let (elements, values) = (Elements::new(shape, lru)?, Slab::new(values)?);
+        let (elements, values) = (Elements::new(shape, beside)?, Slab::new(values)?);
         Ok(Box::new(Self { elements, values, value_size: request.value_size() }))
     }
 
@@ -267,10 +287,29 @@ impl PerCpuHash {
     }
 }
 
+impl lookup::Elements for PerCpuHash {
+    fn table(&self) -> &Table {
+        &self.elements.table
+    }
+
+    #[inline(always)]
+    fn value(&self, slot: u32, cpu: usize) -> Option<NonNull<u8>> {
+        self.values.cell(cpu, slot as usize)
+    }
+}
+
 impl Storage for PerCpuHash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        self.values.cell(cpu, self.elements.find(key)? as usize)
+        self.value(self.elements.table.find(key)?, cpu)
+    }
+
+    fn lookup_function(&self) -> Option<LookupFunction> {
+        Some(LookupFunction::of_table(self, true))
+    }
+
+    fn elements_can_go(&self) -> bool {
+        true
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
@@ -278,17 +317,10 @@ impl Storage for PerCpuHash {
         if cpu >= self.values.shape().lanes {
             return Err(Errno::EINVAL);
         }
-        self.elements.update(key, mode, |entry| {
-            let slot = match entry.slot() {
-                Some(slot) => slot,
-                None => {
-                    let slot = entry.insert()?;
-                    self.clear(slot as usize);
-                    slot
-                }
-            };
-            words::merge(self.values.words(cpu, slot as usize), value);
-            Ok(slot)
+        let merge = |slot| words::merge(self.values.words(cpu, slot as usize), value);
+        self.elements.change(key, mode, merge, |slot| {
+            self.clear(slot as usize);
+            merge(slot);
         })
     }
 
@@ -310,14 +342,8 @@ impl Storage for PerCpuHash {
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        self.elements.update(key, mode, |entry| {
-            let slot = match entry.slot() {
-                Some(slot) => slot,
-                None => entry.insert()?,
-            };
-            fill_all_cpus(&self.values, slot as usize, value);
-            Ok(slot)
-        })
+        let fill = |slot| fill_all_cpus(&self.values, slot as usize, value);
+        self.elements.change(key, mode, fill, fill)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {

@@ -8,15 +8,14 @@
 //!   [`Map::remove`], [`Map::keys`]): a per-CPU kind gives and takes the values of all CPUs.
 //!
 //! # Memory
-//! The values of a map lie in one block whose addresses never change. An element that is deleted or replaced stays
-//! readable memory of its map, and may be handed to another key at once: what a program does with a stale pointer
-//! hits another value of the same map at worst, as with the kernel's preallocated hash. Pages are committed when
-//! they are first written.
+//! The values of a map lie in one block whose addresses never change. What a look-up found stays the element's as long as
+//! the worker is pinned ([`paceline_epoch`]): an element that is replaced or deleted keeps its bytes, and they are not given to
+//! another one before all workers are done that may have found them. That is more than the kernel promises for
+//! preallocated maps. A worker that is not pinned reads another value of the same map at worst. Pages are committed when they are first written.
 //!
 //! # Threads and races
-//! All operations may be called from any number of threads. Look-ups never wait for each other. Those of arrays take
-//! no lock at all; in hashes and longest-prefix maps they share a lock with the keys of their shard, one of four per
-//! CPU, and may wait for a change to one of those keys.
+//! All operations may be called from any number of threads. Programs' look-ups take no lock and never wait. Changes of
+//! hashes take a lock that few keys share; so do user space's look-ups, which therefore see no half of a change.
 //!
 //! Between operations of this crate a value is never seen
 //! half written where the kernel promises that: an update of a hash element replaces it. Updates of arrays,
@@ -24,25 +23,32 @@
 //! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.
 
 mod array;
-mod clock;
 mod cpumap;
 mod create;
 mod devmap;
 mod entries;
 mod hash;
+mod hashing;
+mod index;
+mod lanes;
+mod lookup;
 mod lpm_trie;
+mod lru;
 mod map;
 mod perf_event_array;
 mod prog_array;
 mod ringbuf;
 mod slab;
+mod slots;
 pub mod spin_lock;
 mod storage;
+mod sync;
 mod table;
 mod words;
 mod xskmap;
 
 pub use create::{CreateError, CreateErrorKind, Limits};
+pub use lookup::LookupFunction;
 pub use map::{ArrayLayout, FillError, Keys, Map, ProgramAccess, RedirectTarget};
 pub use prog_array::{Owner, ProgArray, ProgArrayUser, TokenLayout};
 pub use ringbuf::RingBuffer;

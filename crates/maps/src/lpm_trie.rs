@@ -40,9 +40,9 @@ impl LpmTrie {
         let (value_size, data_size) = (request.value_size(), request.key_size() - PREFIX_LEN);
         let payload_words = words::words_for(value_size) + words::words_for(data_size);
         let shape = TableShape::of(request, payload_words);
-        request.check_memory(shape.bytes())?;
+        request.check_memory(shape.bytes(0))?;
         let lengths = Lengths::new(data_size * 8);
-        Ok(Box::new(Self { table: Table::new(shape)?, value_size, data_size, lengths }))
+        Ok(Box::new(Self { table: Table::new(shape, 0)?, value_size, data_size, lengths }))
     }
 
     /// The prefix length of a key, where it is in range.
@@ -52,14 +52,14 @@ impl LpmTrie {
     }
 
     /// Looks at the slot with the longest prefix of a key.
-    fn longest<T>(&self, key: &[u8], mut look: impl FnMut(u32) -> T) -> Option<T> {
+    fn longest<T>(&self, key: &[u8], look: impl FnOnce(u32) -> T) -> Option<T> {
         let mut probe = Probe::new(key, self.length_of(key)?)?;
         let mut longest = probe.length;
         loop {
             longest = self.lengths.at_most(longest)?;
             probe.shorten(longest);
-            if let Some(found) = self.table.inspect(probe.key(), &mut look) {
-                return Some(found);
+            if let Some(slot) = self.table.find(probe.key()) {
+                return Some(look(slot));
             }
             longest = longest.checked_sub(1)?;
         }
@@ -168,6 +168,10 @@ impl Storage for LpmTrie {
         self.table.payload_address(slot)
     }
 
+    fn elements_can_go(&self) -> bool {
+        true
+    }
+
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
         self.set(key, value, Mode::from_flags(flags)?)
     }
@@ -186,6 +190,8 @@ impl Storage for LpmTrie {
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
         let copy = |slot| words::append(out, self.table.payload(slot), self.value_size);
+        // No prefix comes or goes meanwhile.
+        let _lengths = self.lengths.lock();
         self.longest(key, copy).ok_or(Errno::ENOENT)
     }
 
@@ -193,21 +199,20 @@ impl Storage for LpmTrie {
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let length = self.length_of(key).ok_or(Errno::EINVAL)?;
         let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
-        let mut lengths = self.lengths.lock();
-        let mut entry = self.table.lock(probe.key());
-        mode.check(entry.slot().is_some())?;
-        let slot = match entry.replace() {
-            Some(slot) => slot,
-            None => {
-                let full = |errno| if errno == Errno::E2BIG { Errno::ENOSPC } else { errno };
-                let slot = entry.insert().map_err(full)?;
-                lengths.add(length);
-                slot
-            }
-        };
-        let (to_value, to_data) = self.table.payload(slot).split_at(words::words_for(self.value_size));
+        let mut spare = self.table.spare(probe.key())?;
+        let (to_value, to_data) =
+            self.table.payload(spare.slot()).split_at(words::words_for(self.value_size));
         words::fill(to_value, value);
         words::fill(to_data, key.get(PREFIX_LEN..).unwrap_or_default());
+        let mut lengths = self.lengths.lock();
+        let mut entry = self.table.lock(probe.key());
+        let is_new = entry.slot().is_none();
+        mode.check(!is_new)?;
+        let full = |errno| if errno == Errno::E2BIG { Errno::ENOSPC } else { errno };
+        entry.put(&mut spare).map_err(full)?;
+        if is_new {
+            lengths.add(length);
+        }
         Ok(())
     }
 

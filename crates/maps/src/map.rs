@@ -8,6 +8,7 @@ use paceline_spec::{Errno, InitialValue, MapFlags, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
+use crate::lookup::LookupFunction;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::storage::{self, LOCK, Mode, Storage};
@@ -151,6 +152,21 @@ impl Map {
         if key.len() == self.key_size { self.storage.lookup(key, cpu) } else { None }
     }
 
+    /// [`lookup`](Self::lookup) as a function for generated code, made for the kind and the size of its keys; `None` where
+    /// there is nothing to gain over the helper.
+    #[must_use]
+    pub fn lookup_function(&self) -> Option<LookupFunction> {
+        self.storage.lookup_function()
+    }
+
+    /// Whether elements can go while a program looks at them, so that workers must be pinned
+    /// ([`Reader::pin`](paceline_epoch::Reader::pin), of the [global domain](paceline_epoch::Domain::global)) from before a look-up
+    /// until they are done with what it found.
+    #[must_use]
+    pub fn elements_can_go(&self) -> bool {
+        self.storage.elements_can_go()
+    }
+
     /// `bpf_map_update_elem`. In the per-CPU kinds only this CPU's value changes; a new element is zero on the
     /// other CPUs.
     ///
@@ -274,7 +290,7 @@ impl Map {
     /// Whether `bpf_redirect_map` finds a target.
     #[must_use]
     pub fn has_target(&self, index: u32) -> bool {
-        self.redirect_target(index).is_some()
+        self.storage.has_target(index)
     }
 
     /// The map as a program array, for `bpf_tail_call`.

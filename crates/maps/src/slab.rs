@@ -145,6 +145,61 @@ impl Slab {
     }
 }
 
+/// Types made of atomics alone.
+///
+/// # Safety
+/// All of it must be atomics, for which zeros are a value, without padding that is read; its size a multiple of a word's, and its
+/// alignment at most [`LANE_ALIGN`].
+#[cfg_attr(loom, expect(dead_code))]
+pub(crate) unsafe trait Atomics: Sync {}
+
+/// Zeroed values side by side, committed when they are first written.
+#[cfg(not(loom))]
+pub(crate) struct Zeroed<T> {
+    slab: Slab,
+    values: std::marker::PhantomData<T>,
+}
+
+#[cfg(not(loom))]
+impl<T: Atomics> Zeroed<T> {
+    pub(crate) fn new(count: usize) -> Result<Self, NoMemory> {
+        const { assert!(size_of::<T>().is_multiple_of(WORD) && align_of::<T>() <= LANE_ALIGN) };
+        let slab = Slab::new(Shape { lanes: 1, cells: count, words: size_of::<T>() / WORD })?;
+        Ok(Self { slab, values: std::marker::PhantomData })
+    }
+}
+
+#[cfg(not(loom))]
+impl<T: Atomics> std::ops::Deref for Zeroed<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the block is as many values, zeroed, aligned to LANE_ALIGN, and alive as long as this. They are atomics.
+        unsafe { slice::from_raw_parts(self.slab.base.cast().as_ptr(), self.slab.shape.cells) }
+    }
+}
+
+/// The model checker's atomics are no plain memory.
+#[cfg(loom)]
+pub(crate) struct Zeroed<T>(Box<[T]>);
+
+#[cfg(loom)]
+impl<T: Default> Zeroed<T> {
+    pub(crate) fn new(count: usize) -> Result<Self, NoMemory> {
+        Ok(Self(std::iter::repeat_with(T::default).take(count).collect()))
+    }
+}
+
+#[cfg(loom)]
+impl<T> std::ops::Deref for Zeroed<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
 impl Drop for Slab {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this very layout, and freed only here.

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use paceline_spec::{Errno, MapKind};
 
 use crate::create::{CreateErrorKind, Request};
+use crate::lookup::LookupFunction;
 use crate::map::{ArrayLayout, RedirectTarget};
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
@@ -75,6 +76,16 @@ pub(crate) trait Storage: Send + Sync {
         None
     }
 
+    /// The same as a function, where generated code gains by calling that.
+    fn lookup_function(&self) -> Option<LookupFunction> {
+        None
+    }
+
+    /// Whether what a look-up found can be another element's later: programs that use the map run pinned.
+    fn elements_can_go(&self) -> bool {
+        false
+    }
+
     /// A program's update, with its flags unchecked: kinds differ in which rule comes first. The verifier lets no
     /// program update a kind that lacks this.
     fn update(&self, _key: &[u8], _value: &[u8], _flags: u64, _cpu: usize) -> Result<(), Errno> {
@@ -138,6 +149,11 @@ pub(crate) trait Storage: Send + Sync {
     /// Where `bpf_redirect_map` would send a packet.
     fn redirect_target(&self, _index: u32) -> Option<RedirectTarget> {
         None
+    }
+
+    /// Whether there is such a target, for a program.
+    fn has_target(&self, index: u32) -> bool {
+        self.redirect_target(index).is_some()
     }
 
     /// The ring buffer behind the interface.

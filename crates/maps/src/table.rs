@@ -1,29 +1,35 @@
 //! Keys to slots: the table behind the hash kinds.
 //!
-//! A slot is a cell of one slab: the key, rounded up to words, then as many words of payload as the kind wants.
-//! Shards of hashbrown tables find the slot of a key; each shard has its own lock, which look-ups share and
-//! changes own. A slot's address outlives its element, so a program's stale pointer reads memory of this map and
-//! nothing else. As in the kernel's preallocated hash a deleted slot may be handed out again at once.
+//! A slot is a cell of one slab: the key, rounded up to words, then as many words of payload as the kind wants; before them
+//! a word of [state](crate::lru) in the tables that give up elements. The [index](crate::index) finds the slot of a key. Look-ups
+//! take no lock; changes take that of the key's stripe.
+//!
+//! An element is replaced by another slot with the same key, so that a reader sees the old value or the new one, never
+//! half of each. A slot that was replaced or removed is not written again until all bursts are over that may have found
+//! it ([`crate::slots`]).
 
-use std::hash::{BuildHasher, Hasher};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::SeedableRandomState;
-use hashbrown::HashTable;
+use paceline_epoch::Domain;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::Request;
+use crate::hashing;
+use crate::index::{Index, Place};
+use crate::lru::State;
 use crate::slab::{NoMemory, Shape, Slab, WORD};
+use crate::slots::{SlotCount, Slots};
 use crate::words;
 
-/// End of the list of free slots.
-const NONE: u32 = u32::MAX;
+/// Stripes per CPU: so many that two workers seldom want the same.
+const STRIPES_PER_CPU: usize = 32;
+const MAX_STRIPES: usize = 4096;
 
-/// Shards per CPU: several, so that two workers seldom meet in one.
-const SHARDS_PER_CPU: usize = 4;
-const MAX_SHARDS: usize = 256;
+/// Places visited in one part of an iteration.
+const PLACES_PER_PART: usize = 4096;
 
 /// What a table is made for.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +41,8 @@ pub(crate) struct TableShape {
     pub(crate) cpus: usize,
     /// Hash with a fixed seed (`BPF_F_ZERO_SEED`).
     pub(crate) zero_seed: bool,
+    /// Whether it gives up elements to make room.
+    pub(crate) lru: bool,
 }
 
 impl TableShape {
@@ -46,137 +54,203 @@ impl TableShape {
             max_entries: request.spec.max_entries,
             cpus: request.limits.cpus,
             zero_seed: request.spec.flags.contains(MapFlags::ZERO_SEED),
+            lru: request.spec.kind.is_lru(),
         }
     }
 
-    fn shards(self) -> usize {
-        self.cpus.saturating_mul(SHARDS_PER_CPU).clamp(1, MAX_SHARDS).next_power_of_two()
+    fn stripes(self) -> usize {
+        let most = (self.max_entries as usize).clamp(1, MAX_STRIPES);
+        self.cpus.saturating_mul(STRIPES_PER_CPU).clamp(1, most).next_power_of_two()
     }
 
-    fn slab(self) -> Option<Shape> {
-        Some(Shape {
-            lanes: 1,
-            cells: self.slots()?,
-            words: words::words_for(self.key_size) + self.payload_words,
-        })
+    fn words_before_payload(self) -> usize {
+        usize::from(self.lru) + words::words_for(self.key_size)
     }
 
-    /// Slots of the table: one for each element, and each shard's spare.
-    pub(crate) fn slots(self) -> Option<usize> {
-        usize::try_from(self.max_entries).ok()?.checked_add(self.shards())
+    fn slot_words(self) -> usize {
+        self.words_before_payload() + self.payload_words
+    }
+
+    fn count(self, beside: u64) -> SlotCount {
+        let bytes = (self.slot_words() as u64 * WORD as u64).saturating_add(beside);
+        // One more than there are workers, for user space.
+        SlotCount::new(self.max_entries, bytes, self.cpus.saturating_add(1))
+    }
+
+    fn slab(self, beside: u64) -> Option<Shape> {
+        Some(Shape { lanes: 1, cells: self.slots(beside)?, words: self.slot_words() })
+    }
+
+    /// Slots of the table, where each has so many bytes beside it.
+    pub(crate) fn slots(self, beside: u64) -> Option<usize> {
+        Some(self.count(beside).total()? as usize)
     }
 
     /// Bytes that a full table takes, its index included.
-    pub(crate) fn bytes(self) -> Option<u64> {
-        // hashbrown keeps one slot in eight free, and a tag byte beside each number.
-        let buckets = (u64::from(self.max_entries) * 8).div_ceil(7).next_power_of_two();
-        let index = buckets * (size_of::<u32>() as u64 + 1);
-        u64::try_from(self.slab()?.bytes()?).ok()?.checked_add(index)
+    pub(crate) fn bytes(self, beside: u64) -> Option<u64> {
+        u64::try_from(self.slab(beside)?.bytes()?).ok()?.checked_add(Index::bytes(self.max_entries))
     }
 }
 
-/// One lock and what it guards, on cache lines of its own.
+/// A lock on cache lines of its own.
 #[repr(align(128))]
-struct Shard(RwLock<Slots>);
-
-struct Slots {
-    table: HashTable<u32>,
-    /// A slot that no key owns: a changed element moves there, and its old slot is the next spare. So a pointer
-    /// that a program holds keeps the old value, as in the kernel (`extra_elems` in hashtab.c), and a reader of
-    /// ours sees the old value or the new one, never half of each.
-    spare: u32,
-}
-
-/// Slots without an element: those given back, linked through the first word of their keys, then those never used.
-struct Free {
-    head: u32,
-    fresh: u32,
-}
+#[derive(Default)]
+struct Stripe(Mutex<()>);
 
 /// The table.
 pub(crate) struct Table {
     slab: Slab,
+    index: Index,
+    slots: Slots,
     key_size: usize,
     key_words: usize,
-    max_entries: u32,
-    shards: Box<[Shard]>,
-    free: Mutex<Free>,
+    /// Words before a slot's key: one in tables that give up elements.
+    state_words: usize,
+    stripes: Box<[Stripe]>,
     seed: SeedableRandomState,
 }
 
 impl Table {
-    pub(crate) fn new(shape: TableShape) -> Result<Self, NoMemory> {
-        let slab = Slab::new(shape.slab().ok_or(NoMemory { bytes: u64::MAX })?)?;
-        let spares = (shape.max_entries..).take(shape.shards());
-        let shard = |spare| Shard(RwLock::new(Slots { table: HashTable::new(), spare }));
+    /// `beside` is how many bytes there are of each slot elsewhere.
+    pub(crate) fn new(shape: TableShape, beside: u64) -> Result<Self, NoMemory> {
+        const TOO_BIG: NoMemory = NoMemory { bytes: u64::MAX };
+        let slab = Slab::new(shape.slab(beside).ok_or(TOO_BIG)?)?;
         Ok(Self {
             slab,
+            index: Index::new(shape.max_entries)?,
+            slots: Slots::new(shape.count(beside)).ok_or(TOO_BIG)?,
             key_size: shape.key_size,
             key_words: words::words_for(shape.key_size),
-            max_entries: shape.max_entries,
-            shards: spares.map(shard).collect(),
-            free: Mutex::new(Free { head: NONE, fresh: 0 }),
+            state_words: usize::from(shape.lru),
+            stripes: std::iter::repeat_with(Stripe::default).take(shape.stripes()).collect(),
             seed: if shape.zero_seed { SeedableRandomState::fixed() } else { SeedableRandomState::random() },
         })
+    }
+
+    pub(crate) fn key_size(&self) -> usize {
+        self.key_size
+    }
+
+    fn payload_start(&self) -> usize {
+        self.state_words + self.key_words
+    }
+
+    fn key(&self, slot: u32) -> &[AtomicU64] {
+        let key = self.state_words..self.payload_start();
+        self.slab.words(0, slot as usize).get(key).unwrap_or_default()
     }
 
     /// The payload of a slot.
     #[inline]
     pub(crate) fn payload(&self, slot: u32) -> &[AtomicU64] {
-        self.slab.words(0, slot as usize).get(self.key_words..).unwrap_or_default()
+        self.slab.words(0, slot as usize).get(self.payload_start()..).unwrap_or_default()
     }
 
     /// Four bytes of a slot's payload.
     pub(crate) fn payload_half_word(&self, slot: u32, offset: usize) -> Option<&AtomicU32> {
-        self.slab.half_word(0, slot as usize, (self.key_words * WORD).checked_add(offset)?)
+        self.slab.half_word(0, slot as usize, (self.payload_start() * WORD).checked_add(offset)?)
     }
 
     /// Address of a slot's payload, for programs.
     #[inline]
     pub(crate) fn payload_address(&self, slot: u32) -> Option<NonNull<u8>> {
         let cell = self.slab.cell(0, slot as usize)?;
-        Some(cell.map_addr(|address| address.saturating_add(self.key_words * WORD)))
+        Some(cell.map_addr(|address| address.saturating_add(self.payload_start() * WORD)))
     }
 
     /// Whether a range lies in the first `size` bytes of one payload.
     pub(crate) fn payload_holds(&self, address: usize, len: usize, size: usize) -> bool {
-        let start = self.key_words * WORD;
+        let start = self.payload_start() * WORD;
         self.slab.holds(address, len, start, start + size)
     }
 
     /// The offset of an address in its slot's payload.
     pub(crate) fn offset_in_payload(&self, address: usize) -> Option<usize> {
-        self.slab.offset_in_cell(address)?.checked_sub(self.key_words * WORD)
+        self.slab.offset_in_cell(address)?.checked_sub(self.payload_start() * WORD)
     }
 
-    /// The slot of a key. Once this returns another thread may give the slot to another key.
+    /// The slot of a key. It is the key's until the caller's burst is over; without one another thread may give it to
+    /// another key at once.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
-        self.inspect(key, |slot| slot)
+        let hash = self.hash(words::as_words(key));
+        let slot = self.index.find(hash, |slot| words::equal(self.key(slot), key))?;
+        self.touch(slot);
+        Some(slot)
     }
 
-    /// Looks at the slot of a key while no other thread changes it.
+    /// The same for a key of so many words, the last one filled up with zeros.
+    #[inline(always)]
+    pub(crate) fn find_words<const WORDS: usize>(&self, key: &[u64; WORDS]) -> Option<u32> {
+        let hash = self.hash(key.iter().copied());
+        let slot = self.index.find(hash, |slot| {
+            let words = self.slab.words(0, slot as usize).get(self.state_words..);
+            let words = words.and_then(|words| words.first_chunk::<WORDS>());
+            words.is_some_and(|words| words.iter().zip(key).all(|(word, key)| word.load(Relaxed) == *key))
+        })?;
+        self.touch(slot);
+        Some(slot)
+    }
+
+    /// Notes that an element was used.
+    #[inline(always)]
+    pub(crate) fn touch(&self, slot: u32) {
+        if let Some(state) = self.state(slot) {
+            state.touch();
+        }
+    }
+
+    /// The state of a slot, in tables that give up elements.
+    #[inline(always)]
+    fn state(&self, slot: u32) -> Option<State<'_>> {
+        if self.state_words == 0 {
+            return None;
+        }
+        self.slab.words(0, slot as usize).first().map(State)
+    }
+
+    /// Looks at the slot of a key while no other thread changes it; no use of it.
     #[inline]
     pub(crate) fn inspect<T>(&self, key: &[u8], look: impl FnOnce(u32) -> T) -> Option<T> {
-        let hash = self.hash(words::as_words(key));
-        let slots = self.read(self.shard_of(hash));
-        slots.table.find(hash, |&slot| self.has_key(slot, key)).map(|&slot| look(slot))
+        let entry = self.lock(key);
+        entry.slot().map(look)
     }
 
-    /// Keeps all other threads from the key until the result is dropped.
+    /// Keeps all other threads from changing the key until the result is dropped.
     pub(crate) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
         let hash = self.hash(words::as_words(key));
-        let shard = &self.shards[self.shard_of(hash)];
-        let slots = shard.0.write().unwrap_or_else(PoisonError::into_inner);
-        Locked { table: self, key, hash, slots }
+        let stripe = self.lock_stripe(hash);
+        let found = self.index.locate(hash, |slot| words::equal(self.key(slot), key));
+        Locked { table: self, hash, found, _stripe: stripe }
     }
 
-    /// Visits the slots of a part of the table, as they are at one instant; false past the last part.
-    pub(crate) fn visit(&self, part: usize, visit: impl FnMut(u32)) -> bool {
-        if part >= self.shards.len() {
+    fn lock_stripe(&self, hash: u64) -> MutexGuard<'_, ()> {
+        let stripe = &self.stripes[(hash >> 16) as usize & (self.stripes.len() - 1)];
+        stripe.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot for an element that is going to be added or replaced, with its key; its payload holds what an earlier element left.
+    /// `ENOMEM` when workers in their bursts may be using all that are left.
+    pub(crate) fn spare(&self, key: &[u8]) -> Result<Spare<'_>, Errno> {
+        let slot = self.slots.take().ok_or(Errno::ENOMEM)?;
+        words::fill(self.key(slot), key);
+        Ok(Spare { table: self, slot: Some(slot) })
+    }
+
+    /// Visits the slots of a part of the table; false past the last part. Each element that is there all the time is visited
+    /// once.
+    pub(crate) fn visit(&self, part: usize, mut visit: impl FnMut(u32)) -> bool {
+        let start = part.saturating_mul(PLACES_PER_PART);
+        if start >= self.index.places() {
             return false;
         }
-        self.read(part).table.iter().copied().for_each(visit);
+        let mut reader = Domain::global().reader();
+        let _pin = reader.pin();
+        let mut from = start;
+        while let Some((place, slot)) = self.index.next(from, start + PLACES_PER_PART) {
+            visit(slot);
+            from = place + 1;
+        }
         true
     }
 
@@ -186,9 +260,12 @@ impl Table {
     }
 
     /// Looks at the slot after that of this key in the table's order, the first one where the key is not there.
-    pub(crate) fn next<T>(&self, after: Option<&[u8]>, look: impl Fn(u32) -> T) -> Option<T> {
-        let (shard, bucket) = after.and_then(|key| self.position(key)).map_or((0, 0), |(s, b)| (s, b + 1));
-        (shard..self.shards.len()).find_map(|s| self.look_from(s, if s == shard { bucket } else { 0 }, &look))
+    pub(crate) fn next<T>(&self, after: Option<&[u8]>, look: impl FnOnce(u32) -> T) -> Option<T> {
+        let from = after.and_then(|key| Some(self.lock(key).found?.0.number() + 1)).unwrap_or(0);
+        let mut reader = Domain::global().reader();
+        let _pin = reader.pin();
+        let (_, slot) = self.index.next(from, usize::MAX)?;
+        Some(look(slot))
     }
 
     /// The key after this one in the table's order.
@@ -202,136 +279,120 @@ impl Table {
 
     /// Appends the first bytes of a slot's key.
     pub(crate) fn append_key_start(&self, slot: u32, len: usize, out: &mut Vec<u8>) {
-        words::append(out, self.slab.words(0, slot as usize), len);
+        words::append(out, self.key(slot), len);
     }
 
-    /// Removes whatever element a slot has; false when it has none.
-    pub(crate) fn evict(&self, slot: u32) -> bool {
-        // The key may be changing as it is read; then the hash leads to no shard that knows the slot.
-        let hash = self.hash_of_slot(slot);
-        let shard = &self.shards[self.shard_of(hash)];
-        let mut slots = shard.0.write().unwrap_or_else(PoisonError::into_inner);
-        let Ok(entry) = slots.table.find_entry(hash, |&found| found == slot) else { return false };
-        entry.remove();
-        self.give_back(slot);
+    /// Slots from this one on were never used.
+    pub(crate) fn used_slots(&self) -> u32 {
+        self.slots.used()
+    }
+
+    /// The hash of the element that a slot has.
+    pub(crate) fn hash_of_element(&self, slot: u32) -> Option<u64> {
+        self.state(slot)?.hash()
+    }
+
+    /// Takes away the mark that says that an element was used; whether there was one.
+    pub(crate) fn take_mark(&self, slot: u32) -> bool {
+        self.state(slot).is_some_and(State::forget)
+    }
+
+    /// Removes the element that a slot has under this hash; false when it has none.
+    pub(crate) fn evict(&self, slot: u32, hash: u64) -> bool {
+        let _stripe = self.lock_stripe(hash);
+        // Elements of this stripe come and go under its lock only.
+        if self.state(slot).and_then(State::hash) != Some(hash) {
+            return false;
+        }
+        let Some((place, _)) = self.index.locate(hash, |found| found == slot) else { return false };
+        self.unlink(hash, place, slot);
         true
     }
 
-    fn position(&self, key: &[u8]) -> Option<(usize, usize)> {
-        let hash = self.hash(words::as_words(key));
-        let shard = self.shard_of(hash);
-        let bucket = self.read(shard).table.find_bucket_index(hash, |&slot| self.has_key(slot, key))?;
-        Some((shard, bucket))
+    fn unlink(&self, hash: u64, place: Place, slot: u32) {
+        self.index.remove(hash, place);
+        self.set_state(slot, None);
+        self.slots.retire_with_permit(slot);
     }
 
-    fn look_from<T>(&self, shard: usize, bucket: usize, look: impl Fn(u32) -> T) -> Option<T> {
-        let slots = self.read(shard);
-        let slot = (bucket..slots.table.num_buckets()).find_map(|b| slots.table.get_bucket(b))?;
-        Some(look(*slot))
-    }
-
-    fn read(&self, shard: usize) -> RwLockReadGuard<'_, Slots> {
-        self.shards[shard].0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn free(&self) -> MutexGuard<'_, Free> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[inline]
-    fn hash(&self, words: impl Iterator<Item = u64>) -> u64 {
-        let mut hasher = self.seed.build_hasher();
-        words.for_each(|word| hasher.write_u64(word));
-        hasher.finish()
-    }
-
-    fn hash_of_slot(&self, slot: u32) -> u64 {
-        let key = self.slab.words(0, slot as usize).iter().take(self.key_words);
-        self.hash(key.map(|word| word.load(Relaxed)))
-    }
-
-    /// From bits that hashbrown does not use: it takes buckets from the low ones and tags from the top seven.
-    #[inline]
-    fn shard_of(&self, hash: u64) -> usize {
-        (hash >> 40) as usize & (self.shards.len() - 1)
-    }
-
-    #[inline]
-    fn has_key(&self, slot: u32, key: &[u8]) -> bool {
-        words::equal(self.slab.words(0, slot as usize), key)
-    }
-
-    fn take_free(&self) -> Option<u32> {
-        let mut free = self.free();
-        if free.head != NONE {
-            let slot = free.head;
-            free.head = self.slab.words(0, slot as usize).first()?.load(Relaxed) as u32;
-            return Some(slot);
+    fn set_state(&self, slot: u32, hash: Option<u64>) {
+        if let Some(state) = self.state(slot) {
+            state.set(hash);
         }
-        (free.fresh < self.max_entries).then(|| {
-            free.fresh += 1;
-            free.fresh - 1
-        })
     }
 
-    fn give_back(&self, slot: u32) {
-        let mut free = self.free();
-        if let Some(link) = self.slab.words(0, slot as usize).first() {
-            link.store(u64::from(free.head), Relaxed);
-            free.head = slot;
+    #[inline(always)]
+    fn hash(&self, words: impl Iterator<Item = u64>) -> u64 {
+        hashing::hash(&self.seed, words)
+    }
+}
+
+/// A slot with a key, in no table until it is put there; given back otherwise.
+pub(crate) struct Spare<'a> {
+    table: &'a Table,
+    slot: Option<u32>,
+}
+
+impl Spare<'_> {
+    /// Its number.
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot.unwrap_or_default()
+    }
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            self.table.slots.put_back(slot);
         }
     }
 }
 
-/// A key that this thread alone may look at and change.
+/// A key that this thread alone may change.
 pub(crate) struct Locked<'a> {
     table: &'a Table,
-    key: &'a [u8],
     hash: u64,
-    slots: RwLockWriteGuard<'a, Slots>,
+    found: Option<(Place, u32)>,
+    _stripe: MutexGuard<'a, ()>,
 }
 
 impl Locked<'_> {
     /// The key's slot.
     pub(crate) fn slot(&self) -> Option<u32> {
-        self.slots.table.find(self.hash, |&slot| self.table.has_key(slot, self.key)).copied()
+        self.found.map(|(_, slot)| slot)
     }
 
-    /// Gives a key that has no slot one; its payload holds what an earlier element left. `E2BIG` when the table is
-    /// full, `ENOMEM` when the index cannot grow.
-    pub(crate) fn insert(&mut self) -> Result<u32, Errno> {
+    /// Gives the key the slot, instead of its own if it has one. `E2BIG` when it has none and the table is full; then the
+    /// slot can be used again.
+    pub(crate) fn put(&mut self, spare: &mut Spare<'_>) -> Result<(), Errno> {
         let table = self.table;
-        let rehash = |slot: &u32| table.hash_of_slot(*slot);
-        self.slots.table.try_reserve(1, rehash).map_err(|_| Errno::ENOMEM)?;
-        let slot = table.take_free().ok_or(Errno::E2BIG)?;
-        self.write_key(slot);
-        self.slots.table.insert_unique(self.hash, slot, rehash);
-        Ok(slot)
-    }
-
-    /// Moves a key to the spare slot and returns that one; its payload holds what an earlier element left.
-    /// `None` for a key without a slot.
-    pub(crate) fn replace(&mut self) -> Option<u32> {
-        let new = self.slots.spare;
-        self.write_key(new);
-        let table = self.table;
-        let old = self.slots.table.find_mut(self.hash, |&slot| table.has_key(slot, self.key))?;
-        let spare = std::mem::replace(old, new);
-        self.slots.spare = spare;
-        Some(new)
+        let Some(slot) = spare.slot else { return Err(Errno::EINVAL) };
+        match self.found {
+            Some((place, old)) => {
+                table.set_state(slot, Some(self.hash));
+                table.touch(slot);
+                table.index.replace(place, slot);
+                table.set_state(old, None);
+                table.slots.retire(old);
+            }
+            None if table.slots.permit() => {
+                table.set_state(slot, Some(self.hash));
+                table.index.insert(self.hash, slot);
+            }
+            None => return Err(Errno::E2BIG),
+        }
+        spare.slot = None;
+        Ok(())
     }
 
     /// Takes the key out; false where it had no slot.
     pub(crate) fn remove(&mut self) -> bool {
-        let table = self.table;
-        let found = self.slots.table.find_entry(self.hash, |&slot| table.has_key(slot, self.key));
-        let Ok(entry) = found else { return false };
-        let (slot, _) = entry.remove();
-        table.give_back(slot);
-        true
-    }
-
-    fn write_key(&self, slot: u32) {
-        words::fill(self.table.slab.words(0, slot as usize), self.key);
+        match self.found.take() {
+            Some((place, slot)) => {
+                self.table.unlink(self.hash, place, slot);
+                true
+            }
+            None => false,
+        }
     }
 }

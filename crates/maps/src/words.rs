@@ -1,7 +1,7 @@
-//! Bytes in and out of cells, a word at a time.
+//! Bytes in and out of cells, a word at a time, and keys from where programs have them.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use paceline_spec::btf::SpecialField;
 
@@ -114,4 +114,68 @@ pub(crate) fn load_first(words: &[AtomicU64]) -> u64 {
 /// Whether the words are what [`fill`] makes of the bytes.
 pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     words.iter().zip(as_words(bytes)).all(|(word, value)| word.load(Relaxed) == value)
+}
+
+/// The one word of a key of 4 bytes.
+#[inline(always)]
+pub(crate) fn key_of_half_word(key: u32) -> [u64; 1] {
+    [u64::from_le(u64::from(key.to_le()))]
+}
+
+/// Copies bytes of a program's, which other workers may be changing.
+///
+/// # Safety
+/// As many bytes must be initialized memory at the address, which nothing touches but by atomics and programs.
+pub(crate) unsafe fn load_bytes(bytes: &mut [u8], address: u64) {
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for the range; a byte is always aligned.
+        *byte = unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.load(Relaxed);
+    }
+}
+
+/// Four bytes of a program's.
+///
+/// # Safety
+/// As for [`load_bytes`].
+#[inline(always)]
+pub(crate) unsafe fn load_half_word(address: u64) -> u32 {
+    let pointer = address as *mut u32;
+    if pointer.is_aligned() {
+        // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
+        return unsafe { AtomicU32::from_ptr(pointer) }.load(Relaxed);
+    }
+    let mut bytes = [0; 4];
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { load_bytes(&mut bytes, address) };
+    u32::from_ne_bytes(bytes)
+}
+
+/// So many words of a program's.
+///
+/// # Safety
+/// As for [`load_bytes`].
+#[inline(always)]
+pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
+    let pointer = address as *mut u64;
+    if pointer.is_aligned() {
+        // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
+        return std::array::from_fn(|i| unsafe { AtomicU64::from_ptr(pointer.add(i)) }.load(Relaxed));
+    }
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { load_unaligned_words(address) }
+}
+
+/// Keys that are structures of 32-bit fields lie at multiples of 4 only.
+///
+/// # Safety
+/// As for [`load_bytes`].
+#[inline(never)]
+unsafe fn load_unaligned_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
+    std::array::from_fn(|i| {
+        let at = address + (i * WORD) as u64;
+        // SAFETY: the caller vouches for the bytes.
+        let halves = unsafe { [load_half_word(at), load_half_word(at + 4)] };
+        let ([a, b, c, d], [e, f, g, h]) = (halves[0].to_ne_bytes(), halves[1].to_ne_bytes());
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    })
 }

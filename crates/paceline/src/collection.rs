@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use paceline_maps::{CreateError, FillError, Limits, Map};
-use paceline_spec::{InitialValue, ProgramSpec};
+use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program, ProgramError};
 
 use crate::tables::{EntryError, Tables};
-use crate::{Object, Refused, VerifiedProgram};
+use crate::{Difference, Object, Refused, VerifiedProgram};
 
 /// How an object is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,22 @@ pub enum SetupError {
     InitialMaps {
         /// Name of the map.
         map: String,
+    },
+    /// A map is to be shared, and the object has none of the name.
+    #[error("no map {map} to share; there is: {}", .names.join(", "))]
+    NoMap {
+        /// The name.
+        map: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// A map is to be shared, and is another than the program was made for.
+    #[error("map {map} cannot be shared: {difference}")]
+    Differs {
+        /// Name of the map.
+        map: String,
+        /// How it is another.
+        difference: Difference,
     },
 }
 
@@ -117,9 +133,25 @@ impl Object {
     /// # Errors
     /// [`SetupError`] names the map.
     pub fn load(&self, options: &LoadOptions) -> Result<Collection, SetupError> {
-        let maps =
-            self.maps.iter().map(|spec| Map::create(spec, &options.limits)).collect::<Result<Vec<_>, _>>()?;
-        for (map, spec) in maps.iter().zip(&self.maps) {
+        self.load_with(options, |_| None)
+    }
+
+    /// The same with maps that are there already in the place of the object's own.
+    pub(crate) fn load_with(
+        &self,
+        options: &LoadOptions,
+        existing: impl Fn(&MapSpec) -> Option<Arc<Map>>,
+    ) -> Result<Collection, SetupError> {
+        let existing: Vec<_> = self.maps.iter().map(existing).collect();
+        let map = |(spec, existing): (&MapSpec, &Option<Arc<Map>>)| match existing {
+            Some(map) => Ok(Arc::clone(map)),
+            None => Map::create(spec, &options.limits),
+        };
+        let maps = self.maps.iter().zip(&existing).map(map).collect::<Result<Vec<_>, _>>()?;
+        for ((map, spec), existing) in maps.iter().zip(&self.maps).zip(existing) {
+            if existing.is_some() {
+                continue;
+            }
             if spec.contents.iter().any(|(_, value)| matches!(value, InitialValue::Map(_))) {
                 return Err(SetupError::InitialMaps { map: spec.name.clone() });
             }
@@ -141,6 +173,12 @@ impl Collection {
     #[must_use]
     pub fn maps(&self) -> &[Arc<Map>] {
         &self.maps
+    }
+
+    /// The engine that its verified programs run on.
+    #[must_use]
+    pub fn engine(&self) -> Engine {
+        self.engine
     }
 
     /// The map of a name.

@@ -104,6 +104,12 @@ impl MapKind {
         matches!(self, Self::PerCpuArray | Self::PerCpuHash | Self::LruPerCpuHash)
     }
 
+    /// Whether a full map of this kind gives up elements to make room.
+    #[must_use]
+    pub const fn is_lru(self) -> bool {
+        matches!(self, Self::LruHash | Self::LruPerCpuHash)
+    }
+
     /// Whether a map of this kind has a value at each index from 0 on.
     #[must_use]
     pub const fn is_array(self) -> bool {

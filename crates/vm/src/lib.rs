@@ -20,12 +20,13 @@ mod program;
 mod region;
 mod target;
 mod threaded;
+mod time;
 
 pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
-pub use host::{Clock, EventSink, Host};
+pub use host::{Event, EventSink, Host};
 pub use load::LoadError;
 pub use native::NativeCode;
 pub use observe::Observed;
@@ -39,3 +40,4 @@ pub use target::Target;
 pub use threaded::by_match::by_match;
 #[doc(hidden)]
 pub use threaded::inspect as threaded_handlers;
+pub use time::TimeSource;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use paceline_exec::{Domain, Reader};
+use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::{Map, Owner, ProgArrayUser};
@@ -141,8 +141,8 @@ pub struct Program {
     /// Address of the image.
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
-    /// Whether it can come to other programs.
-    pub(crate) tail_calls: bool,
+    /// Whether it can come to programs or elements of maps that others may take away meanwhile.
+    pub(crate) pins: bool,
     /// Keeps the entries of the program arrays that it uses.
     _tables: Arc<[ProgArrayUser]>,
 }
@@ -242,14 +242,16 @@ impl Program {
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
         // Those that it names: an object's programs of other types may use its other maps.
-        let named = image.code.iter().filter_map(|(_, insn)| match insn {
-            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
-                image.maps.get(usize::try_from(*index).ok()?)
-            }
-            _ => None,
-        });
+        let named = || {
+            image.code.iter().filter_map(|(_, insn)| match insn {
+                Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
+                    image.maps.get(usize::try_from(*index).ok()?)
+                }
+                _ => None,
+            })
+        };
         let mut tables = Vec::new();
-        for map in named {
+        for map in named() {
             let Some(array) = map.prog_array() else { continue };
             if !array.admits(image.kind()) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
@@ -258,10 +260,11 @@ impl Program {
         }
         let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
         let tail_calls = image.code.iter().any(|(_, insn)| is_tail_call(insn));
-        let entry = if tail_calls { pinned_entry } else { image.entry };
+        let pins = tail_calls || named().any(|map| map.elements_can_go());
+        let entry = if pins { pinned_entry } else { image.entry };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        Ok(Self { entry, token, image, tail_calls, _tables: tables.into() })
+        Ok(Self { entry, token, image, pins, _tables: tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -331,10 +334,10 @@ impl Program {
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
     }
 
-    /// Lets a program that can tail call run, so that what it comes to stays until it is done.
+    /// Lets the program run so that what it comes to stays until it is done.
     #[inline]
     fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
-        if self.tail_calls { pinned(host, run) } else { run(host) }
+        if self.pins { pinned(host, run) } else { run(host) }
     }
 
     /// Runs the program over one packet and gives what it returned. The frame gets the verdict, which [`Frame::code`]
@@ -420,7 +423,7 @@ impl Program {
     pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
         let range = memory.as_mut_ptr_range();
         let (start, end) = (range.start as u64, range.end as u64);
-        match self.image.engine {
+        self.pinned(host, |host| match self.image.engine {
             Engine::CheckedJit => native::run_memory(&self.image, start..end, host),
             // SAFETY: that it can run so was vouched for when it was made.
             Engine::Jit if self.image.native.as_ref().is_some_and(|native| native.raw) => unsafe {
@@ -435,7 +438,7 @@ impl Program {
             Engine::Jit | Engine::Threaded | Engine::Plain => {
                 plain::run_memory(&self.image, start..end, host)
             }
-        }
+        })
     }
 }
 
@@ -549,7 +552,7 @@ fn fault(host: &mut Host, r0: u64) -> Result<u64, Box<Fault>> {
     host.fault.take().map_or(Ok(r0), Err)
 }
 
-/// Where single packets enter programs that can come to others, which must stay until the run is done.
+/// Where single packets enter programs that can come to what others may take away, and that must stay until the run is done.
 ///
 /// # Safety
 /// As for the entry of the image whose address is the second argument.
@@ -565,7 +568,7 @@ unsafe extern "C" fn pinned_entry(
     pinned(host, |host| unsafe { ((*(image as *const Image)).entry)(context, image, r3, r4, r5, host) })
 }
 
-/// Runs something that can come to other programs, so that what it comes to stays until it is done.
+/// Runs something so that the programs and elements of maps that it comes to stay until it is done.
 #[inline]
 pub(crate) fn pinned<T>(host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
     let reader: *mut Reader = &mut host.reader;

@@ -14,7 +14,7 @@ use crate::program::{BurstFault, Program, pinned, run_frames};
 pub struct Target {
     entry: BurstEntry,
     token: u64,
-    /// Whether it can come to programs that others may replace meanwhile.
+    /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pinned: bool,
     /// What keeps it.
     _owner: Arc<dyn Any + Send + Sync>,
@@ -49,6 +49,6 @@ impl From<&Program> for Target {
     fn from(program: &Program) -> Self {
         let owner = Arc::new(program.clone());
         // SAFETY: the program keeps its image, which is what its token points to.
-        unsafe { Self::new(program.image.burst_entry, program.token, owner, program.tail_calls) }
+        unsafe { Self::new(program.image.burst_entry, program.token, owner, program.pins) }
     }
 }

@@ -134,7 +134,8 @@ impl View<'_> {
     }
 }
 
-fn shown(value: Option<Value>, bytes: &[u8]) -> Json {
+/// A value as JSON, by its type or byte by byte.
+pub(crate) fn shown(value: Option<Value>, bytes: &[u8]) -> Json {
     value.map_or_else(|| hex(bytes), |value| value_to_json(&value))
 }
 

@@ -1,16 +1,19 @@
 //! `paceline run`.
 
+mod events;
 mod fault;
 mod outputs;
 mod report;
 mod source;
 mod watch;
+mod world;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::{
-    Collection, Engine, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
+    Collection, Engine, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
 };
 
@@ -19,12 +22,14 @@ use crate::failure::Failure;
 use crate::maps::{self, MapFailure};
 use crate::verify::Diagnosis;
 
+use events::Events;
 pub(crate) use fault::{FaultReport, processed};
 pub(crate) use outputs::Taken;
 use outputs::{OutputNames, Writers};
 use report::{Report, Run};
 use source::{Capture, Subject};
 use watch::Watch;
+use world::World;
 
 /// What a shell shows for a command that ended by an interrupt: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
@@ -46,16 +51,24 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = program
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
         .and_then(|p| action(&subject, p))?;
+    let world = World::new(args)?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
-    let taken = inputs.chain(maps::identities(&args.map_files)).collect();
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let events = Events::new(args, &collection, writers.events.take())?;
     source::announce(args, &subject, &capture);
+    world.announce(&program);
 
-    let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
+    let (run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
+    let (events, ended) = match events.map(Events::finish).transpose() {
+        Ok(count) => (count, ended),
+        Err(error) => (None, ended.and(Err(error))),
+    };
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -65,6 +78,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         program: &program.spec().name,
         capture: &capture.name,
         engine: program.engine(),
+        events,
         maps: args.maps.then_some(&collection),
         error: ended.as_ref().err(),
     };
@@ -106,17 +120,25 @@ fn diagnosed(subject: &Subject, failure: Failure) -> Failure {
 fn replay_all(
     args: &RunArgs,
     program: &Program,
+    world: &World,
     capture: &mut Capture,
     writers: Writers,
+    events: Option<&Events>,
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>) {
-    let options = ReplayOptions { count: args.count };
+    let options = ReplayOptions { count: args.count, ingress: world.ingress };
+    let mut host = world.host(args);
+    if let Some(events) = events {
+        events.attach(&mut host);
+    }
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
-    let (tally, ended) =
-        replay(program, &mut Host::default(), &mut capture.reader, outputs, options, |tally| {
-            watch.look(tally)
-        });
+    let (tally, ended) = replay(program, &mut host, &mut capture.reader, outputs, options, |tally| {
+        if events.is_some_and(|events| events.drain().is_break()) {
+            return ControlFlow::Break(());
+        }
+        watch.look(tally)
+    });
     (Run { tally, time: start.elapsed(), interrupted: watch.finish() }, ended)
 }
 

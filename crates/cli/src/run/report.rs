@@ -7,6 +7,7 @@ use paceline::{Collection, Engine, Tally, Verdict};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::events::EventCount;
 use crate::console;
 use crate::failure::Failure;
 use crate::maps::{self, MapsAsJson};
@@ -26,6 +27,8 @@ pub(super) struct Report<'a> {
     pub(super) program: &'a str,
     pub(super) capture: &'a str,
     pub(super) engine: Engine,
+    /// The events, where they are written.
+    pub(super) events: Option<EventCount>,
     /// The maps, where they are wanted.
     pub(super) maps: Option<&'a Collection>,
     /// What ended the run early.
@@ -60,6 +63,12 @@ impl Report<'_> {
         if tally.unknown > 0 {
             writeln!(out, "  of the aborted, {} returned no verdict but another number", tally.unknown)?;
         }
+        if let Some(EventCount { written, lost }) = self.events {
+            writeln!(out, "  events   {written:>12}")?;
+            if lost > 0 {
+                writeln!(out, "  lost     {lost:>12}        ring buffers were full")?;
+            }
+        }
         self.maps.map_or(Ok(()), |collection| maps::write_text(out, collection))
     }
 
@@ -82,6 +91,9 @@ impl Serialize for Report<'_> {
         object.serialize_entry("seconds", &time.as_secs_f64())?;
         object.serialize_entry("verdicts", &Verdicts(tally))?;
         object.serialize_entry("unknown_verdicts", &tally.unknown)?;
+        if let Some(EventCount { written, lost }) = self.events {
+            object.serialize_entry("events", &serde_json::json!({ "written": written, "lost": lost }))?;
+        }
         if *interrupted {
             object.serialize_entry("interrupted", interrupted)?;
         }

@@ -19,6 +19,8 @@ mod live;
 mod machine;
 mod op;
 mod part;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 use std::sync::Arc;

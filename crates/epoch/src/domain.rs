@@ -16,7 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::fence::Fence;
-use crate::sync::model::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::lock;
+use crate::sync::model::{AtomicU64, Mutex, Ordering};
 
 /// Epoch of a worker that is not pinned.
 const IDLE: u64 = 0;
@@ -37,6 +38,8 @@ pub struct Domain {
 struct Shared {
     fence: Fence,
     epoch: AtomicU64,
+    /// The last epoch known to have passed: nobody uses what has its tag or an earlier one.
+    passed: AtomicU64,
     readers: Mutex<Vec<Arc<Slot>>>,
     queue: Mutex<Queue>,
 }
@@ -72,6 +75,7 @@ impl Domain {
         let shared = Shared {
             fence,
             epoch: AtomicU64::new(IDLE + 1),
+            passed: AtomicU64::new(IDLE),
             readers: Mutex::new(Vec::new()),
             queue: Mutex::new(queue),
         };
@@ -95,8 +99,8 @@ impl Domain {
         let value: Box<dyn Send> = Box::new(value);
         let due = {
             let mut queue = lock(&self.shared.queue);
-            // Release: who reads the new epoch sees that the value was unpublished. Under the lock: tags ascend.
-            let tag = self.shared.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+            // Under the lock: tags ascend.
+            let tag = self.advance();
             queue.waiting.push_back((tag, value));
             queue.waiting.len() >= queue.threshold
         };
@@ -105,24 +109,30 @@ impl Domain {
         }
     }
 
+    /// The tag of what was unpublished before this call, for [`has_passed`](Self::has_passed).
+    pub fn advance(&self) -> u64 {
+        // Release: who reads the new epoch sees what was unpublished.
+        self.shared.epoch.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Whether no worker can be using what has this tag. It may cost a fence on all CPUs to find out that it has passed:
+    /// ask for many things at once. That a worker which is pinned keeps it from passing costs no fence.
+    #[must_use]
+    pub fn has_passed(&self, tag: u64) -> bool {
+        self.shared.passed_since(tag) >= tag
+    }
+
     /// Drops what no worker can be using any more, and says how many things that were.
     pub fn collect(&self) -> usize {
         let shared = &self.shared;
-        // The limit: what is retired while we look was perhaps unpublished after the fence.
-        let (oldest, limit) = {
-            let queue = lock(&shared.queue);
-            let Some(&(oldest, _)) = queue.waiting.front() else { return 0 };
-            (oldest, shared.epoch.load(Ordering::Acquire))
+        let oldest = match lock(&shared.queue).waiting.front() {
+            Some(&(oldest, _)) => oldest,
+            None => return 0,
         };
-        // A worker pinned since before the oldest tag makes the fence pointless.
-        let safe = if shared.earliest_pin() < oldest || !shared.fence.heavy() {
-            IDLE
-        } else {
-            shared.earliest_pin().min(limit)
-        };
+        let passed = shared.passed_since(oldest);
         let freed: Vec<Box<dyn Send>> = {
             let mut queue = lock(&shared.queue);
-            let count = queue.waiting.partition_point(|&(tag, _)| tag <= safe);
+            let count = queue.waiting.partition_point(|&(tag, _)| tag <= passed);
             let freed = queue.waiting.drain(..count).map(|(_, value)| value).collect();
             // Twice what remains: a worker that stays pinned does not make every retirement look again.
             queue.threshold = BATCH.max(2 * queue.waiting.len());
@@ -142,6 +152,24 @@ impl Domain {
 }
 
 impl Shared {
+    /// The last epoch that has passed, where that is `oldest` or later; else something before `oldest`.
+    fn passed_since(&self, oldest: u64) -> u64 {
+        // Acquire: who reuses what another thread found to have passed comes after the workers' last looks.
+        let known = self.passed.load(Ordering::Acquire);
+        if known >= oldest {
+            return known;
+        }
+        // What is retired while we look was perhaps unpublished after the fence.
+        let limit = self.epoch.load(Ordering::Acquire);
+        // A worker pinned since before the oldest tag makes the fence pointless.
+        if self.earliest_pin() < oldest || !self.fence.heavy() {
+            return IDLE;
+        }
+        let passed = self.earliest_pin().min(limit);
+        self.passed.fetch_max(passed, Ordering::AcqRel);
+        passed
+    }
+
     /// The earliest epoch that a worker is pinned at, or the end of time.
     fn earliest_pin(&self) -> u64 {
         let readers = lock(&self.readers);
@@ -216,4 +244,5 @@ impl fmt::Debug for Slot {
 }
 
 #[cfg(test)]
+#[path = "tests.rs"]
 mod tests;

@@ -1,5 +1,5 @@
 //! The protocol on real threads with either fence, and in the model checker:
-//! `RUSTFLAGS="--cfg loom" cargo test -p paceline-exec --release --lib epoch`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p paceline-epoch --release --lib`.
 
 #[cfg(loom)]
 mod model {
@@ -58,6 +58,44 @@ mod model {
     #[test]
     fn a_worker_never_finds_what_was_freed() {
         replace_while_running(1);
+    }
+
+    /// A cell that is written again as soon as its tag has passed, while a worker may have found it.
+    #[test]
+    fn a_worker_never_sees_what_it_found_reused() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let domain = Domain::new();
+            let cells: Arc<[_; 2]> = Arc::new([0, 1].map(AtomicUsize::new));
+            let current = Arc::new(AtomicUsize::new(0));
+            let mut reader = domain.reader();
+            let worker = {
+                let (cells, current) = (Arc::clone(&cells), Arc::clone(&current));
+                thread::spawn(move || {
+                    let _burst = reader.pin();
+                    let found = current.load(Ordering::Acquire);
+                    assert_eq!(cells[found].load(Ordering::Relaxed), found);
+                })
+            };
+            current.store(1, Ordering::Release);
+            let tag = domain.advance();
+            // Two threads ask, so that one may go by what the other found.
+            let other = {
+                let (domain, cells) = (domain.clone(), Arc::clone(&cells));
+                thread::spawn(move || {
+                    if domain.has_passed(tag) {
+                        cells[0].store(7, Ordering::Relaxed);
+                    }
+                })
+            };
+            if domain.has_passed(tag) {
+                cells[0].store(8, Ordering::Relaxed);
+            }
+            worker.join().unwrap();
+            other.join().unwrap();
+            assert!(domain.has_passed(tag));
+        });
     }
 
     #[test]
@@ -154,6 +192,22 @@ mod threads {
         let domain = Domain::new();
         domain.retire(Chain(domain.clone(), 3));
         assert_eq!([(); 5].map(|()| domain.collect()), [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_tag_passes_when_those_pinned_before_are_done() {
+        let domain = Domain::new();
+        let (mut early, mut late) = (domain.reader(), domain.reader());
+        let early_pin = early.pin();
+        let tag = domain.advance();
+        let late_pin = late.pin();
+        assert!(!domain.has_passed(tag));
+        drop(early_pin);
+        assert!(domain.has_passed(tag));
+        let next = domain.advance();
+        assert!(domain.has_passed(tag) && !domain.has_passed(next));
+        drop(late_pin);
+        assert!(domain.has_passed(next));
     }
 
     const ALIVE: usize = 0x5afe;

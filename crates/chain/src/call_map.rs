@@ -1,0 +1,188 @@
+//! The chain-call map of seed 001.
+
+use std::collections::BTreeMap;
+
+use paceline_frame::Verdict;
+
+use crate::{Edges, Graph, Next};
+
+/// An entry of a chain-call map: the program that runs next, by its id, for each verdict. 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Calls {
+    wildcard: u32,
+    by_verdict: [u32; Verdict::ALL.len()],
+}
+
+impl Calls {
+    /// The same entry with another program after a verdict.
+    #[must_use]
+    pub fn with(mut self, verdict: Verdict, program: u32) -> Self {
+        self.by_verdict[verdict as usize] = program;
+        self
+    }
+
+    /// The same entry with another program for what has none of its own, values that are no verdict included.
+    #[must_use]
+    pub fn with_wildcard(mut self, program: u32) -> Self {
+        self.wildcard = program;
+        self
+    }
+
+    /// The program after a verdict, 0 where only the wildcard counts.
+    #[must_use]
+    pub fn of(&self, verdict: Verdict) -> u32 {
+        self.by_verdict[verdict as usize]
+    }
+
+    /// The program for what has none of its own, or 0.
+    #[must_use]
+    pub fn wildcard(&self) -> u32 {
+        self.wildcard
+    }
+
+    /// The ids it has, without zeros.
+    pub fn programs(&self) -> impl Iterator<Item = u32> {
+        self.by_verdict.into_iter().chain([self.wildcard]).filter(|id| *id != 0)
+    }
+}
+
+impl From<[u32; 6]> for Calls {
+    /// An entry as its value lies in memory: wildcard, aborted, drop, pass, tx, redirect.
+    fn from([wildcard, aborted, drop, pass, tx, redirect]: [u32; 6]) -> Self {
+        Self { wildcard, by_verdict: [aborted, drop, pass, tx, redirect] }
+    }
+}
+
+/// Why a chain-call map is not what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallMapError {
+    /// Programs have ids from 1 on.
+    #[error("0 is no program")]
+    NoProgram,
+}
+
+/// What runs after what, by the ids of programs: the key is a program, the value what it calls.
+///
+/// A program without an entry ends the chain with its verdict, as does a verdict for which its entry has neither a
+/// program nor a wildcard.
+///
+/// ```
+/// use paceline_chain::{CallMap, Calls, Next};
+/// use paceline_frame::Verdict;
+///
+/// let mut map = CallMap::default();
+/// map.set(7, Calls::default().with(Verdict::Pass, 9))?;
+/// let (graph, programs) = map.graph(7)?;
+/// assert_eq!(programs, [7, 9]);
+/// assert_eq!(graph.after(0, Verdict::Pass as u32), Next::Program(1));
+/// # Ok::<(), paceline_chain::CallMapError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallMap {
+    entries: BTreeMap<u32, Calls>,
+}
+
+impl CallMap {
+    /// Sets what a program calls.
+    ///
+    /// # Errors
+    /// [`CallMapError::NoProgram`] for key 0.
+    pub fn set(&mut self, program: u32, calls: Calls) -> Result<(), CallMapError> {
+        if program == 0 {
+            return Err(CallMapError::NoProgram);
+        }
+        self.entries.insert(program, calls);
+        Ok(())
+    }
+
+    /// Removes an entry; false if there was none.
+    pub fn remove(&mut self, program: u32) -> bool {
+        self.entries.remove(&program).is_some()
+    }
+
+    /// What a program calls.
+    #[must_use]
+    pub fn get(&self, program: u32) -> Option<&Calls> {
+        self.entries.get(&program)
+    }
+
+    /// All entries, by the ids of their programs.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Calls)> {
+        self.entries.iter().map(|(id, calls)| (*id, calls))
+    }
+
+    /// The graph of what `first` can come to, and the id of the program of each node, in the order in which they are
+    /// first met.
+    ///
+    /// # Errors
+    /// [`CallMapError::NoProgram`] if `first` is 0.
+    pub fn graph(&self, first: u32) -> Result<(Graph, Vec<u32>), CallMapError> {
+        if first == 0 {
+            return Err(CallMapError::NoProgram);
+        }
+        let mut programs = vec![first];
+        let mut nodes = BTreeMap::from([(first, 0)]);
+        let mut edges = Vec::new();
+        while let Some(program) = programs.get(edges.len()) {
+            let calls = self.get(*program).copied().unwrap_or_default();
+            for id in calls.programs() {
+                nodes.entry(id).or_insert_with(|| {
+                    programs.push(id);
+                    programs.len() - 1
+                });
+            }
+            edges.push(edges_of(&calls, &nodes));
+        }
+        // Each edge leads to an id that was met, and `first` is a node.
+        let graph = Graph::new(edges).map_err(|_| CallMapError::NoProgram)?;
+        Ok((graph, programs))
+    }
+}
+
+fn edges_of(calls: &Calls, nodes: &BTreeMap<u32, usize>) -> Edges {
+    let next = |id: u32| nodes.get(&id).map(|node| Next::Program(*node));
+    let mut edges = Edges::NONE;
+    for verdict in Verdict::ALL {
+        if let Some(next) = next(calls.of(verdict)) {
+            edges = edges.with(verdict, next);
+        }
+    }
+    next(calls.wildcard()).map_or(edges, |next| edges.with_wildcard(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_first_program_can_come_to_is_in_the_graph() {
+        let mut map = CallMap::default();
+        map.set(5, Calls::default().with(Verdict::Pass, 3).with_wildcard(5)).unwrap();
+        map.set(8, Calls::default().with_wildcard(5)).unwrap();
+        let (graph, programs) = map.graph(5).unwrap();
+        assert_eq!(programs, [5, 3]);
+        assert_eq!(graph.after(0, Verdict::Pass as u32), Next::Program(1));
+        assert_eq!(graph.after(0, 17), Next::Program(0));
+        assert_eq!(graph.after(1, Verdict::Tx as u32), Next::End(Verdict::Tx));
+    }
+
+    #[test]
+    fn zero_is_no_program() {
+        let mut map = CallMap::default();
+        assert_eq!(map.set(0, Calls::default()), Err(CallMapError::NoProgram));
+        assert_eq!(map.graph(0), Err(CallMapError::NoProgram));
+        assert!(!map.remove(1));
+    }
+
+    #[test]
+    fn a_value_has_its_ids_in_the_order_of_the_seed() {
+        let calls = Calls::from([1, 2, 3, 4, 5, 6]);
+        assert_eq!(
+            calls,
+            Verdict::ALL
+                .into_iter()
+                .zip(2..)
+                .fold(Calls::default().with_wildcard(1), |calls, (v, id)| calls.with(v, id))
+        );
+    }
+}

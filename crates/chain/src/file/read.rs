@@ -1,0 +1,250 @@
+//! From TOML to what it says.
+
+use std::ops::Range;
+
+use paceline_frame::Verdict;
+use toml::de::{DeTable, DeValue};
+
+use super::json::json;
+use super::table::{Table, Text, Value, verdict};
+use super::{
+    ChainFile, FileError, FileMap, FileObject, FileOrder, FilePort, FileProblem, FileProgram, Located,
+    MapSource, ObjectSource,
+};
+use crate::{Edges, Next};
+
+const ROOT: &[&str] = &["order", "first", "objects", "program", "port"];
+const OBJECT: &[&str] = &["file", "filter", "maps"];
+const MAP: &[&str] = &["file", "elements", "variables", "from", "map"];
+const PROGRAM: &[&str] = &["name", "object", "function", "priority", "actions", "next", "end"];
+const PORT: &[&str] = &["in", "out", "drops"];
+
+/// The key of what counts where a verdict has no edge of its own.
+const WILDCARD: &str = "wildcard";
+
+pub(super) fn read(source: &str) -> Result<ChainFile, FileError> {
+    let text = Text(source);
+    let root = DeTable::parse(source).map_err(|error| {
+        text.error(error.span().unwrap_or_default(), FileProblem::Syntax(error.message().to_owned()))
+    })?;
+    let root = Table::root(text, &root, ROOT)?;
+    let objects = read_objects(&root)?;
+    let tables = program_tables(&root)?;
+    let programs = read_programs(&tables, &objects)?;
+    let order = read_order(&root, &tables, &programs)?;
+    let port = read_port(&root)?;
+    Ok(ChainFile { objects, programs, order, port })
+}
+
+fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
+    let value = root.get("objects").ok_or_else(|| root.missing("objects"))?;
+    let entries = Table::any(root.text, value, "`objects`")?.entries();
+    let tables = entries.iter().map(|(_, value)| Table::of(root.text, value, "an object", OBJECT));
+    let tables = tables.collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<_> = entries.iter().map(|(name, _)| name.value.as_str()).collect();
+    let shares = |object: usize, map: &str| {
+        let maps = tables.get(object).and_then(|table| table.get("maps"))?;
+        Some(matches!(maps.get_ref().get(map)?.get_ref(), DeValue::Table(map) if map.contains_key("from")))
+    };
+    let read = |((name, _), table): (&(Located<String>, _), &Table<'_>)| {
+        let (file, filter) = (table.path("file")?, table.path("filter")?);
+        let source = match (file, filter) {
+            (Some(path), None) => ObjectSource::Object(path),
+            (None, Some(path)) => ObjectSource::Filter(path),
+            (None, None) => return Err(table.missing("file` or `filter")),
+            (Some(_), Some(_)) => {
+                let both = "an object has `file` or `filter`, not both";
+                return Err(FileError { at: name.at, problem: FileProblem::Conflict(both) });
+            }
+        };
+        let maps = read_maps(table, &names)?;
+        for map in &maps {
+            if let MapSource::Shared { object, map } = &map.source
+                && shares(*object, &map.value) == Some(true)
+            {
+                let owner = names.get(*object).copied().unwrap_or_default().to_owned();
+                return Err(FileError { at: map.at, problem: FileProblem::SharedAgain(owner) });
+            }
+        }
+        Ok(FileObject { name: name.clone(), source, maps })
+    };
+    entries.iter().zip(&tables).map(read).collect()
+}
+
+fn read_maps(object: &Table<'_>, names: &[&str]) -> Result<Vec<FileMap>, FileError> {
+    let Some(value) = object.get("maps") else { return Ok(Vec::new()) };
+    let entries = Table::any(object.text, value, "`maps`")?.entries();
+    let read = |(name, value): (Located<String>, &Value<'_>)| {
+        let table = Table::of(object.text, value, "a map", MAP)?;
+        let source = read_map(&table, &name, names)?;
+        Ok(FileMap { name, source })
+    };
+    entries.into_iter().map(read).collect()
+}
+
+fn read_map(table: &Table<'_>, name: &Located<String>, names: &[&str]) -> Result<MapSource, FileError> {
+    const SOURCES: [&str; 4] = ["file", "elements", "variables", "from"];
+    let given: Vec<_> = SOURCES.into_iter().filter(|key| table.get(key).is_some()).collect();
+    let conflict = |text| FileError { at: name.at, problem: FileProblem::Conflict(text) };
+    if table.get("map").is_some() && table.get("from").is_none() {
+        return Err(conflict("`map` says which map of the object that `from` names"));
+    }
+    match *given.as_slice() {
+        [] => Err(table.missing("file`, `elements`, `variables` or `from")),
+        ["from"] => {
+            let from = table.text("from")?.ok_or_else(|| table.missing("from"))?;
+            let object = names.iter().position(|other| *other == from.value).ok_or_else(|| {
+                let span = table.get("from").map_or(0..0, Value::span);
+                table.text.unknown(span, "object", &from.value, names.iter().copied())
+            })?;
+            let map =
+                table.text("map")?.unwrap_or_else(|| Located { at: from.at, value: name.value.clone() });
+            Ok(MapSource::Shared { object, map })
+        }
+        ["file"] => Ok(MapSource::File(table.path("file")?.ok_or_else(|| table.missing("file"))?)),
+        [key] => {
+            let value = table.get(key).ok_or_else(|| table.missing("elements"))?;
+            let (fits, expected) = match (value.get_ref(), key) {
+                (DeValue::Array(_), "elements") | (DeValue::Table(_), "variables") => (true, ""),
+                (_, "variables") => (false, "a table of names and values"),
+                _ => (false, "a list of elements { key = ..., value = ... }"),
+            };
+            if !fits {
+                let problem = FileProblem::Type { key: key.to_owned(), expected };
+                return Err(table.text.error(value.span(), problem));
+            }
+            let json = json(table.text, value)?;
+            Ok(MapSource::Inline(table.text.located(value.span(), json)))
+        }
+        _ => Err(conflict("a map has one of `file`, `elements`, `variables` and `from`")),
+    }
+}
+
+fn program_tables<'a>(root: &Table<'a>) -> Result<Vec<Table<'a>>, FileError> {
+    let value = root.get("program").ok_or_else(|| root.missing("program"))?;
+    let DeValue::Array(list) = value.get_ref() else {
+        let problem = FileProblem::Type { key: "program".to_owned(), expected: "a list: say [[program]]" };
+        return Err(root.text.error(value.span(), problem));
+    };
+    if list.is_empty() {
+        return Err(root.missing("program"));
+    }
+    list.iter().map(|value| Table::of(root.text, value, "a program", PROGRAM)).collect()
+}
+
+fn read_programs(tables: &[Table<'_>], objects: &[FileObject]) -> Result<Vec<FileProgram>, FileError> {
+    let mut programs: Vec<FileProgram> = Vec::new();
+    for table in tables {
+        let name = table.text("name")?.ok_or_else(|| table.missing("name"))?;
+        if programs.iter().any(|program| program.name.value == name.value) {
+            return Err(FileError { at: name.at, problem: FileProblem::Twice(name.value) });
+        }
+        let object = table.text("object")?.unwrap_or_else(|| name.clone());
+        let index = objects.iter().position(|other| other.name.value == object.value).ok_or_else(|| {
+            let names = objects.iter().map(|object| object.name.value.as_str());
+            let span = table.get("object").or(table.get("name")).map_or(0..0, Value::span);
+            table.text.unknown(span, "object", &object.value, names)
+        })?;
+        let function = table.text("function")?;
+        let (priority, actions) = (table.number("priority")?, table.actions("actions")?);
+        programs.push(FileProgram { name, object: index, function, priority, actions });
+    }
+    Ok(programs)
+}
+
+fn read_order(
+    root: &Table<'_>,
+    tables: &[Table<'_>],
+    programs: &[FileProgram],
+) -> Result<FileOrder, FileError> {
+    let span = |key: &str| root.get(key).map_or(0..0, Value::span);
+    let with_edges = tables.iter().any(|table| table.get("next").or(table.get("end")).is_some());
+    let conflict = |span: Range<usize>, text| Err(root.text.error(span, FileProblem::Conflict(text)));
+    let order = root.text("order")?;
+    let first = root.text("first")?;
+    if !with_edges {
+        if first.is_some() {
+            return conflict(
+                span("first"),
+                "`first` goes with edges; without, packets enter at the first program",
+            );
+        }
+        return match order.as_ref().map(|order| order.value.as_str()) {
+            None | Some("given") => Ok(FileOrder::Given),
+            Some("priority") => Ok(FileOrder::Priority),
+            Some(other) => Err(root.text.unknown(span("order"), "order", other, ["given", "priority"])),
+        };
+    }
+    if order.is_some() {
+        return conflict(span("order"), "`order` is for programs without `next` and `end`");
+    }
+    for table in tables {
+        for key in ["priority", "actions"] {
+            if let Some(value) = table.get(key) {
+                return conflict(
+                    value.span(),
+                    "`priority` and `actions` are for chains without `next` and `end`",
+                );
+            }
+        }
+    }
+    let first = first.map_or(Ok(0), |name| program_index(root.text, span("first"), &name.value, programs))?;
+    let edges = tables.iter().map(|table| read_edges(table, programs)).collect::<Result<_, _>>()?;
+    Ok(FileOrder::Edges { first, edges })
+}
+
+fn read_edges(table: &Table<'_>, programs: &[FileProgram]) -> Result<Edges, FileError> {
+    let text = table.text;
+    let mut edges = Edges::NONE;
+    for key in ["next", "end"] {
+        let Some(value) = table.get(key) else { continue };
+        let what = if key == "next" { "`next`" } else { "`end`" };
+        for (after, target) in Table::any(text, value, what)?.entries() {
+            let DeValue::String(name) = target.get_ref() else {
+                let expected = if key == "next" { "the name of a program" } else { "a verdict" };
+                return Err(text.error(target.span(), FileProblem::Type { key: after.value, expected }));
+            };
+            let next = match key {
+                "next" => Next::Program(program_index(text, target.span(), name, programs)?),
+                _ => Next::End(verdict(text, target.span(), name)?),
+            };
+            edges = add_edge(edges, &after, next)?;
+        }
+    }
+    Ok(edges)
+}
+
+fn add_edge(edges: Edges, after: &Located<String>, next: Next) -> Result<Edges, FileError> {
+    let failed = |problem| Err(FileError { at: after.at, problem });
+    let twice = FileProblem::Conflict("a verdict has `next` or `end`, not both");
+    if after.value == WILDCARD {
+        return if edges.wildcard().is_some() { failed(twice) } else { Ok(edges.with_wildcard(next)) };
+    }
+    match Verdict::ALL.into_iter().find(|verdict| verdict.name() == after.value) {
+        Some(verdict) if edges.own(verdict).is_some() => failed(twice),
+        Some(verdict) => Ok(edges.with(verdict, next)),
+        None => {
+            let known = Verdict::ALL.map(Verdict::name).into_iter().chain([WILDCARD]);
+            let suggestion = paceline_spec::suggest::nearest(&after.value, known).map(str::to_owned);
+            failed(FileProblem::Unknown { what: "verdict", name: after.value.clone(), suggestion })
+        }
+    }
+}
+
+fn program_index(
+    text: Text<'_>,
+    span: Range<usize>,
+    name: &str,
+    programs: &[FileProgram],
+) -> Result<usize, FileError> {
+    let index = programs.iter().position(|program| program.name.value == name);
+    index.ok_or_else(|| {
+        text.unknown(span, "program", name, programs.iter().map(|program| program.name.value.as_str()))
+    })
+}
+
+fn read_port(root: &Table<'_>) -> Result<FilePort, FileError> {
+    let Some(value) = root.get("port") else { return Ok(FilePort::default()) };
+    let table = Table::of(root.text, value, "`port`", PORT)?;
+    Ok(FilePort { input: table.path("in")?, out: table.path("out")?, drops: table.path("drops")? })
+}

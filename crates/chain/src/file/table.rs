@@ -1,0 +1,163 @@
+//! Tables of TOML with places, and what is asked of them.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use paceline_frame::Verdict;
+use paceline_spec::suggest;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{FileError, FilePlace, FileProblem, Located};
+use crate::Actions;
+
+/// A value with its span.
+pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+
+/// The text, to tell lines and columns.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a>(pub(super) &'a str);
+
+impl Text<'_> {
+    /// The place of a span of bytes.
+    pub(super) fn place(self, span: Range<usize>) -> FilePlace {
+        let before = self.0.get(..span.start).unwrap_or(self.0);
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(start..).unwrap_or_default().chars().count() + 1;
+        FilePlace { line, column }
+    }
+
+    pub(super) fn error(self, span: Range<usize>, problem: FileProblem) -> FileError {
+        FileError { at: self.place(span), problem }
+    }
+
+    pub(super) fn located<T>(self, span: Range<usize>, value: T) -> Located<T> {
+        Located { at: self.place(span), value }
+    }
+
+    /// Something that was named is not there.
+    pub(super) fn unknown<'n>(
+        self,
+        span: Range<usize>,
+        what: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> FileError {
+        let suggestion = suggest::nearest(name, known).map(str::to_owned);
+        self.error(span, FileProblem::Unknown { what, name: name.to_owned(), suggestion })
+    }
+}
+
+/// A table of which only certain keys are known.
+#[derive(Clone, Copy)]
+pub(super) struct Table<'a> {
+    pub(super) text: Text<'a>,
+    pub(super) span: (usize, usize),
+    inner: &'a DeTable<'a>,
+    /// What it is, in words.
+    what: &'static str,
+}
+
+impl<'a> Table<'a> {
+    /// The outermost table.
+    pub(super) fn root(
+        text: Text<'a>,
+        root: &'a Spanned<DeTable<'a>>,
+        known: &[&str],
+    ) -> Result<Self, FileError> {
+        let what = "a chain file";
+        Self { text, span: (0, 0), inner: root.get_ref(), what }.only(known)
+    }
+
+    /// A value that must be a table with no other than certain keys.
+    pub(super) fn of(
+        text: Text<'a>,
+        value: &'a Value<'a>,
+        what: &'static str,
+        known: &[&str],
+    ) -> Result<Self, FileError> {
+        Self::any(text, value, what)?.only(known)
+    }
+
+    /// A value that must be a table, with any keys.
+    pub(super) fn any(text: Text<'a>, value: &'a Value<'a>, what: &'static str) -> Result<Self, FileError> {
+        let span = value.span();
+        match value.get_ref() {
+            DeValue::Table(inner) => Ok(Self { text, span: (span.start, span.end), inner, what }),
+            _ => Err(text.error(span, FileProblem::Type { key: what.to_owned(), expected: "a table" })),
+        }
+    }
+
+    fn only(self, known: &[&str]) -> Result<Self, FileError> {
+        let unknown = self.inner.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref()));
+        // The table is sorted by keys; the first in the file is the one to tell.
+        let Some((key, _)) = unknown.min_by_key(|(key, _)| key.span().start) else { return Ok(self) };
+        let suggestion = suggest::nearest(key.get_ref(), known.iter().copied()).map(str::to_owned);
+        let name = key.get_ref().to_string();
+        Err(self.text.error(key.span(), FileProblem::UnknownKey { key: name, table: self.what, suggestion }))
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value<'a>> {
+        self.inner.get(key)
+    }
+
+    /// Keys and values, as they stand in the file.
+    pub(super) fn entries(&self) -> Vec<(Located<String>, &'a Value<'a>)> {
+        let mut entries: Vec<_> = self.inner.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let located = |key: &Spanned<_>| self.text.located(key.span(), ToString::to_string(key.get_ref()));
+        entries.into_iter().map(|(key, value)| (located(key), value)).collect()
+    }
+
+    pub(super) fn missing(&self, key: &'static str) -> FileError {
+        self.text.error(self.span.0..self.span.1, FileProblem::Missing { table: self.what, key })
+    }
+
+    fn wrong(&self, value: &Value<'_>, key: &str, expected: &'static str) -> FileError {
+        self.text.error(value.span(), FileProblem::Type { key: key.to_owned(), expected })
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&self, key: &str) -> Result<Option<Located<String>>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::String(text) if !text.is_empty() => {
+                Ok(Some(self.text.located(value.span(), text.to_string())))
+            }
+            _ => Err(self.wrong(value, key, "a text")),
+        }
+    }
+
+    pub(super) fn path(&self, key: &str) -> Result<Option<Located<PathBuf>>, FileError> {
+        let text = self.text(key)?;
+        Ok(text.map(|text| Located { at: text.at, value: PathBuf::from(text.value) }))
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<u32>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u32::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number.map(Some).ok_or_else(|| self.wrong(value, key, "a number from 0 to 4294967295"))
+    }
+
+    /// A list of verdicts.
+    pub(super) fn actions(&self, key: &str) -> Result<Option<Actions>, FileError> {
+        const EXPECTED: &str = "a list of verdicts, such as [\"pass\", \"tx\"]";
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let DeValue::Array(list) = value.get_ref() else { return Err(self.wrong(value, key, EXPECTED)) };
+        let verdict = |value: &Value<'_>| match value.get_ref() {
+            DeValue::String(name) => verdict(self.text, value.span(), name),
+            _ => Err(self.wrong(value, key, EXPECTED)),
+        };
+        list.iter().map(verdict).collect::<Result<Actions, _>>().map(Some)
+    }
+}
+
+/// A verdict by its name.
+pub(super) fn verdict(text: Text<'_>, span: Range<usize>, name: &str) -> Result<Verdict, FileError> {
+    let found = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
+    found.ok_or_else(|| text.unknown(span, "verdict", name, Verdict::ALL.map(Verdict::name)))
+}

@@ -1,0 +1,211 @@
+//! Relative order with revisions, by the rules of the kernel's hooks for several programs (`kernel/bpf/mprog.c`).
+
+/// Where in a sequence a member goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place<T> {
+    /// Before all others (`BPF_F_BEFORE` alone).
+    First,
+    /// After all others (no flag, or `BPF_F_AFTER` alone).
+    Last,
+    /// Right before a member.
+    Before(T),
+    /// Right after a member.
+    After(T),
+}
+
+/// Why a change of a sequence was refused. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SequenceError {
+    /// Somebody changed it since (`ESTALE`).
+    #[error("the chain has changed: it is at revision {current}, not {expected}")]
+    Stale {
+        /// The revision that the change was meant for.
+        expected: u64,
+        /// The revision there is.
+        current: u64,
+    },
+    /// The member is in it already (`EEXIST`).
+    #[error("the program is in the chain already")]
+    Exists,
+    /// The member to go by, to be replaced or to be removed is not in it (`ENOENT`).
+    #[error("the program is not in the chain")]
+    Missing,
+}
+
+/// Members in order, each at most once, and how often that changed.
+///
+/// ```
+/// use paceline_chain::{Place, Sequence, SequenceError};
+///
+/// let mut chain = Sequence::default();
+/// chain.insert("balancer", Place::Last, None)?;
+/// let seen = chain.revision();
+/// chain.insert("firewall", Place::Before("balancer"), Some(seen))?;
+/// assert_eq!(chain.members(), ["firewall", "balancer"]);
+/// let stale = chain.remove(&"balancer", Some(seen));
+/// assert_eq!(stale, Err(SequenceError::Stale { expected: seen, current: seen + 1 }));
+/// # Ok::<(), SequenceError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sequence<T> {
+    members: Vec<T>,
+    revision: u64,
+}
+
+impl<T> Default for Sequence<T> {
+    /// No members, at revision 1, as the kernel counts.
+    fn default() -> Self {
+        Self { members: Vec::new(), revision: 1 }
+    }
+}
+
+impl<T: PartialEq> Sequence<T> {
+    /// The members, in order.
+    #[must_use]
+    pub fn members(&self) -> &[T] {
+        &self.members
+    }
+
+    /// What a change may name, to be refused if there was another meanwhile. Every change counts it up by one.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Adds a member.
+    ///
+    /// # Errors
+    /// [`SequenceError`].
+    pub fn insert(&mut self, member: T, place: Place<T>, expected: Option<u64>) -> Result<(), SequenceError> {
+        self.check(expected)?;
+        if self.members.contains(&member) {
+            return Err(SequenceError::Exists);
+        }
+        let index = self.index_of(&place)?;
+        self.members.insert(index, member);
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// Puts a member in the place of another (`BPF_F_REPLACE`).
+    ///
+    /// # Errors
+    /// [`SequenceError`].
+    pub fn replace(&mut self, old: &T, new: T, expected: Option<u64>) -> Result<(), SequenceError> {
+        self.check(expected)?;
+        if self.members.contains(&new) {
+            return Err(SequenceError::Exists);
+        }
+        let place = self.members.iter_mut().find(|member| *member == old);
+        *place.ok_or(SequenceError::Missing)? = new;
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// Removes a member.
+    ///
+    /// # Errors
+    /// [`SequenceError`].
+    pub fn remove(&mut self, member: &T, expected: Option<u64>) -> Result<(), SequenceError> {
+        self.check(expected)?;
+        let index = self.position(member)?;
+        self.members.remove(index);
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// Takes a member to another place, in one change.
+    ///
+    /// # Errors
+    /// [`SequenceError`]; a member goes neither before nor after itself.
+    pub fn reorder(
+        &mut self,
+        member: &T,
+        place: Place<T>,
+        expected: Option<u64>,
+    ) -> Result<(), SequenceError> {
+        self.check(expected)?;
+        let from = self.position(member)?;
+        let moved = self.members.remove(from);
+        match self.index_of(&place) {
+            Ok(index) => self.members.insert(index, moved),
+            Err(error) => {
+                self.members.insert(from, moved);
+                return Err(error);
+            }
+        }
+        self.revision += 1;
+        Ok(())
+    }
+
+    /// Counts a change of something else than the order.
+    ///
+    /// # Errors
+    /// [`SequenceError::Stale`].
+    pub fn touch(&mut self, expected: Option<u64>) -> Result<(), SequenceError> {
+        self.check(expected)?;
+        self.revision += 1;
+        Ok(())
+    }
+
+    fn check(&self, expected: Option<u64>) -> Result<(), SequenceError> {
+        match expected {
+            Some(expected) if expected != self.revision => {
+                Err(SequenceError::Stale { expected, current: self.revision })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn position(&self, member: &T) -> Result<usize, SequenceError> {
+        self.members.iter().position(|other| other == member).ok_or(SequenceError::Missing)
+    }
+
+    fn index_of(&self, place: &Place<T>) -> Result<usize, SequenceError> {
+        match place {
+            Place::First => Ok(0),
+            Place::Last => Ok(self.members.len()),
+            Place::Before(member) => self.position(member),
+            Place::After(member) => Ok(self.position(member)? + 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sequence(members: &[u32]) -> Sequence<u32> {
+        let mut sequence = Sequence::default();
+        members.iter().for_each(|member| sequence.insert(*member, Place::Last, None).unwrap());
+        sequence
+    }
+
+    #[test]
+    fn places_are_relative_to_what_is_there() {
+        let mut sequence = sequence(&[1, 2]);
+        sequence.insert(3, Place::First, None).unwrap();
+        sequence.insert(4, Place::Before(2), None).unwrap();
+        sequence.insert(5, Place::After(1), None).unwrap();
+        assert_eq!(sequence.members(), [3, 1, 5, 4, 2]);
+        assert_eq!(sequence.revision(), 6);
+        sequence.reorder(&3, Place::Last, Some(6)).unwrap();
+        sequence.reorder(&1, Place::After(4), None).unwrap();
+        assert_eq!(sequence.members(), [5, 4, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_refused_changes_nothing() {
+        let mut sequence = sequence(&[1, 2]);
+        let before = sequence.clone();
+        assert_eq!(sequence.insert(1, Place::First, None), Err(SequenceError::Exists));
+        assert_eq!(sequence.insert(3, Place::After(9), None), Err(SequenceError::Missing));
+        assert_eq!(sequence.replace(&1, 1, None), Err(SequenceError::Exists));
+        assert_eq!(sequence.replace(&9, 3, None), Err(SequenceError::Missing));
+        assert_eq!(sequence.reorder(&1, Place::Before(1), None), Err(SequenceError::Missing));
+        let stale = SequenceError::Stale { expected: 2, current: 3 };
+        assert_eq!(sequence.remove(&1, Some(2)), Err(stale));
+        assert_eq!(sequence.touch(Some(2)), Err(stale));
+        assert_eq!(sequence, before);
+    }
+}

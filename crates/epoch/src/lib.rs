@@ -1,0 +1,25 @@
+//! Grace periods: what workers may still be using is neither freed nor reused.
+//!
+//! A [`Domain`] knows the workers by their [`Reader`]s. Each pins itself around a burst. Whoever replaces something publishes
+//! the new one first. The old one goes to [`Domain::retire`], which drops it in time; or, where there are many, several
+//! are collected, [`Domain::advance`] gives them a tag, and [`Domain::has_passed`] tells when they may be reused.
+//!
+//! ```
+//! use paceline_epoch::Domain;
+//!
+//! let domain = Domain::new();
+//! let mut reader = domain.reader();
+//! let burst = reader.pin();
+//! let tag = domain.advance();
+//! assert!(!domain.has_passed(tag));
+//! drop(burst);
+//! assert!(domain.has_passed(tag));
+//! ```
+
+#![cfg_attr(not(test), forbid(unsafe_code))]
+
+mod domain;
+mod fence;
+mod sync;
+
+pub use domain::{Domain, Pin, Reader};

@@ -1,0 +1,20 @@
+//! Locks, and the primitives that the model checker replaces by its own (`--cfg loom`).
+
+/// What the epoch scheme is made of.
+#[cfg(not(loom))]
+pub(crate) mod model {
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+}
+
+/// What the epoch scheme is checked with.
+#[cfg(loom)]
+pub(crate) mod model {
+    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+}
+
+/// Locks, also after a panic of another thread: nothing here is left half done by one.
+pub(crate) fn lock<T>(mutex: &model::Mutex<T>) -> model::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

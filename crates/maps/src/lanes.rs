@@ -1,0 +1,36 @@
+//! Something for each worker, on cache lines of its own.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Two cache lines, because adjacent lines are prefetched in pairs.
+#[repr(align(128))]
+#[derive(Default)]
+struct Padded<T>(T);
+
+pub(crate) struct Lanes<T>(Box<[Padded<T>]>);
+
+/// Number of the calling thread, in the order in which threads first ask.
+fn thread_number() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = THREADS.fetch_add(1, Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+impl<T: Default> Lanes<T> {
+    pub(crate) fn new(count: usize) -> Self {
+        Self(std::iter::repeat_with(Padded::default).take(count.max(1)).collect())
+    }
+}
+
+impl<T> Lanes<T> {
+    /// That of the calling thread. More threads than lanes share them.
+    pub(crate) fn own(&self) -> &T {
+        &self.0[thread_number() % self.0.len()].0
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|lane| &lane.0)
+    }
+}

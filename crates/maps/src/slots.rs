@@ -1,0 +1,218 @@
+//! Slots without an element. Each thread has a lane of its own to take them from and give them back to, as each CPU has a
+//! free list in the kernel (`kernel/bpf/percpu_freelist.c`, `bpf_lru_list.c`), so that workers seldom meet.
+//!
+//! Two things are counted apart. A *permit* is the right to add one element: there are as many as the map may have
+//! elements. A *slot* is memory for one, and there are more: the slot of an element that was replaced or removed waits until no
+//! worker can be using it. Waiting slots are tagged by the batch, because finding out that they have waited long enough
+//! costs a fence on all CPUs.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use paceline_epoch::Domain;
+
+use crate::lanes::Lanes;
+
+/// Most slots or permits that a lane takes at once.
+const MAX_CHUNK: u32 = 32;
+/// Most slots that wait under one tag.
+const MAX_BATCH: u32 = 256;
+/// Bytes of slots that each lane may have waiting: its share of what the elements take, within these.
+const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
+/// The same, in slots.
+const RESERVE_SLOTS: std::ops::RangeInclusive<u64> = 16..=1 << 16;
+
+/// Times that a thread lets others run when all slots wait. Two workers that are both pinned and both out of slots would
+/// wait for each other for ever.
+const PATIENCE: usize = 1000;
+
+/// How many slots a table has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotCount {
+    pub(crate) elements: u32,
+    reserve_per_lane: u32,
+    pub(crate) lanes: usize,
+}
+
+impl SlotCount {
+    /// For so many elements, whose slots take so many bytes each.
+    pub(crate) fn new(elements: u32, slot_bytes: u64, lanes: usize) -> Self {
+        let all = u64::from(elements).saturating_mul(slot_bytes);
+        let share = all / lanes.max(1) as u64;
+        let reserve = share.clamp(*RESERVE_BYTES.start(), *RESERVE_BYTES.end()) / slot_bytes.max(1);
+        let reserve = reserve.clamp(*RESERVE_SLOTS.start(), *RESERVE_SLOTS.end()) as u32;
+        Self { elements, reserve_per_lane: reserve, lanes }
+    }
+
+    /// All of them; `None` where they cannot be counted.
+    pub(crate) fn total(self) -> Option<u32> {
+        let reserve = self.reserve_per_lane.checked_mul(u32::try_from(self.lanes).ok()?)?;
+        self.elements.checked_add(reserve).filter(|&total| total < u32::MAX)
+    }
+}
+
+pub(crate) struct Slots {
+    lanes: Lanes<Mutex<Lane>>,
+    /// Permits that no lane has.
+    permits: AtomicU32,
+    /// Slots from this one on were never used.
+    fresh: AtomicU32,
+    total: u32,
+    chunk: u32,
+    batch: usize,
+}
+
+#[derive(Default)]
+struct Lane {
+    permits: u32,
+    /// The one that waited longest first: so slots come back in the order in which they went.
+    free: VecDeque<u32>,
+    /// Those that wait for a tag.
+    open: Vec<u32>,
+    /// Those that wait for the end of their grace period, by ascending tag.
+    waiting: VecDeque<(u64, Vec<u32>)>,
+}
+
+impl Slots {
+    /// `None` where there are more than can be counted.
+    pub(crate) fn new(count: SlotCount) -> Option<Self> {
+        let lanes = count.lanes as u32;
+        Some(Self {
+            lanes: Lanes::new(count.lanes),
+            permits: AtomicU32::new(count.elements),
+            fresh: AtomicU32::new(0),
+            total: count.total()?,
+            chunk: (count.elements / lanes / 8).clamp(1, MAX_CHUNK),
+            batch: (count.reserve_per_lane / 4).clamp(1, MAX_BATCH) as usize,
+        })
+    }
+
+    /// Slots from this one on were never used.
+    pub(crate) fn used(&self) -> u32 {
+        self.fresh.load(Relaxed).min(self.total)
+    }
+
+    fn lane(&self) -> MutexGuard<'_, Lane> {
+        lock(self.lanes.own())
+    }
+
+    /// A slot that nobody looks at. `None` when workers that are in a burst may be using all that are left.
+    pub(crate) fn take(&self) -> Option<u32> {
+        let own = self.lane().take(self);
+        own.or_else(|| {
+            (0..PATIENCE).find_map(|attempt| {
+                if attempt > 0 {
+                    std::thread::yield_now();
+                }
+                self.lanes.iter().find_map(|lane| lock(lane).take(self))
+            })
+        })
+    }
+
+    /// Gives back a slot that nobody but the caller has seen.
+    pub(crate) fn put_back(&self, slot: u32) {
+        self.lane().free.push_front(slot);
+    }
+
+    /// Gives back a slot that workers may have found.
+    pub(crate) fn retire(&self, slot: u32) {
+        self.lane().retire(slot, self.batch);
+    }
+
+    /// The same for the slot of an element that is gone, and its permit.
+    pub(crate) fn retire_with_permit(&self, slot: u32) {
+        let mut lane = self.lane();
+        lane.retire(slot, self.batch);
+        lane.permits += 1;
+        if lane.permits > 2 * self.chunk {
+            lane.permits -= self.chunk;
+            self.permits.fetch_add(self.chunk, Relaxed);
+        }
+    }
+
+    /// Takes the right to add an element; false when the map has as many as it may.
+    pub(crate) fn permit(&self) -> bool {
+        {
+            let mut lane = self.lane();
+            if lane.permits == 0 {
+                lane.permits = self.take_permits(self.chunk);
+            }
+            if lane.permits > 0 {
+                lane.permits -= 1;
+                return true;
+            }
+        }
+        // All lanes at once, in order: a permit on its way from one to another is not missed.
+        let mut lanes: Vec<_> = self.lanes.iter().map(lock).collect();
+        if self.take_permits(1) == 1 {
+            return true;
+        }
+        match lanes.iter_mut().find(|lane| lane.permits > 0) {
+            Some(lane) => {
+                lane.permits -= 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn take_permits(&self, most: u32) -> u32 {
+        let take = |left: u32| (left > 0).then(|| left.saturating_sub(most));
+        self.permits.fetch_update(Relaxed, Relaxed, take).map_or(0, |left| left.min(most))
+    }
+
+    /// Slots that were never used.
+    fn take_fresh(&self) -> std::ops::Range<u32> {
+        let take =
+            |fresh: u32| (fresh < self.total).then(|| fresh.saturating_add(self.chunk).min(self.total));
+        match self.fresh.fetch_update(Relaxed, Relaxed, take) {
+            Ok(start) => start..start.saturating_add(self.chunk).min(self.total),
+            Err(_) => 0..0,
+        }
+    }
+}
+
+impl Lane {
+    fn retire(&mut self, slot: u32, batch: usize) {
+        self.open.push(slot);
+        if self.open.len() >= batch {
+            self.close();
+        }
+    }
+
+    /// Gives a tag to those that wait for one.
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            let slots = std::mem::take(&mut self.open);
+            self.waiting.push_back((Domain::global().advance(), slots));
+        }
+    }
+
+    /// Frees those that have waited long enough.
+    fn collect(&mut self) {
+        let domain = Domain::global();
+        while self.waiting.front().is_some_and(|&(tag, _)| domain.has_passed(tag)) {
+            let Some((_, slots)) = self.waiting.pop_front() else { break };
+            self.free.extend(slots);
+        }
+    }
+
+    fn take(&mut self, slots: &Slots) -> Option<u32> {
+        if self.free.is_empty() {
+            self.collect();
+        }
+        if self.free.is_empty() {
+            self.free.extend(slots.take_fresh());
+        }
+        if self.free.is_empty() {
+            self.close();
+            self.collect();
+        }
+        self.free.pop_front()
+    }
+}
+
+fn lock(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
+    lane.lock().unwrap_or_else(PoisonError::into_inner)
+}

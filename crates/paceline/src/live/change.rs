@@ -1,0 +1,163 @@
+//! What can be changed, and why it is not.
+
+use paceline_chain::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
+use paceline_frame::Verdict;
+use paceline_vm::ChainError;
+
+use super::Member;
+
+/// What decides what runs after what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The order of the members: each runs when the verdict of the one before is one of its actions.
+    Given,
+    /// libxdp's: by priority, and pass after the last ([`Plan::by_priority`](paceline_chain::Plan::by_priority)).
+    Priority,
+    /// Edges, by the names of members.
+    Links {
+        /// The member where packets enter.
+        first: String,
+        /// What follows each; a member that is not there ends the chain with its verdict.
+        links: Vec<(String, Vec<Link>)>,
+    },
+    /// The chain-call map of seed 001, by the ids of programs.
+    Calls {
+        /// The program where packets enter.
+        first: u32,
+        /// What each calls.
+        map: CallMap,
+    },
+}
+
+/// What follows after a verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The verdict; `None` for all that have no link of their own.
+    pub after: Option<Verdict>,
+    /// What follows.
+    pub target: Target,
+}
+
+/// Where a link leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To a member, by its name.
+    Program(String),
+    /// To the end, with this verdict.
+    End(Verdict),
+}
+
+/// A change of a chain.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// Adds a member: in a given order at a place, otherwise last. Nothing leads to it yet in a chain of links.
+    Add {
+        /// The member.
+        member: Member,
+        /// Where, if members are in a given order.
+        place: Option<Place<String>>,
+    },
+    /// Removes a member. Links that lead to it must go before.
+    Remove {
+        /// Its name.
+        name: String,
+    },
+    /// Puts a member in the place of another, whose links it gets.
+    Replace {
+        /// Name of the other.
+        name: String,
+        /// The member; it may have the same name.
+        member: Member,
+    },
+    /// Takes a member to another place, in a given order.
+    Reorder {
+        /// Its name.
+        name: String,
+        /// Where to.
+        place: Place<String>,
+    },
+    /// Changes a member's priority and actions.
+    Configure {
+        /// Its name.
+        name: String,
+        /// What they become.
+        config: RunConfig,
+    },
+    /// Changes what follows a member, in a chain of links.
+    Link {
+        /// Its name.
+        name: String,
+        /// All its links.
+        links: Vec<Link>,
+    },
+    /// Changes an entry of the chain-call map.
+    Call {
+        /// The program, by its id.
+        program: u32,
+        /// What it calls.
+        calls: Calls,
+    },
+    /// Changes what decides, as a whole.
+    Arrange(Order),
+    /// Changes everything.
+    All {
+        /// The members, in order.
+        members: Vec<Member>,
+        /// What decides what runs after what.
+        order: Order,
+    },
+}
+
+/// Why a change was not made.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// There was another change, or the order does not allow it.
+    #[error(transparent)]
+    Sequence(#[from] SequenceError),
+    /// There is no member of this name.
+    #[error("no program {name} in the chain; there is: {}", .names.join(", "))]
+    NoMember {
+        /// The name.
+        name: String,
+        /// The names there are.
+        names: Vec<String>,
+    },
+    /// There is no member with this id.
+    #[error("no program with id {0} in the chain")]
+    NoId(u32),
+    /// Two members would have one name.
+    #[error("a program named {0} is in the chain already")]
+    NameTaken(String),
+    /// Places are for members in a given order.
+    #[error("programs have no places in a chain that is ordered by priority or by edges")]
+    NoPlaces,
+    /// Links are for chains of links.
+    #[error("the chain is not ordered by edges")]
+    NoLinks,
+    /// Packets enter at the member, or links lead to it.
+    #[error("program {name} is needed: {}", match .by { Some(by) => format!("an edge of {by} leads to it"), None => "packets enter there".to_owned() })]
+    Needed {
+        /// Its name.
+        name: String,
+        /// Whose link leads to it; `None` if packets enter there.
+        by: Option<String>,
+    },
+    /// A verdict has two links.
+    #[error("program {name} has two edges after {}", .after.map_or("*", Verdict::name))]
+    TwoLinks {
+        /// The member.
+        name: String,
+        /// The verdict, `None` for all others.
+        after: Option<Verdict>,
+    },
+    /// The chain-call map is not what it should be.
+    #[error(transparent)]
+    CallMap(#[from] CallMapError),
+    /// There is no graph.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The chain cannot be made.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+}

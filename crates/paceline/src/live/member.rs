@@ -1,0 +1,133 @@
+//! Programs of a chain.
+
+use std::fmt;
+use std::sync::Arc;
+
+use paceline_chain::{Entrant, RunConfig};
+use paceline_vm::Program;
+
+use crate::{Collection, NoProgram, Object, VerifiedProgram};
+use paceline_chain::RunConfigError;
+use paceline_verifier::Verified;
+
+/// A program with its name in a chain, and when it runs.
+#[derive(Clone)]
+pub struct Member {
+    name: String,
+    program: Program,
+    /// Without, it runs on the interpreter that checks.
+    verified: Option<Arc<Verified>>,
+    config: RunConfig,
+}
+
+impl Member {
+    /// A verified program, with the default priority, going on after pass.
+    #[must_use]
+    pub fn new(name: impl Into<String>, program: &VerifiedProgram) -> Self {
+        let verified = Some(Arc::clone(program.verified()));
+        Self { name: name.into(), program: (**program).clone(), verified, config: RunConfig::default() }
+    }
+
+    /// A program that nobody verified.
+    #[must_use]
+    pub fn unverified(name: impl Into<String>, program: Program) -> Self {
+        Self { name: name.into(), program, verified: None, config: RunConfig::default() }
+    }
+
+    /// The same member with another priority and other actions.
+    #[must_use]
+    pub fn with_config(mut self, config: RunConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Its name in the chain.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// When it runs, and after which verdicts the chain goes on.
+    #[must_use]
+    pub fn config(&self) -> RunConfig {
+        self.config
+    }
+
+    /// The program.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub(super) fn verified(&self) -> Option<&Arc<Verified>> {
+        self.verified.as_ref()
+    }
+
+    pub(super) fn set_config(&mut self, config: RunConfig) {
+        self.config = config;
+    }
+
+    /// What libxdp would go by, for a program that is in the chain already or is not.
+    pub(super) fn entrant(&self, attached: Option<u64>) -> Entrant {
+        let spec = self.program.spec();
+        let slots = spec.functions.get(1).map_or(spec.insns.len(), |function| function.start);
+        Entrant { name: spec.name.clone(), config: self.config, slots, attached }
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.program.id();
+        f.debug_struct("Member").field("name", &self.name).field("id", &id).finish_non_exhaustive()
+    }
+}
+
+/// Why an object gives no member of a chain.
+#[derive(Debug, thiserror::Error)]
+pub enum NoMember {
+    /// It gives no program.
+    #[error(transparent)]
+    Program(#[from] NoProgram),
+    /// What it says of priority and actions cannot be read.
+    #[error(transparent)]
+    Config(#[from] RunConfigError),
+}
+
+impl Object {
+    /// When a program runs and after which verdicts the chain goes on, as the object says with `XDP_RUN_CONFIG`, or the
+    /// default.
+    ///
+    /// # Errors
+    /// [`RunConfigError`].
+    pub fn run_config(&self, program: &str) -> Result<RunConfig, RunConfigError> {
+        let said = self.btf.as_deref().map(|btf| RunConfig::of(btf, program)).transpose()?;
+        Ok(said.flatten().unwrap_or_default())
+    }
+}
+
+impl Collection {
+    /// A program, verified, to be a member of a chain, with what the object says of its priority; the only program if no
+    /// name is given.
+    ///
+    /// # Errors
+    /// [`NoMember`].
+    pub fn member(&self, name: impl Into<String>, program: Option<&str>) -> Result<Member, NoMember> {
+        let program = self.program(program)?;
+        let config = self.object().run_config(&program.spec().name)?;
+        Ok(Member::new(name, &program).with_config(config))
+    }
+
+    /// The same with a program that nobody verified.
+    ///
+    /// # Errors
+    /// [`NoMember`].
+    pub fn member_unverified(
+        &self,
+        name: impl Into<String>,
+        program: Option<&str>,
+    ) -> Result<Member, NoMember> {
+        let program = self.program_unverified(program)?;
+        let config = self.object().run_config(&program.spec().name)?;
+        Ok(Member::unverified(name, program).with_config(config))
+    }
+}

@@ -1,0 +1,187 @@
+//! Chains that change while packets run through them.
+
+mod change;
+mod member;
+mod state;
+mod status;
+mod worker;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use paceline_chain::{Graph, Reason, RunConfig, Surprise};
+use paceline_vm::{Chain, Program};
+
+pub use change::{Change, ChangeError, Link, Order, Target};
+pub use member::{Member, NoMember};
+pub use status::{ProgramStatus, Status};
+pub use worker::ChainWorker;
+
+use state::State;
+use status::Totals;
+
+/// What runs after what in a chain, and why: one version of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Which version it is: a change that names it is refused if there was another since.
+    pub revision: u64,
+    /// The programs' names in the chain, by node.
+    pub names: Vec<String>,
+    /// Their ids ([`Program::id`]), by node.
+    pub ids: Vec<u32>,
+    /// When each runs and after which verdicts the chain goes on, where that is what orders them.
+    pub configs: Vec<RunConfig>,
+    /// What runs after what.
+    pub graph: Graph,
+    /// Why each program is where it is, by node.
+    pub reasons: Vec<Reason>,
+    /// What may not be expected.
+    pub surprises: Vec<Surprise>,
+}
+
+/// A layout, ready to run.
+struct Version {
+    layout: Layout,
+    chain: Chain,
+    /// The same programs, to be run one by one.
+    programs: Vec<Program>,
+}
+
+/// A chain that changes while packets run through it. Clones are handles to the same chain.
+///
+/// A change is planned, verified and compiled aside; then it is there, and every worker runs it from its next burst on.
+/// A burst never meets two versions. What is refused leaves the chain as it was.
+///
+/// ```
+/// use paceline::{Burst, Change, FrameMeta, Host, LiveChain, LoadOptions, Object, Order};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+/// let counter = Object::open(path)?.load(&LoadOptions::default())?;
+/// let chain = LiveChain::new(vec![counter.member("first", None)?], Order::Given)?;
+///
+/// let mut worker = chain.worker(); // on each thread
+/// let (mut burst, mut host) = (Burst::default(), Host::default());
+/// burst.push(&[0; 60], FrameMeta::default())?;
+/// worker.run_burst(&mut burst, &mut host)?;
+///
+/// let seen = chain.layout().revision;
+/// let second = counter.member("second", None)?;
+/// chain.change(Some(seen), vec![Change::Add { member: second, place: None }])?;
+/// worker.run_burst(&mut burst, &mut host)?; // runs both
+/// # assert_eq!(worker.layout().names, ["first", "second"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LiveChain {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// What the next change begins with; held while a change is made.
+    state: Mutex<State>,
+    current: Mutex<Arc<Version>>,
+    /// Revision of the current version, for workers to look at before each burst.
+    revision: AtomicU64,
+    /// What all workers counted.
+    totals: Mutex<Totals>,
+}
+
+impl LiveChain {
+    /// A chain of programs.
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn new(members: Vec<Member>, order: Order) -> Result<Self, ChangeError> {
+        let state = State::default().apply(vec![Change::All { members, order }])?;
+        let version = Arc::new(state.build()?);
+        let shared = Shared {
+            revision: AtomicU64::new(version.layout.revision),
+            state: Mutex::new(state),
+            current: Mutex::new(version),
+            totals: Mutex::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Makes changes, all of them or none, and gives what is there then. `expected` is the revision that they are meant
+    /// for.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; the chain is as it was.
+    pub fn change(&self, expected: Option<u64>, changes: Vec<Change>) -> Result<Layout, ChangeError> {
+        let mut state = lock(&self.shared.state);
+        let (next, version) = prepare(&state, expected, changes)?;
+        let version = Arc::new(version);
+        let layout = version.layout.clone();
+        *state = next;
+        let mut current = lock(&self.shared.current);
+        let old = std::mem::replace(&mut *current, version);
+        // Under the lock: who sees the revision finds its version, or a later one.
+        self.shared.revision.store(layout.revision, Ordering::Release);
+        drop(current);
+        drop(state);
+        // It may be the last handle, and code takes a while to free.
+        drop(old);
+        Ok(layout)
+    }
+
+    /// What [`change`](Self::change) would do: everything but to let workers run it.
+    ///
+    /// # Errors
+    /// [`ChangeError`].
+    pub fn preview(&self, expected: Option<u64>, changes: Vec<Change>) -> Result<Layout, ChangeError> {
+        // A copy, so that a preview keeps no change waiting while it compiles.
+        let state = lock(&self.shared.state).clone();
+        Ok(prepare(&state, expected, changes)?.1.layout)
+    }
+
+    /// What runs after what now.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        lock(&self.shared.current).layout.clone()
+    }
+
+    /// The programs of the chain, as they were given.
+    #[must_use]
+    pub fn members(&self) -> Vec<Member> {
+        lock(&self.shared.state).members().cloned().collect()
+    }
+
+    /// What runs the chain on one thread.
+    #[must_use]
+    pub fn worker(&self) -> ChainWorker {
+        ChainWorker::new(Arc::clone(&self.shared))
+    }
+
+    /// What workers counted of the programs that are in the chain now.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let version = Arc::clone(&lock(&self.shared.current));
+        lock(&self.shared.totals).status(&version.layout)
+    }
+}
+
+impl fmt::Debug for LiveChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveChain").field("layout", &self.layout()).finish_non_exhaustive()
+    }
+}
+
+fn prepare(
+    state: &State,
+    expected: Option<u64>,
+    changes: Vec<Change>,
+) -> Result<(State, Version), ChangeError> {
+    state.check(expected)?;
+    let next = state.clone().apply(changes)?;
+    let version = next.build()?;
+    Ok((next, version))
+}
+
+/// What is locked is whole at all times: a panic of another thread does not matter.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,95 @@
+//! What was counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use paceline_chain::Node;
+use paceline_frame::Verdict;
+use paceline_vm::ChainCounts;
+
+use super::Layout;
+
+/// What a program of a chain did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramStatus {
+    /// How often it returned each verdict, in the order of [`Verdict::ALL`].
+    pub verdicts: [u64; Verdict::ALL.len()],
+    /// How often it returned a value that is none.
+    pub others: u64,
+    /// How long the runs took that were timed.
+    pub time: Duration,
+    /// How many were.
+    pub timed: u64,
+}
+
+impl ProgramStatus {
+    /// How often it ran.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.verdicts.iter().sum::<u64>() + self.others
+    }
+
+    /// How long a run takes on average, if any were timed.
+    #[must_use]
+    pub fn mean_time(&self) -> Option<Duration> {
+        let nanos = self.time.as_nanos().checked_div(self.timed.into())?;
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// Counts what a run returned.
+    pub(super) fn count(&mut self, code: u32) {
+        match Verdict::from_code(code) {
+            Some(verdict) => self.verdicts[verdict as usize] += 1,
+            None => self.others += 1,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.verdicts.iter_mut().zip(other.verdicts).for_each(|(sum, count)| *sum += count);
+        self.others += other.others;
+        self.time += other.time;
+        self.timed += other.timed;
+    }
+
+    pub(super) fn of_node(counts: &ChainCounts, node: Node) -> Self {
+        let verdicts = Verdict::ALL.map(|verdict| counts.of(node, Some(verdict)));
+        Self { verdicts, others: counts.of(node, None), ..Self::default() }
+    }
+}
+
+/// What a chain did, and what it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What runs after what.
+    pub layout: Layout,
+    /// What each program did since it came, by node. An edge was taken as often as its verdict was returned.
+    pub programs: Vec<ProgramStatus>,
+    /// Packets that were aborted because more than [`MAX_RUNS`](paceline_chain::MAX_RUNS) programs would have run.
+    pub overruns: u64,
+}
+
+/// What all workers counted, by the ids of programs.
+#[derive(Default)]
+pub(super) struct Totals {
+    programs: BTreeMap<u32, ProgramStatus>,
+    overruns: u64,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, id: u32, counted: &ProgramStatus) {
+        self.programs.entry(id).or_default().add(counted);
+    }
+
+    pub(super) fn add_overruns(&mut self, overruns: u64) {
+        self.overruns += overruns;
+    }
+
+    pub(super) fn status(&self, layout: &Layout) -> Status {
+        let of = |id| self.programs.get(id).cloned().unwrap_or_default();
+        Status {
+            layout: layout.clone(),
+            programs: layout.ids.iter().map(of).collect(),
+            overruns: self.overruns,
+        }
+    }
+}

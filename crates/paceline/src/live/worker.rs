@@ -1,0 +1,169 @@
+//! What runs a chain on one thread.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use paceline_chain::Next;
+use paceline_frame::Burst;
+use paceline_vm::{BurstFault, ChainCounts, Host};
+
+use super::status::ProgramStatus;
+use super::{Layout, Shared, Version, lock};
+use crate::step::{Step, step};
+
+/// Bursts after which counts are told to others.
+const TELL_AFTER: u32 = 16;
+
+/// What a worker looks at.
+enum Mode {
+    /// Nothing.
+    Plain,
+    /// What programs return.
+    Counted { counts: ChainCounts, bursts: u32 },
+    /// That, and how long they take.
+    Timed { programs: Vec<ProgramStatus>, overruns: u64, bursts: u32, clock: Duration },
+}
+
+/// Runs a [`LiveChain`](super::LiveChain) on one thread. What replaced it is run from the next burst on; a worker that
+/// has nothing to run keeps the version that it ran last.
+pub struct ChainWorker {
+    shared: Arc<Shared>,
+    version: Arc<Version>,
+    mode: Mode,
+}
+
+impl ChainWorker {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let version = Arc::clone(&lock(&shared.current));
+        Self { shared, version, mode: Mode::Plain }
+    }
+
+    /// From now on counts what programs return, for [`LiveChain::status`](super::LiveChain::status).
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.tell();
+        self.mode = Mode::Counted { counts: self.version.chain.counts(), bursts: 0 };
+        self
+    }
+
+    /// From now on counts, and measures each program. Packets go through the chain one by one then, program by program,
+    /// and a clock is read twice for each: that is slower, and what reading the clock takes is taken off the times.
+    #[must_use]
+    pub fn timed(mut self) -> Self {
+        self.tell();
+        self.mode = timed(self.version.programs.len(), clock());
+        self
+    }
+
+    /// Runs the packets of a burst through the chain as it is now, in order; each frame gets its verdict.
+    ///
+    /// # Errors
+    /// A packet made a program do what it may not.
+    pub fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        if self.shared.revision.load(Ordering::Acquire) != self.version.layout.revision {
+            self.follow();
+        }
+        let Version { chain, programs: all, layout } = &*self.version;
+        let due = match &mut self.mode {
+            Mode::Plain => return chain.run_burst(burst, host),
+            Mode::Counted { counts, bursts } => {
+                chain.run_burst_counted(burst, host, counts)?;
+                count(bursts)
+            }
+            Mode::Timed { programs, overruns, bursts, clock } => {
+                for (index, mut frame) in burst.iter_mut().enumerate() {
+                    let mut last = None;
+                    let note = |step: Step, _: &_| {
+                        last = Some(step.next);
+                        if let Some(program) = programs.get_mut(step.node) {
+                            program.count(step.code);
+                            program.time += step.time.saturating_sub(*clock);
+                            program.timed += 1;
+                        }
+                    };
+                    step((all, &layout.graph), &mut frame, host, |_, _| {}, note)
+                        .map_err(|fault| BurstFault { index, fault: *fault })?;
+                    *overruns += u64::from(matches!(last, Some(Next::Program(_))));
+                }
+                count(bursts)
+            }
+        };
+        if due {
+            self.tell();
+        }
+        Ok(())
+    }
+
+    /// What ran the last burst, or runs the first.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.version.layout
+    }
+
+    /// The programs of the chain that ran the last burst, by node, and their graph, for [`trace`](crate::trace).
+    #[must_use]
+    pub fn parts(&self) -> (&[paceline_vm::Program], &paceline_chain::Graph) {
+        (&self.version.programs, &self.version.layout.graph)
+    }
+
+    /// Goes over to the version there is now.
+    #[cold]
+    fn follow(&mut self) {
+        self.tell();
+        // The old one may go with its last user: not under the lock.
+        let current = Arc::clone(&lock(&self.shared.current));
+        self.version = current;
+        self.mode = match self.mode {
+            Mode::Plain => Mode::Plain,
+            Mode::Counted { .. } => Mode::Counted { counts: self.version.chain.counts(), bursts: 0 },
+            Mode::Timed { clock, .. } => timed(self.version.programs.len(), clock),
+        };
+    }
+
+    /// Adds what was counted to the totals, and begins anew.
+    fn tell(&mut self) {
+        let ids = &self.version.layout.ids;
+        match &mut self.mode {
+            Mode::Plain => {}
+            Mode::Counted { counts, bursts } => {
+                let told = std::mem::replace(counts, self.version.chain.counts());
+                *bursts = 0;
+                let mut totals = lock(&self.shared.totals);
+                for (node, id) in ids.iter().enumerate() {
+                    totals.add(*id, &ProgramStatus::of_node(&told, node));
+                }
+                totals.add_overruns(told.overruns());
+            }
+            Mode::Timed { programs, overruns, bursts, .. } => {
+                *bursts = 0;
+                let mut totals = lock(&self.shared.totals);
+                for (program, id) in programs.iter_mut().zip(ids) {
+                    totals.add(*id, &std::mem::take(program));
+                }
+                totals.add_overruns(std::mem::take(overruns));
+            }
+        }
+    }
+}
+
+impl Drop for ChainWorker {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+fn timed(nodes: usize, clock: Duration) -> Mode {
+    Mode::Timed { programs: vec![ProgramStatus::default(); nodes], overruns: 0, bursts: 0, clock }
+}
+
+/// Counts a burst; whether it is time to tell.
+fn count(bursts: &mut u32) -> bool {
+    *bursts += 1;
+    *bursts >= TELL_AFTER
+}
+
+/// What it takes to read the clock: the least of many readings.
+fn clock() -> Duration {
+    (0..256).map(|_| Instant::now().elapsed()).min().unwrap_or_default()
+}

@@ -1,0 +1,167 @@
+//! Chains program by program: what each one did to a packet, and how long it took.
+
+use std::time::{Duration, Instant};
+
+use paceline_chain::{Graph, MAX_RUNS, Next, Node};
+use paceline_frame::{Frame, FrameMut, Verdict};
+use paceline_vm::{Fault, Host, Program};
+
+/// One run of a program of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The program.
+    pub node: Node,
+    /// What it returned.
+    pub code: u32,
+    /// What follows.
+    pub next: Next,
+    /// How long it took, with the reading of a clock.
+    pub time: Duration,
+}
+
+/// Runs a chain over one packet as [`Chain`](paceline_vm::Chain) does, and tells of every program: `before` when it is
+/// about to run, and `after` when it has. Verdict and frame are the same; it takes longer.
+///
+/// # Errors
+/// The packet made a program do what it may not.
+///
+/// # Panics
+/// If the graph has more nodes than there are programs.
+pub fn step(
+    (programs, graph): (&[Program], &Graph),
+    frame: &mut FrameMut<'_>,
+    host: &mut Host,
+    mut before: impl FnMut(Node, &Frame),
+    mut after: impl FnMut(Step, &Frame),
+) -> Result<Verdict, Box<Fault>> {
+    assert!(graph.nodes().len() <= programs.len(), "a program for every node");
+    let mut node = 0;
+    let mut end = Verdict::Aborted;
+    for _ in 0..MAX_RUNS {
+        before(node, frame);
+        let start = Instant::now();
+        programs[node].run(frame, host)?;
+        let time = start.elapsed();
+        let code = frame.code();
+        let next = graph.after(node, code);
+        after(Step { node, code, next, time }, frame);
+        match next {
+            Next::Program(next) => node = next,
+            Next::End(verdict) => {
+                end = verdict;
+                break;
+            }
+        }
+    }
+    frame.set_verdict(end);
+    if end != Verdict::Redirect {
+        frame.set_redirect(None);
+    }
+    Ok(end)
+}
+
+/// A packet at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Its bytes.
+    pub data: Vec<u8>,
+    /// The metadata before them.
+    pub metadata: Vec<u8>,
+    /// Address of its first byte, to tell in which direction it grew or shrank.
+    address: usize,
+}
+
+impl Packet {
+    fn of(frame: &Frame) -> Self {
+        let (data, metadata) = (frame.packet().to_vec(), frame.metadata().to_vec());
+        Self { data, metadata, address: frame.data().addr() }
+    }
+}
+
+/// What a program did to a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceStep {
+    /// Which program, what it returned, and what follows.
+    pub step: Step,
+    /// The packet when the program began.
+    pub before: Packet,
+    /// The packet when it was done.
+    pub after: Packet,
+}
+
+impl TraceStep {
+    /// How many bytes the packet's start moved, backwards if negative: then it grew at the front.
+    #[must_use]
+    pub fn head_moved(&self) -> isize {
+        self.after.address.cast_signed().wrapping_sub(self.before.address.cast_signed())
+    }
+
+    /// Whether the program left the packet and its metadata as they were.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// The bytes that are another value than before, as offset in the packet as it is now, the old bytes and the new
+    /// ones. Bytes that were not there before, or are no longer there, are not among them.
+    #[must_use]
+    pub fn changes(&self) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
+        let moved = self.head_moved();
+        let mut changes: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();
+        for (offset, new) in self.after.data.iter().enumerate() {
+            let old = offset.checked_add_signed(moved).and_then(|offset| self.before.data.get(offset));
+            let Some(old) = old.filter(|old| *old != new) else { continue };
+            match changes.last_mut() {
+                Some((start, before, after)) if *start + after.len() == offset => {
+                    before.push(*old);
+                    after.push(*new);
+                }
+                _ => changes.push((offset, vec![*old], vec![*new])),
+            }
+        }
+        changes
+    }
+}
+
+/// All that happened to a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The programs that ran.
+    pub steps: Vec<TraceStep>,
+    /// What became of the packet.
+    pub verdict: Verdict,
+}
+
+impl Trace {
+    /// Whether the packet was aborted because more than [`MAX_RUNS`] programs would have run.
+    #[must_use]
+    pub fn is_overrun(&self) -> bool {
+        self.steps.last().is_some_and(|last| matches!(last.step.next, Next::Program(_)))
+    }
+}
+
+/// Runs a chain over one packet as [`step`] does, and keeps what each program did.
+///
+/// # Errors
+/// The packet made a program do what it may not.
+///
+/// # Panics
+/// If the graph has more nodes than there are programs.
+pub fn trace(
+    chain: (&[Program], &Graph),
+    frame: &mut FrameMut<'_>,
+    host: &mut Host,
+) -> Result<Trace, Box<Fault>> {
+    let mut befores = Vec::new();
+    let mut steps = Vec::new();
+    let verdict = step(
+        chain,
+        frame,
+        host,
+        |_, frame| befores.push(Packet::of(frame)),
+        |step, frame| steps.push((step, Packet::of(frame))),
+    )?;
+    let steps = befores.into_iter().zip(steps);
+    let steps = steps.map(|(before, (step, after))| TraceStep { step, before, after }).collect();
+    Ok(Trace { steps, verdict })
+}

@@ -1,0 +1,329 @@
+//! Chains that change while packets run through them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Place, RunConfig, SequenceError, Surprise};
+use paceline::isa::assemble;
+use paceline::{
+    Burst, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Link, LinkTarget, LiveChain,
+    LoadOptions, Member, Object, Order, SetupError, Verdict,
+};
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+fn load(name: &str) -> Collection {
+    Object::open(path(name)).unwrap().load(&LoadOptions::default()).unwrap()
+}
+
+/// A program from its text, on an engine.
+fn member_on(name: &str, text: &str, engine: Engine) -> Member {
+    let mut object = Object::open(path("counter.o")).unwrap();
+    let insns = assemble(text, &()).unwrap().encode().unwrap();
+    let specs = object.specs_mut();
+    let spec = specs.programs.first_mut().unwrap();
+    *spec = paceline::ProgramSpec::new(name, spec.kind, insns);
+    let collection = object.load(&LoadOptions { engine, ..LoadOptions::default() }).unwrap();
+    collection.member(name, None).unwrap()
+}
+
+fn member(name: &str, text: &str) -> Member {
+    member_on(name, text, Engine::best())
+}
+
+fn returning(name: &str, verdict: Verdict) -> Member {
+    member(name, &format!("r0 = {}\nexit\n", verdict as u32))
+}
+
+/// Writes a byte of the packet, and passes it.
+fn marking(name: &str, offset: usize, mark: u8) -> Member {
+    let text = format!(
+        "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr4 = r2\nr4 += {}\nif r4 > r3 goto out\n\
+         *(u8 *)(r2 + {offset}) = {mark}\nout:\nr0 = 2\nexit\n",
+        offset + 1
+    );
+    member(name, &text)
+}
+
+fn burst(packets: usize) -> Burst {
+    let mut burst = Burst::default();
+    for _ in 0..packets {
+        burst.push(&[0; 60], FrameMeta::default()).unwrap();
+    }
+    burst
+}
+
+/// The verdict of one packet.
+fn verdict(chain: &LiveChain) -> Verdict {
+    let mut burst = burst(1);
+    chain.worker().run_burst(&mut burst, &mut Host::default()).unwrap();
+    burst.frame(0).verdict()
+}
+
+fn names(chain: &LiveChain) -> Vec<String> {
+    chain.layout().names
+}
+
+#[test]
+fn programs_are_added_moved_replaced_and_removed() {
+    let chain = LiveChain::new(vec![returning("a", Verdict::Pass)], Order::Given).unwrap();
+    let add = |member, place| Change::Add { member, place };
+    chain.change(None, vec![add(returning("b", Verdict::Tx), None)]).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Tx);
+    let before_b = Some(Place::Before("b".to_owned()));
+    chain.change(None, vec![add(returning("drop", Verdict::Drop), before_b)]).unwrap();
+    assert_eq!(names(&chain), ["a", "drop", "b"]);
+    assert_eq!(verdict(&chain), Verdict::Drop);
+    chain.change(None, vec![Change::Reorder { name: "drop".to_owned(), place: Place::Last }]).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Tx);
+    let replaced = Change::Replace { name: "b".to_owned(), member: returning("b", Verdict::Pass) };
+    chain.change(None, vec![replaced]).unwrap();
+    assert_eq!(
+        (names(&chain), verdict(&chain)),
+        (vec!["a".into(), "b".into(), "drop".into()], Verdict::Drop)
+    );
+    chain.change(None, vec![Change::Remove { name: "drop".to_owned() }]).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Pass);
+    let config = RunConfig { actions: Actions::NONE, ..RunConfig::default() };
+    let layout = chain.change(None, vec![Change::Configure { name: "a".to_owned(), config }]).unwrap();
+    assert_eq!(layout.surprises, [Surprise::Unreached { node: 1 }]);
+}
+
+#[test]
+fn a_change_that_is_refused_or_only_tried_changes_nothing() {
+    let chain =
+        LiveChain::new(vec![returning("a", Verdict::Pass), returning("b", Verdict::Tx)], Order::Given)
+            .unwrap();
+    let before = chain.layout();
+    let remove = |name: &str| Change::Remove { name: name.to_owned() };
+    let layout = chain.preview(Some(before.revision), vec![remove("a")]).unwrap();
+    assert_eq!((layout.names.len(), layout.revision), (1, before.revision + 1));
+    let stale = chain.change(Some(before.revision - 1), vec![remove("a")]).unwrap_err();
+    assert!(matches!(stale, ChangeError::Sequence(SequenceError::Stale { .. })), "{stale}");
+    // The first of several changes is good.
+    let missing = chain.change(None, vec![remove("a"), remove("c")]).unwrap_err();
+    assert_eq!(missing.to_string(), "no program c in the chain; there is: b");
+    let taken = chain.change(None, vec![Change::Add { member: returning("b", Verdict::Pass), place: None }]);
+    assert!(matches!(taken.unwrap_err(), ChangeError::NameTaken(name) if name == "b"));
+    let empty = chain.change(None, vec![remove("a"), remove("b")]).unwrap_err();
+    assert_eq!(empty.to_string(), "a chain needs a program");
+    let again = chain.members().remove(0);
+    let again =
+        chain.change(None, vec![Change::Replace { name: "a".to_owned(), member: again }]).unwrap_err();
+    assert!(matches!(again, ChangeError::Sequence(SequenceError::Exists)), "{again}");
+    assert_eq!((chain.layout(), verdict(&chain)), (before, Verdict::Tx));
+}
+
+#[test]
+fn priorities_decide_and_those_that_were_there_come_first() {
+    let with = |name: &str, priority| {
+        returning(name, Verdict::Pass).with_config(RunConfig { priority, ..RunConfig::default() })
+    };
+    let chain =
+        LiveChain::new(vec![with("late", 90), with("b", 50), with("a", 50)], Order::Priority).unwrap();
+    assert_eq!(names(&chain), ["a", "b", "late"]);
+    // The name in the chain is another, that of the function is the same.
+    let mut first = with("a", 50);
+    assert_eq!(first.program().spec().name, "a");
+    chain.change(None, vec![Change::Replace { name: "a".to_owned(), member: first }]).unwrap();
+    first = with("early", 10);
+    chain.change(None, vec![Change::Add { member: first, place: None }]).unwrap();
+    assert_eq!(names(&chain), ["early", "a", "b", "late"]);
+    let place = Some(Place::First);
+    let refused = chain.change(None, vec![Change::Add { member: with("x", 1), place }]).unwrap_err();
+    assert!(matches!(refused, ChangeError::NoPlaces));
+    let config = RunConfig { priority: 99, ..RunConfig::default() };
+    chain.change(None, vec![Change::Configure { name: "early".to_owned(), config }]).unwrap();
+    assert_eq!(names(&chain), ["a", "b", "late", "early"]);
+}
+
+#[test]
+fn links_say_any_graph_and_follow_what_is_replaced() {
+    let link = |after, target: &str| Link { after, target: LinkTarget::Program(target.to_owned()) };
+    let members =
+        vec![returning("a", Verdict::Drop), returning("b", Verdict::Tx), returning("c", Verdict::Pass)];
+    let links = vec![
+        ("c".to_owned(), vec![link(Some(Verdict::Pass), "a"), link(None, "b")]),
+        (
+            "a".to_owned(),
+            vec![Link { after: Some(Verdict::Drop), target: LinkTarget::End(Verdict::Redirect) }],
+        ),
+    ];
+    let chain = LiveChain::new(members, Order::Links { first: "c".to_owned(), links }).unwrap();
+    assert_eq!(
+        (names(&chain), verdict(&chain)),
+        (vec!["c".into(), "a".into(), "b".into()], Verdict::Redirect)
+    );
+    let needed = chain.change(None, vec![Change::Remove { name: "a".to_owned() }]).unwrap_err();
+    assert_eq!(needed.to_string(), "program a is needed: an edge of c leads to it");
+    let needed = chain.change(None, vec![Change::Remove { name: "c".to_owned() }]).unwrap_err();
+    assert_eq!(needed.to_string(), "program c is needed: packets enter there");
+    let replace = Change::Replace { name: "c".to_owned(), member: returning("d", Verdict::Aborted) };
+    let layout = chain.change(None, vec![replace]).unwrap();
+    assert_eq!(
+        (layout.names.as_slice(), verdict(&chain)),
+        (["d".into(), "a".into(), "b".into()].as_slice(), Verdict::Tx)
+    );
+    let edges = Edges::NONE.with(Verdict::Pass, Next::Program(1)).with_wildcard(Next::Program(2));
+    assert_eq!(layout.graph.nodes()[0], edges);
+    let twice = Change::Link { name: "d".to_owned(), links: vec![link(None, "a"), link(None, "b")] };
+    assert!(matches!(chain.change(None, vec![twice]).unwrap_err(), ChangeError::TwoLinks { .. }));
+    chain.change(None, vec![Change::Link { name: "d".to_owned(), links: Vec::new() }]).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Aborted);
+    chain.change(None, vec![Change::Remove { name: "a".to_owned() }]).unwrap();
+}
+
+#[test]
+fn chain_call_maps_are_replaced_whole_or_entry_by_entry() {
+    let members =
+        vec![returning("a", Verdict::Pass), returning("b", Verdict::Drop), returning("c", Verdict::Tx)];
+    let ids: Vec<u32> = members.iter().map(|member| member.program().id()).collect();
+    let mut map = CallMap::default();
+    map.set(ids[0], Calls::default().with(Verdict::Pass, ids[1])).unwrap();
+    let chain = LiveChain::new(members, Order::Calls { first: ids[0], map: map.clone() }).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Drop);
+    let calls = Calls::default().with_wildcard(ids[2]);
+    chain.change(None, vec![Change::Call { program: ids[1], calls }]).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Tx);
+    map.set(ids[0], Calls::default()).unwrap();
+    chain.change(None, vec![Change::Arrange(Order::Calls { first: ids[0], map })]).unwrap();
+    assert_eq!(verdict(&chain), Verdict::Pass);
+    let unknown = Change::Call { program: ids[0], calls: Calls::default().with_wildcard(u32::MAX) };
+    assert!(matches!(chain.change(None, vec![unknown]).unwrap_err(), ChangeError::NoId(u32::MAX)));
+}
+
+#[test]
+fn workers_count_and_time_what_ran() {
+    let members =
+        vec![returning("a", Verdict::Pass), returning("b", Verdict::Drop), member("odd", "r0 = 99\nexit\n")];
+    let link = |after, target: &str| Link { after, target: LinkTarget::Program(target.to_owned()) };
+    let links = vec![
+        ("a".to_owned(), vec![link(Some(Verdict::Pass), "b")]),
+        ("b".to_owned(), vec![link(None, "odd")]),
+        ("odd".to_owned(), vec![link(None, "a")]),
+    ];
+    let chain = LiveChain::new(members, Order::Links { first: "a".to_owned(), links }).unwrap();
+    for timed in [false, true] {
+        let before = chain.status();
+        let worker = chain.worker();
+        let mut worker = if timed { worker.timed() } else { worker.counted() };
+        for _ in 0..20 {
+            let mut burst = burst(3);
+            worker.run_burst(&mut burst, &mut Host::default()).unwrap();
+            assert!(burst.iter().all(|frame| frame.verdict() == Verdict::Aborted));
+        }
+        drop(worker);
+        let status = chain.status();
+        // 32 runs of each of 60 packets, in turn.
+        let runs = |node: usize| status.programs[node].runs() - before.programs[node].runs();
+        assert_eq!([runs(0), runs(1), runs(2)], [660, 660, 600]);
+        assert_eq!(status.overruns - before.overruns, 60);
+        assert_eq!(status.programs[2].others, status.programs[2].runs());
+        assert_eq!(status.programs[1].mean_time().is_some(), timed);
+    }
+}
+
+#[test]
+fn map_contents_survive_a_replaced_program_where_name_and_shape_agree() {
+    let before = load("counter.o");
+    let program = before.program(None).unwrap();
+    program.run_burst(&mut burst(5), &mut Host::default()).unwrap();
+    let object = Object::open(path("counter.o")).unwrap();
+    let options = LoadOptions::default();
+    let (after, kept) = object.load_after(&options, &before).unwrap();
+    let contents = |collection: &Collection| -> Vec<_> {
+        collection.maps().iter().map(|map| (map.spec().name.clone(), map.get(&[0; 4]).ok())).collect()
+    };
+    assert!(!kept.is_empty());
+    assert_eq!(contents(&after), contents(&before));
+    assert_ne!(contents(&after), contents(&load("counter.o")), "the program counts");
+    // Another shape is another map.
+    let mut other = Object::open(path("counter.o")).unwrap();
+    other.specs_mut().maps.iter_mut().for_each(|spec| spec.max_entries += 1);
+    let (after, kept) = other.load_after(&options, &before).unwrap();
+    assert_eq!(kept, Vec::<String>::new());
+    assert!(after.maps().iter().zip(before.maps()).all(|(new, old)| !std::sync::Arc::ptr_eq(new, old)));
+    let shared = BTreeMap::from([(kept_name(&before), before.maps()[0].clone())]);
+    let error = other.load_sharing(&options, &shared).err().unwrap();
+    assert!(matches!(error, SetupError::Differs { difference: Difference::Entries(..), .. }), "{error}");
+    let unknown = BTreeMap::from([("nothing".to_owned(), before.maps()[0].clone())]);
+    assert!(matches!(object.load_sharing(&options, &unknown).err(), Some(SetupError::NoMap { .. })));
+    let sharing = object.load_sharing(&options, &shared).unwrap();
+    sharing.program(None).unwrap().run_burst(&mut burst(5), &mut Host::default()).unwrap();
+    assert_eq!(contents(&sharing), contents(&before), "both count in one map");
+}
+
+fn kept_name(collection: &Collection) -> String {
+    collection.maps()[0].spec().name.clone()
+}
+
+/// Programs of the chain in the storm.
+const LENGTH: usize = 3;
+
+#[test]
+fn a_burst_never_meets_two_versions() {
+    let seed = std::env::var("PACELINE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    let changes: u32 = std::env::var("PACELINE_CHANGES").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
+    let name = |place: usize| format!("p{place}");
+    let members = (0..LENGTH).map(|place| marking(&name(place), place, 1)).collect();
+    let chain = LiveChain::new(members, Order::Given).unwrap();
+    // What the packets of each version say, by revision: packets may only say what was published.
+    let versions = Mutex::new(vec![[1u8; LENGTH]]);
+    let (done, bursts) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let worker = |cpu| {
+            let (chain, versions, done, bursts) = (&chain, &versions, &done, &bursts);
+            scope.spawn(move || {
+                let (mut worker, mut host, mut burst, mut last) =
+                    (chain.worker(), Host::new(cpu), burst(64), 0);
+                while !done.load(Ordering::Relaxed) {
+                    (0..64).for_each(|index| burst.frame_mut(index).packet_mut()[..LENGTH].fill(0));
+                    worker.run_burst(&mut burst, &mut host).unwrap();
+                    let mark: [u8; LENGTH] = burst.frame(0).packet()[..LENGTH].try_into().unwrap();
+                    let same = burst.iter().all(|frame| frame.packet()[..LENGTH] == mark);
+                    assert!(same, "a burst met two versions");
+                    let versions = versions.lock().unwrap();
+                    let version = versions.iter().rposition(|version| *version == mark);
+                    let version = version.unwrap_or_else(|| panic!("{mark:?} is no version"));
+                    assert!(version >= last, "version {version} after {last}");
+                    last = version;
+                    bursts.fetch_add(1, Ordering::Relaxed);
+                }
+                assert!(last > 0, "the worker saw no change");
+            })
+        };
+        let workers = [worker(0), worker(1)];
+        let mut rng = fastrand::Rng::with_seed(seed);
+        for change in 0..changes {
+            // Marks are not repeated while it could be mistaken for an older version.
+            let mark = (change % 250) as u8 + 2;
+            let mut marks = *versions.lock().unwrap().last().unwrap();
+            let change = if rng.bool() {
+                let place = rng.usize(..LENGTH);
+                marks[place] = mark;
+                Change::Replace { name: name(place), member: marking(&name(place), place, mark) }
+            } else {
+                marks.fill(mark);
+                let members = (0..LENGTH).map(|place| marking(&name(place), place, mark)).collect();
+                Change::All { members, order: Order::Given }
+            };
+            // First said, then done: a worker may be quick.
+            versions.lock().unwrap().push(marks);
+            chain.change(Some(chain.layout().revision), vec![change]).unwrap();
+            if rng.u8(..4) == 0 {
+                let refused = chain.change(Some(1), vec![Change::Remove { name: name(0) }]);
+                assert!(refused.is_err());
+            }
+        }
+        let reached = bursts.load(Ordering::Relaxed) + 64;
+        while bursts.load(Ordering::Relaxed) < reached && !workers.iter().any(|worker| worker.is_finished()) {
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(versions.lock().unwrap().len(), changes as usize + 1);
+}
