@@ -6,7 +6,8 @@
 //! - the length of the packet and a test of a field, or of one for two numbers: what a parser does at each header;
 //! - tests of one field for several numbers, which is what becomes of a `switch`: the field is loaded once;
 //! - tests of two fields, which is what becomes of `a && b` and `a || b`;
-//! - the end of a header that tells its length, and whether the packet goes on behind it;
+//! - the end of a header that tells its length, and whether the packet goes on behind it, alone or after another address, such
+//!   as that of the field that tells what follows;
 //! - whether the packet goes on behind an address, and a test of a field there;
 //! - a mask and a comparison.
 
@@ -39,7 +40,7 @@ pub(super) fn fuse(drafts: &[Draft]) -> Option<(Fused, usize)> {
     let rest = drafts.get(1..)?;
     let len = 1 + rest.iter().take_while(|draft| !draft.leads).take(MOST - 1).count();
     let drafts = &drafts[..len];
-    length(drafts).or_else(|| switch(drafts)).or_else(|| pair(drafts))
+    length(drafts).or_else(|| addresses(drafts)).or_else(|| switch(drafts)).or_else(|| pair(drafts))
 }
 
 fn length(drafts: &[Draft]) -> Option<(Fused, usize)> {
@@ -53,6 +54,12 @@ fn length(drafts: &[Draft]) -> Option<(Fused, usize)> {
         }
         _ => None,
     }
+}
+
+fn addresses(drafts: &[Draft]) -> Option<(Fused, usize)> {
+    let [Draft { kind: Kind::Address, .. }, rest @ ..] = drafts else { return None };
+    let Some((Fused::AddressEnd { anchor, shift }, len)) = pair(rest) else { return None };
+    Some((Fused::AddressesEnd { anchor, shift }, 1 + len))
 }
 
 fn switch(drafts: &[Draft]) -> Option<(Fused, usize)> {

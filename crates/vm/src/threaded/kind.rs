@@ -172,6 +172,8 @@ pub(super) enum Fused {
     EndTest { size: Size, masked: bool, equal: bool },
     /// The end of a header, and whether the packet ends before something behind it.
     AddressEnd { anchor: Anchor, shift: Direction },
+    /// The same after another address, such as that of a field that tells what follows the header.
+    AddressesEnd { anchor: Anchor, shift: Direction },
 }
 
 /// Room for kinds, and how many numbers [`each_code`](super::handlers) counts out.
@@ -350,6 +352,7 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
             {
                 add!(Kind::AddressPart { anchor, shift });
                 add!(Kind::Fused(Fused::AddressEnd { anchor, shift }));
+                add!(Kind::Fused(Fused::AddressesEnd { anchor, shift }));
             }
         )
     );

@@ -28,12 +28,18 @@ enum Known {
 }
 
 impl Known {
-    /// Whether it holds no longer when a register changes.
-    fn is_of(self, register: u8) -> bool {
+    /// What is left of it when a register gets another value, which the shadow may still have.
+    fn overwrite(&mut self, register: u8, in_shadow: bool) {
         match self {
-            Self::Sum(base, _) => base == register,
-            Self::Part(part) => part.anchor == Anchor::Register && part.register == register,
-            _ => false,
+            Self::Sum(base, _) if *base == register => *self = Self::Nothing,
+            Self::Part(part) if part.anchor == Anchor::Register && part.register == register => {
+                if in_shadow {
+                    part.register = SHADOW;
+                } else {
+                    *self = Self::Nothing;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -61,10 +67,13 @@ impl State {
         }
     }
 
-    fn set(&mut self, register: u8, known: Known) {
-        self.forget(|other| other.is_of(register));
+    /// The register gets a value, which `known` tells in terms of what registers held before.
+    fn set(&mut self, register: u8, mut known: Known) {
+        let in_shadow = self.get(SHADOW) == Known::Sum(register, 0);
+        known.overwrite(register, in_shadow);
+        self.0.iter_mut().for_each(|other| other.overwrite(register, in_shadow));
         if let Some(place) = self.0.get_mut(usize::from(register)) {
-            *place = if known.is_of(register) { Known::Nothing } else { known };
+            *place = known;
         }
     }
 
@@ -218,15 +227,13 @@ impl State {
                 materialized(known, draft).unwrap_or(draft)
             }
             Kind::Load { size, signed: false, reach: Reach::Packet } => {
-                let part = self.place(src, draft.offset, size).map(|part| self.kept(part, dst));
-                let known = part.map_or(Known::Nothing, Known::Part);
-                self.set(dst, known);
+                let part = self.place(src, draft.offset, size);
+                self.set(dst, part.map_or(Known::Nothing, Known::Part));
                 // What a load by that register itself gives is no shorter.
-                let shorter = match known {
-                    Known::Part(Part { register, anchor: Anchor::Register, .. }) if register == src => None,
-                    known => materialized(known, draft),
-                };
-                shorter.unwrap_or(draft)
+                match part {
+                    Some(Part { anchor: Anchor::Register, register, .. }) if register == src => draft,
+                    _ => part.and_then(|part| materialized(Known::Part(part), draft)).unwrap_or(draft),
+                }
             }
             Kind::LoadFrame(Size::Dw) => {
                 let known = match usize::try_from(draft.imm) {
@@ -296,16 +303,6 @@ impl State {
             Known::Start(start) => Part::loaded(Anchor::Start, 0, at(start)?, size),
             Known::Sum(base, more) => Part::loaded(Anchor::Register, base, at(more)?, size),
             _ => Part::loaded(Anchor::Register, base, offset, size),
-        }
-    }
-
-    /// The same part when its register is overwritten and the shadow has what it held.
-    fn kept(&self, part: Part, overwritten: u8) -> Part {
-        match self.get(SHADOW) {
-            Known::Sum(base, 0) if base == overwritten && Known::Part(part).is_of(base) => {
-                Part { register: SHADOW, ..part }
-            }
-            _ => part,
         }
     }
 

@@ -59,11 +59,10 @@ pub(super) unsafe fn run<D: Dispatch>(fused: Fused, ip: *const Op, host: *mut Ho
                 }
                 test::<D>(size, Anchor::Register, masked, equal, ip.add(1), host, packet)
             }
-            Fused::AddressEnd { anchor, shift } => {
-                let address = address(ip, anchor, shift, host, packet);
-                set(host, (*ip).dst, address);
-                let check = ip.add(2);
-                jump::<D>(ends_before(address, &*check, packet), check, host, packet)
+            Fused::AddressEnd { anchor, shift } => address_end::<D>(anchor, shift, ip, host, packet),
+            Fused::AddressesEnd { anchor, shift } => {
+                set(host, (*ip).dst, packet.start.wrapping_add((*ip).imm as u64));
+                address_end::<D>(anchor, shift, ip.add(1), host, packet)
             }
         }
     }
@@ -142,6 +141,24 @@ pub(super) unsafe fn address(
         let (op, second) = (&*ip, second(ip));
         let byte = shifted(bytes(op, Size::B, anchor, host, packet), shift, second.imm);
         packet.start.wrapping_add(op.imm as u64).wrapping_add(byte & second.head.word)
+    }
+}
+
+/// The end of a header, and whether the packet ends before something behind it.
+#[inline(always)]
+unsafe fn address_end<D: Dispatch>(
+    anchor: Anchor,
+    shift: Direction,
+    ip: *const Op,
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let address = address(ip, anchor, shift, host, packet);
+        set(host, (*ip).dst, address);
+        let check = ip.add(2);
+        jump::<D>(ends_before(address, &*check, packet), check, host, packet)
     }
 }
 
