@@ -93,9 +93,9 @@ impl State {
         }
     }
 
-    /// After a call: the packet may be elsewhere, and `r0` to `r5` hold anything.
+    /// After a call: the packet may be elsewhere, and `r0` to `r5` hold anything, as does the shadow.
     fn call(&mut self) {
-        (0..6).for_each(|register| self.set(register, Known::Nothing));
+        (0..6).chain([SHADOW]).for_each(|register| self.set(register, Known::Nothing));
         self.forget(|known| matches!(known, Known::Start(_) | Known::End | Known::Part(_)));
     }
 }
@@ -154,8 +154,8 @@ struct Pass {
 
 impl Pass {
     /// What is known where jumps lead, given what the operation before knows.
-    fn arrive(&self, index: usize, before: Option<State>) -> Option<State> {
-        let jumped = self.states.get(index)?.as_deref().copied();
+    fn arrive(&mut self, index: usize, before: Option<State>) -> Option<State> {
+        let jumped = self.states.get_mut(index)?.take().map(|state| *state);
         match (jumped, before) {
             (Some(mut jumped), Some(before)) => {
                 jumped.meet(&before);
@@ -347,8 +347,8 @@ impl State {
                 let imm = offset.checked_add(more)?;
                 Some(Draft { kind: Kind::JumpLen { shorter: before }, dst: 0, src: 0, imm, ..draft })
             }
-            Known::Sum(src, offset) => {
-                let imm = offset.checked_add(more)?;
+            // One more than a number that is no pointer could be 0.
+            Known::Sum(src, imm) if more == 0 => {
                 Some(Draft { kind: Kind::JumpEnd { before }, dst: 0, src, imm, ..draft })
             }
             _ => None,

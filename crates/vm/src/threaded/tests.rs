@@ -197,6 +197,9 @@ fn a_load_over_its_base_needs_no_copy() {
         "r4 = *(u8 *)(r2 + 14)
         r4 &= 0xf
         r2 += r4
+        r5 = r2
+        r5 += 2
+        if r5 > r3 goto out
         r4 = *(u8 *)(r2 + 1)
         r2 = *(u8 *)(r2 + 0)
         w2 <<= 8
