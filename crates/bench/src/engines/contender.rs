@@ -16,8 +16,6 @@ type Counts<'a> = Box<dyn Fn() -> Vec<u64> + 'a>;
 pub(crate) enum Role {
     /// One of our engines.
     Ours(Engine),
-    /// The same on what our converter makes of libpcap's filter.
-    Converted(Engine),
     /// The operations of the threaded interpreter, dispatched by a `match`.
     Match,
     /// The C compiler's code, called.

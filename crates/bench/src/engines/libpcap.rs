@@ -4,9 +4,7 @@
 use std::error::Error;
 use std::ffi::{CStr, c_char};
 
-use paceline::{Engine, FrameMut, Host, Program};
-use paceline_load::classic::{ConvertOptions, Filter, Purpose, Returns, SockFilter};
-use paceline_verifier::{Options, verify};
+use paceline::FrameMut;
 use pcap::{BpfInstruction, Capture, Linktype};
 
 use super::Workload;
@@ -31,35 +29,6 @@ pub(super) fn contenders<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, B
         VERDICTS[usize::from(kept != 0)]
     };
     Ok(vec![Contender::new(format!("{} bpf_filter", version()), Role::Libpcap, run)])
-}
-
-/// Our fast engines on the same filter as the converter makes a program of it.
-pub(super) fn converted<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
-    let Some(expression) = workload.expression else { return Ok(Vec::new()) };
-    let program = Capture::dead(Linktype::ETHERNET)?.compile(expression, true)?;
-    let insns: Result<_, _> = program.get_instructions().iter().map(instruction).collect();
-    let [unmatched, matched] = VERDICTS.map(|verdict| verdict as u32);
-    let returns = Returns::Verdict { matched, unmatched };
-    let options = ConvertOptions { returns, ..ConvertOptions::default() };
-    let spec = Filter::new(insns?, Purpose::Socket)?.to_xdp(workload.name, &options)?;
-    let verified = verify(&spec, &[], None, &Options::default())?;
-    let engines = [Engine::Threaded, Engine::Jit].into_iter().filter(|engine| engine.is_available());
-    let contender = |engine: Engine| {
-        let (program, mut host) = (Program::load(&verified, Vec::new(), engine)?, Host::default());
-        let run = move |frame: &mut FrameMut<'_>| program.run(frame, &mut host).unwrap_or(u64::MAX);
-        Ok(Contender::new(format!("{engine}, converted filter"), Role::Converted(engine), run))
-    };
-    engines.map(contender).collect()
-}
-
-/// An instruction of libpcap's, which shows its four numbers.
-fn instruction(insn: &BpfInstruction) -> Result<SockFilter, Box<dyn Error>> {
-    let text = insn.to_string();
-    let mut numbers = text.split(' ').map(str::parse::<u32>);
-    let mut next =
-        || numbers.next().ok_or("an instruction has four numbers")?.map_err(Box::<dyn Error>::from);
-    let (code, jt, jf, k) = (next()?, next()?, next()?, next()?);
-    Ok(SockFilter { code: code.try_into()?, jt: jt.try_into()?, jf: jf.try_into()?, k })
 }
 
 /// `libpcap 1.10.3` of `libpcap version 1.10.3 (with TPACKET_V3)`.

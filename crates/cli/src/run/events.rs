@@ -35,12 +35,14 @@ pub(super) struct EventCount {
 /// The file, and what is needed to write to it.
 struct Log {
     form: Form,
-    btf: Option<Arc<Btf>>,
     /// The types of what maps are sent, with their sizes.
-    types: BTreeMap<String, (u32, usize)>,
+    types: Types,
     written: u64,
     failed: Option<io::Error>,
 }
+
+/// The type of what a map is sent, its size, and the types that it is one of.
+type Types = BTreeMap<String, (Arc<Btf>, u32, usize)>;
 
 enum Form {
     /// A JSON object in each line.
@@ -50,22 +52,27 @@ enum Form {
 }
 
 impl Events {
-    /// Events of a collection's maps, to a file in the form that its name asks for.
+    /// Events of the maps of collections, to a file in the form that its name asks for.
     pub(super) fn new(
         args: &RunArgs,
-        collection: &Collection,
+        collections: &[&Collection],
         file: Option<(File, String)>,
     ) -> Result<Option<Self>, Failure> {
-        let types = types(&args.event_types, collection)?;
+        let types = types(&args.event_types, collections)?;
         let Some((path, (file, name))) = args.events.as_deref().zip(file) else { return Ok(None) };
         let out = BufWriter::new(file);
         let form = match is_capture(path) {
             true => Form::Packets(PacketLog::new(out).map_err(|source| failed(&name, source))?),
             false => Form::Lines(out),
         };
-        let btf = collection.object().btf.clone();
-        let log = Arc::new(Mutex::new(Log { form, btf, types, written: 0, failed: None }));
-        let rings = collection.maps().iter().filter(|map| map.ring_buffer().is_some()).cloned().collect();
+        let log = Arc::new(Mutex::new(Log { form, types, written: 0, failed: None }));
+        let mut rings: Vec<Arc<Map>> = Vec::new();
+        for map in collections.iter().flat_map(|collection| collection.maps()) {
+            // Several may share one.
+            if map.ring_buffer().is_some() && !rings.iter().any(|other| Arc::ptr_eq(other, map)) {
+                rings.push(Arc::clone(map));
+            }
+        }
         Ok(Some(Self { log, rings, name }))
     }
 
@@ -131,16 +138,16 @@ impl Log {
     }
 
     fn try_write(&mut self, event: &Event<'_>) -> io::Result<()> {
-        let ty = self.types.get(event.map).copied();
+        let ty = self.types.get(event.map);
         // What follows the type in a record is the packet.
         let (data, rest) = match ty {
-            Some((_, size)) => event.data.split_at_checked(size).unwrap_or((event.data, &[])),
+            Some((_, _, size)) => event.data.split_at_checked(*size).unwrap_or((event.data, &[])),
             None => (event.data, &[][..]),
         };
         let packet = if event.captured.is_empty() { rest } else { event.captured };
         match &mut self.form {
             Form::Lines(out) => {
-                let value = ty.and_then(|(id, _)| self.btf.as_deref()?.decode(id, data).ok());
+                let value = ty.and_then(|(btf, id, _)| btf.decode(*id, data).ok());
                 let mut line = serde_json::Map::new();
                 line.insert("map".to_owned(), event.map.into());
                 if let Some(number) = event.packet {
@@ -175,30 +182,27 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The types that the command line names, and those that objects give to the values of such maps.
-fn types(given: &[EventType], collection: &Collection) -> Result<BTreeMap<String, (u32, usize)>, Failure> {
-    let mut types = BTreeMap::new();
-    let Some(btf) = collection.object().btf.as_deref() else {
-        return match given.first() {
-            Some(given) => Err(no_type(given, "the object has no BTF", None)),
-            None => Ok(types),
-        };
+/// The types that the command line names.
+fn types(given: &[EventType], collections: &[&Collection]) -> Result<Types, Failure> {
+    given.iter().map(|given| Ok((given.map.clone(), type_of(given, collections)?))).collect()
+}
+
+fn type_of(given: &EventType, collections: &[&Collection]) -> Result<(Arc<Btf>, u32, usize), Failure> {
+    if collections.iter().all(|collection| collection.object().btf.is_none()) {
+        return Err(no_type(given, "the object has no BTF", None));
+    }
+    let Some(collection) = collections.iter().find(|collection| collection.map(&given.map).is_some()) else {
+        let maps = collections.iter().flat_map(|collection| collection.maps());
+        let names = maps.map(|map| map.spec().name.as_str());
+        return Err(no_type(given, "there is no such map", closest(&given.map, names)));
     };
-    for given in given {
-        let names = || collection.maps().iter().map(|map| map.spec().name.as_str());
-        if collection.map(&given.map).is_none() {
-            return Err(no_type(given, "there is no such map", closest(&given.map, names())));
-        }
+    let found = collection.object().btf.as_ref().and_then(|btf| {
         let id = btf.find(&given.name, |ty| {
             matches!(ty, Type::Struct(_) | Type::Union(_) | Type::Typedef { .. } | Type::Int(_))
-        });
-        let size = id.and_then(|id| Some((id, usize::try_from(btf.size_of(id).ok()?).ok()?)));
-        let Some(found) = size else {
-            return Err(no_type(given, "the object's BTF has no such type", None));
-        };
-        types.insert(given.map.clone(), found);
-    }
-    Ok(types)
+        })?;
+        Some((Arc::clone(btf), id, usize::try_from(btf.size_of(id).ok()?).ok()?))
+    });
+    found.ok_or_else(|| no_type(given, "the object's BTF has no such type", None))
 }
 
 fn no_type(given: &EventType, problem: &'static str, hint: Option<String>) -> Failure {

@@ -1,5 +1,6 @@
 //! `paceline run`.
 
+mod chain;
 mod events;
 mod fault;
 mod outputs;
@@ -12,6 +13,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use paceline::port::CaptureReader;
 use paceline::{
     Collection, Engine, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
@@ -24,20 +26,25 @@ use crate::verify::Diagnosis;
 
 use events::Events;
 pub(crate) use fault::{FaultReport, processed};
-pub(crate) use outputs::Taken;
+pub(crate) use outputs::{Opened, Taken, name};
 use outputs::{OutputNames, Writers};
+pub(crate) use report::Rate;
 use report::{Report, Run};
-use source::{Capture, Subject};
-use watch::Watch;
+use source::Subject;
+pub(crate) use source::{Capture, built_in};
+pub(crate) use watch::Watch;
 use world::World;
 
 /// What a shell shows for a command that ended by an interrupt: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Runs a program over a capture.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let engine = args.engine().unwrap_or_else(|usage| usage.exit());
-    let mut subject = Subject::open(args.target.as_deref())?;
+    if chain::is_wanted(args) {
+        return chain::run(args, engine);
+    }
+    let mut subject = Subject::open(args.source.targets.first().map(|target| target.as_os_str()))?;
     let files = maps::read_files(&args.map_files)?;
     maps::set_variables(&files, &mut subject.object)?;
     let collection = load(&subject, args.budget, engine)?;
@@ -50,25 +57,22 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = load(subject.program.as_deref());
     let program = program
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
-        .and_then(|p| action(&subject, p))?;
+        .and_then(|program| check_action(&subject.name, &program).map(|()| program))?;
     let world = World::new(args)?;
-    let mut capture = Capture::open(args.input.as_deref())?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
     let taken = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
-    let events = Events::new(args, &collection, writers.events.take())?;
-    source::announce(args, &subject, &capture);
+    let events = Events::new(args, &[&collection], writers.events.take())?;
+    source::announce(args, &subject.name, &capture);
     world.announce(&program);
 
-    let (run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
+    let (mut run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
-    let (events, ended) = match events.map(Events::finish).transpose() {
-        Ok(count) => (count, ended),
-        Err(error) => (None, ended.and(Err(error))),
-    };
+    let ended = finish(events, &mut run, ended);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -78,7 +82,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         program: &program.spec().name,
         capture: &capture.name,
         engine: program.engine(),
-        events,
         maps: args.maps.then_some(&collection),
         error: ended.as_ref().err(),
     };
@@ -96,11 +99,11 @@ fn load(subject: &Subject, budget: u64, engine: Engine) -> Result<Collection, Fa
 }
 
 /// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
-fn action(subject: &Subject, program: Program) -> Result<Program, Failure> {
+pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure> {
     match program.spec().kind.rules().meaning {
-        Meaning::Action => Ok(program),
+        Meaning::Action => Ok(()),
         Meaning::BytesKept => {
-            Err(Failure::Filter { name: subject.name.clone(), program: program.spec().name.clone() })
+            Err(Failure::Filter { name: name.to_owned(), program: program.spec().name.clone() })
         }
     }
 }
@@ -137,9 +140,20 @@ fn replay_all(
         if events.is_some_and(|events| events.drain().is_break()) {
             return ControlFlow::Break(());
         }
-        watch.look(tally)
+        watch.look(tally.packets)
     });
-    (Run { tally, time: start.elapsed(), interrupted: watch.finish() }, ended)
+    (Run { tally, time: start.elapsed(), interrupted: watch.finish(), events: None }, ended)
+}
+
+/// Writes the events that are left, and counts them.
+fn finish(events: Option<Events>, run: &mut Run, ended: Result<(), Failure>) -> Result<(), Failure> {
+    match events.map(Events::finish).transpose() {
+        Ok(count) => {
+            run.events = count;
+            ended
+        }
+        Err(error) => ended.and(Err(error)),
+    }
 }
 
 /// Adds the names of files to what went wrong.
