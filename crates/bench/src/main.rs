@@ -8,6 +8,7 @@
 
 mod captures;
 mod code;
+mod dispatcher;
 mod engines;
 mod machine;
 mod measure;
@@ -38,6 +39,7 @@ type Make = fn(Settings) -> Table;
 const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
     ("code", code::table),
+    ("dispatcher", dispatcher::table),
     ("engines", engines::table),
     ("verification", verification::table),
 ];

@@ -83,6 +83,7 @@ Examples:
   paceline dump firewall.o
   paceline dump vlan.o:vlan_push --opcodes
   paceline dump firewall.o --jit | less                             C, BPF and native code side by side
+  paceline dump vlan.o --dispatcher                                 how a call site chooses among its programs
   paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -385,6 +386,9 @@ pub(crate) struct DumpArgs {
     /// Show the native code that the programs are compiled to, beside the instructions.
     #[arg(long)]
     pub(crate) jit: bool,
+    /// Show the code that a call site with the programs chooses among them by, instead of theirs.
+    #[arg(long, conflicts_with = "jit")]
+    pub(crate) dispatcher: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,7 +7,7 @@ use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
     Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
-    SetupError, suggest,
+    SetupError, UpdateError, suggest,
 };
 
 use crate::chain::ChainFailure;
@@ -39,6 +39,8 @@ pub(crate) enum Failure {
     Fault(Box<FaultReport>),
     #[error("{name}: {source}")]
     Map { name: String, source: Box<MapFailure> },
+    #[error("{name}: dispatcher: {source}")]
+    Dispatcher { name: String, source: UpdateError },
     #[error("{name}: {source}")]
     CreateOutput { name: String, source: io::Error },
     #[error("{name}: {source}")]

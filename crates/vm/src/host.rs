@@ -68,6 +68,8 @@ pub struct Host {
     pub(crate) reader: Reader,
     /// The counts of the chain that is being run, see [`ChainCounts`](crate::ChainCounts); null to count nothing.
     pub(crate) chain_counts: *mut u64,
+    /// Calls that a dispatcher had no direct jump for.
+    pub(crate) misses: u32,
     cpu: usize,
     random: u64,
     /// What hosts use that sign something for each other, such as cookies.
@@ -116,6 +118,7 @@ impl Host {
             held_lock: 0,
             reader: Domain::global().reader(),
             chain_counts: std::ptr::null_mut(),
+            misses: 0,
             cpu,
             random: 0,
             secret: common_secret(),

@@ -17,6 +17,7 @@ mod observe;
 mod plain;
 mod program;
 mod region;
+mod site;
 mod target;
 mod threaded;
 mod time;
@@ -33,6 +34,10 @@ pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+pub use site::{
+    ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site,
+    SiteStatistics, UpdateError,
+};
 pub use target::Target;
 #[cfg(feature = "match-dispatch")]
 #[doc(hidden)]
