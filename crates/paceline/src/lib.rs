@@ -25,6 +25,7 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
@@ -35,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod collection;
+pub mod filter;
 mod live;
 mod object;
 mod replay;
@@ -58,11 +60,11 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
-    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultKind,
-    Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode,
-    NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics, Target, TimeSource,
-    UpdateError, has_helper,
+    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError,
+    ChainOrder, Choice, CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback,
+    Fault, FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names,
+    NamesError, NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
+    Target, TimeSource, UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

@@ -42,7 +42,9 @@ fn xdp1<'a>() -> Result<[Contender<'a>; 2], Box<dyn Error>> {
     let (mut lean, mut full) = (Vec::new(), Vec::new());
     for _ in 0..COPIES {
         lean.push(Program::load(&verified, maps.clone(), Engine::Jit)?);
-        full.push(Program::load_with_full_prologue(&verified, maps.clone())?);
+        full.push(Program::load_with_settings(&verified, maps.clone(), |settings| {
+            settings.full_prologue = true
+        })?);
     }
     Ok([in_turn("jit", lean), in_turn("jit with a full prologue", full)])
 }
