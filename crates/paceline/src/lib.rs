@@ -25,6 +25,7 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
@@ -37,6 +38,7 @@
 mod collection;
 mod live;
 mod object;
+mod pipeline;
 mod replay;
 mod share;
 mod step;
@@ -54,7 +56,7 @@ pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
+    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
@@ -71,6 +73,7 @@ pub use live::{
     Status, Target as LinkTarget,
 };
 pub use object::{FilterTextError, Object, OpenError};
+pub use pipeline::{Pipeline, PipelineCounts, Worker, WorkerError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::Difference;
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

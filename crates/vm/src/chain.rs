@@ -270,6 +270,10 @@ impl Named for Linked {
     fn name(&self) -> &str {
         "chain"
     }
+
+    fn maps(&self) -> Vec<Arc<Map>> {
+        self.programs.iter().flat_map(|program| program.maps().iter().cloned()).collect()
+    }
 }
 
 impl From<&Chain> for Target {
