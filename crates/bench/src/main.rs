@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod bulk;
 mod captures;
 mod code;
 mod dispatcher;
@@ -37,6 +38,7 @@ type Make = fn(Settings) -> Table;
 
 /// The tables there are.
 const TABLES: &[(&str, Make)] = &[
+    ("bulk", bulk::table),
     ("captures", captures::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),
