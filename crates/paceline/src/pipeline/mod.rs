@@ -22,6 +22,10 @@ use maps::RedirectMaps;
 /// Programs are called through one call site ([`KeyedSite`]), by interface: a program that is replaced gets no burst that a worker
 /// begins from then on, and no packet is lost or runs twice.
 ///
+/// Redirects go to interfaces: by number, by an entry of a device map as it is when the burst is over, or by all of its entries
+/// (`BPF_F_BROADCAST`, `BPF_F_EXCLUDE_INGRESS`). Programs of the entries are not run. CPU and socket maps lead nowhere here: such
+/// packets count as without target.
+///
 /// ```
 /// use paceline::port::MemoryPort;
 /// use paceline::{LoadOptions, Object, Pipeline, Target};
