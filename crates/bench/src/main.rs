@@ -40,6 +40,7 @@ type Make = fn(Settings) -> Table;
 const TABLES: &[(&str, Make)] = &[
     ("bulk", bulk::table),
     ("captures", captures::table),
+    ("classic", engines::classic::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),

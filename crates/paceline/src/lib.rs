@@ -26,6 +26,7 @@
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
 //! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
+//! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
@@ -36,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod collection;
+pub mod filter;
 mod live;
 mod object;
 mod pipeline;

@@ -70,6 +70,6 @@ pub use memory::{Generator, MemoryPort};
 pub use packet_log::PacketLog;
 pub use pcap::{PcapHeader, Resolution};
 pub use port::{Group, Port, PortError};
-pub use reader::{CaptureReader, Header};
+pub use reader::{CaptureReader, Header, Link};
 pub use records::Records;
 pub use writer::CaptureWriter;
