@@ -114,7 +114,7 @@ impl Outlets {
                     let excluded = (flags & EXCLUDE_INGRESS != 0).then(|| frame.ingress_ifindex());
                     let all = map.map(devices).unwrap_or_default();
                     let others = all.into_iter().filter(|&ifindex| Some(ifindex) != excluded);
-                    others.fold(false, |found, ifindex| self.queue_for(ifindex, index) || found)
+                    others.filter(|&ifindex| self.queue_for(ifindex, index)).count() > 0
                 }
             }
         };
@@ -122,8 +122,11 @@ impl Outlets {
     }
 
     fn send(&mut self, burst: &Burst, counts: &mut PipelineCounts) -> Result<(), PortError> {
-        let outlets = self.ports.iter_mut().map(|(_, outlet)| outlet).chain(&mut self.passed);
-        outlets.fold(Ok(()), |result, outlet| result.and(outlet.send(burst, counts)))
+        let mut result = Ok(());
+        for outlet in self.ports.iter_mut().map(|(_, outlet)| outlet).chain(&mut self.passed) {
+            result = result.and(outlet.send(burst, counts));
+        }
+        result
     }
 }
 
