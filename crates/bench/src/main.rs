@@ -8,6 +8,7 @@
 
 mod bulk;
 mod captures;
+mod chains;
 mod code;
 mod dispatcher;
 mod engines;
@@ -40,6 +41,7 @@ type Make = fn(Settings) -> Table;
 const TABLES: &[(&str, Make)] = &[
     ("bulk", bulk::table),
     ("captures", captures::table),
+    ("chains", chains::table),
     ("classic", engines::classic::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),

@@ -104,6 +104,10 @@ pub struct Helper {
 impl Helper {
     /// Number of `bpf_tail_call`, which is no function but a jump: engines compile it.
     pub const TAIL_CALL: i32 = 12;
+    /// Number of `bpf_redirect`.
+    pub const REDIRECT: i32 = 23;
+    /// Number of `bpf_redirect_map`.
+    pub const REDIRECT_MAP: i32 = 51;
 
     /// The helper of a number.
     #[must_use]
