@@ -10,6 +10,7 @@ mod fault;
 mod helpers;
 mod host;
 mod image;
+mod interpreter;
 mod load;
 mod memory;
 mod native;

@@ -14,11 +14,12 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::helpers::{has_helper, kfunc_fn};
 use crate::host::Host;
-use crate::image::{BurstEntry, Entry, Image, Unset, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Unset};
+use crate::interpreter::{burst_entry, entry, tail_entry};
 use crate::load::LoadError;
 use crate::native;
 use crate::observe::Observed;
-use crate::plain;
+use crate::plain::{self, Plain};
 use crate::threaded;
 
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
@@ -200,9 +201,9 @@ impl Program {
     fn checked(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, ProgramError> {
         let code = check(&spec, &maps, raw)?;
         let image = Image {
-            entry: plain::entry,
-            tail_entry: plain::tail_entry,
-            burst_entry: packet_by_packet,
+            entry: entry::<Plain>,
+            tail_entry: tail_entry::<Plain>,
+            burst_entry: burst_entry::<Plain>,
             id: Image::next_id(),
             engine: Engine::Plain,
             spec,

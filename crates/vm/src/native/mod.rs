@@ -15,9 +15,11 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::image::{BurstEntry, Entry, Image, Native, packet_by_packet};
+use crate::interpreter;
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
+use checked::Checked;
 pub(crate) use checked::run_memory;
 pub use code::NativeCode;
 
@@ -68,7 +70,7 @@ fn install(
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
     let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
-        (checked::entry, checked::tail_entry)
+        (interpreter::entry::<Checked>, interpreter::tail_entry::<Checked>)
     } else {
         // SAFETY: the code there is a program's, which is called like this.
         unsafe {
@@ -76,6 +78,7 @@ fn install(
         }
     };
     let burst_entry = match compiled.burst_entry.map(address) {
+        _ if settings.checked => interpreter::burst_entry::<Checked>,
         // SAFETY: the code there is a program's loop, which is called like this.
         Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
         None => packet_by_packet,
