@@ -3,6 +3,7 @@
 use paceline_isa::{Insn, Reg};
 use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::{Arg, Helper, Prototype};
+use paceline_spec::kfunc::DYNPTR_BYTES;
 
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
@@ -147,6 +148,10 @@ impl Machine<'_> {
                 }
                 Arg::ReadWriteBytes(size) => {
                     self.allow(value, 0, u64::from(*size), Access::Write)?;
+                    continue;
+                }
+                Arg::Dynptr => {
+                    self.allow(value, 0, u64::from(DYNPTR_BYTES), Access::Read)?;
                     continue;
                 }
                 Arg::Text => {
