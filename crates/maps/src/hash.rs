@@ -6,7 +6,7 @@ use paceline_spec::btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
-use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::lru::Clock;
 use crate::slab::{Shape, Slab, WORD};
@@ -14,8 +14,8 @@ use crate::storage::{Mode, Storage};
 use crate::table::{Locked, Spare, Table, TableShape};
 use crate::{spin_lock, words};
 
-/// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, on x86-64 4 MiB less 48.
-const MAX_ELEMENT: u32 = (4 << 20) - 48 - 1;
+/// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
+const MAX_ELEMENT: u32 = MAX_ALLOCATION - 48 - 1;
 
 /// `htab_map_alloc` refuses a bucket count that does not fit 32 bits.
 const MAX_ENTRIES: u32 = 1 << 31;
@@ -44,6 +44,13 @@ fn check_sizes(request: &Request<'_>) -> Result<(), CreateErrorKind> {
         return Err(CreateErrorKind::ElementTooLarge { size, limit: MAX_ELEMENT });
     }
     Ok(())
+}
+
+/// The checks of hashes whose elements stay.
+pub(crate) fn check(request: &Request<'_>) -> Result<(), CreateErrorKind> {
+    request.check_flags(FLAGS | NUMA_NODE)?;
+    check_sizes(request)?;
+    request.check_entries_at_most(MAX_ENTRIES)
 }
 
 /// The checks of the LRU kinds. Their elements are always allocated up front: that is a flag they refuse.
@@ -145,9 +152,7 @@ pub(crate) struct Hash {
 
 impl Hash {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        request.check_flags(FLAGS | NUMA_NODE)?;
-        check_sizes(request)?;
-        request.check_entries_at_most(MAX_ENTRIES)?;
+        check(request)?;
         Self::build(request)
     }
 

@@ -7,8 +7,9 @@
 //! costs a fence on all CPUs.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use paceline_epoch::Domain;
 
@@ -23,9 +24,10 @@ const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 /// The same, in slots.
 const RESERVE_SLOTS: std::ops::RangeInclusive<u64> = 16..=1 << 16;
 
-/// Times that a thread lets others run when all slots wait. Two workers that are both pinned and both out of slots would
-/// wait for each other for ever.
-const PATIENCE: usize = 1000;
+/// How long a thread lets others run when all slots wait: longer than a worker is kept from its burst by others that
+/// want its CPU. Two workers that are both pinned and both out of slots would wait for each other for ever, and one whose own
+/// burst took all of them for itself.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How many slots a table has.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +63,8 @@ pub(crate) struct Slots {
     total: u32,
     chunk: u32,
     batch: usize,
+    /// The tag that a thread has waited for long enough: nobody waits for it again.
+    waited_for: AtomicU64,
 }
 
 #[derive(Default)]
@@ -84,6 +88,7 @@ impl Slots {
             fresh: AtomicU32::new(0),
             total: count.total()?,
             chunk: (count.elements / lanes / 8).clamp(1, MAX_CHUNK),
+            waited_for: AtomicU64::new(u64::MAX),
             batch: (count.reserve_per_lane / 4).clamp(1, MAX_BATCH) as usize,
         })
     }
@@ -100,14 +105,27 @@ impl Slots {
     /// A slot that nobody looks at. `None` when workers that are in a burst may be using all that are left.
     pub(crate) fn take(&self) -> Option<u32> {
         let own = self.lane().take(self);
-        own.or_else(|| {
-            (0..PATIENCE).find_map(|attempt| {
-                if attempt > 0 {
-                    std::thread::yield_now();
-                }
-                self.lanes.iter().find_map(|lane| lock(lane).take(self))
-            })
-        })
+        own.or_else(|| self.wait_for_one())
+    }
+
+    #[cold]
+    fn wait_for_one(&self) -> Option<u32> {
+        let start = Instant::now();
+        loop {
+            let found = self.lanes.iter().find_map(|lane| lock(lane).take(self));
+            if found.is_some() {
+                return found;
+            }
+            let oldest = self.lanes.iter().filter_map(|lane| Some(lock(lane).waiting.front()?.0)).min();
+            let oldest = oldest.unwrap_or_default();
+            if self.waited_for.load(Relaxed) == oldest {
+                return None;
+            }
+            if start.elapsed() > PATIENCE {
+                self.waited_for.store(oldest, Relaxed);
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// Gives back a slot that nobody but the caller has seen.

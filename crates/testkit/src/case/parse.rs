@@ -745,7 +745,9 @@ fn flags(directive: &Directive<'_>, text: &str) -> Result<MapFlags, ParseError> 
 
 fn element(text: &str, map: &MapSpec, maps: &[MapSpec]) -> Result<(Vec<u8>, InitialValue), Problem> {
     let (key, value) = text.split_once(" = ").ok_or(Problem::NotAnElement)?;
-    let key = sized("key", key, map.key_size)?;
+    // Queues and stacks have their places for keys, in the order of pops.
+    let key_size = if matches!(map.kind, MapKind::Queue | MapKind::Stack) { 4 } else { map.key_size };
+    let key = sized("key", key, key_size)?;
     let value = match value.trim().split_once(' ') {
         Some(("program", name)) => InitialValue::Program(name.trim().to_owned()),
         Some(("map", name)) => {
