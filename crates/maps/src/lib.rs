@@ -41,6 +41,7 @@ mod perf_event_array;
 mod prog_array;
 mod queue;
 mod ringbuf;
+mod routes;
 mod slab;
 mod slots;
 pub mod spin_lock;

@@ -282,6 +282,12 @@ impl Table {
         words::append(out, self.key(slot), len);
     }
 
+    /// The first four bytes of a slot's key.
+    pub(crate) fn first_half_word_of_key(&self, slot: u32) -> u32 {
+        let [a, b, c, d, ..] = words::load_first(self.key(slot)).to_ne_bytes();
+        u32::from_ne_bytes([a, b, c, d])
+    }
+
     /// Slots from this one on were never used.
     pub(crate) fn used_slots(&self) -> u32 {
         self.slots.used()
