@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
             function,
             entries,
             targets: vec![None; source.code.len()],
-            liveness: Liveness::of(source),
+            liveness: Liveness::of(source, links),
             deferred: Deferred::default(),
             after: RegSet::EMPTY,
             skipped: None,
@@ -257,16 +257,28 @@ impl<'a> Emitter<'a> {
             self.set(gpr, value);
             return Ok(());
         }
-        let target = insn.subprogram_target(slot).unwrap_or(-1);
         // Where functions are known by their slot, the checks are made when one is called.
         if self.settings.checked {
-            self.set(gpr, target as u64);
+            self.set(gpr, insn.subprogram_target(slot).unwrap_or(-1) as u64);
             return Ok(());
         }
-        let callback = usize::try_from(target).ok().and_then(|start| self.callback_of(start));
-        let Some(callback) = callback else { return Err(CompileError::JumpTarget { slot, target }) };
-        self.asm.lea(Width::Q64, gpr, Mem::Label(callback));
+        let start = self.function_at(slot, insn)?;
+        self.set_function(start, gpr);
         Ok(())
+    }
+
+    /// Where the function starts that an instruction calls or takes the address of.
+    pub(crate) fn function_at(&self, slot: usize, insn: &Insn) -> Result<usize, CompileError> {
+        let target = insn.subprogram_target(slot).unwrap_or(-1);
+        let start = usize::try_from(target).ok().filter(|&start| self.entry_of(start).is_some());
+        start.ok_or(CompileError::JumpTarget { slot, target })
+    }
+
+    /// Sets a register to the address at which helpers call a function.
+    pub(crate) fn set_function(&mut self, start: usize, gpr: Gpr) {
+        if let Some(callback) = self.callback_of(start) {
+            self.asm.lea(Width::Q64, gpr, Mem::Label(callback));
+        }
     }
 
     /// The number that a 64-bit immediate stands for; `None` for functions.

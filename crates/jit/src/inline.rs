@@ -1,17 +1,17 @@
 //! Helpers that take less than a call.
 
 use paceline_isa::{Condition, Insn, Operand, Reg, Width};
-use paceline_verifier::{KeyFact, MapFact};
+use paceline_verifier::KeyFact;
 
-use crate::defer::Value;
+use crate::defer::{Base, Kept, Value};
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::links::{ArrayLink, Links};
 use crate::plan::{SCRATCH, SCRATCH_2};
-use crate::source::Source;
+use crate::source::{Source, known_map};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width as NativeWidth};
 
-const MAP_LOOKUP_ELEM: i32 = 1;
+pub(crate) const MAP_LOOKUP_ELEM: i32 = 1;
 const GET_SMP_PROCESSOR_ID: i32 = 8;
 const GET_NUMA_NODE_ID: i32 = 42;
 
@@ -31,11 +31,9 @@ impl Inline {
     pub(crate) fn of(source: &Source<'_>, links: &Links, slot: usize, helper: i32) -> Option<Self> {
         match helper {
             MAP_LOOKUP_ELEM => {
-                let fact = source.fact(slot);
-                let Some(MapFact::Always(map)) = fact.map else { return None };
-                let array = links.maps.get(map.index as usize).filter(|_| !map.inner)?.array?;
+                let array = links.maps.get(known_map(source, slot)? as usize)?.array?;
                 let small = i32::try_from(array.stride).is_ok() && i32::try_from(array.cpu_stride).is_ok();
-                let key = match fact.key {
+                let key = match source.fact(slot).key {
                     Some(KeyFact::Always(key)) => Some(key),
                     _ => None,
                 };
@@ -75,15 +73,34 @@ impl Emitter<'_> {
                 self.asm.load(OpSize::Q64, Gpr::Rax, cpu);
                 self.deferred.hold(Reg::R0, 64);
             }
-            Inline::Array(array, Some(key)) => {
-                let value = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
-                self.deferred.set(Reg::R0, Value::Const(value));
-                if array.cpu_stride != 0 {
-                    self.materialize(Reg::R0);
-                    self.add_lane(&array);
-                }
-            }
-            Inline::Array(array, None) => self.look_up(slot, insn, &array)?,
+            Inline::Array(array, key) => match key.or_else(|| self.stored_key()) {
+                Some(key) if key < array.entries => self.look_up_known(slot, insn, &array, key)?,
+                _ => self.look_up(slot, insn, &array)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// A look-up that finds something.
+    fn look_up_known(
+        &mut self,
+        slot: usize,
+        insn: &Insn,
+        array: &ArrayLink,
+        key: u32,
+    ) -> Result<(), CompileError> {
+        let next = slot + insn.slots();
+        let found = self.use_of_result(next)?;
+        self.make_store_after(slot, insn);
+        let value = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
+        self.deferred.set(Reg::R0, Value::Const(value));
+        if array.cpu_stride != 0 {
+            self.materialize(Reg::R0);
+            self.add_lane(array);
+        }
+        if let (Found::Compared(target, false), Some(jump)) = (found, self.source.code.get(next)) {
+            self.flush(self.liveness.at_target(next, jump));
+            self.asm.jmp(target);
         }
         Ok(())
     }
@@ -107,6 +124,7 @@ impl Emitter<'_> {
         };
         self.before_write(Reg::R0);
         let index = self.index_of_key();
+        self.make_store_after(slot, insn);
         if null_is_read {
             self.set(Gpr::Rax, 0);
         }
@@ -152,18 +170,35 @@ impl Emitter<'_> {
         Ok(Found::Compared(self.target(next, insn.jump_target(next))?, on_null))
     }
 
+    /// What was stored as the key.
+    fn stored(&self) -> Option<Kept> {
+        let Value::Sum(Base::Frame, disp) = self.deferred.get(Reg::R2) else { return None };
+        self.deferred.stored.filter(|stored| stored.disp == disp).map(|stored| stored.what)
+    }
+
+    fn stored_key(&self) -> Option<u32> {
+        match self.stored()? {
+            Kept::Number(key) => Some(key.cast_unsigned()),
+            Kept::Reg(..) => None,
+        }
+    }
+
     /// A register with the index, zero-extended: the one that was stored as the key, if it still has it.
     fn index_of_key(&mut self) -> Gpr {
-        let mem = self.deferred_address(Reg::R2, 0);
-        match self.deferred.stored {
-            Some(stored) if mem == self.plan.stack(stored.disp) => {
-                let gpr = self.gpr(stored.reg);
-                if stored.bits <= 32 && gpr != Gpr::Rax {
+        match self.stored() {
+            Some(Kept::Reg(reg, bits)) => {
+                let gpr = self.gpr(reg);
+                if bits <= 32 && gpr != Gpr::Rax {
                     return gpr;
                 }
                 self.asm.mov_rr(NativeWidth::D32, SCRATCH, gpr);
             }
-            _ => self.asm.load(OpSize::D32, SCRATCH, mem),
+            Some(Kept::Number(index)) => self.asm.mov_ri(SCRATCH, u64::from(index.cast_unsigned())),
+            None => {
+                self.make_store();
+                let mem = self.deferred_address(Reg::R2, 0);
+                self.asm.load(OpSize::D32, SCRATCH, mem);
+            }
         }
         SCRATCH
     }

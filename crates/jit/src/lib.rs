@@ -43,14 +43,16 @@ mod packet;
 mod plan;
 mod program;
 mod prologue;
+mod rounds;
 mod settings;
 mod source;
+mod stack;
 mod tail_call;
 pub mod x64;
 
 pub use error::CompileError;
 pub use links::{
-    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink, RunOffsets,
+    ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_unverified};
 pub use settings::{Features, Settings};

@@ -48,6 +48,20 @@ pub struct MapLink {
     pub cpus: Option<u32>,
     /// Where the programs are, in program arrays.
     pub programs: Option<ProgArrayLink>,
+    /// What finds values in this map, in place of `bpf_map_lookup_elem`, if there is such a function.
+    pub look_up: Option<LookUpLink>,
+}
+
+/// A function that finds the values of one map: `extern "C" fn(context, key, cpu) -> u64`, which takes the address of the key
+/// and gives that of the value, or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookUpLink {
+    /// Its address.
+    pub address: u64,
+    /// What it takes first.
+    pub context: u64,
+    /// Whether it looks at the number of the CPU.
+    pub takes_cpu: bool,
 }
 
 /// The values of an array: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.

@@ -1,34 +1,95 @@
-//! Which registers are still read, backward from each instruction.
+//! What is still read, backward from each instruction.
 
 use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 
+use crate::links::Links;
 use crate::source::Source;
+use crate::stack::{Cells, StackReads};
 
-/// Registers whose value may still be read.
+/// Registers and stack whose value may still be read.
 pub(crate) struct Liveness {
-    /// Before each slot.
-    before: Vec<RegSet>,
+    registers: Backward<RegSet>,
+    /// Where it pays to know.
+    stack: Option<Backward<Cells>>,
 }
 
 impl Liveness {
-    pub(crate) fn of(source: &Source<'_>) -> Self {
-        let mut liveness = Self { before: vec![RegSet::EMPTY; source.code.len()] };
+    pub(crate) fn of(source: &Source<'_>, links: &Links) -> Self {
+        let step = |_, insn: &Insn, after: RegSet| after.minus(writes(insn)).union(reads(insn));
+        let stack = StackReads::of(source, links)
+            .map(|reads| Backward::of(source, |slot, insn, after| reads.step(slot, insn, after)));
+        Self { registers: Backward::of(source, step), stack }
+    }
+
+    /// Before an instruction.
+    pub(crate) fn before(&self, slot: usize) -> RegSet {
+        self.registers.before(slot)
+    }
+
+    /// Where a jump leads.
+    pub(crate) fn at_target(&self, slot: usize, insn: &Insn) -> RegSet {
+        self.registers.at_target(slot, insn)
+    }
+
+    /// After an instruction, whichever way it goes.
+    pub(crate) fn after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> RegSet {
+        self.registers.after(source, slot, insn)
+    }
+
+    /// The stack before an instruction; `None` where all of it may be read.
+    pub(crate) fn stack_before(&self, slot: usize) -> Option<Cells> {
+        Some(self.stack.as_ref()?.before(slot))
+    }
+
+    /// The stack after an instruction; `None` where all of it may be read.
+    pub(crate) fn stack_after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> Option<Cells> {
+        Some(self.stack.as_ref()?.after(source, slot, insn))
+    }
+}
+
+/// What may be in such a set, at any of several places.
+pub(crate) trait Live: Copy + Default + PartialEq {
+    /// What is in either.
+    fn union(self, other: Self) -> Self;
+}
+
+impl Live for RegSet {
+    fn union(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// What is live before each slot.
+struct Backward<S> {
+    before: Vec<S>,
+}
+
+impl<S: Live> Backward<S> {
+    /// `step` tells what is live before an instruction from what is live after it.
+    fn of(source: &Source<'_>, step: impl Fn(usize, &Insn, S) -> S) -> Self {
+        let mut live = Self { before: vec![S::default(); source.code.len()] };
         let reached: Vec<(usize, &Insn)> = source.functions.iter().flat_map(|f| source.reached(f)).collect();
         // Against the direction of execution one pass settles all but loops.
         let mut back_edges = false;
         for &(slot, insn) in reached.iter().rev() {
-            liveness.update(source, slot, insn);
+            live.update(source, &step, slot, insn);
             back_edges |= insn.jump_target(slot).is_some_and(|target| target <= slot as i64);
         }
         if back_edges {
-            liveness.settle(source, &reached);
+            live.settle(source, &step, &reached);
         }
-        liveness
+        live
     }
 
-    /// Follows changes back until there are none. A set only grows, so an instruction changes ten times at most.
-    fn settle(&mut self, source: &Source<'_>, reached: &[(usize, &Insn)]) {
+    /// Follows changes back until there are none. A set only grows, so an instruction changes as often as a set has
+    /// elements at most.
+    fn settle(
+        &mut self,
+        source: &Source<'_>,
+        step: &impl Fn(usize, &Insn, S) -> S,
+        reached: &[(usize, &Insn)],
+    ) {
         let mut jumps: Vec<(usize, usize)> = reached
             .iter()
             .filter_map(|&(slot, insn)| Some((usize::try_from(insn.jump_target(slot)?).ok()?, slot)))
@@ -38,7 +99,7 @@ impl Liveness {
             jumps.iter().filter(|(target, from)| target <= from).map(|&(_, from)| from).collect();
         while let Some(slot) = work.pop() {
             let Some(insn) = source.code.get(slot) else { continue };
-            if self.update(source, slot, insn) {
+            if self.update(source, step, slot, insn) {
                 work.extend(previous(source.code, slot));
                 let first = jumps.partition_point(|&(target, _)| target < slot);
                 let here = jumps[first..].iter().take_while(|&&(target, _)| target == slot);
@@ -47,8 +108,14 @@ impl Liveness {
         }
     }
 
-    fn update(&mut self, source: &Source<'_>, slot: usize, insn: &Insn) -> bool {
-        let live = self.after(source, slot, insn).minus(writes(insn)).union(reads(insn));
+    fn update(
+        &mut self,
+        source: &Source<'_>,
+        step: &impl Fn(usize, &Insn, S) -> S,
+        slot: usize,
+        insn: &Insn,
+    ) -> bool {
+        let live = step(slot, insn, self.after(source, slot, insn));
         match self.before.get_mut(slot) {
             Some(place) if *place != live => {
                 *place = live;
@@ -58,19 +125,16 @@ impl Liveness {
         }
     }
 
-    /// Before an instruction.
-    pub(crate) fn before(&self, slot: usize) -> RegSet {
+    fn before(&self, slot: usize) -> S {
         self.before.get(slot).copied().unwrap_or_default()
     }
 
-    /// Where a jump leads.
-    pub(crate) fn at_target(&self, slot: usize, insn: &Insn) -> RegSet {
+    fn at_target(&self, slot: usize, insn: &Insn) -> S {
         let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
-        target.map_or(RegSet::EMPTY, |target| self.before(target))
+        target.map_or(S::default(), |target| self.before(target))
     }
 
-    /// After an instruction, whichever way it goes.
-    pub(crate) fn after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> RegSet {
+    fn after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> S {
         let fact = source.fact(slot);
         let conditional = insn.falls_through() && insn.jump_target(slot).is_some();
         let (falls, jumps) = if conditional {
@@ -78,11 +142,10 @@ impl Liveness {
         } else {
             (insn.falls_through(), insn.jump_target(slot).is_some())
         };
-        let next = if falls { self.before(slot + insn.slots()) } else { RegSet::EMPTY };
+        let next = if falls { self.before(slot + insn.slots()) } else { S::default() };
         if jumps { next.union(self.at_target(slot, insn)) } else { next }
     }
 }
-
 /// The instruction that lies before a slot.
 fn previous(code: &Code, slot: usize) -> Option<usize> {
     let before = slot.checked_sub(1)?;

@@ -63,13 +63,14 @@ impl Needs {
             _ if is_tail_call(insn) => {
                 self.host = true;
                 self.tail_calls = true;
-                self.calls |= crate::tail_call::known_array(source, slot).is_none();
+                self.calls |= crate::source::known_map(source, slot).is_none();
             }
             Insn::Call(Callee::Helper(id)) => match Inline::of(source, links, slot, *id) {
                 Some(inline) => self.host |= inline.needs_host(),
                 None => {
                     self.calls = true;
-                    self.host = true;
+                    self.host |=
+                        crate::call::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);
                 }
             },
             Insn::Call(callee) => {
@@ -77,7 +78,7 @@ impl Needs {
                 self.host |= matches!(callee, Callee::Kfunc { .. });
             }
             Insn::MayGoto { .. } => self.may_goto = true,
-            Insn::Alu { op, src, .. } => self.pushes |= crate::division::pushes(*op, *src),
+            Insn::Alu { width, op, src, .. } => self.pushes |= crate::division::pushes(*width, *op, *src),
             Insn::Load { .. } | Insn::Store { .. } if accesses_context(source, slot) => {
                 match context::field(source, slot, insn).map(|place| place.field.kind) {
                     Ok(FieldKind::Scratch) => {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use paceline_isa::{Callee, Code, Imm64, Insn, Reg, RegSet};
 use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
-use paceline_verifier::{FunctionFact, InsnFact, Verified};
+use paceline_verifier::{FunctionFact, InsnFact, MapFact, Verified};
 
 /// Bytes of stack of a function that nobody looked into (`MAX_BPF_STACK`).
 const MAX_STACK: u32 = 512;
@@ -36,6 +36,11 @@ impl<'a> Source<'a> {
         let ends = starts.iter().skip(1).copied().chain([code.len()]);
         let functions = starts.iter().zip(ends).map(|(&start, end)| unknown_function(code, start, end));
         Self { kind, code, facts: None, functions: functions.collect() }
+    }
+
+    /// Whether anything is known of instructions.
+    pub(crate) fn has_facts(&self) -> bool {
+        self.facts.is_some()
     }
 
     /// What is known of an instruction.
@@ -83,10 +88,19 @@ fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
         end,
         stack: MAX_STACK,
         zeroed: u64::MAX,
+        shared: u64::MAX,
         saved: written.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10)),
         is_callback: false,
         tail_calls: insns().any(is_tail_call),
         calls: insns().any(|insn| insn.is_call() && !is_tail_call(insn)),
+    }
+}
+
+/// The index of the map that is passed to a call, if it is always the same.
+pub(crate) fn known_map(source: &Source<'_>, slot: usize) -> Option<u32> {
+    match source.fact(slot).map {
+        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
+        _ => None,
     }
 }
 

@@ -1,12 +1,10 @@
 //! `bpf_tail_call`: another program takes the place of the running function.
 
-use paceline_verifier::MapFact;
-
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::links::ProgArrayLink;
 use crate::plan::{HOST_ARGUMENT, SCRATCH};
-use crate::source::Source;
+use crate::source::known_map;
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width};
 
 const CONTEXT: Gpr = Gpr::Rdi;
@@ -14,14 +12,6 @@ const MAP: Gpr = Gpr::Rsi;
 const INDEX: Gpr = Gpr::Rdx;
 /// The token takes the place of the map, which is where a program has its own.
 const TOKEN: Gpr = MAP;
-
-/// The index of the program array of a tail call, if it is always the same.
-pub(crate) fn known_array(source: &Source<'_>, slot: usize) -> Option<u32> {
-    match source.fact(slot).map {
-        Some(MapFact::Always(map)) if !map.inner => Some(map.index),
-        _ => None,
-    }
-}
 
 impl Emitter<'_> {
     /// The token is loaded each time, so that changes of the map take effect. What the prologue pushed is popped
@@ -34,7 +24,7 @@ impl Emitter<'_> {
     pub(crate) fn tail_call_at(&mut self, slot: usize, known: Option<u32>) -> Result<(), CompileError> {
         let host = self.plan.host;
         let follow = self.asm.new_label();
-        match known_array(self.source, slot) {
+        match known_map(self.source, slot) {
             Some(index) => {
                 let what = "program array";
                 let link = self.links.maps.get(index as usize).and_then(|map| map.programs);

@@ -4,7 +4,7 @@ use paceline_isa::{Callee, Code, DecodeError, Insn, Reg, RegSet, decode};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapSpec, ProgramSpec};
 
-use crate::state::{MapRef, Pointer, Target};
+use crate::state::{MAX_STACK, MapRef, Pointer, Target};
 
 /// What the base register of a memory access points to, on every visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +90,17 @@ pub struct InsnFact {
     pub key: Option<KeyFact>,
     /// The function that the helper calls back.
     pub callback: Option<CallbackFact>,
+    /// The stack of the running function that it reads, by itself or in what it calls.
+    pub stack_read: Option<StackFact>,
+}
+
+/// A stretch of a function's stack, over all visits, in bytes from `r10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackFact {
+    /// Its first byte.
+    pub start: i16,
+    /// The byte after its last.
+    pub end: i16,
 }
 
 /// The function that a helper calls back, over all visits.
@@ -122,6 +133,8 @@ pub struct FunctionFact {
     /// The eight-byte words of its stack that may be seen before they are written, and so have to be zero when it is
     /// entered: bit `i` stands for the word at `r10 - 8 * (i + 1)`.
     pub zeroed: u64,
+    /// The eight-byte words of its stack that functions read which it or a helper calls, numbered in the same way.
+    pub shared: u64,
     /// The callee-saved registers (`r6` to `r9`) it writes.
     pub saved: RegSet,
     /// Whether it has a tail call.
@@ -349,6 +362,19 @@ impl Facts {
                 Some(CallbackFact::Always(old)) if old == start => CallbackFact::Always(start),
                 Some(_) => CallbackFact::Different,
             });
+        });
+    }
+
+    /// Adds bytes that are read of the running function's stack.
+    pub(crate) fn stack_read(&mut self, slot: usize, offset: i64, size: u64) {
+        // The stack ends at 0, and `check_stack` saw that this lies within.
+        let start = offset.max(-i64::from(MAX_STACK)) as i16;
+        let end = offset.saturating_add_unsigned(size).min(0) as i16;
+        self.change(slot, |fact| {
+            fact.stack_read = Some(fact.stack_read.map_or(StackFact { start, end }, |old| StackFact {
+                start: old.start.min(start),
+                end: old.end.max(end),
+            }));
         });
     }
 

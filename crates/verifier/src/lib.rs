@@ -39,7 +39,9 @@ use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};
-pub use facts::{Base, CallbackFact, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, Stats, Verified};
+pub use facts::{
+    Base, CallbackFact, FunctionFact, InsnFact, KeyFact, MapFact, MemoryFact, StackFact, Stats, Verified,
+};
 pub use observe::{Observer, PathEnd};
 
 use cfg::ControlFlow;
@@ -145,6 +147,7 @@ fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<Funct
             end,
             stack: walk.stack_used.get(index).copied().unwrap_or_default(),
             zeroed: walk.stack_zeroed.get(index).copied().unwrap_or_default(),
+            shared: walk.stack_shared.get(index).copied().unwrap_or_default(),
             saved: facts::saved_registers(code, start, end),
             is_callback: walk.is_callback.get(index).copied().unwrap_or_default(),
             tail_calls: insns().any(is_tail_call),

@@ -88,6 +88,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) is_callback: Vec<bool>,
     /// Words of each function's stack that have to be zero on entry (`FunctionFact::zeroed`).
     pub(crate) stack_zeroed: Vec<u64>,
+    /// Words of each function's stack that others read (`FunctionFact::shared`).
+    pub(crate) stack_shared: Vec<u64>,
     /// Global functions that were called and must be verified on their own.
     pub(crate) called_globals: Vec<usize>,
     /// Whether the path's outermost function is a global one other than the main program.
@@ -129,6 +131,7 @@ impl<'a> Walk<'a> {
             stack_used: vec![0; flow.functions.len()],
             is_callback: vec![false; flow.functions.len()],
             stack_zeroed: vec![0; flow.functions.len()],
+            stack_shared: vec![0; flow.functions.len()],
             called_globals: Vec::new(),
             in_global: false,
             observer: None,

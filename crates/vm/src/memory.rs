@@ -59,8 +59,16 @@ unsafe fn store_bytes<const SIZE: usize>(address: u64, value: u64) {
 ///
 /// # Safety
 /// `bytes.len()` bytes at `address` must be initialized memory that may be read.
+#[inline]
 pub(crate) unsafe fn copy_from(bytes: &mut [u8], address: u64) {
-    for (i, byte) in bytes.iter_mut().enumerate() {
+    let whole = if address.is_multiple_of(8) { bytes.len() / 8 } else { 0 };
+    let (words, rest) = bytes.split_at_mut(8 * whole);
+    for (i, word) in words.chunks_exact_mut(8).enumerate() {
+        // SAFETY: the caller vouches for the range; the address is a multiple of 8.
+        let value = unsafe { AtomicU64::from_ptr((address as *mut u64).add(i)) }.load(Ordering::Relaxed);
+        word.copy_from_slice(&value.to_ne_bytes());
+    }
+    for (i, byte) in (8 * whole..).zip(rest) {
         // SAFETY: the caller vouches for the range; a byte is always aligned.
         *byte = unsafe { AtomicU8::from_ptr((address as *mut u8).add(i)) }.load(Ordering::Relaxed);
     }

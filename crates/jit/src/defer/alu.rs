@@ -17,6 +17,9 @@ impl Emitter<'_> {
             self.deferred.set(dst, value);
             return;
         }
+        if self.rotate(width, op, dst, src) || self.defer_shift(width, op, dst, src) {
+            return;
+        }
         if op == AluOp::Add && width == Width::W64 && self.add_address(dst, src) {
             return;
         }
@@ -95,6 +98,9 @@ impl Emitter<'_> {
 
     fn defer_move(&mut self, width: Width, dst: Reg, src: Reg) {
         if !self.is_within(src, width) {
+            if src != Reg::R10 && self.defer_low_half(dst, src) {
+                return;
+            }
             return self.compute_alu(width, AluOp::Mov, dst, Operand::Reg(src));
         }
         if dst == src {
@@ -126,6 +132,9 @@ impl Emitter<'_> {
     /// `dst + src` as an address.
     fn add_address(&mut self, dst: Reg, src: Operand) -> bool {
         let Operand::Reg(src) = src else { return false };
+        if self.add_scaled(dst, src) {
+            return true;
+        }
         let Value::Sum(Base::Reg(base), disp) = self.deferred.get(dst) else { return false };
         if base == dst || src == Reg::R10 || src == dst {
             return false;
@@ -138,6 +147,23 @@ impl Emitter<'_> {
         self.before_write(dst);
         let (gpr, base, index) = (self.gpr(dst), self.gpr(base), self.gpr(src));
         self.asm.lea(NativeWidth::Q64, gpr, Mem::indexed(base, index, Scale::One, disp));
+        self.deferred.hold(dst, 64);
+        true
+    }
+
+    /// The same where the second operand is an index times 2, 4 or 8, which nobody reads again.
+    fn add_scaled(&mut self, dst: Reg, src: Reg) -> bool {
+        let Value::Shifted(shifted) = self.deferred.get(src) else { return false };
+        let Some((index, scale)) = shifted.index().filter(|_| !self.is_live_after(src)) else { return false };
+        let (base, disp) = match self.deferred.get(dst) {
+            Value::Held => (dst, 0),
+            Value::Sum(Base::Reg(base), disp) => (base, disp),
+            _ => return false,
+        };
+        self.before_write(dst);
+        let mem = Mem::indexed(self.gpr(base), self.gpr(index), scale, disp);
+        let gpr = self.gpr(dst);
+        self.asm.lea(NativeWidth::Q64, gpr, mem);
         self.deferred.hold(dst, 64);
         true
     }
@@ -165,7 +191,7 @@ impl Emitter<'_> {
     /// Computes an operation now; the second operand may stay in memory.
     fn compute_alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
         let bits = self.result_bits(width, op, dst, src);
-        let width = self.narrowed(width, op, dst, bits);
+        let width = self.narrowed(width, op, dst, src, bits);
         if op != AluOp::Mov {
             self.materialize(dst);
         }
@@ -200,9 +226,12 @@ impl Emitter<'_> {
     }
 
     /// The shorter instruction, where the upper half of operand and result is zero and does not matter for the lower.
-    fn narrowed(&self, width: Width, op: AluOp, dst: Reg, bits: u8) -> Width {
-        let low_only =
-            matches!(op, AluOp::Add | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Lsh | AluOp::Mul);
+    fn narrowed(&self, width: Width, op: AluOp, dst: Reg, src: Operand, bits: u8) -> Width {
+        let low_only = match op {
+            AluOp::Add | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Lsh | AluOp::Mul => true,
+            AluOp::Div | AluOp::Mod => matches!(src, Operand::Imm(imm) if imm > 0),
+            _ => false,
+        };
         let narrow = low_only && bits <= 32 && self.deferred.bits(dst) <= 32;
         if narrow { Width::W32 } else { width }
     }
@@ -217,7 +246,7 @@ impl Emitter<'_> {
     }
 
     /// How many bits the result may have.
-    fn result_bits(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> u8 {
+    pub(super) fn result_bits(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> u8 {
         let most = if width == Width::W64 { 64 } else { 32 };
         let a = self.deferred.bits(dst);
         let b = match src {

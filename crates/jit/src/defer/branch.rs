@@ -44,6 +44,7 @@ impl Emitter<'_> {
         let target = self.target(slot, insn.jump_target(slot))?;
         // Where it leads registers hold their values; what that takes changes the flags.
         self.flush(self.liveness.at_target(slot, insn));
+        self.make_store();
         if fact.may_fall_through {
             self.deferred_compare(width, condition, dst, src);
             self.asm.jcc(cond(condition), target);

@@ -28,8 +28,8 @@ impl Emitter<'_> {
     /// Before a native register changes: values that are made from what it holds are computed, or forgotten if nobody
     /// reads them.
     pub(crate) fn before_write(&mut self, written: Reg) {
-        if self.deferred.stored.is_some_and(|stored| stored.reg == written) {
-            self.deferred.stored = None;
+        if self.deferred.stored.is_some_and(|stored| stored.is_of(written)) {
+            self.end_store();
         }
         for reg in Reg::ALL.into_iter().filter(|&reg| reg != written) {
             if self.deferred.get(reg).uses(written) && reg != Reg::R10 {
@@ -63,6 +63,8 @@ impl Emitter<'_> {
             Value::Sum(base, disp) => self.compute_sum(base, disp, gpr),
             Value::Bytes(bytes) => self.compute_bytes(&bytes, gpr),
             Value::Reversed(size) => self.reverse(size, gpr),
+            Value::Shifted(shifted) => self.compute_shifted(&shifted, gpr),
+            Value::Function(start) => self.set_function(start, gpr),
         }
     }
 
@@ -168,9 +170,11 @@ impl Emitter<'_> {
             return self.gpr(reg);
         }
         let by_itself = match value {
-            Value::Sum(..) | Value::Const(_) => true,
+            Value::Sum(..) | Value::Const(_) | Value::Function(_) => true,
             // What needs scratch registers itself would change those of other operands.
             Value::Bytes(bytes) => bytes.shape().is_some() && u32::try_from(bytes.mask()).is_ok(),
+            // In its own register it takes no move.
+            Value::Shifted(shifted) => shifted.base != reg,
             Value::Held | Value::Reversed(_) => false,
         };
         if by_itself && !again.contains(reg) {

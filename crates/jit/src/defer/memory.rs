@@ -1,16 +1,16 @@
 //! Loads that wait, and stores.
 
 use paceline_frame::Frame;
-use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
+use paceline_isa::{Insn, Reg, RegSet, Size};
 use paceline_spec::context::FieldKind;
 
-use super::{Base, Bytes, Stored, Value};
+use super::{Base, Bytes, Value};
 use crate::alu::op_size;
 use crate::context;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
-use crate::plan::{SCRATCH_2, accesses_context};
-use crate::x64::{Alu, Mem, Width as NativeWidth};
+use crate::plan::accesses_context;
+use crate::x64::{Mem, Width as NativeWidth};
 
 impl Emitter<'_> {
     pub(crate) fn defer_load(&mut self, slot: usize, insn: &Insn, after: RegSet) -> Result<(), CompileError> {
@@ -22,6 +22,7 @@ impl Emitter<'_> {
         if accesses_context(self.source, slot) {
             return self.defer_context(slot, insn, size, signed, dst);
         }
+        self.make_store_for(slot);
         if signed {
             self.before_write(dst);
             let mem = self.deferred_address(base, offset);
@@ -100,92 +101,5 @@ impl Emitter<'_> {
         }
         self.materialize(base);
         self.place(Base::Reg(base), offset)
-    }
-
-    pub(crate) fn deferred_store(
-        &mut self,
-        slot: usize,
-        insn: &Insn,
-        after: RegSet,
-    ) -> Result<(), CompileError> {
-        let (size, base, offset, src) = match *insn {
-            Insn::Store { size, base, offset, src } => (size, base, offset, src),
-            Insn::StoreRelease { size, base, offset, src } => (size, base, offset, Operand::Reg(src)),
-            _ => return self.plainly(slot, insn),
-        };
-        if accesses_context(self.source, slot) {
-            return self.plainly(slot, insn);
-        }
-        self.deferred.stored = None;
-        for reg in after.iter() {
-            if matches!(self.deferred.get(reg), Value::Bytes(_)) {
-                self.materialize(reg);
-            }
-        }
-        if let Operand::Reg(reg) = src
-            && self.add_in_memory(size, base, offset, reg, after)
-        {
-            return Ok(());
-        }
-        let constant = match src {
-            Operand::Imm(imm) => Some(imm),
-            Operand::Reg(reg) => match self.deferred.get(reg) {
-                Value::Const(value) => immediate(size, value),
-                _ => None,
-            },
-        };
-        match (src, constant) {
-            (_, Some(imm)) => {
-                let mem = self.deferred_address(base, offset);
-                self.asm.store_imm(op_size(size), mem, imm);
-            }
-            (Operand::Reg(reg), None) => {
-                let src = if reg == Reg::R10 {
-                    self.value(reg, SCRATCH_2)
-                } else {
-                    self.materialize(reg);
-                    self.gpr(reg)
-                };
-                let mem = self.deferred_address(base, offset);
-                self.asm.store(op_size(size), mem, src);
-                if let (Some(disp), Size::W) = (self.stack_offset(base, offset), size) {
-                    self.deferred.stored =
-                        (reg != Reg::R10).then(|| Stored { disp, reg, bits: self.deferred.bits(reg) });
-                }
-            }
-            (Operand::Imm(_), None) => {}
-        }
-        Ok(())
-    }
-
-    /// Where an address on the stack is from the frame pointer.
-    fn stack_offset(&self, base: Reg, offset: i16) -> Option<i32> {
-        match self.deferred.get(base) {
-            Value::Sum(Base::Frame, disp) => disp.checked_add(i32::from(offset)),
-            _ => None,
-        }
-    }
-
-    /// A store of what was loaded from the same place with something added.
-    fn add_in_memory(&mut self, size: Size, base: Reg, offset: i16, src: Reg, after: RegSet) -> bool {
-        let Value::Bytes(bytes) = self.deferred.get(src) else { return false };
-        let (Some((_, plus)), Some(shape)) = (bytes.plus, bytes.shape()) else { return false };
-        if after.contains(src) || shape.size != size {
-            return false;
-        }
-        let mem = self.deferred_address(base, offset);
-        let same = self.deferred.get(src) == Value::Bytes(bytes) && mem == self.place(bytes.base, shape.disp);
-        if same {
-            self.asm.alu_mi(Alu::Add, op_size(size), mem, plus);
-        }
-        same
-    }
-}
-
-/// The immediate that stores a number's low bytes.
-fn immediate(size: Size, value: u64) -> Option<i32> {
-    match size {
-        Size::Dw => i32::try_from(value as i64).ok(),
-        _ => Some(eval::sign_extend(size, value) as i32),
     }
 }

@@ -10,18 +10,23 @@ mod alu;
 mod branch;
 mod flush;
 mod memory;
+mod rotate;
+mod store;
 mod value;
 
 use paceline_isa::{Callee, Insn, Reg, RegSet};
 
+use crate::call::look_up_link;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::inline::Inline;
 use crate::liveness::reads;
-use crate::source::is_tail_call;
-use crate::tail_call::known_array;
+use crate::source::{is_tail_call, known_map};
 
-pub(crate) use value::{Base, Bytes, Value};
+use crate::stack::Cells;
+
+pub(crate) use store::{Kept, Stored};
+pub(crate) use value::{Base, Bytes, Shifted, Value, Way};
 
 /// The registers along the way.
 #[derive(Clone, Debug)]
@@ -31,23 +36,15 @@ pub(crate) struct Deferred {
     bits: [u8; 10],
     /// Registers that are read by the instruction or after it.
     live: RegSet,
-    /// The last store to the stack, of 32 bits of a register that has not changed since.
+    /// The last store to the stack, of 32 bits of something that has not changed since.
     pub(crate) stored: Option<Stored>,
-}
-
-/// A register that was stored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored {
-    /// Where, from the frame pointer.
-    pub(crate) disp: i32,
-    pub(crate) reg: Reg,
-    /// How many low bits of the register may be other than zero.
-    pub(crate) bits: u8,
+    /// What the instruction or those after it read of the stack; `None` if that may be all.
+    stack: Option<Cells>,
 }
 
 impl Default for Deferred {
     fn default() -> Self {
-        Self { values: [Value::Held; 10], bits: [64; 10], live: RegSet::EMPTY, stored: None }
+        Self { values: [Value::Held; 10], bits: [64; 10], live: RegSet::EMPTY, stored: None, stack: None }
     }
 }
 
@@ -70,9 +67,10 @@ impl Deferred {
         match self.get(reg) {
             Value::Held => self.bits.get(usize::from(reg.number())).copied().unwrap_or(64),
             Value::Const(value) => 64 - value.leading_zeros() as u8,
-            Value::Sum(..) => 64,
+            Value::Sum(..) | Value::Function(_) => 64,
             Value::Bytes(bytes) => bytes.bits(),
             Value::Reversed(size) => 8 * size.bytes() as u8,
+            Value::Shifted(shifted) => shifted.bits,
         }
     }
 
@@ -89,7 +87,11 @@ impl Deferred {
         match self.get(reg) {
             Value::Held => true,
             Value::Sum(base, _) => base.is(reg),
-            Value::Const(_) | Value::Bytes(_) | Value::Reversed(_) => false,
+            Value::Const(_)
+            | Value::Bytes(_)
+            | Value::Reversed(_)
+            | Value::Shifted(_)
+            | Value::Function(_) => false,
         }
     }
 }
@@ -99,6 +101,7 @@ impl Emitter<'_> {
     pub(crate) fn deferred(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let after = self.liveness.after(self.source, slot, insn);
         self.deferred.live = after.union(reads(insn));
+        self.deferred.stack = self.liveness.stack_before(slot);
         self.after = after;
         match *insn {
             Insn::Alu { width, op, dst, src } => {
@@ -111,17 +114,18 @@ impl Emitter<'_> {
             Insn::Swap { dst, .. } if !after.contains(dst) => self.deferred.hold(dst, 64),
             Insn::Swap { order, size, dst } => self.defer_swap(order, size, dst),
             Insn::LoadImm64 { dst, value } => {
-                if let Some(value) = self.constant(slot, value)? {
-                    self.deferred.set(dst, Value::Const(value));
-                } else {
-                    self.plainly(slot, insn)?;
-                }
+                let value = match self.constant(slot, value)? {
+                    Some(value) => Value::Const(value),
+                    None => Value::Function(self.function_at(slot, insn)?),
+                };
+                self.deferred.set(dst, value);
             }
             Insn::Load { .. } => self.defer_load(slot, insn, after)?,
             Insn::Store { .. } | Insn::StoreRelease { .. } => self.deferred_store(slot, insn, after)?,
             Insn::JumpIf { .. } => self.deferred_jump_if(slot, insn)?,
             Insn::Jump { .. } | Insn::JumpLong { .. } | Insn::MayGoto { .. } => {
                 self.flush(after);
+                self.make_store();
                 self.insn(slot, insn)?;
             }
             Insn::Call(_) => self.deferred_call(slot, insn, after)?,
@@ -135,7 +139,7 @@ impl Emitter<'_> {
         let touches_memory = matches!(insn, Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::Call(_));
         if touches_memory {
             self.flush_memory();
-            self.deferred.stored = None;
+            self.end_store();
         }
         for reg in reads(insn).iter() {
             self.materialize(reg);
@@ -160,10 +164,18 @@ impl Emitter<'_> {
             self.deferred.hold(Reg::R0, 64);
             return Ok(());
         }
+        if let Some(entry) = self.loop_callback(slot, insn) {
+            return self.count_rounds(insn, entry);
+        }
+        if let Insn::Call(Callee::Helper(id)) = *insn
+            && let Some(link) = look_up_link(self.source, self.links, slot, id)
+        {
+            self.deferred.set(Reg::R1, Value::Const(link.context));
+        }
         match self.deferred.get(Reg::R3) {
-            Value::Const(index) if is_tail_call(insn) && known_array(self.source, slot).is_some() => {
+            Value::Const(index) if is_tail_call(insn) && known_map(self.source, slot).is_some() => {
                 self.flush_memory();
-                self.deferred.stored = None;
+                self.end_store();
                 self.materialize(Reg::R1);
                 for reg in RegSet::CALLER_SAVED.iter() {
                     self.before_write(reg);
@@ -179,7 +191,9 @@ impl Emitter<'_> {
     pub(crate) fn meet(&mut self, slot: usize) {
         let live = self.liveness.before(slot);
         self.deferred.live = live;
+        self.deferred.stack = self.liveness.stack_before(slot);
         self.flush(live);
+        self.make_store();
         self.deferred = Deferred::default();
     }
 }

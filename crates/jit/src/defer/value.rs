@@ -2,6 +2,8 @@
 
 use paceline_isa::{Reg, Size, SwapOrder, Width, eval};
 
+use crate::x64::Scale;
+
 /// The value of a BPF register, in terms of what its native register and others hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
@@ -15,6 +17,57 @@ pub(crate) enum Value {
     Bytes(Bytes),
     /// Its native register holds this many of its bytes in the other order, and zeros above.
     Reversed(Size),
+    /// What is in a register's native register, shifted.
+    Shifted(Shifted),
+    /// The address at which helpers call the function that starts at a slot.
+    Function(usize),
+}
+
+/// A shift by a number, which may become a half of a rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shifted {
+    pub(crate) base: Reg,
+    /// Of what is shifted; the rest of the result is zero.
+    pub(crate) width: Width,
+    pub(crate) way: Way,
+    /// By how many bits, fewer than the width has.
+    pub(crate) count: u8,
+    /// How many low bits of the result may be other than zero.
+    pub(crate) bits: u8,
+}
+
+/// Which way a shift goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Left,
+    Right,
+}
+
+impl Shifted {
+    /// The scale and the register of an address that has this number added to it.
+    pub(crate) fn index(&self) -> Option<(Reg, Scale)> {
+        // Nothing was cut off if it may not even have all bits of its width.
+        let whole = self.width == Width::W64 || self.bits < 32;
+        let scale = match (self.way, self.count) {
+            (Way::Left, 1) => Scale::Two,
+            (Way::Left, 2) => Scale::Four,
+            (Way::Left, 3) => Scale::Eight,
+            _ => return None,
+        };
+        whole.then_some((self.base, scale))
+    }
+
+    /// By how many bits to the left this and another shift together rotate, if they do.
+    pub(crate) fn rotation(&self, other: &Self) -> Option<u8> {
+        let (left, right) = match (self.way, other.way) {
+            (Way::Left, Way::Right) => (self, other),
+            (Way::Right, Way::Left) => (other, self),
+            _ => return None,
+        };
+        let bits = if left.width == Width::W64 { 64 } else { 32 };
+        let same = left.base == right.base && left.width == right.width;
+        (same && left.count != 0 && left.count + right.count == bits).then_some(left.count)
+    }
 }
 
 /// What an address counts from.
@@ -37,7 +90,8 @@ impl Value {
     pub(crate) fn uses(&self, reg: Reg) -> bool {
         match self {
             Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => base.is(reg),
-            Self::Held | Self::Const(_) | Self::Reversed(_) => false,
+            Self::Shifted(shifted) => shifted.base == reg,
+            Self::Held | Self::Const(_) | Self::Reversed(_) | Self::Function(_) => false,
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::encode::{Bytes, Field, Op};
+use super::encode::{Bytes, Field, Op, Vex};
 use super::{Assembler, Cond, Gpr, Mem, OpSize, Width};
 
 /// The operations that share one pattern of opcodes, by their numbers in it.
@@ -137,6 +137,12 @@ impl Assembler {
     /// `mul reg`: unsigned, rax times `reg` to rdx:rax, or to ax for bytes.
     pub fn mul(&mut self, size: impl Into<OpSize>, reg: Gpr) {
         self.unary(4, size.into(), reg);
+    }
+
+    /// `mulx high, low, src`: unsigned, rdx times `src`, without a change of flags. Where both halves go to one register it
+    /// gets the high one. Needs BMI2.
+    pub fn mulx(&mut self, width: Width, high: Gpr, low: Gpr, src: Gpr) {
+        self.encode_vex(Vex { prefix: 3, map: 2, opcode: 0xf6 }, width, high, src, low, Bytes::NONE);
     }
 
     /// `div reg`: unsigned, rdx:rax by `reg`, or ax for bytes. Quotient to rax and remainder to rdx, or to al and ah.

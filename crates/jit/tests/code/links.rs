@@ -1,7 +1,7 @@
 //! What the cases' programs are linked with. The addresses are made up, and never used.
 
 use paceline_isa::Names;
-use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink};
+use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
 
@@ -59,6 +59,11 @@ pub(crate) fn links() -> Links {
                 stride: 16,
                 entries: *entries,
             }),
+            look_up: (*kind == MapKind::Hash).then_some(LookUpLink {
+                address: HELPERS + 1004,
+                context: base + 128,
+                takes_cpu: false,
+            }),
         }
     };
     let helper = |id: u64| Some(HelperLink { address: HELPERS + id });
@@ -93,6 +98,7 @@ pub(crate) fn name_of(target: u64) -> String {
         1001 => "find_program".to_owned(),
         1002 => "packet_type".to_owned(),
         1003 => "protocol".to_owned(),
+        1004 => "look_up_flows".to_owned(),
         id => Helper::from_id(id as u32).map_or("?", |helper| helper.name).to_owned(),
     }
 }

@@ -236,6 +236,10 @@ fn shifts(forms: &mut Vec<Form>) {
             format!("{m} {},{},{}", name(o.a, o.width), name(o.b, o.width), name(o.c, o.width))
         }));
     }
+    forms.push(form("mulx", Kind::Rrr, |asm, o| {
+        asm.mulx(o.width, o.a, o.b, o.c);
+        format!("mulx {},{},{}", name(o.a, o.width), name(o.b, o.width), name(o.c, o.width))
+    }));
     forms.push(form("rorx", Kind::Rri, |asm, o| {
         let count = o.imm as u8 & 0x3f;
         asm.rorx(o.width, o.a, o.b, count);

@@ -61,6 +61,7 @@ impl Walk<'_> {
     /// Says that stack bytes matter to the checkpoints that they come from. An iterator has none to read.
     pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         self.note_unset(frame, offset, size);
+        self.note_reader(frame, offset, size);
         let Some(frame) = self.state.frame(frame) else { return Ok(()) };
         for (index, bytes) in parts(offset, size) {
             if let Some(slot) = frame.stack.slots().get(index) {
@@ -71,6 +72,16 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says who reads stack bytes: the instruction, or a function that its caller's stack was given to.
+    fn note_reader(&mut self, frame: usize, offset: i64, size: u64) {
+        if frame == self.state.depth() {
+            return self.facts.stack_read(self.slot, offset, size);
+        }
+        let function = self.state.frame(frame).map(|frame| frame.function);
+        let Some(shared) = function.and_then(|f| self.stack_shared.get_mut(f)) else { return };
+        parts(offset, size).for_each(|(index, _)| *shared |= 1 << index);
     }
 
     /// Says that what stack bytes hold may be seen, so that those never written have to be zero: they are read, or

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use paceline_exec::Arena;
 use paceline_frame::Frame;
-use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, MapLink, ProgArrayLink};
+use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
@@ -84,6 +84,11 @@ fn map_link(map: &Arc<Map>) -> MapLink {
         array,
         cpus,
         programs,
+        look_up: map.lookup_function().map(|lookup| LookUpLink {
+            address: lookup.function as usize as u64,
+            context: lookup.context,
+            takes_cpu: lookup.takes_cpu,
+        }),
     }
 }
 

@@ -1,15 +1,21 @@
 //! Division and remainder, with the results that BPF defines where the processor traps.
 
-use paceline_isa::{AluOp, Operand};
+mod reciprocal;
+
+use paceline_isa::{self as isa, AluOp, Operand};
 
 use crate::emitter::Emitter;
 use crate::plan::{SCRATCH, SCRATCH_2, immediate};
 use crate::x64::{Alu, Cond, Gpr, Shift, Width};
 
+use reciprocal::Reciprocal;
+
 /// Whether the code for an operation pushes registers for a while.
-pub(crate) fn pushes(op: AluOp, src: Operand) -> bool {
+pub(crate) fn pushes(width: isa::Width, op: AluOp, src: Operand) -> bool {
     match op {
-        AluOp::Div | AluOp::Mod => !immediate(src).is_some_and(|imm| imm == 0 || is_power(op, imm)),
+        // In 64 bits it hangs on what the processor has.
+        AluOp::Div | AluOp::Mod => !immediate(src)
+            .is_some_and(|imm| imm == 0 || is_power(op, imm) || imm > 0 && width == isa::Width::W32),
         AluOp::SDiv | AluOp::SMod => immediate(src) != Some(0),
         _ => false,
     }
@@ -26,6 +32,7 @@ impl Emitter<'_> {
         match immediate(src) {
             Some(0) => self.divide_by_zero(wants_quotient, width, dst),
             Some(imm) if is_power(op, imm) => self.divide_by_power(wants_quotient, width, dst, imm),
+            Some(imm) if self.divide_by_number(op, width, dst, imm) => {}
             Some(imm) => {
                 self.asm
                     .mov_ri(SCRATCH_2, if width == Width::Q64 { imm as u64 } else { u64::from(imm as u32) });
@@ -62,6 +69,70 @@ impl Emitter<'_> {
             0 if width == Width::D32 => self.asm.mov_rr(width, dst, dst),
             0 => {}
             count => self.asm.shift_ri(Shift::Shr, width, dst, count as u8),
+        }
+    }
+
+    /// Multiplies by what the divisor is the reciprocal of, if that takes fewer cycles.
+    fn divide_by_number(&mut self, op: AluOp, width: Width, dst: Gpr, imm: i32) -> bool {
+        let wants_quotient = match op {
+            AluOp::Div => true,
+            AluOp::Mod => false,
+            _ => return false,
+        };
+        let bits = if width == Width::Q64 { 64 } else { 32 };
+        let divisor = u32::try_from(imm).ok();
+        let Some(reciprocal) = divisor.and_then(|divisor| Reciprocal::of(bits, divisor)) else {
+            return false;
+        };
+        match width {
+            Width::D32 => self.quotient_of_32(dst, reciprocal),
+            Width::Q64 if self.settings.features.bmi2 => self.quotient_of_64(dst, reciprocal),
+            Width::Q64 => return false,
+        }
+        if wants_quotient {
+            self.asm.mov_rr(width, dst, SCRATCH);
+        } else {
+            self.asm.imul_rri(width, SCRATCH, SCRATCH, imm);
+            self.asm.alu_rr(Alu::Sub, width, dst, SCRATCH);
+        }
+        true
+    }
+
+    /// The quotient into the first scratch register.
+    fn quotient_of_32(&mut self, dst: Gpr, reciprocal: Reciprocal) {
+        self.asm.mov_rr(Width::D32, SCRATCH_2, dst);
+        match i32::try_from(reciprocal.multiplier) {
+            Ok(multiplier) => self.asm.imul_rri(Width::Q64, SCRATCH, SCRATCH_2, multiplier),
+            Err(_) => {
+                self.asm.mov_ri(SCRATCH, reciprocal.multiplier);
+                self.asm.imul_rr(Width::Q64, SCRATCH, SCRATCH_2);
+            }
+        }
+        if reciprocal.adds {
+            self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, 32);
+            self.asm.alu_rr(Alu::Add, Width::Q64, SCRATCH, SCRATCH_2);
+            self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, reciprocal.shift);
+        } else {
+            self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, 32 + reciprocal.shift);
+        }
+    }
+
+    /// The same in 64 bits. What is in `rdx` is kept in a scratch register meanwhile.
+    fn quotient_of_64(&mut self, dst: Gpr, reciprocal: Reciprocal) {
+        self.asm.mov_rr(Width::Q64, SCRATCH, Gpr::Rdx);
+        self.asm.mov_ri(Gpr::Rdx, reciprocal.multiplier);
+        self.asm.mulx(Width::Q64, SCRATCH_2, SCRATCH_2, if dst == Gpr::Rdx { SCRATCH } else { dst });
+        self.asm.mov_rr(Width::Q64, Gpr::Rdx, SCRATCH);
+        if reciprocal.adds {
+            // The sum may have 65 bits, half of it has not.
+            self.asm.mov_rr(Width::Q64, SCRATCH, dst);
+            self.asm.alu_rr(Alu::Sub, Width::Q64, SCRATCH, SCRATCH_2);
+            self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, 1);
+            self.asm.alu_rr(Alu::Add, Width::Q64, SCRATCH, SCRATCH_2);
+            self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, reciprocal.shift - 1);
+        } else {
+            self.asm.mov_rr(Width::Q64, SCRATCH, SCRATCH_2);
+            self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, reciprocal.shift);
         }
     }
 

@@ -1,0 +1,91 @@
+//! Rotations, which BPF writes as two shifts and an `or`: shifts by a number wait for their other half.
+
+use paceline_isa::{AluOp, Operand, Reg, Width};
+
+use super::{Base, Shifted, Value, Way};
+use crate::emitter::Emitter;
+use crate::plan::native;
+use crate::x64::{Gpr, Shift, Width as NativeWidth};
+
+impl Emitter<'_> {
+    /// `dst op= number` for a shift of what is in a register.
+    pub(super) fn defer_shift(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) -> bool {
+        let Operand::Imm(imm) = src else { return false };
+        let way = match op {
+            AluOp::Lsh => Way::Left,
+            AluOp::Rsh => Way::Right,
+            _ => return false,
+        };
+        let Some(base) = self.shiftable(width, dst) else { return false };
+        let count = (imm as u32 % if width == Width::W64 { 64 } else { 32 }) as u8;
+        let bits = self.result_bits(width, op, dst, src);
+        // The shorter instruction, where no bit comes from the upper half or goes there.
+        let narrow = count < 32 && bits <= 32 && self.deferred.bits(dst) <= 32;
+        let width = if narrow { Width::W32 } else { width };
+        self.deferred.set(dst, Value::Shifted(Shifted { base, width, way, count, bits }));
+        true
+    }
+
+    /// `dst = src` of 32 bits where there may be more, which may be the start of a rotation.
+    pub(super) fn defer_low_half(&mut self, dst: Reg, src: Reg) -> bool {
+        let Some(base) = self.shiftable(Width::W64, src) else { return false };
+        if !self.is_root_base(Base::Reg(base), dst) {
+            return false;
+        }
+        let low = Shifted { base, width: Width::W32, way: Way::Left, count: 0, bits: 32 };
+        self.deferred.set(dst, Value::Shifted(low));
+        true
+    }
+
+    /// The register whose native register holds a value, perhaps with more bits than a width has.
+    fn shiftable(&self, width: Width, reg: Reg) -> Option<Reg> {
+        match self.deferred.get(reg) {
+            Value::Held => Some(reg),
+            Value::Sum(Base::Reg(base), 0) => Some(base),
+            Value::Shifted(Shifted { base, width: Width::W32, count: 0, .. }) if width == Width::W32 => {
+                Some(base)
+            }
+            _ => None,
+        }
+    }
+
+    /// Both halves of a rotation put together.
+    pub(super) fn rotate(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) -> bool {
+        let (AluOp::Or | AluOp::Add | AluOp::Xor, Operand::Reg(src)) = (op, src) else { return false };
+        let (Value::Shifted(a), Value::Shifted(b)) = (self.deferred.get(dst), self.deferred.get(src)) else {
+            return false;
+        };
+        let Some(count) = a.rotation(&b).filter(|_| width == Width::W64 || a.width == Width::W32) else {
+            return false;
+        };
+        let base = self.gpr(a.base);
+        if !self.is_live_after(src) {
+            self.deferred.hold(src, 64);
+        }
+        self.before_write(dst);
+        let (gpr, width) = (self.gpr(dst), native(a.width));
+        if gpr == base {
+            self.asm.shift_ri(Shift::Rol, width, gpr, count);
+        } else if self.settings.features.bmi2 {
+            // To the right by what remains.
+            self.asm.rorx(width, gpr, base, if a.width == Width::W64 { 64 } else { 32 } - count);
+        } else {
+            self.asm.mov_rr(width, gpr, base);
+            self.asm.shift_ri(Shift::Rol, width, gpr, count);
+        }
+        self.deferred.hold(dst, if a.width == Width::W64 { 64 } else { 32 });
+        true
+    }
+
+    pub(super) fn compute_shifted(&mut self, shifted: &Shifted, gpr: Gpr) {
+        let base = self.gpr(shifted.base);
+        let width = native(shifted.width);
+        if gpr != base || shifted.count == 0 && width == NativeWidth::D32 {
+            self.asm.mov_rr(width, gpr, base);
+        }
+        if shifted.count != 0 {
+            let shift = if shifted.way == Way::Left { Shift::Shl } else { Shift::Shr };
+            self.asm.shift_ri(shift, width, gpr, shifted.count);
+        }
+    }
+}

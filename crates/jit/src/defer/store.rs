@@ -1,0 +1,183 @@
+//! Stores. One to the stack waits as long as the register that it stores stays as it is: where it was made for a look-up
+//! that takes the key from the register, nobody may read it.
+
+use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
+
+use super::{Base, Value};
+use crate::alu::op_size;
+use crate::emitter::Emitter;
+use crate::error::CompileError;
+use crate::plan::{SCRATCH_2, accesses_context};
+use crate::stack::{Cells, stored};
+use crate::x64::{Alu, OpSize};
+
+/// A store of 32 bits to the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    /// Where, from the frame pointer.
+    pub(crate) disp: i32,
+    pub(crate) what: Kept,
+    /// Whether it is still to be made.
+    waits: bool,
+}
+
+/// What was stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept {
+    /// A register, and how many of its low bits may be other than zero.
+    Reg(Reg, u8),
+    Number(i32),
+}
+
+impl Stored {
+    pub(crate) fn is_of(&self, reg: Reg) -> bool {
+        matches!(self.what, Kept::Reg(kept, _) if kept == reg)
+    }
+
+    fn cells(&self) -> Cells {
+        Cells::touched(self.disp, self.disp + 4)
+    }
+}
+
+impl Emitter<'_> {
+    /// Makes the store that waits, unless nobody reads it from the current instruction on.
+    pub(crate) fn make_store(&mut self) {
+        let Some(stored) = self.deferred.stored.take() else { return };
+        if stored.waits && self.deferred.stack.is_some_and(|live| !live.intersects(stored.cells())) {
+            return;
+        }
+        self.deferred.stored = Some(Stored { waits: false, ..stored });
+        if !stored.waits {
+            return;
+        }
+        let mem = self.plan.stack(stored.disp);
+        match stored.what {
+            Kept::Number(number) => self.asm.store_imm(OpSize::D32, mem, number),
+            Kept::Reg(reg, _) => {
+                let src = self.gpr(reg);
+                self.asm.store(OpSize::D32, mem, src);
+            }
+        }
+    }
+
+    /// The same where the stack or the register may change.
+    pub(crate) fn end_store(&mut self) {
+        self.make_store();
+        self.deferred.stored = None;
+    }
+
+    /// Makes the store that waits before a look-up goes its ways, unless nobody reads it after that.
+    pub(crate) fn make_store_after(&mut self, slot: usize, insn: &Insn) {
+        self.deferred.stack = self.liveness.stack_after(self.source, slot, insn);
+        self.make_store();
+    }
+
+    /// Makes the store that waits before an instruction that may read it.
+    pub(crate) fn make_store_for(&mut self, slot: usize) {
+        let Some(read) = self.source.fact(slot).stack_read else { return };
+        let read = Cells::touched(read.start.into(), read.end.into());
+        if self.deferred.stored.is_some_and(|stored| stored.cells().intersects(read)) {
+            self.make_store();
+        }
+    }
+
+    pub(crate) fn deferred_store(
+        &mut self,
+        slot: usize,
+        insn: &Insn,
+        after: RegSet,
+    ) -> Result<(), CompileError> {
+        let (size, base, offset, src) = match *insn {
+            Insn::Store { size, base, offset, src } => (size, base, offset, src),
+            Insn::StoreRelease { size, base, offset, src } => (size, base, offset, Operand::Reg(src)),
+            _ => return self.plainly(slot, insn),
+        };
+        if accesses_context(self.source, slot) {
+            return self.plainly(slot, insn);
+        }
+        let after_it = self.liveness.stack_after(self.source, slot, insn);
+        if let (Some(live), Some((start, end))) = (after_it, stored(self.source, slot, insn))
+            && !live.intersects(Cells::touched(start, end))
+        {
+            return Ok(());
+        }
+        self.end_store();
+        for reg in after.iter() {
+            if matches!(self.deferred.get(reg), Value::Bytes(_)) {
+                self.materialize(reg);
+            }
+        }
+        if let Operand::Reg(reg) = src
+            && self.add_in_memory(size, base, offset, reg, after)
+        {
+            return Ok(());
+        }
+        let constant = match src {
+            Operand::Imm(imm) => Some(imm),
+            Operand::Reg(reg) => match self.deferred.get(reg) {
+                Value::Const(value) => immediate(size, value),
+                _ => None,
+            },
+        };
+        // The stack has no other names where it is known who reads it.
+        let waits = after_it.is_some();
+        let kept = |disp, what| Some(Stored { disp, what, waits });
+        let on_stack = self.stack_offset(base, offset).filter(|_| size == Size::W);
+        match (src, constant) {
+            (_, Some(imm)) if waits && on_stack.is_some() => {
+                self.deferred.stored = on_stack.and_then(|disp| kept(disp, Kept::Number(imm)));
+            }
+            (_, Some(imm)) => {
+                let mem = self.deferred_address(base, offset);
+                self.asm.store_imm(op_size(size), mem, imm);
+            }
+            (Operand::Reg(reg), None) => {
+                let src = if reg == Reg::R10 {
+                    self.value(reg, SCRATCH_2)
+                } else {
+                    self.materialize(reg);
+                    self.gpr(reg)
+                };
+                let mem = self.deferred_address(base, offset);
+                let what = Kept::Reg(reg, self.deferred.bits(reg));
+                self.deferred.stored = on_stack.filter(|_| reg != Reg::R10).and_then(|disp| kept(disp, what));
+                if self.deferred.stored.is_none_or(|stored| !stored.waits) {
+                    self.asm.store(op_size(size), mem, src);
+                }
+            }
+            (Operand::Imm(_), None) => {}
+        }
+        Ok(())
+    }
+
+    /// Where an address on the stack is from the frame pointer.
+    fn stack_offset(&self, base: Reg, offset: i16) -> Option<i32> {
+        match self.deferred.get(base) {
+            Value::Sum(Base::Frame, disp) => disp.checked_add(i32::from(offset)),
+            _ => None,
+        }
+    }
+
+    /// A store of what was loaded from the same place with something added.
+    fn add_in_memory(&mut self, size: Size, base: Reg, offset: i16, src: Reg, after: RegSet) -> bool {
+        let Value::Bytes(bytes) = self.deferred.get(src) else { return false };
+        let (Some((_, plus)), Some(shape)) = (bytes.plus, bytes.shape()) else { return false };
+        if after.contains(src) || shape.size != size {
+            return false;
+        }
+        let mem = self.deferred_address(base, offset);
+        let same = self.deferred.get(src) == Value::Bytes(bytes) && mem == self.place(bytes.base, shape.disp);
+        if same {
+            self.asm.alu_mi(Alu::Add, op_size(size), mem, plus);
+        }
+        same
+    }
+}
+
+/// The immediate that stores a number's low bytes.
+fn immediate(size: Size, value: u64) -> Option<i32> {
+    match size {
+        Size::Dw => i32::try_from(value as i64).ok(),
+        _ => Some(eval::sign_extend(size, value) as i32),
+    }
+}
