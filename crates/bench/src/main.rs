@@ -10,6 +10,7 @@ mod captures;
 mod code;
 mod engines;
 mod machine;
+mod maps;
 mod measure;
 mod report;
 mod verification;
@@ -39,6 +40,7 @@ const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
     ("code", code::table),
     ("engines", engines::table),
+    ("maps", maps::table),
     ("verification", verification::table),
 ];
 
