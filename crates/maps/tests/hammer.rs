@@ -55,7 +55,7 @@ fn long_key(number: u32) -> (Vec<u8>, u32) {
 
 /// Addresses of 32 bits: no prefix covers another.
 fn route_key(number: u32) -> (Vec<u8>, u32) {
-    ([32_u32.to_ne_bytes(), (0x0a00_0000 | number * 77).to_be_bytes()].concat(), number)
+    ([32_u32.to_ne_bytes(), (0x0a00_0000 | (number * 77)).to_be_bytes()].concat(), number)
 }
 
 fn subjects() -> Vec<Subject> {
