@@ -8,6 +8,7 @@
 
 mod captures;
 mod code;
+mod dispatcher;
 mod engines;
 mod machine;
 mod maps;
@@ -39,6 +40,7 @@ type Make = fn(Settings) -> Table;
 const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
     ("code", code::table),
+    ("dispatcher", dispatcher::table),
     ("engines", engines::table),
     ("maps", maps::table),
     ("verification", verification::table),

@@ -22,7 +22,7 @@ seen = { from = "firewall", map = "flows" }
 stats.from = "firewall"
 
 [objects.ssh]
-filter = "ssh.bpf"
+classic = "ssh.bpf"
 
 [[program]]
 name = "firewall"
@@ -49,7 +49,7 @@ fn a_file_says_all_of_a_chain() {
     let file = ChainFile::parse(WHOLE).unwrap();
     let names: Vec<_> = file.objects.iter().map(|object| object.name.value.as_str()).collect();
     assert_eq!(names, ["firewall", "balancer", "ssh"]);
-    let ObjectSource::Filter(path) = &file.objects[2].source else { panic!("{:?}", file.objects[2]) };
+    let ObjectSource::Classic(path) = &file.objects[2].source else { panic!("{:?}", file.objects[2]) };
     assert_eq!(path.value, Path::new("ssh.bpf"));
     let source = |object: usize, map: &str| {
         let map = file.objects[object].maps.iter().find(|known| known.name.value == map);
@@ -111,11 +111,11 @@ fn mistakes_have_their_place_and_a_way_out() {
             "order = \"given\"",
             "3:9: `order` is for programs without `next` and `end`",
         ),
-        ("file = \"firewall.o\"", "", "5:1: an object needs `file` or `filter`"),
+        ("file = \"firewall.o\"", "", "5:1: an object needs `file` or `classic`"),
         (
             "file = \"firewall.o\"",
-            "filter = \"x\"\nfile = \"y\"",
-            "5:10: an object has `file` or `filter`, not both",
+            "classic = \"x\"\nfile = \"y\"",
+            "5:10: an object has `file` or `classic`, not both",
         ),
         (
             "file = \"firewall.o\"",

@@ -29,11 +29,14 @@ Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  paceline run
-  paceline run firewall.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
+  paceline run firewall.o balancer.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
   paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps
-  paceline run vlan.o:vlan_pop --in tagged.pcapng --out untagged.pcapng --json
+  paceline run sampler.o --in traffic.pcap --events - | jq .
+  paceline run router.o --in traffic.pcap --network net.json --ingress eth0 --clock capture --seed 1
   tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
+
+Several objects are a chain, in the order of their run priorities (XDP_RUN_CONFIG), as xdp-loader orders them. While a
+chain file runs, SIGHUP has it read again.
 
 Packets with verdict pass, tx or redirect go to --out, as the program left them; dropped and aborted ones go to
 --drops. Outputs have the format of the input. No root and no network card is needed.
@@ -43,7 +46,23 @@ A map file is a list like the one `bpftool map dump` and `--maps --json` print:
 Values of per-CPU maps may be {\"key\": 1, \"values\": [{\"cpu\": 0, \"value\": 5}]}. Keys and values without BTF types are
 lists of bytes, [\"0x0a\", \"0x00\"]. Entries of program arrays are programs by name, or null for none:
 [{\"key\": 17, \"value\": \"drop\"}]. Global variables are set by name: --map .rodata=FILE with
-{\"threshold\": 10}.";
+{\"threshold\": 10}.
+
+A network is what these print, one after the other:
+  ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf
+In each line of events `data` is what the program sent, by the type of --event-type or byte by byte, and `bytes` the packet
+that goes with it, in hexadecimal.";
+
+const CHAIN_EXAMPLES: &str = "\
+Examples:
+  paceline chain show firewall.o balancer.o
+  paceline chain show chain.toml --svg > chain.svg
+  paceline chain explain firewall.o balancer.o
+  paceline chain status chain.toml --in traffic.pcap --time
+  paceline chain trace firewall.o balancer.o --in traffic.pcap --trace 1,5-7
+  paceline chain diff chain.toml next.toml
+
+docs/CHAINS.md has the format of chain files.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -64,6 +83,7 @@ Examples:
   paceline dump firewall.o
   paceline dump vlan.o:vlan_push --opcodes
   paceline dump firewall.o --jit | less                             C, BPF and native code side by side
+  paceline dump vlan.o --dispatcher                                 how a call site chooses among its programs
   paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -85,7 +105,9 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
+    /// Show which program runs after which, why, and what each one does.
+    Chain(ChainArgs),
     /// Show what is in an object and what it would need.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
@@ -100,11 +122,10 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// Object file, and which of its programs where it has several; a built-in firewall if left out.
-    #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
-    pub(crate) target: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) input: Option<PathBuf>,
@@ -120,6 +141,26 @@ pub(crate) struct RunArgs {
     /// Print the maps after the run.
     #[arg(long)]
     pub(crate) maps: bool,
+    /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
+    /// where the name ends in `.pcapng`; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+    /// Show what a map is sent by a C type of the object's BTF; may be given several times.
+    #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
+    pub(crate) event_types: Vec<EventType>,
+    /// Routes, neighbors and interfaces for `bpf_fib_lookup` and `bpf_check_mtu`: what `ip -j` prints, or `host` for those of
+    /// this host.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) network: Option<PathBuf>,
+    /// Interface that all packets come in on: its index, or its name in the network.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) ingress: Option<String>,
+    /// Where the time comes from that the program sees.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) clock: ClockArg,
+    /// Seed of random numbers and cookies, so that a run can be repeated.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
@@ -136,9 +177,89 @@ pub(crate) struct RunArgs {
     /// Run a program that was not verified, on the engine `plain`: every access is checked as it happens.
     #[arg(long)]
     pub(crate) unverified: bool,
+    /// Count what each program of the chain returns.
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// The same, and measure how long each program takes; packets go through it one by one then.
+    #[arg(long)]
+    pub(crate) time: bool,
+    /// Show what each program did to these packets, such as `1,5-7`, counted from 1.
+    #[arg(long, value_name = "PACKETS", conflicts_with_all = ["stats", "time"])]
+    pub(crate) trace: Option<Packets>,
+    /// Load, verify and compile everything, show the chain, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What a chain is made of.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SourceArgs {
+    /// Object file, and which of its programs where it has several; several are a chain. A chain file ends in `.toml`.
+    /// A built-in firewall if left out.
+    #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
+    pub(crate) targets: Vec<OsString>,
+    /// Chain file to run.
+    #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath, conflicts_with = "targets")]
+    pub(crate) chain: Option<PathBuf>,
+    /// What runs first: the program with the lowest run priority, as with libxdp, or the one given first.
+    #[arg(long, value_enum, conflicts_with = "chain")]
+    pub(crate) order: Option<OrderName>,
+    /// Chain-call map: which program runs next, by program and verdict; packets enter at the program given first.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath, conflicts_with_all = ["chain", "order"])]
+    pub(crate) calls: Option<PathBuf>,
+}
+
+/// The order of programs that are given as objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OrderName {
+    /// By run priority, which objects give with XDP_RUN_CONFIG.
+    Priority,
+    /// As they are given.
+    Given,
+}
+
+impl SourceArgs {
+    /// The chain file, if one is named.
+    pub(crate) fn chain_file(&self) -> Option<&Path> {
+        let is_file = |path: &&Path| path.extension().is_some_and(|extension| extension == "toml");
+        match self.targets.as_slice() {
+            [only] => Some(Path::new(only)).filter(is_file),
+            _ => self.chain.as_deref(),
+        }
+    }
+}
+
+/// Numbers of packets, from 1: `1,5-7`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packets(Vec<(u64, u64)>);
+
+impl Packets {
+    /// The first so many.
+    pub(crate) fn first(packets: u64) -> Self {
+        Self(vec![(1, packets)])
+    }
+
+    /// Whether a packet is among them.
+    pub(crate) fn contains(&self, packet: u64) -> bool {
+        self.0.iter().any(|(first, last)| (*first..=*last).contains(&packet))
+    }
+}
+
+impl std::str::FromStr for Packets {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        let range = |part: &str| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some((number(first)?, number(last)?)).filter(|(first, last)| first <= last)
+        };
+        let ranges: Option<_> = text.split(',').map(range).collect();
+        ranges.map(Self).ok_or("packets are numbers from 1, such as 1,5-7")
+    }
 }
 
 /// Engines by their names.
@@ -171,6 +292,64 @@ impl RunArgs {
             None => Ok(Engine::best()),
         }
     }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChainArgs {
+    #[command(subcommand)]
+    pub(crate) command: ChainCommand,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = CHAIN_EXAMPLES)]
+pub(crate) enum ChainCommand {
+    /// Show the graph: which program runs after which verdict.
+    Show(ShowArgs),
+    /// Show the order of the programs and the reason for each place.
+    Explain(ExplainArgs),
+    /// Run a capture, and show what each program returned, and how long it took.
+    Status(Box<RunArgs>),
+    /// Run a capture, and show what each program did to certain packets.
+    Trace(Box<RunArgs>),
+    /// Show what would change if one chain were put in the place of another; everything is loaded and verified.
+    Diff(DiffArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Print the graph in DOT, for Graphviz.
+    #[arg(long, conflicts_with_all = ["svg", "json"])]
+    pub(crate) dot: bool,
+    /// Print the graph as a picture, in SVG.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) svg: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// Chain file that is there.
+    #[arg(value_name = "OLD.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) old: PathBuf,
+    /// Chain file in its place.
+    #[arg(value_name = "NEW.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) new: PathBuf,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -207,6 +386,9 @@ pub(crate) struct DumpArgs {
     /// Show the native code that the programs are compiled to, beside the instructions.
     #[arg(long)]
     pub(crate) jit: bool,
+    /// Show the code that a call site with the programs chooses among them by, instead of theirs.
+    #[arg(long, conflicts_with = "jit")]
+    pub(crate) dispatcher: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -217,6 +399,37 @@ pub(crate) struct CompletionsArgs {
     /// The shell.
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
+}
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ClockArg {
+    /// The system's clocks.
+    #[default]
+    System,
+    /// The packets' time stamps: with `--seed`, a run comes out the same every time.
+    Capture,
+}
+
+/// `MAP=TYPE`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventType {
+    pub(crate) map: String,
+    /// With or without `struct`.
+    pub(crate) name: String,
+}
+
+impl EventType {
+    fn parse(arg: &str) -> Result<Self, &'static str> {
+        let (map, name) = arg.split_once('=').ok_or("it must be MAP=TYPE")?;
+        let name =
+            name.strip_prefix("struct ").or_else(|| name.strip_prefix("union ")).unwrap_or(name).trim();
+        match (map.is_empty(), name.is_empty()) {
+            (true, _) => Err("the map's name is missing"),
+            (_, true) => Err("the type's name is missing"),
+            _ => Ok(Self { map: map.to_owned(), name: name.to_owned() }),
+        }
+    }
 }
 
 /// `NAME=FILE.json`

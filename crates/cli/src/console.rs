@@ -36,6 +36,11 @@ pub(crate) fn hint(text: impl Display) {
     label("hint", AnsiColor::Cyan.on_default().bold(), text);
 }
 
+/// Lines for the user that are no results, such as warnings.
+pub(crate) fn warnings(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    print_aside(write);
+}
+
 /// What went wrong.
 pub(crate) fn error(text: impl Display) {
     label("error", AnsiColor::Red.on_default().bold(), text);

@@ -3,12 +3,14 @@
 use std::io;
 use std::process::ExitCode;
 
+use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
     Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
-    SetupError, suggest,
+    SetupError, UpdateError, suggest,
 };
 
+use crate::chain::ChainFailure;
 use crate::console;
 use crate::maps::MapFailure;
 use crate::run::{self, FaultReport};
@@ -27,6 +29,8 @@ pub(crate) enum Failure {
     Filter { name: String, program: String },
     #[error("{0}")]
     Refused(Box<Diagnosis>),
+    #[error("{0}")]
+    Chain(Box<ChainFailure>),
     #[error("{name}: {source}")]
     OpenCapture { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -35,6 +39,8 @@ pub(crate) enum Failure {
     Fault(Box<FaultReport>),
     #[error("{name}: {source}")]
     Map { name: String, source: Box<MapFailure> },
+    #[error("{name}: dispatcher: {source}")]
+    Dispatcher { name: String, source: UpdateError },
     #[error("{name}: {source}")]
     CreateOutput { name: String, source: io::Error },
     #[error("{name}: {source}")]
@@ -43,6 +49,14 @@ pub(crate) enum Failure {
     SameFile { option: &'static str, name: String, other: String },
     #[error("{option} {name}: packets are not written to a terminal")]
     Terminal { option: &'static str, name: String },
+    #[error("{name}: {source}")]
+    Events { name: String, source: io::Error },
+    #[error("--event-type {map}={name}: {problem}")]
+    EventType { map: String, name: String, problem: &'static str, hint: Option<String> },
+    #[error("--network {name}: {source}")]
+    Network { name: String, source: NetworkFailure },
+    #[error("--ingress {name}: there is no such interface{}", if *.has_network { " in the network" } else { "" })]
+    Ingress { name: String, has_network: bool, hint: Option<String> },
     #[error("standard output: {0}")]
     Stdout(io::Error),
     #[error(transparent)]
@@ -51,6 +65,17 @@ pub(crate) enum Failure {
     AnnounceNames(io::Error),
     #[error("cannot handle interrupts: {0}")]
     Signals(io::Error),
+}
+
+/// Why there is no network.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NetworkFailure {
+    #[error(transparent)]
+    Read(io::Error),
+    #[error(transparent)]
+    Parse(#[from] NetworkError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
 }
 
 impl Failure {
@@ -74,26 +99,33 @@ impl Failure {
         if self.is_closed_pipe() {
             return ExitCode::SUCCESS;
         }
-        match &self {
+        self.tell();
+        ExitCode::FAILURE
+    }
+
+    /// Tells what went wrong, and what would help.
+    pub(crate) fn tell(&self) {
+        match self {
             Self::Refused(diagnosis) => console::diagnosis(diagnosis),
-            _ => console::error(&self),
+            _ => console::error(self),
         }
         if let Some(hint) = self.hint() {
             console::hint(hint);
         }
-        ExitCode::FAILURE
     }
 
     /// Whether the reader of our output had enough, as `head` does: no failure of ours.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         match self {
-            Self::Stdout(error) => error.kind() == io::ErrorKind::BrokenPipe,
+            Self::Stdout(error) | Self::Events { source: error, .. } => {
+                error.kind() == io::ErrorKind::BrokenPipe
+            }
             Self::Write { source, .. } => matches!(source, WriteError::BrokenPipe),
             _ => false,
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Object { name, is_capture: true, .. } => {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
@@ -105,6 +137,8 @@ impl Failure {
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
+            Self::Chain(failure) => failure.hint(),
+            Self::EventType { hint, .. } | Self::Ingress { hint, .. } => hint.clone(),
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
             _ => None,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod chain;
 mod completions;
 mod console;
 mod dump;
@@ -35,6 +36,7 @@ fn announce_names() -> Result<(), Failure> {
 fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Chain(args) => chain::chain(args.command),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),

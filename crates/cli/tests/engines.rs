@@ -157,6 +157,24 @@ fn native_code_stands_beside_its_origin() {
 }
 
 #[test]
+fn a_dispatcher_names_the_programs_it_jumps_to() {
+    if !Engine::Jit.is_available() {
+        return;
+    }
+    let vlan = example("vlan.o");
+    let out = paceline(["dump", &vlan, "--dispatcher"]).ok();
+    let jumps: Vec<&str> =
+        out.lines().filter_map(|line| line.split_once(" je ").map(|(_, target)| target.trim())).collect();
+    for program in ["vlan_push", "vlan_pop"] {
+        assert!(jumps.contains(&program), "no jump to {program} in {out}");
+    }
+    assert!(out.contains("<dispatcher>:\n") && out.contains("<dispatcher.burst>:\n"), "{out}");
+    assert!(out.contains(" jmp    *%rcx\n"), "the way out: {out}");
+    let json = paceline(["dump", &vlan, "--dispatcher", "--json"]).json();
+    assert_eq!(json["dispatcher"]["functions"][0]["name"], "dispatcher");
+}
+
+#[test]
 fn only_verified_programs_have_native_code() {
     let object = fixture("no_bounds_check.o");
     paceline(["dump", &object, "--jit"]).fails(1, &object, &["is refused"]);

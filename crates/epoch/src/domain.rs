@@ -207,7 +207,7 @@ impl Reader {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         self.slot.epoch.store(epoch, Ordering::Relaxed);
         self.fence.light();
-        Pin { slot: &self.slot }
+        Pin { slot: &self.slot, domain: &self.shared }
     }
 }
 
@@ -228,12 +228,28 @@ impl fmt::Debug for Reader {
 #[must_use = "the worker is pinned only as long as this lives"]
 pub struct Pin<'reader> {
     slot: &'reader Slot,
+    /// Whose grace periods wait for this worker.
+    domain: &'reader Shared,
+}
+
+impl Pin<'_> {
+    /// Whether what is retired to a domain stays while this lives.
+    #[must_use]
+    pub fn holds(&self, domain: &Domain) -> bool {
+        std::ptr::eq(self.domain, &raw const *domain.shared)
+    }
 }
 
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
         self.slot.epoch.store(IDLE, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 

@@ -74,8 +74,10 @@ mod marker;
 mod memory;
 mod names;
 mod place;
+mod rcu;
 mod registry;
 mod serialize;
+mod slots;
 mod sync;
 
 pub use arena::{Arena, MAX_ALIGNMENT};
@@ -85,4 +87,6 @@ pub use error::ExecError;
 pub use memory::GUARD_BYTE;
 pub use names::{NAMES_VARIABLE, Names, NamesError};
 pub use paceline_epoch::{Domain, Pin, Reader};
+pub use rcu::Rcu;
 pub use registry::{Location, find};
+pub use slots::{NoSlot, Slots};

@@ -32,6 +32,7 @@ mod call;
 mod checked;
 mod context;
 mod defer;
+mod dispatcher;
 mod division;
 mod emitter;
 mod error;
@@ -50,6 +51,7 @@ mod stack;
 mod tail_call;
 pub mod x64;
 
+pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
 pub use error::CompileError;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,

@@ -49,6 +49,8 @@ pub struct RingBuffer {
     consumed: AtomicU64,
     /// Where the next record goes; changed under the lock of `pending`.
     produced: AtomicU64,
+    /// Records for which there was no room.
+    lost: AtomicU64,
     /// Where the first record is that a program still has.
     pending: Mutex<u64>,
     reading: Mutex<()>,
@@ -85,6 +87,7 @@ impl RingBuffer {
             mask: u64::from(entries) - 1,
             consumed: AtomicU64::new(0),
             produced: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             pending: Mutex::new(0),
             reading: Mutex::new(()),
             wakeups: Mutex::new(0),
@@ -134,6 +137,7 @@ impl RingBuffer {
         *pending = done.map_or(position, |(first_busy, _)| first_busy);
         let consumed = self.consumed.load(Ordering::Acquire);
         if next - consumed > self.mask || next - *pending > self.mask {
+            self.lost.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         let place = self.place(position);
@@ -243,6 +247,12 @@ impl RingBuffer {
             }
             self.consumed.store(position + room(len), Ordering::SeqCst);
         }
+    }
+
+    /// How many records found no room so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Waits until a program wakes the reader, for at most this long; false if none did. Read first: what is there

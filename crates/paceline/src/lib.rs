@@ -25,6 +25,9 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
+//! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
+//! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
@@ -47,6 +50,7 @@ pub use paceline_frame::{
 pub use paceline_isa as isa;
 pub use paceline_load::{LoadError, SkippedProgram};
 pub use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
+pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
@@ -54,9 +58,11 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, Chain, ChainCounts, ChainError, CodeMap, DEFAULT_BUDGET, Engine, EventSink, Exit,
-    Fault, FaultKind, Host, InstallError, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError,
-    NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Target, has_helper,
+    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
+    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultKind,
+    Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode,
+    NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics, Target, TimeSource,
+    UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
@@ -64,7 +70,7 @@ pub use live::{
     ChainWorker, Change, ChangeError, Layout, Link, LiveChain, Member, NoMember, Order, ProgramStatus,
     Status, Target as LinkTarget,
 };
-pub use object::{Object, OpenError};
+pub use object::{FilterTextError, Object, OpenError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::Difference;
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

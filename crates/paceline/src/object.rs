@@ -5,6 +5,10 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
+use paceline_frame::Verdict;
+use paceline_load::classic::{CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, text};
+use paceline_spec::ProgramSpec;
+
 /// Why a file gives no object.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -14,6 +18,20 @@ pub enum OpenError {
     /// What is in it is no object that Paceline understands.
     #[error(transparent)]
     Parse(#[from] paceline_load::LoadError),
+}
+
+/// Why a text gives no classic filter.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterTextError {
+    /// It is no classic program.
+    #[error(transparent)]
+    Text(#[from] text::TextError),
+    /// The kernel would not take it.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// It cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
 }
 
 /// The programs and maps of an object file, as specs: nothing is made yet.
@@ -39,6 +57,33 @@ impl Object {
     /// [`OpenError::Parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
         Ok(Self { inner: paceline_load::Object::parse(bytes)? })
+    }
+
+    /// An object of one program, without maps and types.
+    #[must_use]
+    pub fn of_program(program: ProgramSpec) -> Self {
+        let license = program.license.clone();
+        let inner = paceline_load::Object {
+            programs: vec![program],
+            maps: Vec::new(),
+            btf: None,
+            license,
+            skipped: Vec::new(),
+            data_pointers: Vec::new(),
+        };
+        Self { inner }
+    }
+
+    /// A classic filter, in any of its forms as text (what `tcpdump -d`, `-dd` and `-ddd` print), as an XDP program of
+    /// this name that passes what matches and drops the rest: a link of a chain.
+    ///
+    /// # Errors
+    /// [`FilterTextError`].
+    pub fn of_filter(name: &str, text: &str) -> Result<Self, FilterTextError> {
+        let filter = Filter::new(text::parse(text)?, Purpose::Socket)?;
+        let returns = Returns::Verdict { matched: Verdict::Pass as u32, unmatched: Verdict::Drop as u32 };
+        let options = ConvertOptions { returns, ..ConvertOptions::default() };
+        Ok(Self::of_program(filter.to_xdp(name, &options)?))
     }
 
     /// The specs, to change before the object is loaded.

@@ -57,6 +57,8 @@ impl<W: Write> Default for Outputs<W> {
 pub struct ReplayOptions {
     /// Stop after this many packets.
     pub count: Option<u64>,
+    /// Index of the interface that all packets come in on, whatever the capture says.
+    pub ingress: Option<u32>,
 }
 
 /// Why a run ended early. What was counted and written until then is good.
@@ -111,9 +113,9 @@ runners!(Program, Chain, Target);
 
 /// Runs the packets of a capture through a program or a chain, and writes them where their verdicts send them.
 ///
-/// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, and
-/// on queue 0. `observe` is called after every burst with what was counted so far, and may end the run, which is no
-/// error.
+/// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, unless
+/// the options say another, and on queue 0. `observe` is called after every burst with what was counted so far, and may
+/// end the run, which is no error.
 ///
 /// # Errors
 /// [`ReplayError`]. The packets before the one at fault are in the outputs, complete, whatever the error is.
@@ -129,7 +131,8 @@ pub fn replay<R: Read, W: Write>(
     let mut burst = Burst::default();
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
-        match step(&mut runner, host, reader, &mut outputs, &mut burst, &mut tally, left) {
+        let limits = (left, options.ingress);
+        match step(&mut runner, host, reader, &mut outputs, &mut burst, &mut tally, limits) {
             Ok(true) if observe(&tally).is_break() => break Ok(()),
             Ok(true) => {}
             Ok(false) => break Ok(()),
@@ -149,7 +152,7 @@ fn step<R: Read, W: Write>(
     outputs: &mut Outputs<W>,
     burst: &mut Burst,
     tally: &mut Tally,
-    left: u64,
+    (left, ingress): (u64, Option<u32>),
 ) -> Result<bool, ReplayError> {
     if left == 0 || reader.fill(burst).map_err(ReplayError::Read)? == 0 {
         return Ok(false);
@@ -157,8 +160,9 @@ fn step<R: Read, W: Write>(
     burst.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     for index in 0..burst.len() {
         let interface = burst.frame(index).meta().interface;
-        burst.frame_mut(index).set_ingress(interface.saturating_add(1), 0);
+        burst.frame_mut(index).set_ingress(ingress.unwrap_or(interface.saturating_add(1)), 0);
     }
+    host.arrive(burst);
     let lengths: [usize; MAX_BURST] =
         std::array::from_fn(|index| if index < burst.len() { burst.frame(index).len() } else { 0 });
     let ran = runner.run_burst(burst, host).map_err(|fault| {

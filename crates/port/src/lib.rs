@@ -52,6 +52,7 @@ mod byte_order;
 mod error;
 mod input;
 mod link_type;
+mod packet_log;
 mod pcap;
 mod pcapng;
 mod reader;
@@ -60,6 +61,7 @@ mod writer;
 
 pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;
+pub use packet_log::PacketLog;
 pub use pcap::{PcapHeader, Resolution};
 pub use reader::{CaptureReader, Header};
 pub use records::Records;

@@ -37,6 +37,7 @@ errnos! {
     ERANGE = 34, "Out of range.";
     EOVERFLOW = 75, "Value too large for its field.";
     ENOTSUPP = 524, "Operation not supported (kernel-internal number).";
+    EAFNOSUPPORT = 97, "No such family of addresses.";
     EOPNOTSUPP = 95, "Operation not supported.";
 }
 

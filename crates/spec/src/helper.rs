@@ -32,6 +32,16 @@ pub enum Arg {
     ReadMemOrNull,
     /// Pointer to memory that is written; the next argument is its size.
     WriteMem,
+    /// The same, or null, as for [`ReadMemOrNull`](Self::ReadMemOrNull).
+    WriteMemOrNull,
+    /// Pointer to memory that is read and written; the next argument is its size.
+    ReadWriteMem,
+    /// Pointer to so many bytes that are read.
+    ReadBytes(u32),
+    /// Pointer to so many bytes that are read and written, at a multiple of their number.
+    ReadWriteBytes(u32),
+    /// Pointer to text in a value that nobody can change any more, which ends in a zero byte there.
+    Text,
     /// Size in bytes of the memory in the argument before, at least 1.
     Size,
     /// Size in bytes of the memory in the argument before, which may be 0.
@@ -185,17 +195,17 @@ impl Helper {
 }
 
 macro_rules! helpers {
-    ($($id:literal $name:ident $(: ($($arg:ident),*) -> $ret:ident $(, $moves:ident packet)?)?;)*) => {
+    ($($id:literal $name:ident $(: ($($arg:ident $(($bytes:literal))?),*) -> $ret:ident $(, $moves:ident packet)?)?;)*) => {
         static HELPERS: &[Helper] = &[$(Helper {
             id: $id,
             name: stringify!($name),
-            prototype: helpers!(@prototype $(($($arg),*) -> $ret $(, $moves)?)?),
+            prototype: helpers!(@prototype $(($($arg $(($bytes))?),*) -> $ret $(, $moves)?)?),
         },)*];
     };
     (@prototype) => { None };
-    (@prototype ($($arg:ident),*) -> $ret:ident $(, $moves:ident)?) => {
+    (@prototype ($($arg:ident $(($bytes:literal))?),*) -> $ret:ident $(, $moves:ident)?) => {
         Some(Prototype {
-            args: &[$(Arg::$arg),*],
+            args: &[$(Arg::$arg $(($bytes))?),*],
             returns: Return::$ret,
             moves_packet: helpers!(@moves $($moves)?),
         })
@@ -273,7 +283,7 @@ helpers! {
     66 bpf_skb_get_xfrm_state;
     67 bpf_get_stack;
     68 bpf_skb_load_bytes_relative: (Context, Scalar, WriteMem, Size, Scalar) -> Scalar;
-    69 bpf_fib_lookup;
+    69 bpf_fib_lookup: (Context, ReadWriteMem, Size, Scalar) -> Scalar;
     70 bpf_sock_hash_update;
     71 bpf_msg_redirect_hash;
     72 bpf_sk_redirect_hash;
@@ -367,9 +377,9 @@ helpers! {
     160 bpf_ktime_get_coarse_ns: () -> Scalar;
     161 bpf_ima_inode_hash;
     162 bpf_sock_from_file;
-    163 bpf_check_mtu;
+    163 bpf_check_mtu: (Context, Scalar, ReadWriteBytes(4), Scalar, Scalar) -> Scalar;
     164 bpf_for_each_map_elem: (Map, Function, StackOrNull, Scalar) -> Scalar;
-    165 bpf_snprintf;
+    165 bpf_snprintf: (WriteMemOrNull, SizeOrZero, Text, ReadMemOrNull, SizeOrZero) -> Scalar;
     166 bpf_sys_bpf;
     167 bpf_btf_find_by_name_kind;
     168 bpf_sys_close;
@@ -381,12 +391,12 @@ helpers! {
     174 bpf_get_attach_cookie;
     175 bpf_task_pt_regs;
     176 bpf_get_branch_snapshot;
-    177 bpf_trace_vprintk;
+    177 bpf_trace_vprintk: (ReadMem, Size, ReadMemOrNull, SizeOrZero) -> Scalar;
     178 bpf_skc_to_unix_sock;
     179 bpf_kallsyms_lookup_name;
     180 bpf_find_vma;
     181 bpf_loop: (Scalar, Function, StackOrNull, Scalar) -> Scalar;
-    182 bpf_strncmp;
+    182 bpf_strncmp: (ReadMem, Size, Text) -> Scalar;
     183 bpf_get_func_arg;
     184 bpf_get_func_ret;
     185 bpf_get_func_arg_cnt;
@@ -408,10 +418,10 @@ helpers! {
     201 bpf_dynptr_read;
     202 bpf_dynptr_write;
     203 bpf_dynptr_data;
-    204 bpf_tcp_raw_gen_syncookie_ipv4;
-    205 bpf_tcp_raw_gen_syncookie_ipv6;
-    206 bpf_tcp_raw_check_syncookie_ipv4;
-    207 bpf_tcp_raw_check_syncookie_ipv6;
+    204 bpf_tcp_raw_gen_syncookie_ipv4: (ReadBytes(20), ReadMem, SizeOrZero) -> Scalar;
+    205 bpf_tcp_raw_gen_syncookie_ipv6: (ReadBytes(40), ReadMem, SizeOrZero) -> Scalar;
+    206 bpf_tcp_raw_check_syncookie_ipv4: (ReadBytes(20), ReadBytes(20)) -> Scalar;
+    207 bpf_tcp_raw_check_syncookie_ipv6: (ReadBytes(40), ReadBytes(20)) -> Scalar;
     208 bpf_ktime_get_tai_ns: () -> Scalar;
     209 bpf_user_ringbuf_drain;
     210 bpf_cgrp_storage_get;

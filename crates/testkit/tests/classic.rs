@@ -92,7 +92,7 @@ fn expressions_match_what_libpcap_says() {
                 burst.clear();
                 burst.push(packet, FrameMeta::default()).expect("it fits");
                 let value = program.run(&mut burst.frame_mut(0), &mut host).expect("it is safe");
-                assert_eq!(value, expected.into(), "{expression}: packet {number}, {name}");
+                assert_eq!(value, u64::from(expected), "{expression}: packet {number}, {name}");
             }
         }
     }

@@ -196,6 +196,18 @@ pub enum Cause {
     /// A helper is given packet memory that it does not take.
     #[error("{0}: {1} does not take a pointer into the packet")]
     PacketArgument(RegName, &'static str),
+    /// Memory that must lie at a multiple of its size does not.
+    #[error("{0}: the address is not aligned to {1} bytes")]
+    ArgumentAlignment(RegName, u64),
+    /// A text has no zero byte at its end.
+    #[error("{0}: the text does not end within the value")]
+    TextEnd(RegName),
+    /// The values for a format are no whole words.
+    #[error("r5: the values to print take {0} bytes, not a multiple of 8")]
+    FormatArguments(u64),
+    /// A format that is not understood, or prints more than there is.
+    #[error("r3: invalid format, or one for more values than there are")]
+    Format,
     /// A size argument that may be negative.
     #[error("{0}: size may be negative, at least {1}")]
     NegativeSize(RegName, i64),

@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::image::Unset;
 use crate::load::LoadError;
 use crate::program::{BurstFault, Program, pinned, run_frames};
+use crate::target::{Named, Target};
 
 /// Counts of each node: one for each verdict, and one for values that are none.
 const CLASSES: usize = Verdict::ALL.len() + 1;
@@ -183,28 +184,50 @@ impl Chain {
     }
 }
 
+/// Runs the chain over one packet.
+///
 /// # Safety
-/// The frames must be those of a burst that nothing else uses during the call, and `chain` the address of a [`Linked`].
-unsafe extern "C" fn run_linked(
-    first: u64,
-    end: u64,
+/// The frame must be one that nothing else uses during the call, and `chain` the address of a [`Linked`].
+unsafe extern "C" fn run_linked_packet(
+    frame: u64,
     chain: u64,
+    _: Unset,
     _: Unset,
     _: Unset,
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
     let chain = unsafe { &*(chain as *const Linked) };
+    // SAFETY: the caller vouches for the frame. Whoever has a fault does not ask for the verdict.
+    let verdict = unsafe { chain.run(frame, host) }.unwrap_or(Verdict::Aborted);
+    if verdict != Verdict::Redirect {
+        // SAFETY: as above; the run has ended.
+        unsafe { &mut *(frame as *mut Frame) }.set_redirect(None);
+    }
+    verdict as u64
+}
+
+/// Runs the chain over the packets of a burst.
+///
+/// # Safety
+/// The frames must be those of a burst that nothing else uses during the call, and `chain` the address of a [`Linked`].
+unsafe extern "C" fn run_linked(
+    first: u64,
+    end: u64,
+    chain: u64,
+    r4: Unset,
+    r5: Unset,
+    host: &mut Host,
+) -> u64 {
     let mut frame = first;
     while frame != end {
-        // SAFETY: the frame is one of the burst's.
-        let Some(verdict) = (unsafe { chain.run(frame, host) }) else { return frame };
-        // SAFETY: as above; the run has ended.
-        let descriptor = unsafe { &mut *(frame as *mut Frame) };
-        descriptor.set_code(verdict as u32);
-        if verdict != Verdict::Redirect {
-            descriptor.set_redirect(None);
+        // SAFETY: the caller vouches for the addresses.
+        let verdict = unsafe { run_linked_packet(frame, chain, r4, r4, r5, host) };
+        if host.fault.is_some() {
+            return frame;
         }
+        // SAFETY: the frame is one of the burst's; the run has ended.
+        unsafe { &mut *(frame as *mut Frame) }.set_code(verdict as u32);
         frame += size_of::<Frame>() as u64;
     }
     end
@@ -243,10 +266,16 @@ impl Linked {
     }
 }
 
-impl From<&Chain> for crate::Target {
+impl Named for Linked {
+    fn name(&self) -> &str {
+        "chain"
+    }
+}
+
+impl From<&Chain> for Target {
     fn from(chain: &Chain) -> Self {
         let owner = Arc::clone(&chain.shared);
         // SAFETY: the owner is what the token points to, and it keeps the programs.
-        unsafe { Self::new(run_linked, chain.token(), owner, true) }
+        unsafe { Self::new(run_linked_packet, run_linked, chain.token(), owner, true) }
     }
 }

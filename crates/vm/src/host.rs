@@ -1,16 +1,18 @@
 //! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use rustix::time::{ClockId, DynamicClockId, clock_gettime, clock_gettime_dynamic};
+use std::sync::{Arc, OnceLock};
 
 use paceline_epoch::{Domain, Reader};
-use paceline_frame::Frame;
+use paceline_frame::{Burst, Frame};
+use paceline_network::Network;
 
 use crate::fault::{Fault, FaultKind};
 use crate::memory;
 use crate::region::{Access, Regions};
+use crate::time::{Arrivals, Clock, TimeSource};
 
 /// Bytes of stack of each function in the interpreters (`MAX_BPF_STACK`).
 pub(crate) const STACK_FRAME: usize = 512;
@@ -25,21 +27,25 @@ const STACK_FRAMES: usize = MAX_FRAMES * (MAX_TAIL_CALLS as usize + 1);
 /// Eight-byte words of the scratch area of a socket filter's context (`__sk_buff.cb`, 20 bytes).
 pub(crate) const SCRATCH_WORDS: usize = 3;
 
-/// Which of the kernel's clocks a helper reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Clock {
-    /// `CLOCK_MONOTONIC`, for `bpf_ktime_get_ns`.
-    Monotonic,
-    /// `CLOCK_MONOTONIC_COARSE`, for `bpf_ktime_get_coarse_ns`.
-    Coarse,
-    /// `CLOCK_BOOTTIME`, for `bpf_ktime_get_boot_ns`.
-    Boot,
-    /// `CLOCK_TAI`, for `bpf_ktime_get_tai_ns`.
-    Tai,
+/// What a program sends to a perf event array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// Name of the map.
+    pub map: &'a str,
+    /// Which of its buffers the program chose, mostly that of its CPU.
+    pub cpu: u32,
+    /// Number of the packet that was run, from 1, if the host was told of it ([`Host::arrive`]).
+    pub packet: Option<u64>,
+    /// Nanoseconds of the clock that programs see.
+    pub time_ns: u64,
+    /// The program's data.
+    pub data: &'a [u8],
+    /// As much of the packet as the program asked for.
+    pub captured: &'a [u8],
 }
 
-/// Receives what a program sends to a perf event array: the map's name, the CPU index it chose, and the bytes.
-pub type EventSink = Box<dyn FnMut(&str, u32, &[u8]) + Send>;
+/// Receives what programs send to perf event arrays.
+pub type EventSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
 pub struct Host {
@@ -62,8 +68,15 @@ pub struct Host {
     pub(crate) reader: Reader,
     /// The counts of the chain that is being run, see [`ChainCounts`](crate::ChainCounts); null to count nothing.
     pub(crate) chain_counts: *mut u64,
+    /// Calls that a dispatcher had no direct jump for.
+    pub(crate) misses: u32,
     cpu: usize,
     random: u64,
+    /// What hosts use that sign something for each other, such as cookies.
+    secret: u64,
+    network: Arc<Network>,
+    time: TimeSource,
+    arrivals: Arrivals,
     trace: Box<dyn Write + Send>,
     events: Option<EventSink>,
     /// The stack of all functions, reused from run to run. Programs reach it by address, hence the atomics.
@@ -72,6 +85,17 @@ pub struct Host {
 
 // SAFETY: the frame's pointer is used during a run only, which borrows host and frame.
 unsafe impl Send for Host {}
+
+/// A secret that is not to be guessed, the same for all that this process runs.
+fn common_secret() -> u64 {
+    static SECRET: OnceLock<u64> = OnceLock::new();
+    *SECRET.get_or_init(|| RandomState::new().hash_one(()))
+}
+
+fn empty_network() -> Arc<Network> {
+    static EMPTY: OnceLock<Arc<Network>> = OnceLock::new();
+    EMPTY.get_or_init(Arc::default).clone()
+}
 
 impl Default for Host {
     fn default() -> Self {
@@ -94,14 +118,18 @@ impl Host {
             held_lock: 0,
             reader: Domain::global().reader(),
             chain_counts: std::ptr::null_mut(),
+            misses: 0,
             cpu,
             random: 0,
+            secret: common_secret(),
+            network: empty_network(),
+            time: TimeSource::System,
+            arrivals: Arrivals::default(),
             trace: Box::new(std::io::stderr()),
             events: None,
             stack: (0..STACK_FRAMES * STACK_FRAME / 8).map(|_| AtomicU64::new(0)).collect(),
         };
-        let seed = host.now(Clock::Monotonic);
-        host.seed(seed);
+        host.random = host.now(Clock::Monotonic);
         host
     }
 
@@ -114,9 +142,35 @@ impl Host {
         self.cpu
     }
 
-    /// Sets the seed of `bpf_get_prandom_u32`.
+    /// Sets the seed of all that is left to chance: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the
+    /// secret in TCP's cookies, which is the same for all hosts of one seed. Without a seed all hosts of a process have one.
     pub fn seed(&mut self, seed: u64) {
-        self.random = seed;
+        (self.random, self.secret) = (seed.wrapping_add(self.cpu as u64), seed);
+    }
+
+    /// The secret of what hosts sign for each other.
+    pub(crate) fn secret(&self) -> u64 {
+        self.secret
+    }
+
+    /// What programs see of the network, an empty namespace if nothing is set: a loopback interface that forwards nothing.
+    pub fn set_network(&mut self, network: Arc<Network>) {
+        self.network = network;
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Says where the time comes from that programs see; from the system's clocks if nothing is said.
+    pub fn set_time(&mut self, source: TimeSource) {
+        self.time = source;
+    }
+
+    /// Tells of the packets that are run next, for their times and numbers. Without it the time from packets stands still,
+    /// and events have no packet's number.
+    pub fn arrive(&mut self, burst: &Burst) {
+        self.arrivals.arrive(burst, self.time);
     }
 
     /// Sends the lines of `bpf_trace_printk` elsewhere.
@@ -157,15 +211,10 @@ impl Host {
     }
 
     pub(crate) fn now(&self, clock: Clock) -> u64 {
-        let time = match clock {
-            Clock::Monotonic => clock_gettime(ClockId::Monotonic),
-            Clock::Coarse => clock_gettime(ClockId::MonotonicCoarse),
-            Clock::Boot => clock_gettime(ClockId::Boottime),
-            // TAI is the one that a system may lack; it differs from real time by whole seconds.
-            Clock::Tai => clock_gettime_dynamic(DynamicClockId::Tai)
-                .unwrap_or_else(|_| clock_gettime(ClockId::Realtime)),
-        };
-        (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+        match self.time {
+            TimeSource::System => clock.system(),
+            TimeSource::Packets => self.arrivals.time(self.frame),
+        }
     }
 
     /// The next random number: splitmix64, whose every seed is a good one.
@@ -201,9 +250,10 @@ impl Host {
     }
 
     /// Sends an event, or tells that nobody listens.
-    pub(crate) fn event(&mut self, map: &str, index: u32, data: &[u8]) -> bool {
+    pub(crate) fn event(&mut self, map: &str, cpu: u32, data: &[u8], captured: &[u8]) -> bool {
+        let (packet, time_ns) = (self.arrivals.number(self.frame), self.now(Clock::Monotonic));
         let Some(events) = &mut self.events else { return false };
-        events(map, index, data);
+        events(&Event { map, cpu, packet, time_ns, data, captured });
         true
     }
 }

@@ -17,14 +17,16 @@ mod observe;
 mod plain;
 mod program;
 mod region;
+mod site;
 mod target;
 mod threaded;
+mod time;
 
 pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
-pub use host::{Clock, EventSink, Host};
+pub use host::{Event, EventSink, Host};
 pub use load::LoadError;
 pub use native::NativeCode;
 pub use observe::Observed;
@@ -32,9 +34,14 @@ pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
+pub use site::{
+    ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site,
+    SiteStatistics, UpdateError,
+};
 pub use target::Target;
 #[cfg(feature = "match-dispatch")]
 #[doc(hidden)]
 pub use threaded::by_match::by_match;
 #[doc(hidden)]
 pub use threaded::inspect as threaded_handlers;
+pub use time::TimeSource;

@@ -535,6 +535,12 @@ pub(crate) unsafe fn run_frames(
     let unset = Unset::uninit();
     // SAFETY: the frames are borrowed for the call, and the caller vouches for the token.
     let reached = unsafe { entry(first, end, token, unset, unset, host) };
+    burst_result(first, reached, host)
+}
+
+/// What became of a burst that began at a frame and came to another.
+#[inline]
+pub(crate) fn burst_result(first: u64, reached: u64, host: &mut Host) -> Result<(), BurstFault> {
     match host.fault.take() {
         None => Ok(()),
         Some(fault) => {
@@ -547,7 +553,7 @@ pub(crate) unsafe fn run_frames(
 /// Takes the fault of a run.
 #[cold]
 #[inline(never)]
-fn fault(host: &mut Host, r0: u64) -> Result<u64, Box<Fault>> {
+pub(crate) fn fault(host: &mut Host, r0: u64) -> Result<u64, Box<Fault>> {
     host.fault.take().map_or(Ok(r0), Err)
 }
 

@@ -1,35 +1,56 @@
 //! What packets are given to.
 
-use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use paceline_frame::Burst;
 
 use crate::host::Host;
-use crate::image::BurstEntry;
+use crate::image::{BurstEntry, Entry};
 use crate::program::{BurstFault, Program, pinned, run_frames};
 
-/// Something that takes bursts: a program or a chain, whatever the engine.
+/// Something that takes packets: a program or a chain, whatever the engine.
 #[derive(Clone)]
 pub struct Target {
-    entry: BurstEntry,
-    token: u64,
+    /// Where single packets enter; who calls it has pinned what it may come to.
+    pub(crate) entry: Entry,
+    pub(crate) burst_entry: BurstEntry,
+    /// Different for each program and chain that there is.
+    pub(crate) token: u64,
     /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pinned: bool,
-    /// What keeps it.
-    _owner: Arc<dyn Any + Send + Sync>,
+    owner: Arc<dyn Named>,
+}
+
+/// What keeps a program or a chain.
+pub(crate) trait Named: Send + Sync {
+    /// What it is called.
+    fn name(&self) -> &str;
 }
 
 impl Target {
     /// # Safety
-    /// The entry must take the token as long as the owner lives.
+    /// The entries must take the token as long as the owner lives.
     pub(crate) unsafe fn new(
-        entry: BurstEntry,
+        entry: Entry,
+        burst_entry: BurstEntry,
         token: u64,
-        owner: Arc<dyn Any + Send + Sync>,
+        owner: Arc<dyn Named>,
         pinned: bool,
     ) -> Self {
-        Self { entry, token, pinned, _owner: owner }
+        Self { entry, burst_entry, token, pinned, owner }
+    }
+
+    /// Name of the program, or `chain`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.owner.name()
+    }
+
+    /// Where single packets enter: what call sites find programs by. Programs of engines that are no compilers share one.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.entry as usize as u64
     }
 
     /// Runs the packets of a burst, in order; each frame gets its verdict.
@@ -40,15 +61,27 @@ impl Target {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
         // SAFETY: the token is the entry's own.
-        let mut run = |host: &mut Host| unsafe { run_frames(self.entry, self.token, frames, host) };
+        let mut run = |host: &mut Host| unsafe { run_frames(self.burst_entry, self.token, frames, host) };
         if self.pinned { pinned(host, run) } else { run(host) }
+    }
+}
+
+impl Named for Program {
+    fn name(&self) -> &str {
+        &self.spec().name
     }
 }
 
 impl From<&Program> for Target {
     fn from(program: &Program) -> Self {
-        let owner = Arc::new(program.clone());
+        let (owner, image) = (Arc::new(program.clone()), &program.image);
         // SAFETY: the program keeps its image, which is what its token points to.
-        unsafe { Self::new(program.image.burst_entry, program.token, owner, program.pins) }
+        unsafe { Self::new(image.entry, image.burst_entry, program.token, owner, program.pins) }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target").field("name", &self.name()).finish_non_exhaustive()
     }
 }

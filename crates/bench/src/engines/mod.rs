@@ -39,7 +39,7 @@ pub(crate) use kernel::load as kernel_object;
 use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
-const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
+pub(crate) const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
 
 /// Rounds of a measurement that counts.
 const ROUNDS: usize = 41;

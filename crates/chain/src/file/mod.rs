@@ -49,8 +49,8 @@ pub struct FileObject {
 pub enum ObjectSource {
     /// `file`: an object file.
     Object(Located<PathBuf>),
-    /// `filter`: a classic filter as text, in a file.
-    Filter(Located<PathBuf>),
+    /// `classic`: a classic filter as text, in a file.
+    Classic(Located<PathBuf>),
 }
 
 /// What is said of a map.

@@ -14,7 +14,7 @@ use super::{
 use crate::{Edges, Next};
 
 const ROOT: &[&str] = &["order", "first", "objects", "program", "port"];
-const OBJECT: &[&str] = &["file", "filter", "maps"];
+const OBJECT: &[&str] = &["file", "classic", "maps"];
 const MAP: &[&str] = &["file", "elements", "variables", "from", "map"];
 const PROGRAM: &[&str] = &["name", "object", "function", "priority", "actions", "next", "end"];
 const PORT: &[&str] = &["in", "out", "drops"];
@@ -47,13 +47,13 @@ fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
         Some(matches!(maps.get_ref().get(map)?.get_ref(), DeValue::Table(map) if map.contains_key("from")))
     };
     let read = |((name, _), table): (&(Located<String>, _), &Table<'_>)| {
-        let (file, filter) = (table.path("file")?, table.path("filter")?);
-        let source = match (file, filter) {
+        let (file, classic) = (table.path("file")?, table.path("classic")?);
+        let source = match (file, classic) {
             (Some(path), None) => ObjectSource::Object(path),
-            (None, Some(path)) => ObjectSource::Filter(path),
-            (None, None) => return Err(table.missing("file` or `filter")),
+            (None, Some(path)) => ObjectSource::Classic(path),
+            (None, None) => return Err(table.missing("file` or `classic")),
             (Some(_), Some(_)) => {
-                let both = "an object has `file` or `filter`, not both";
+                let both = "an object has `file` or `classic`, not both";
                 return Err(FileError { at: name.at, problem: FileProblem::Conflict(both) });
             }
         };

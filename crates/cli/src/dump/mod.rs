@@ -1,5 +1,6 @@
 //! `paceline dump`.
 
+mod dispatcher;
 mod listing;
 mod native;
 mod symbols;
@@ -7,7 +8,7 @@ mod symbols;
 use std::path::Path;
 use std::process::ExitCode;
 
-use paceline::{Engine, LoadOptions, NoProgram, Object, ProgramSpec};
+use paceline::{Engine, LoadOptions, NoProgram, Object, Program, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::args::{DumpArgs, Target};
@@ -25,6 +26,9 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let name = target.path.display().to_string();
     let programs = chosen(&object, target.program.as_deref())
         .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
+    if args.dispatcher {
+        return dispatcher::dump(args, &name, &object, &programs);
+    }
     let natives = if args.jit { compiled(&name, &object, &programs)? } else { Vec::new() };
     let listings: Vec<_> = programs
         .into_iter()
@@ -44,17 +48,21 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
 
 /// The native code of programs, verified and loaded as they are to be run.
 fn compiled(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<Native>, Failure> {
+    let loaded = loaded(name, object, programs)?;
+    Ok(loaded.iter().filter_map(|program| program.native_code().as_ref().map(Native::new)).collect())
+}
+
+/// Programs as native code.
+fn loaded(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<Program>, Failure> {
     let options = LoadOptions { engine: Engine::Jit, ..LoadOptions::default() };
     let collection = object
         .load(&options)
         .map_err(|source| Failure::Setup { name: name.to_owned(), source: Box::new(source) })?;
-    let native = |spec: &&ProgramSpec| {
+    let load = |spec: &&ProgramSpec| {
         let program = collection.program(Some(&spec.name));
-        let program = program.map_err(|error| Failure::no_program(name, object, error))?;
-        Ok(program.native_code().as_ref().map(Native::new))
+        Ok(program.map_err(|error| Failure::no_program(name, object, error))?.into_program())
     };
-    let natives: Result<Vec<_>, Failure> = programs.iter().map(native).collect();
-    natives.map(|natives| natives.into_iter().flatten().collect())
+    programs.iter().map(load).collect()
 }
 
 /// The program of a name, or all of them.

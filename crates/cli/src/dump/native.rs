@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, SymbolResolver, SymbolResult};
-use paceline::{NativeCode, NativeFunction};
+use paceline::{DispatcherCode, NativeCode, NativeFunction};
 use serde_json::{Value as Json, json};
 
 /// The native code of a program.
@@ -35,10 +35,29 @@ pub(super) struct Insn {
     pub(super) slot: Option<usize>,
 }
 
+/// Code, whatever it is of.
+struct Code<'a> {
+    address: u64,
+    bytes: &'a [u8],
+    functions: &'a [NativeFunction],
+    /// What is at an address outside.
+    symbol: &'a dyn Fn(u64) -> Option<String>,
+}
+
 impl Native {
     pub(crate) fn new(code: &NativeCode<'_>) -> Self {
-        let functions = code.functions().iter().map(|function| decode(code, function)).collect();
-        Self { address: code.address(), len: code.bytes().len(), functions }
+        let (address, bytes, functions) = (code.address(), code.bytes(), code.functions());
+        Self::of(&Code { address, bytes, functions, symbol: &|address| code.symbol(address) })
+    }
+
+    pub(super) fn of_dispatcher(code: &DispatcherCode) -> Self {
+        let (address, bytes, functions) = (code.address(), code.bytes(), code.functions());
+        Self::of(&Code { address, bytes, functions, symbol: &|address| code.symbol(address) })
+    }
+
+    fn of(code: &Code<'_>) -> Self {
+        let functions = code.functions.iter().map(|function| decode(code, function)).collect();
+        Self { address: code.address, len: code.bytes.len(), functions }
     }
 
     pub(super) fn to_json(&self) -> Json {
@@ -81,11 +100,11 @@ impl Insn {
     }
 }
 
-fn decode(code: &NativeCode<'_>, function: &NativeFunction) -> Function {
+fn decode(code: &Code<'_>, function: &NativeFunction) -> Function {
     let range = function.start..function.start.saturating_add(function.len);
-    let bytes = code.bytes().get(range.start as usize..range.end as usize).unwrap_or_default();
+    let bytes = code.bytes.get(range.start as usize..range.end as usize).unwrap_or_default();
     let mut decoder =
-        Decoder::with_ip(64, bytes, code.address() + u64::from(range.start), DecoderOptions::NONE);
+        Decoder::with_ip(64, bytes, code.address + u64::from(range.start), DecoderOptions::NONE);
     let mut formatter = formatter(Names::of(code));
     let mut insns = Vec::new();
     let mut insn = Instruction::default();
@@ -120,20 +139,20 @@ struct Names {
 
 impl Names {
     /// The formatter keeps what it is given, so that all addresses that may come are looked up before.
-    fn of(code: &NativeCode<'_>) -> Self {
-        let start = code.address();
+    fn of(code: &Code<'_>) -> Self {
+        let start = code.address;
         let function = |function: &NativeFunction| (start + u64::from(function.start), function.name.clone());
         Self {
-            code: start..start + code.bytes().len() as u64,
-            functions: code.functions().iter().map(function).collect(),
-            outside: addresses(code).filter_map(|address| Some((address, code.symbol(address)?))).collect(),
+            code: start..start + code.bytes.len() as u64,
+            functions: code.functions.iter().map(function).collect(),
+            outside: addresses(code).filter_map(|address| Some((address, (code.symbol)(address)?))).collect(),
         }
     }
 }
 
 /// All addresses in the code that are none of its own.
-fn addresses(code: &NativeCode<'_>) -> impl Iterator<Item = u64> {
-    let insns = Decoder::with_ip(64, code.bytes(), code.address(), DecoderOptions::NONE);
+fn addresses(code: &Code<'_>) -> impl Iterator<Item = u64> {
+    let insns = Decoder::with_ip(64, code.bytes, code.address, DecoderOptions::NONE);
     insns.into_iter().flat_map(|insn| {
         let immediates = (0..insn.op_count()).filter_map(move |operand| insn.try_immediate(operand).ok());
         immediates.chain([insn.near_branch_target(), insn.memory_displacement64()])

@@ -16,8 +16,8 @@ const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"v
 pub(crate) type LoadProgram<'a> = &'a dyn Fn(&str) -> Result<Program, NoProgram>;
 
 /// Sets the elements that files list, in the maps of a loaded object.
-pub(crate) fn set_elements(
-    files: &[JsonFile],
+pub(crate) fn set_elements<'a>(
+    files: impl IntoIterator<Item = &'a JsonFile>,
     collection: &Collection,
     load: LoadProgram<'_>,
 ) -> Result<(), Failure> {

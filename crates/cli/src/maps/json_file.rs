@@ -18,6 +18,8 @@ pub(crate) struct JsonFile {
     /// For messages.
     name: String,
     text: String,
+    /// Where the text is in a file that is no JSON itself, by line and column.
+    within: Option<(usize, usize)>,
 }
 
 /// Reads all map files, so that a mistake in the last is told before anything is done.
@@ -38,7 +40,17 @@ impl JsonFile {
         let failed = |source| Failure::Map { name: name.clone(), source: Box::new(source) };
         let text = fs::read_to_string(&file.path).map_err(|error| failed(MapFailure::Io(error)))?;
         serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(MapFailure::Syntax(error)))?;
-        Ok(Self { map: file.map.clone(), name, text })
+        Ok(Self { map: file.map.clone(), name, text, within: None })
+    }
+
+    /// JSON that stands for a part of a file, which begins at a line and column.
+    pub(crate) fn inline(map: &str, name: &str, text: String, within: (usize, usize)) -> Self {
+        Self { map: map.to_owned(), name: name.to_owned(), text, within: Some(within) }
+    }
+
+    /// The map that it is for.
+    pub(crate) fn map(&self) -> &str {
+        &self.map
     }
 
     /// Adds the file's name to what is wrong.
@@ -115,11 +127,8 @@ impl<'a> Part<'a> {
         let at = self.raw.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
         let before = text.get(..at).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
-            line: before.matches('\n').count() + 1,
-            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
-            map: self.file.map.clone(),
-            parts: self.within.clone(),
-        }
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        let (line, column) = self.file.within.unwrap_or((before.matches('\n').count() + 1, column));
+        Place { line, column, map: self.file.map.clone(), parts: self.within.clone() }
     }
 }

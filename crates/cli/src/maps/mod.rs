@@ -11,6 +11,6 @@ mod variables;
 
 pub(crate) use elements::set_elements;
 pub(crate) use failure::MapFailure;
-pub(crate) use json_file::{identities, read_files};
-pub(crate) use show::{MapsAsJson, write_text};
+pub(crate) use json_file::{JsonFile, identities, read_files};
+pub(crate) use show::{MapsAsJson, shown, write_text};
 pub(crate) use variables::set_variables;

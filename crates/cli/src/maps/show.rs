@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
-use paceline::{Collection, Map, MapKind};
+use paceline::{Collection, Map, MapKind, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
@@ -17,6 +17,8 @@ const INDENT: usize = 2;
 /// A map and what its bytes mean.
 struct View<'a> {
     map: &'a Map,
+    /// What this object says of it: the types of a map that it shares are numbered as in another.
+    spec: &'a MapSpec,
     btf: Option<&'a Btf>,
     collection: &'a Collection,
 }
@@ -28,16 +30,21 @@ struct Element {
 }
 
 impl<'a> View<'a> {
-    fn of(map: &'a Map, collection: &'a Collection) -> Self {
-        Self { map, btf: collection.object().btf.as_deref(), collection }
+    fn all(collection: &'a Collection) -> impl Iterator<Item = Self> {
+        let maps = collection.maps().iter().zip(&collection.object().maps);
+        maps.map(move |(map, spec)| Self::of(map, spec, collection))
+    }
+
+    fn of(map: &'a Map, spec: &'a MapSpec, collection: &'a Collection) -> Self {
+        Self { map, spec, btf: collection.object().btf.as_deref(), collection }
     }
 
     fn is_array(&self) -> bool {
-        matches!(self.map.spec().kind, MapKind::Array | MapKind::PerCpuArray)
+        matches!(self.spec.kind, MapKind::Array | MapKind::PerCpuArray)
     }
 
     fn holds_variables(&self) -> bool {
-        self.btf.is_some_and(|btf| variables(btf, self.map.spec()).is_some())
+        self.btf.is_some_and(|btf| variables(btf, self.spec).is_some())
     }
 
     /// The elements that can be read. Hashes have no order that would be the same in the next run, so theirs are
@@ -55,8 +62,8 @@ impl<'a> View<'a> {
 
     fn element(&self, key: Vec<u8>) -> Option<Element> {
         let value = self.map.get(&key).ok()?;
-        let size = self.map.spec().value_size as usize;
-        if !self.map.spec().kind.is_per_cpu() {
+        let size = self.spec.value_size as usize;
+        if !self.spec.kind.is_per_cpu() {
             return Some(Element { key, values: vec![value] });
         }
         let values = value.chunks(size.next_multiple_of(8).max(8));
@@ -75,16 +82,16 @@ impl<'a> View<'a> {
     /// A key by its type; keys of arrays are numbers even without one.
     fn key(&self, bytes: &[u8]) -> Option<Value> {
         let index = || {
-            let is_index = self.is_array() || self.map.spec().kind == MapKind::ProgArray;
+            let is_index = self.is_array() || self.spec.kind == MapKind::ProgArray;
             let index = bytes.try_into().ok().filter(|_| is_index);
             index.map(|bytes| Value::Unsigned(u32::from_ne_bytes(bytes).into()))
         };
-        self.decode(self.map.spec().key_type, bytes).or_else(index)
+        self.decode(self.spec.key_type, bytes).or_else(index)
     }
 
     /// A value by its type; programs by their names.
     fn value(&self, key: &[u8], bytes: &[u8]) -> Option<Value> {
-        let spec = self.map.spec();
+        let spec = self.spec;
         if spec.kind == MapKind::ProgArray {
             let index = u32::from_ne_bytes(key.try_into().ok()?);
             let id = u32::from_ne_bytes(bytes.try_into().ok()?);
@@ -105,8 +112,7 @@ pub(crate) struct MapsAsJson<'a>(pub(crate) &'a Collection);
 
 impl Serialize for MapsAsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let maps = self.0.maps().iter();
-        serializer.collect_map(maps.map(|map| (&map.spec().name, View::of(map, self.0))))
+        serializer.collect_map(View::all(self.0).map(|view| (&view.spec.name, view)))
     }
 }
 
@@ -125,7 +131,7 @@ impl View<'_> {
     fn element_to_json(&self, Element { key, values }: &Element) -> Json {
         let mut values = values.iter().map(|value| shown(self.value(key, value), value));
         let key = shown(self.key(key), key);
-        if !self.map.spec().kind.is_per_cpu() {
+        if !self.spec.kind.is_per_cpu() {
             return json!({ "key": key, "value": values.next() });
         }
         let values: Json =
@@ -134,17 +140,18 @@ impl View<'_> {
     }
 }
 
-fn shown(value: Option<Value>, bytes: &[u8]) -> Json {
+/// A value as JSON, by its type or byte by byte.
+pub(crate) fn shown(value: Option<Value>, bytes: &[u8]) -> Json {
     value.map_or_else(|| hex(bytes), |value| value_to_json(&value))
 }
 
 /// All maps as C would write them, keys and values by their types. Elements of arrays that are zero are left out.
 pub(crate) fn write_text(out: &mut dyn Write, collection: &Collection) -> io::Result<()> {
-    collection.maps().iter().try_for_each(|map| write_map(out, &View::of(map, collection)))
+    View::all(collection).try_for_each(|view| write_map(out, &view))
 }
 
 fn write_map(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
-    let spec = view.map.spec();
+    let spec = view.spec;
     writeln!(out)?;
     if view.holds_variables() {
         writeln!(out, "{}", spec.name)?;

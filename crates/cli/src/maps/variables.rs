@@ -19,7 +19,10 @@ pub(super) fn variables<'a>(btf: &'a Btf, spec: &MapSpec) -> Option<&'a DataSect
 }
 
 /// Sets the global variables that files name, in the object itself: `.rodata` cannot be changed once it is a map.
-pub(crate) fn set_variables(files: &[JsonFile], object: &mut Object) -> Result<(), Failure> {
+pub(crate) fn set_variables<'a>(
+    files: impl IntoIterator<Item = &'a JsonFile>,
+    object: &mut Object,
+) -> Result<(), Failure> {
     for file in files {
         let spec = object.map(&file.map).ok_or_else(|| file.failure(no_map(&file.map, object)))?;
         let Some(btf) = object.btf.clone() else { continue };

@@ -1,16 +1,20 @@
 //! `paceline run`.
 
+mod chain;
+mod events;
 mod fault;
 mod outputs;
 mod report;
 mod source;
 mod watch;
+mod world;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use paceline::{
-    Collection, Engine, Host, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
+    Collection, Engine, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
 };
 
@@ -19,12 +23,15 @@ use crate::failure::Failure;
 use crate::maps::{self, MapFailure};
 use crate::verify::Diagnosis;
 
+use events::Events;
 pub(crate) use fault::{FaultReport, processed};
 pub(crate) use outputs::Taken;
 use outputs::{OutputNames, Writers};
 use report::{Report, Run};
+pub(crate) use source::built_in;
 use source::{Capture, Subject};
 use watch::Watch;
+use world::World;
 
 /// What a shell shows for a command that ended by an interrupt: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
@@ -32,7 +39,10 @@ const INTERRUPTED: u8 = 130;
 /// Runs a program over a capture.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let engine = args.engine().unwrap_or_else(|usage| usage.exit());
-    let mut subject = Subject::open(args.target.as_deref())?;
+    if chain::is_wanted(args) {
+        return chain::run(args, engine);
+    }
+    let mut subject = Subject::open(args.source.targets.first().map(|target| target.as_os_str()))?;
     let files = maps::read_files(&args.map_files)?;
     maps::set_variables(&files, &mut subject.object)?;
     let collection = load(&subject, args.budget, engine)?;
@@ -45,17 +55,22 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let program = load(subject.program.as_deref());
     let program = program
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
-        .and_then(|p| action(&subject, p))?;
+        .and_then(|program| check_action(&subject.name, &program).map(|()| program))?;
+    let world = World::new(args)?;
     let mut capture = Capture::open(args.input.as_deref())?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
-    let taken = inputs.chain(maps::identities(&args.map_files)).collect();
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
-    let (writers, names) = outputs::create(args, capture.reader.header(), taken)?;
-    source::announce(args, &subject, &capture);
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let events = Events::new(args, &[&collection], writers.events.take())?;
+    source::announce(args, &subject.name, &capture);
+    world.announce(&program);
 
-    let (run, ended) = replay_all(args, &program, &mut capture, writers, watch);
+    let (mut run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
     let ended =
         ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
+    let ended = finish(events, &mut run, ended);
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
@@ -82,11 +97,11 @@ fn load(subject: &Subject, budget: u64, engine: Engine) -> Result<Collection, Fa
 }
 
 /// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
-fn action(subject: &Subject, program: Program) -> Result<Program, Failure> {
+pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure> {
     match program.spec().kind.rules().meaning {
-        Meaning::Action => Ok(program),
+        Meaning::Action => Ok(()),
         Meaning::BytesKept => {
-            Err(Failure::Filter { name: subject.name.clone(), program: program.spec().name.clone() })
+            Err(Failure::Filter { name: name.to_owned(), program: program.spec().name.clone() })
         }
     }
 }
@@ -106,18 +121,37 @@ fn diagnosed(subject: &Subject, failure: Failure) -> Failure {
 fn replay_all(
     args: &RunArgs,
     program: &Program,
+    world: &World,
     capture: &mut Capture,
     writers: Writers,
+    events: Option<&Events>,
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>) {
-    let options = ReplayOptions { count: args.count };
+    let options = ReplayOptions { count: args.count, ingress: world.ingress };
+    let mut host = world.host(args);
+    if let Some(events) = events {
+        events.attach(&mut host);
+    }
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
-    let (tally, ended) =
-        replay(program, &mut Host::default(), &mut capture.reader, outputs, options, |tally| {
-            watch.look(tally)
-        });
-    (Run { tally, time: start.elapsed(), interrupted: watch.finish() }, ended)
+    let (tally, ended) = replay(program, &mut host, &mut capture.reader, outputs, options, |tally| {
+        if events.is_some_and(|events| events.drain().is_break()) {
+            return ControlFlow::Break(());
+        }
+        watch.look(tally)
+    });
+    (Run { tally, time: start.elapsed(), interrupted: watch.finish(), events: None }, ended)
+}
+
+/// Writes the events that are left, and counts them.
+fn finish(events: Option<Events>, run: &mut Run, ended: Result<(), Failure>) -> Result<(), Failure> {
+    match events.map(Events::finish).transpose() {
+        Ok(count) => {
+            run.events = count;
+            ended
+        }
+        Err(error) => ended.and(Err(error)),
+    }
 }
 
 /// Adds the names of files to what went wrong.

@@ -11,6 +11,9 @@ use paceline::port::{CaptureWriter, Header};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 
+/// The option for the file that events go to.
+const EVENTS: &str = "--events";
+
 /// A file that is in use, by device and inode: names differ where links are.
 #[derive(Clone, Debug)]
 pub(crate) struct Taken {
@@ -41,12 +44,15 @@ impl Taken {
 pub(super) struct Writers {
     pub(super) passed: Option<CaptureWriter<File>>,
     pub(super) dropped: Option<CaptureWriter<File>>,
+    /// What events go to, and its name.
+    pub(super) events: Option<(File, String)>,
 }
 
 /// What they are called in messages.
 pub(super) struct OutputNames {
     passed: Option<PathBuf>,
     dropped: Option<PathBuf>,
+    events: Option<PathBuf>,
 }
 
 impl OutputNames {
@@ -58,9 +64,9 @@ impl OutputNames {
         self.dropped.as_deref().map(name).unwrap_or_default()
     }
 
-    /// Whether packets go to standard output, so that nothing else may.
+    /// Whether packets or events go to standard output, so that nothing else may.
     pub(super) fn use_stdout(&self) -> bool {
-        [&self.passed, &self.dropped].into_iter().flatten().any(|path| is_stdout(path))
+        [&self.passed, &self.dropped, &self.events].into_iter().flatten().any(|path| is_stdout(path))
     }
 }
 
@@ -79,13 +85,19 @@ pub(super) fn create(
     header: &Header,
     mut taken: Vec<Taken>,
 ) -> Result<(Writers, OutputNames), Failure> {
-    let passed = args.out.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()?;
-    let dropped = args.drops.as_deref().map(|path| Opened::open(path, "--drops", &mut taken)).transpose()?;
+    let mut open =
+        |path: Option<&Path>, option| path.map(|path| Opened::open(path, option, &mut taken)).transpose();
+    let passed = open(args.out.as_deref(), "--out")?;
+    let dropped = open(args.drops.as_deref(), "--drops")?;
+    let events = open(args.events.as_deref(), EVENTS)?;
     let writers = Writers {
         passed: passed.map(|output| output.start(header)).transpose()?,
         dropped: dropped.map(|output| output.start(header)).transpose()?,
+        events: events.map(Opened::start_events).transpose()?,
     };
-    Ok((writers, OutputNames { passed: args.out.clone(), dropped: args.drops.clone() }))
+    let names =
+        OutputNames { passed: args.out.clone(), dropped: args.drops.clone(), events: args.events.clone() };
+    Ok((writers, names))
 }
 
 /// An output that is open and still has what was in it.
@@ -100,7 +112,8 @@ impl Opened {
     fn open(path: &Path, option: &'static str, taken: &mut Vec<Taken>) -> Result<Self, Failure> {
         let failed = |source| Failure::CreateOutput { name: name(path), source };
         let (file, is_new) = if is_stdout(path) {
-            if io::stdout().is_terminal() {
+            // Events are text there.
+            if io::stdout().is_terminal() && option != EVENTS {
                 return Err(Failure::Terminal { option, name: path.display().to_string() });
             }
             (io::stdout().as_fd().try_clone_to_owned().map_err(failed)?.into(), false)
@@ -127,14 +140,27 @@ impl Opened {
         Ok(())
     }
 
-    /// Empties the file and starts the capture.
-    fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
+    /// Empties the file.
+    fn emptied(&self) -> Result<File, Failure> {
         let failed = |source| Failure::CreateOutput { name: name(&self.path), source };
         let file = self.file.try_clone().map_err(failed)?;
         // What the shell opened for us is the shell's to empty or not.
         if !is_stdout(&self.path) && file.metadata().map_err(failed)?.is_file() {
             file.set_len(0).map_err(failed)?;
         }
+        Ok(file)
+    }
+
+    /// Empties the file that events go to, and gives it with its name.
+    fn start_events(mut self) -> Result<(File, String), Failure> {
+        let file = self.emptied()?;
+        self.is_new = false;
+        Ok((file, name(&self.path)))
+    }
+
+    /// Empties the file and starts the capture.
+    fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
+        let file = self.emptied()?;
         let writer = CaptureWriter::new(file, header)
             .map_err(|source| Failure::Write { name: name(&self.path), source })?;
         self.is_new = false;

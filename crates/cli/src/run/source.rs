@@ -41,14 +41,20 @@ impl Subject {
     }
 
     fn built_in() -> Result<Self, Failure> {
-        let name = "built-in firewall".to_owned();
-        let object = object::parse(FIREWALL).map_err(|source| Failure::Object {
-            name: name.clone(),
-            source: Box::new(source),
-            is_capture: false,
-        })?;
+        let (name, object) = built_in()?;
         Ok(Self { name, object, program: None, file: None })
     }
+}
+
+/// The firewall that is run where no object is named.
+pub(crate) fn built_in() -> Result<(String, Object), Failure> {
+    let name = "built-in firewall".to_owned();
+    let object = object::parse(FIREWALL).map_err(|source| Failure::Object {
+        name: name.clone(),
+        source: Box::new(source),
+        is_capture: false,
+    })?;
+    Ok((name, object))
 }
 
 /// A capture, with its header read.
@@ -123,20 +129,21 @@ impl Read for Counted {
 }
 
 /// Says what is run when the user did not.
-pub(super) fn announce(args: &RunArgs, subject: &Subject, capture: &Capture) {
-    match (&args.target, &args.input) {
-        (Some(_), Some(_)) => {}
-        (None, None) => console::note(
+pub(super) fn announce(args: &RunArgs, subject: &str, capture: &Capture) {
+    let is_named = args.source.chain_file().is_some() || !args.source.targets.is_empty();
+    match (is_named, &args.input) {
+        (true, Some(_)) => {}
+        (false, None) => console::note(
             "running the built-in firewall (examples/firewall.o) over the built-in capture (examples/traffic.pcap); \
              for your own: paceline run OBJECT --in CAPTURE",
         ),
-        (Some(_), None) => console::note(format_args!(
+        (true, None) => console::note(format_args!(
             "running {} over the {} (examples/traffic.pcap); for your own: --in CAPTURE",
-            subject.name, capture.name
+            subject, capture.name
         )),
-        (None, Some(_)) => console::note(format_args!(
+        (false, Some(_)) => console::note(format_args!(
             "running the {} (examples/firewall.o) over {}; for your own: paceline run OBJECT --in CAPTURE",
-            subject.name, capture.name
+            subject, capture.name
         )),
     }
 }

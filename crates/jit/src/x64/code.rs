@@ -55,7 +55,7 @@ impl Relocation {
 pub enum RelocationKind {
     /// `call rel32`
     Call,
-    /// `jmp rel32`
+    /// `jmp rel32` or `jcc rel32`
     Jump,
 }
 

@@ -49,7 +49,12 @@ impl Assembler {
 
     /// `jmp target`, an address outside of the code, by a [relocation](super::Relocation).
     pub fn jmp_extern(&mut self, target: u64) {
-        self.external(0xe9, RelocationKind::Jump, target);
+        self.external(Bytes::byte(0xe9), RelocationKind::Jump, target);
+    }
+
+    /// `jcc target`, an address outside of the code, by a [relocation](super::Relocation).
+    pub fn jcc_extern(&mut self, cond: Cond, target: u64) {
+        self.external(Bytes::pair(0x0f, 0x80 + cond as u8), RelocationKind::Jump, target);
     }
 
     /// `call label`
@@ -70,14 +75,14 @@ impl Assembler {
 
     /// `call target`, an address outside of the code, by a [relocation](super::Relocation).
     pub fn call_extern(&mut self, target: u64) {
-        self.external(0xe8, RelocationKind::Call, target);
+        self.external(Bytes::byte(0xe8), RelocationKind::Call, target);
     }
 
-    fn external(&mut self, opcode: u8, kind: RelocationKind, target: u64) {
+    fn external(&mut self, opcode: Bytes, kind: RelocationKind, target: u64) {
         let here = self.here();
-        let place = Place { raw: here.raw.wrapping_add(1), ..here };
+        let place = Place { raw: here.raw.wrapping_add(opcode.len), ..here };
         self.externs.push(Extern { place, kind, target });
-        self.put(Bytes::byte(opcode), Bytes::dword(0));
+        self.put(opcode, Bytes::dword(0));
     }
 
     /// `ret`

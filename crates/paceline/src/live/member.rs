@@ -41,6 +41,13 @@ impl Member {
         self
     }
 
+    /// The same member under another name.
+    #[must_use]
+    pub fn renamed(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
     /// Its name in the chain.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -61,9 +61,7 @@ impl ChainWorker {
     /// # Errors
     /// A packet made a program do what it may not.
     pub fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
-        if self.shared.revision.load(Ordering::Acquire) != self.version.layout.revision {
-            self.follow();
-        }
+        self.refresh();
         let Version { chain, programs: all, layout } = &*self.version;
         let due = match &mut self.mode {
             Mode::Plain => return chain.run_burst(burst, host),
@@ -93,6 +91,14 @@ impl ChainWorker {
             self.tell();
         }
         Ok(())
+    }
+
+    /// Goes over to the chain as it is now, as the next burst would.
+    #[inline]
+    pub fn refresh(&mut self) {
+        if self.shared.revision.load(Ordering::Acquire) != self.version.layout.revision {
+            self.follow();
+        }
     }
 
     /// What ran the last burst, or runs the first.

@@ -9,5 +9,5 @@ mod reference;
 pub use compare::{Bench, Difference, Tally};
 pub use generate::{Sample, sample, shrink};
 pub use libpcap::{LINK_ETHERNET, Libpcap, Missing};
-pub use packet_socket::{Interface, MIN_PACKET, attach_errno, seccomp_accepts};
+pub use packet_socket::{Interface, MIN_PACKET, attach_errno, own_network, seccomp_accepts};
 pub use reference::{Reference, run as reference};

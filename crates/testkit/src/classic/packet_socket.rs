@@ -78,6 +78,15 @@ pub fn seccomp_accepts(insns: &[SockFilter]) -> Result<bool> {
     }
 }
 
+/// Moves the calling thread to a new network namespace, and with it the processes that it starts from then on.
+///
+/// # Errors
+/// The process may not do that.
+pub fn own_network() -> Result<()> {
+    // SAFETY: changes the calling thread's namespace only.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
+}
+
 /// The loopback interface of a network namespace, which the calling thread is in from then on.
 pub struct Interface {
     sender: OwnedFd,
@@ -92,8 +101,7 @@ impl Interface {
     /// # Errors
     /// The process may not do that.
     pub fn new() -> Result<Self> {
-        // SAFETY: changes the calling thread's namespace only.
-        checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        own_network()?;
         let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
         let control = socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
         // SAFETY: all zeros is a valid request; the name fits and ends with a zero.

@@ -6,6 +6,7 @@ use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::{MapFlags, MapKind, MapSpec};
 
 use super::memory::{Access, Span, check_context_pointer, describe};
+use super::stack::check_aligned;
 use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
@@ -28,6 +29,8 @@ pub(super) struct Arguments {
     has_record: bool,
     /// Id of the reference that is given back.
     released: Option<u32>,
+    /// The text among the arguments, with its zero byte.
+    pub(super) text: Option<Vec<u8>>,
 }
 
 impl Walk<'_> {
@@ -114,8 +117,20 @@ impl Walk<'_> {
                 Arg::StackOrNull => self.check_stack_or_null(helper.name, reg, &value)?,
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
                 Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
+                Arg::ReadBytes(size) => {
+                    self.check_memory(helper, reg, &value, size.into(), Access::Read, &mut arguments)?;
+                }
+                Arg::ReadWriteBytes(size) => {
+                    self.check_read_write(helper, reg, &value, size.into(), &mut arguments)?;
+                    check_aligned_argument(reg, &value, size.into())?;
+                }
+                Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
-                Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem => {}
+                Arg::ReadMem
+                | Arg::ReadMemOrNull
+                | Arg::WriteMem
+                | Arg::WriteMemOrNull
+                | Arg::ReadWriteMem => {}
                 Arg::Size | Arg::SizeOrZero => {
                     let memory =
                         i.checked_sub(1).and_then(|i| Some((*prototype.args.get(i)?, *ARGUMENTS.get(i)?)));
@@ -124,6 +139,9 @@ impl Walk<'_> {
                     }
                 }
             }
+        }
+        if helper.name == "bpf_snprintf" {
+            self.check_format(&arguments)?;
         }
         Ok(arguments)
     }
@@ -225,13 +243,32 @@ impl Walk<'_> {
         }
         // Where null is taken the kernel takes a pointer that may be null as well, with any size.
         let pointer = match pointer {
-            Value::Pointer(pointer) if memory == Arg::ReadMemOrNull => {
+            Value::Pointer(pointer) if matches!(memory, Arg::ReadMemOrNull | Arg::WriteMemOrNull) => {
                 Value::Pointer(Pointer { nullable: false, ..pointer })
             }
             other => other,
         };
-        let access = if memory == Arg::WriteMem { Access::Write } else { Access::Read };
-        self.check_memory(helper, address, &pointer, number.umax(), access, arguments)
+        let size = number.umax();
+        match memory {
+            Arg::WriteMem | Arg::WriteMemOrNull => {
+                self.check_memory(helper, address, &pointer, size, Access::Write, arguments)
+            }
+            Arg::ReadWriteMem => self.check_read_write(helper, address, &pointer, size, arguments),
+            _ => self.check_memory(helper, address, &pointer, size, Access::Read, arguments),
+        }
+    }
+
+    /// Checks memory that a helper reads, and then writes.
+    fn check_read_write(
+        &mut self,
+        helper: &'static Helper,
+        register: Reg,
+        value: &Value,
+        size: u64,
+        arguments: &mut Arguments,
+    ) -> Check {
+        self.check_memory(helper, register, value, size, Access::Read, arguments)?;
+        self.check_memory(helper, register, value, size, Access::Write, arguments)
     }
 
     /// Checks memory of a size that a helper reads or writes (`check_helper_mem_access`).
@@ -345,6 +382,18 @@ impl Walk<'_> {
             }
             None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
         }
+    }
+}
+
+/// Where the kernel wants memory aligned whatever it is (`MEM_ALIGNED`); the packet starts 2 bytes past a multiple of 4, so
+/// that its IP header lies at one (`NET_IP_ALIGN`).
+fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
+    let Some(&pointer) = value.pointer() else { return Ok(()) };
+    let span = Span { register, pointer, offset: 0, size, access: Access::Write };
+    match pointer.target {
+        Target::Stack { .. } => check_aligned(&span),
+        _ if span.is_aligned() => Ok(()),
+        _ => broken(Cause::ArgumentAlignment(RegName(register), size)),
     }
 }
 

@@ -254,24 +254,27 @@ impl Walk<'_> {
 
     /// What lies in a map that nobody can change any more, such as `.rodata`.
     fn frozen_value(&self, span: &Span, map: MapRef) -> Option<Number> {
-        let spec = self.map(map).filter(|spec| is_constant(spec) && !map.inner)?;
+        let stored = self.frozen_bytes(map)?;
         let offset = usize::try_from(span.pointer.offset()?.checked_add(span.offset)?).ok()?;
         let size = usize::try_from(span.size).ok().filter(|size| *size <= 8)?;
-        let stored: &[u8] = match spec.contents.first() {
-            Some((_, InitialValue::Bytes(bytes))) => bytes,
-            Some(_) => return None,
-            None => &[],
-        };
-        // Values are shorter than the map's where they end in zeros.
-        let byte = |i: usize| stored.get(offset.checked_add(i)?).copied();
         let mut value = [0u8; 8];
         for (i, place) in value.iter_mut().take(size).enumerate() {
-            *place = byte(i).unwrap_or(0);
+            *place = offset.checked_add(i).and_then(|i| stored.get(i)).copied().unwrap_or(0);
         }
         if cfg!(target_endian = "big") {
             value.rotate_right(8 - size);
         }
         Some(Number::constant(u64::from_ne_bytes(value)))
+    }
+
+    /// The value of a map that nobody can change any more, but for the zeros at its end.
+    pub(super) fn frozen_bytes(&self, map: MapRef) -> Option<&[u8]> {
+        let spec = self.map(map).filter(|spec| is_constant(spec) && !map.inner)?;
+        match spec.contents.first() {
+            Some((_, InitialValue::Bytes(bytes))) => Some(bytes),
+            Some(_) => None,
+            None => Some(&[]),
+        }
     }
 
     fn load_context(&mut self, span: &Span, signed: bool) -> Check<Value> {

@@ -11,6 +11,7 @@ mod lock;
 mod memory;
 mod pointer;
 mod stack;
+mod text;
 
 use paceline_isa::{Imm64, Insn, Operand, Reg, Size};
 use paceline_spec::{MapKind, MapSpec, Poison};

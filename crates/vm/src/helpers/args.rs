@@ -105,3 +105,20 @@ pub(super) unsafe fn bytes_or_null(register: u64, len: usize) -> Vec<u8> {
     // SAFETY: the caller vouches for the range.
     unsafe { bytes(register, len) }
 }
+
+/// The text a register points to, with its zero byte.
+///
+/// # Safety
+/// All bytes up to the first that is zero must be readable.
+pub(super) unsafe fn text(register: u64) -> Vec<u8> {
+    let mut text = Vec::new();
+    loop {
+        let mut byte = [0];
+        // SAFETY: no byte before was the last.
+        unsafe { memory::copy_from(&mut byte, register + text.len() as u64) };
+        text.push(byte[0]);
+        if byte == [0] {
+            return text;
+        }
+    }
+}

@@ -23,7 +23,7 @@ pub(super) unsafe extern "C" fn perf_event_output(
         return Errno::EINVAL.to_return();
     }
     // SAFETY: the arguments fit the prototype.
-    let (frame, map, mut event) =
+    let (frame, map, data) =
         unsafe { (args::packet(host), args::map(map), args::bytes(data, size as u32 as usize)) };
     let packet_len = ((flags & PACKET_LEN) >> 32) as usize;
     let Some(packet) = frame.packet().get(..packet_len) else { return Errno::EFAULT.to_return() };
@@ -34,6 +34,5 @@ pub(super) unsafe extern "C" fn perf_event_output(
     if index >= map.spec().max_entries {
         return Errno::E2BIG.to_return();
     }
-    event.extend_from_slice(packet);
-    if host.event(&map.spec().name, index, &event) { 0 } else { Errno::ENOENT.to_return() }
+    if host.event(&map.spec().name, index, &data, packet) { 0 } else { Errno::ENOENT.to_return() }
 }

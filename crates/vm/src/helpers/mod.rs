@@ -7,6 +7,7 @@
 mod args;
 mod checksum;
 mod event;
+mod fib;
 mod format;
 mod iterator;
 mod map;
@@ -15,7 +16,9 @@ mod redirect;
 mod ringbuf;
 mod rounds;
 mod spin_lock;
+mod syncookie;
 mod system;
+mod text;
 
 use paceline_spec::helper::Helper;
 
@@ -58,6 +61,7 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         51 => redirect::redirect_map,
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
+        69 => fib::fib_lookup,
         87 => map::push_elem,
         88 => map::pop_elem,
         89 => map::peek_elem,
@@ -71,12 +75,20 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         133 => ringbuf::discard,
         134 => ringbuf::query,
         160 => system::ktime_get_coarse_ns,
+        163 => fib::check_mtu,
         164 => rounds::elements,
+        165 => format::snprintf,
+        177 => format::trace_vprintk,
         181 => rounds::count,
+        182 => text::strncmp,
         188 => packet::get_buff_len,
         189 => packet::load_bytes,
         190 => packet::store_bytes,
         195 => map::lookup_percpu_elem,
+        204 => syncookie::generate_v4,
+        205 => syncookie::generate_v6,
+        206 => syncookie::check_v4,
+        207 => syncookie::check_v6,
         208 => system::ktime_get_tai_ns,
         _ => return None,
     })

@@ -1,7 +1,7 @@
 //! Time, chance and place.
 
-use crate::host::Clock;
 use crate::host::Host;
+use crate::time::Clock;
 
 macro_rules! clock {
     ($(#[$doc:meta] $name:ident: $clock:ident;)*) => {$(

@@ -10,6 +10,7 @@ use crate::fault::FaultKind;
 use crate::helpers::helper_fn;
 use crate::host::{MAX_FRAMES, MAX_TAIL_CALLS, STACK_FRAME};
 use crate::image::{Image, Unset};
+use crate::memory;
 use crate::region::Access;
 
 impl Machine<'_> {
@@ -141,13 +142,25 @@ impl Machine<'_> {
                     self.allow(value, 0, len, if asked { Access::Read } else { Access::Write })?;
                     continue;
                 }
-                Arg::ReadMemOrNull if value == 0 => continue,
+                Arg::ReadMemOrNull | Arg::WriteMemOrNull if value == 0 => continue,
                 Arg::ReadMem | Arg::ReadMemOrNull => {
                     self.allow(value, 0, size, Access::Read)?;
                     continue;
                 }
-                Arg::WriteMem => {
+                Arg::WriteMem | Arg::WriteMemOrNull | Arg::ReadWriteMem => {
                     self.allow(value, 0, size, Access::Write)?;
+                    continue;
+                }
+                Arg::ReadBytes(size) => {
+                    self.allow(value, 0, u64::from(*size), Access::Read)?;
+                    continue;
+                }
+                Arg::ReadWriteBytes(size) => {
+                    self.allow(value, 0, u64::from(*size), Access::Write)?;
+                    continue;
+                }
+                Arg::Text => {
+                    self.check_text(value)?;
                     continue;
                 }
                 Arg::Function if self.function(value).is_some() => continue,
@@ -165,6 +178,19 @@ impl Machine<'_> {
             };
             let near = matches!(arg, Arg::Context | Arg::Map).then(|| self.regions.near(value, value));
             return Err(FaultKind::Argument { helper: helper.name, register, expected, near });
+        }
+        Ok(())
+    }
+
+    /// Looks for the end of a text among what the program may read.
+    fn check_text(&self, start: u64) -> Result<(), FaultKind> {
+        let mut byte = [1];
+        let mut address = start;
+        while byte != [0] {
+            self.allow(address, 0, 1, Access::Read)?;
+            // SAFETY: the byte is the program's to read.
+            unsafe { memory::copy_from(&mut byte, address) };
+            address += 1;
         }
         Ok(())
     }

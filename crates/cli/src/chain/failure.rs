@@ -1,0 +1,69 @@
+//! What can be wrong with a chain on the command line or in a file.
+
+use std::io;
+
+use paceline::chain::{FileError, FilePlace, RunConfigError};
+use paceline::{ChangeError, Fault, FilterTextError};
+
+use crate::failure::Failure;
+
+/// Why there is no chain, or it stopped. Names of files are as the user gave them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChainFailure {
+    #[error("{name}: {source}")]
+    Read { name: String, source: io::Error },
+    #[error("{name}: it is no UTF-8 text")]
+    NotText { name: String },
+    #[error("{name}:{source}")]
+    File { name: String, source: FileError },
+    /// Something that a chain file names cannot be had.
+    #[error("{name}:{at}: {source}")]
+    At { name: String, at: FilePlace, source: Box<Failure> },
+    #[error("{name}: {source}")]
+    Filter { name: String, source: FilterTextError },
+    #[error("{name}: {source}")]
+    Config { name: String, source: RunConfigError },
+    #[error("{name}: {source}")]
+    Change { name: String, source: ChangeError },
+    #[error("{name}: {problem}")]
+    Calls { name: String, problem: CallsProblem },
+    #[error("several objects have a map {0}: its contents are given in a chain file")]
+    SeveralMaps(String),
+    #[error("no object of the chain has a map {map}")]
+    NoMap { map: String, hint: Option<String> },
+    #[error("{chain}: packet {packet} of {capture}: {fault}")]
+    Fault { chain: String, packet: u64, capture: String, fault: Box<Fault> },
+    #[error("{0} goes with objects, and a chain file has it itself")]
+    NotWithFile(&'static str),
+}
+
+/// What is wrong with a chain-call map.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallsProblem {
+    #[error("{0}")]
+    Syntax(serde_json::Error),
+    #[error("a chain-call map is a list of {{\"key\": PROGRAM, \"value\": {{VERDICT: PROGRAM, ...}}}}")]
+    Shape,
+    #[error("no program `{name}`; there is: {}", .names.join(", "))]
+    NoProgram { name: String, names: Vec<String> },
+    #[error("no verdict `{0}`; there are wildcard, aborted, drop, pass, tx and redirect")]
+    NoVerdict(String),
+    #[error("program {0} has two entries")]
+    Twice(String),
+}
+
+impl ChainFailure {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoMap { hint, .. } => hint.clone(),
+            Self::At { source, .. } => source.hint(),
+            _ => None,
+        }
+    }
+}
+
+impl From<ChainFailure> for Failure {
+    fn from(failure: ChainFailure) -> Self {
+        Self::Chain(Box::new(failure))
+    }
+}

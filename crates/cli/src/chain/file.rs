@@ -1,0 +1,268 @@
+//! Chain files: objects, maps and programs made.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use paceline::chain::{
+    ChainFile, Edges, FileObject, FileOrder, FilePlace, FileProgram, Located, MapSource, Next, ObjectSource,
+    RunConfig,
+};
+use paceline::{Collection, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
+
+use super::failure::ChainFailure;
+use super::load::{LoadHow, Loaded, Part, fill, member};
+use crate::args::MapFile;
+use crate::failure::Failure;
+use crate::maps::{self, JsonFile};
+use crate::object;
+use crate::run::Taken;
+
+/// What a chain file gives, before it is a chain.
+pub(super) struct Made {
+    pub(super) parts: Vec<Part>,
+    pub(super) members: Vec<Member>,
+    pub(super) order: Order,
+    pub(super) origins: Vec<(String, usize)>,
+    /// Maps that were kept from the parts before: the object's name and the map's.
+    pub(super) kept: Vec<(String, String)>,
+    taken: Vec<Taken>,
+    port: [Option<PathBuf>; 3],
+}
+
+/// Loads a chain file.
+pub(super) fn load(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Loaded, Failure> {
+    let name = path.display().to_string();
+    let Made { parts, members, order, origins, taken, port, .. } = make(path, how, before)?;
+    let live = LiveChain::new(members, order)
+        .map_err(|source| ChainFailure::Change { name: name.clone(), source })?;
+    let [input, out, drops] = port;
+    Ok(Loaded { name, live, parts, origins, taken, input, out, drops })
+}
+
+/// Makes everything that a chain file says, with the maps of objects before where names and shapes agree.
+pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Made, Failure> {
+    let name = path.display().to_string();
+    let bytes = fs::read(path).map_err(|source| ChainFailure::Read { name: name.clone(), source })?;
+    let text = String::from_utf8(bytes).map_err(|_| ChainFailure::NotText { name: name.clone() })?;
+    let file = ChainFile::parse(&text).map_err(|source| ChainFailure::File { name: name.clone(), source })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut maker = Maker { name: &name, folder, how, before, taken: Vec::new(), kept: Vec::new() };
+    maker.taken.extend(Taken::of_path(path, &format!("the chain file {name}")));
+    let parts = maker.parts(&file)?;
+    let mut members = Vec::new();
+    for program in &file.programs {
+        members.push(maker.member(program, &parts)?);
+    }
+    let origins = file.programs.iter().map(|program| (program.name.value.clone(), program.object)).collect();
+    let order = order(&file);
+    let port = [&file.port.input, &file.port.out, &file.port.drops].map(|path| {
+        path.as_ref().map(|path| {
+            if path.value == Path::new("-") { path.value.clone() } else { folder.join(&path.value) }
+        })
+    });
+    let (taken, kept) = (maker.taken, maker.kept);
+    Ok(Made { parts, members, order, origins, kept, taken, port })
+}
+
+struct Maker<'a> {
+    /// The chain file, for messages.
+    name: &'a str,
+    folder: &'a Path,
+    how: &'a LoadHow,
+    before: Option<&'a [Part]>,
+    taken: Vec<Taken>,
+    kept: Vec<(String, String)>,
+}
+
+impl Maker<'_> {
+    /// Says where in the chain file that is named which cannot be had.
+    fn at(&self, at: FilePlace) -> impl Fn(Failure) -> Failure + '_ {
+        move |source| match source {
+            // They have their own places.
+            placed @ (Failure::Refused(_) | Failure::Map { .. }) => placed,
+            source => ChainFailure::At { name: self.name.to_owned(), at, source: Box::new(source) }.into(),
+        }
+    }
+
+    /// All objects: first those that have their own maps, then those that share some.
+    fn parts(&mut self, file: &ChainFile) -> Result<Vec<Part>, Failure> {
+        let mut opened = Vec::new();
+        for object in &file.objects {
+            let (path, at) = match &object.source {
+                ObjectSource::Object(path) | ObjectSource::Classic(path) => {
+                    (self.folder.join(&path.value), path.at)
+                }
+            };
+            let parsed = open(&object.source, &path, &object.name.value).map_err(self.at(at))?;
+            self.taken.extend(Taken::of_path(&path, &format!("the object {}", path.display())));
+            opened.push(parsed);
+        }
+        let mut parts: Vec<Option<Part>> = file.objects.iter().map(|_| None).collect();
+        let shares = |object: &FileObject| {
+            object.maps.iter().any(|map| matches!(map.source, MapSource::Shared { .. }))
+        };
+        // An object that shares can own what another shares: as often as there are objects is enough.
+        for _ in 0..=file.objects.len() {
+            for (index, object) in file.objects.iter().enumerate() {
+                if parts.get(index).is_some_and(Option::is_some) {
+                    continue;
+                }
+                let Some(shared) = self.shared(object, &parts)? else { continue };
+                let Some(parsed) = opened.get(index) else { continue };
+                let part = self.part(object, parsed.clone(), &shared, shares(object))?;
+                if let Some(place) = parts.get_mut(index) {
+                    *place = Some(part);
+                }
+            }
+        }
+        let missing = parts.iter().position(Option::is_none).and_then(|index| file.objects.get(index));
+        if let Some(object) = missing {
+            let circle =
+                paceline::chain::FileProblem::Conflict("objects share maps with each other in a circle");
+            let source = paceline::chain::FileError { at: object.name.at, problem: circle };
+            return Err(ChainFailure::File { name: self.name.to_owned(), source }.into());
+        }
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    /// The maps that an object has from others; `None` while one of those is not there yet.
+    fn shared(
+        &self,
+        object: &FileObject,
+        parts: &[Option<Part>],
+    ) -> Result<Option<BTreeMap<String, Arc<Map>>>, Failure> {
+        let mut shared = BTreeMap::new();
+        for map in &object.maps {
+            let MapSource::Shared { object: owner, map: theirs } = &map.source else { continue };
+            let Some(Some(part)) = parts.get(*owner) else { return Ok(None) };
+            let found = part.collection.map(&theirs.value).or_else(|| {
+                // A map that it shares itself has another name there.
+                let index =
+                    part.collection.object().maps.iter().position(|spec| spec.name == theirs.value)?;
+                part.collection.maps().get(index)
+            });
+            let Some(found) = found else {
+                let names = part.collection.object().maps.iter().map(|spec| spec.name.as_str());
+                let suggestion = paceline::suggest::nearest(&theirs.value, names).map(str::to_owned);
+                let what = "map in that object";
+                let problem =
+                    paceline::chain::FileProblem::Unknown { what, name: theirs.value.clone(), suggestion };
+                let source = paceline::chain::FileError { at: theirs.at, problem };
+                return Err(ChainFailure::File { name: self.name.to_owned(), source }.into());
+            };
+            shared.insert(map.name.value.clone(), Arc::clone(found));
+        }
+        Ok(Some(shared))
+    }
+
+    fn part(
+        &mut self,
+        said: &FileObject,
+        mut object: Object,
+        shared: &BTreeMap<String, Arc<Map>>,
+        shares: bool,
+    ) -> Result<Part, Failure> {
+        let name = said.name.value.clone();
+        let files = self.map_files(said)?;
+        maps::set_variables(&files, &mut object).map_err(self.at(said.name.at))?;
+        let setup = |source| {
+            let (name, at) = (name.clone(), said.name.at);
+            self.at(at)(Failure::Setup { name, source: Box::new(source) })
+        };
+        let options = self.how.options();
+        let before = self.before.and_then(|parts| parts.iter().find(|part| part.name == name));
+        let (collection, kept) = match before {
+            _ if shares => (object.load_sharing(&options, shared).map_err(setup)?, Vec::new()),
+            Some(before) => object.load_after(&options, &before.collection).map_err(setup)?,
+            None => (object.load(&options).map_err(setup)?, Vec::new()),
+        };
+        // What traffic left in a map that was kept is newer than what the file says.
+        let new = files.iter().filter(|file| !kept.iter().any(|kept| kept == file.map()));
+        fill(&collection, new, self.how).map_err(self.at(said.name.at))?;
+        self.kept.extend(kept.into_iter().map(|map| (name.clone(), map)));
+        Ok(Part { name, collection })
+    }
+
+    fn map_files(&mut self, object: &FileObject) -> Result<Vec<JsonFile>, Failure> {
+        let mut files = Vec::new();
+        for map in &object.maps {
+            match &map.source {
+                MapSource::File(path) => {
+                    let file = MapFile { map: map.name.value.clone(), path: self.folder.join(&path.value) };
+                    self.taken.extend(maps::identities(std::slice::from_ref(&file)));
+                    files.extend(maps::read_files(&[file]).map_err(self.at(path.at))?);
+                }
+                MapSource::Inline(Located { at, value }) => {
+                    files.push(JsonFile::inline(
+                        &map.name.value,
+                        self.name,
+                        value.clone(),
+                        (at.line, at.column),
+                    ));
+                }
+                MapSource::Shared { .. } => {}
+            }
+        }
+        Ok(files)
+    }
+
+    fn member(&self, program: &FileProgram, parts: &[Part]) -> Result<Member, Failure> {
+        let part = parts.get(program.object).unwrap_or_else(|| unreachable!("the file was checked"));
+        let function = program.function.as_ref();
+        let at = function.map_or(program.name.at, |function| function.at);
+        let function = function.map(|function| function.value.as_str());
+        let made = member(&part.collection, &part.name, function, Some(&program.name.value), self.how);
+        let made = made.map_err(self.at(at))?;
+        let config = made.config();
+        Ok(made.with_config(RunConfig {
+            priority: program.priority.unwrap_or(config.priority),
+            actions: program.actions.unwrap_or(config.actions),
+        }))
+    }
+}
+
+fn open(source: &ObjectSource, path: &Path, name: &str) -> Result<Object, Failure> {
+    match source {
+        ObjectSource::Object(_) => object::open(path),
+        ObjectSource::Classic(_) => {
+            let file = || path.display().to_string();
+            let text =
+                fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: file(), source })?;
+            Ok(Object::of_filter(name, &text)
+                .map_err(|source| ChainFailure::Filter { name: file(), source })?)
+        }
+    }
+}
+
+fn order(file: &ChainFile) -> Order {
+    let name =
+        |index: usize| file.programs.get(index).map(|program| program.name.value.clone()).unwrap_or_default();
+    match &file.order {
+        FileOrder::Given => Order::Given,
+        FileOrder::Priority => Order::Priority,
+        FileOrder::Edges { first, edges } => {
+            let links = |(index, edges): (usize, &Edges)| (name(index), links(edges, &name));
+            Order::Links { first: name(*first), links: edges.iter().enumerate().map(links).collect() }
+        }
+    }
+}
+
+fn links(edges: &Edges, name: &impl Fn(usize) -> String) -> Vec<Link> {
+    let own = Verdict::ALL.into_iter().map(|verdict| (Some(verdict), edges.own(verdict)));
+    let all = own.chain([(None, edges.wildcard())]);
+    let link = |(after, next): (_, Option<Next>)| {
+        let target = match next? {
+            Next::Program(index) => LinkTarget::Program(name(index)),
+            Next::End(verdict) => LinkTarget::End(verdict),
+        };
+        Some(Link { after, target })
+    };
+    all.filter_map(link).collect()
+}
+
+/// Names of the maps of an object that are not kept, with what is said of them elsewhere.
+pub(super) fn maps_of(collection: &Collection) -> impl Iterator<Item = &str> {
+    collection.object().maps.iter().map(|spec| spec.name.as_str())
+}

@@ -1,0 +1,240 @@
+//! From the command line to a chain that can run.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use paceline::chain::CallMap;
+use paceline::{Change, Collection, Engine, LiveChain, LoadOptions, Member, NoMember, Object, Order};
+
+use super::failure::ChainFailure;
+use super::{calls, file};
+use crate::args::{MapFile, OrderName, SourceArgs, Target};
+use crate::console;
+use crate::failure::{Failure, closest};
+use crate::maps::{self, JsonFile};
+use crate::object;
+use crate::run::Taken;
+
+/// How programs are loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadHow {
+    pub(crate) budget: u64,
+    pub(crate) engine: Engine,
+    pub(crate) unverified: bool,
+    pub(crate) maps: Vec<MapFile>,
+}
+
+impl Default for LoadHow {
+    fn default() -> Self {
+        let maps = Vec::new();
+        Self { budget: paceline::DEFAULT_BUDGET, engine: Engine::best(), unverified: false, maps }
+    }
+}
+
+impl LoadHow {
+    pub(super) fn options(&self) -> LoadOptions {
+        LoadOptions { budget: self.budget, engine: self.engine, ..LoadOptions::default() }
+    }
+}
+
+/// An object of a chain, loaded.
+pub(crate) struct Part {
+    /// For messages; in a chain file, its name there.
+    pub(crate) name: String,
+    pub(crate) collection: Collection,
+}
+
+/// A chain, ready to run.
+pub(crate) struct Loaded {
+    /// For messages.
+    pub(crate) name: String,
+    pub(crate) live: LiveChain,
+    pub(crate) parts: Vec<Part>,
+    /// Which part each program is from, by its name in the chain.
+    pub(crate) origins: Vec<(String, usize)>,
+    /// Files that no output may replace.
+    pub(crate) taken: Vec<Taken>,
+    /// Captures that a chain file names.
+    pub(crate) input: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
+    pub(crate) drops: Option<PathBuf>,
+}
+
+/// Loads a chain.
+pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
+    match source.chain_file() {
+        Some(path) => {
+            let conflict = [
+                ("--order", source.order.is_some()),
+                ("--calls", source.calls.is_some()),
+                ("--map", !how.maps.is_empty()),
+            ];
+            if let Some((option, _)) = conflict.into_iter().find(|(_, given)| *given) {
+                return Err(ChainFailure::NotWithFile(option).into());
+            }
+            file::load(path, how, None)
+        }
+        None => load_objects(source, how),
+    }
+}
+
+/// Reads a chain file again and changes the chain to what it says now, with the contents of its maps. What is wrong with it
+/// is told, and the chain goes on as it is.
+pub(crate) fn reload(source: &SourceArgs, how: &LoadHow, loaded: &mut Loaded, packets: u64) {
+    let Some(path) = source.chain_file() else { return };
+    let changed = file::make(path, how, Some(&loaded.parts)).and_then(|made| {
+        let change = Change::All { members: made.members, order: made.order };
+        let name = loaded.name.clone();
+        let layout = loaded.live.change(None, vec![change]);
+        let layout = layout.map_err(|source| ChainFailure::Change { name, source })?;
+        loaded.parts = made.parts;
+        loaded.origins = made.origins;
+        Ok(layout)
+    });
+    match changed {
+        Ok(layout) => {
+            console::note(format_args!("from packet {} on: {}", packets + 1, layout.names.join(", ")));
+        }
+        Err(failure) => {
+            failure.tell();
+            console::note("the chain goes on as it is");
+        }
+    }
+}
+
+fn load_objects(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
+    let files = maps::read_files(&how.maps)?;
+    let mut targets = source.targets.iter().map(|arg| open(arg)).collect::<Result<Vec<_>, _>>()?;
+    if targets.is_empty() {
+        targets.push(Opened::built_in()?);
+    }
+    check_maps(&files, &targets)?;
+    let taken = targets.iter().filter_map(|target| target.taken.clone()).chain(maps::identities(&how.maps));
+    let taken: Vec<_> = taken.collect();
+    let mut loaded = Vec::new();
+    for target in targets {
+        loaded.push(load_target(target, &files, how)?);
+    }
+    let name = loaded.iter().map(|(part, _)| part.name.as_str()).collect::<Vec<_>>().join(", ");
+    let (parts, members): (Vec<_>, Vec<_>) = loaded.into_iter().unzip();
+    let members = with_names(members);
+    let origins = members.iter().map(|member| member.name().to_owned()).zip(0..).collect();
+    let order = order(source, &members)?;
+    let live = LiveChain::new(members, order)
+        .map_err(|source| ChainFailure::Change { name: name.clone(), source })?;
+    Ok(Loaded { name, live, parts, origins, taken, input: None, out: None, drops: None })
+}
+
+/// An object that was named.
+struct Opened {
+    name: String,
+    object: Object,
+    program: Option<String>,
+    taken: Option<Taken>,
+}
+
+impl Opened {
+    fn built_in() -> Result<Self, Failure> {
+        let (name, object) = crate::run::built_in()?;
+        Ok(Self { name, object, program: None, taken: None })
+    }
+}
+
+fn open(arg: &OsStr) -> Result<Opened, Failure> {
+    let Target { path, program } = Target::parse(arg, Path::exists);
+    let object = object::open(&path)?;
+    let name = path.display().to_string();
+    let taken = Taken::of_path(&path, &format!("the object {name}"));
+    Ok(Opened { name, object, program, taken })
+}
+
+/// Each map file is for one object.
+fn check_maps(files: &[JsonFile], targets: &[Opened]) -> Result<(), Failure> {
+    for file in files {
+        let map = file.map();
+        match targets.iter().filter(|target| target.object.map(map).is_some()).count() {
+            0 => {
+                let names =
+                    targets.iter().flat_map(|target| &target.object.maps).map(|spec| spec.name.as_str());
+                let hint = closest(map, names);
+                return Err(ChainFailure::NoMap { map: map.to_owned(), hint }.into());
+            }
+            1 => {}
+            _ => return Err(ChainFailure::SeveralMaps(map.to_owned()).into()),
+        }
+    }
+    Ok(())
+}
+
+fn load_target(target: Opened, files: &[JsonFile], how: &LoadHow) -> Result<(Part, Member), Failure> {
+    let Opened { name, mut object, program, .. } = target;
+    let own = || files.iter().filter(|file| object.map(file.map()).is_some()).collect::<Vec<_>>();
+    let own: Vec<&JsonFile> = own();
+    maps::set_variables(own.iter().copied(), &mut object)?;
+    let collection = object
+        .load(&how.options())
+        .map_err(|source| Failure::Setup { name: name.clone(), source: Box::new(source) })?;
+    fill(&collection, own.iter().copied(), how)?;
+    let member = member(&collection, &name, program.as_deref(), None, how)?;
+    Ok((Part { name, collection }, member))
+}
+
+/// Fills maps of an object from files.
+pub(super) fn fill<'a>(
+    collection: &Collection,
+    files: impl IntoIterator<Item = &'a JsonFile>,
+    how: &LoadHow,
+) -> Result<(), Failure> {
+    let load = |name: &str| match how.unverified {
+        true => collection.program_unverified(Some(name)),
+        false => collection.program(Some(name)).map(paceline::VerifiedProgram::into_program),
+    };
+    maps::set_elements(files, collection, &load)
+}
+
+/// A program of an object, as a member of a chain; named like its function if no other name is given.
+pub(super) fn member(
+    collection: &Collection,
+    object: &str,
+    program: Option<&str>,
+    name: Option<&str>,
+    how: &LoadHow,
+) -> Result<Member, Failure> {
+    let given = name.unwrap_or_default();
+    let member = match how.unverified {
+        true => collection.member_unverified(given, program),
+        false => collection.member(given, program),
+    };
+    let member = member.map_err(|error| match error {
+        NoMember::Program(error) => Failure::no_program(object, collection.object(), error),
+        NoMember::Config(source) => ChainFailure::Config { name: object.to_owned(), source }.into(),
+    })?;
+    crate::run::check_action(object, member.program())?;
+    let name = name.map_or_else(|| member.program().spec().name.clone(), str::to_owned);
+    Ok(member.renamed(name))
+}
+
+/// Gives programs of one name a number, from the second on.
+fn with_names(members: Vec<Member>) -> Vec<Member> {
+    let mut named: Vec<Member> = Vec::new();
+    for member in members {
+        let is_taken = |name: &str| named.iter().any(|other| other.name() == name);
+        let numbered = (2..).map(|number: u32| format!("{}#{number}", member.name()));
+        let name = std::iter::once(member.name().to_owned()).chain(numbered).find(|name| !is_taken(name));
+        named.push(member.renamed(name.unwrap_or_default()));
+    }
+    named
+}
+
+fn order(source: &SourceArgs, members: &[Member]) -> Result<Order, Failure> {
+    let ids = || members.iter().map(|member| (member.name().to_owned(), member.program().id()));
+    match (&source.calls, source.order) {
+        (Some(path), _) => {
+            let map: CallMap = calls::read(path, &ids().collect())?;
+            let first = members.first().map_or(0, |member| member.program().id());
+            Ok(Order::Calls { first, map })
+        }
+        (None, Some(OrderName::Given)) => Ok(Order::Given),
+        (None, Some(OrderName::Priority) | None) => Ok(Order::Priority),
+    }
+}

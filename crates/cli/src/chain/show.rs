@@ -1,0 +1,148 @@
+//! Chains as text and JSON.
+
+use std::io::{self, Write};
+
+use paceline::chain::{Actions, Edges, Lead, Next, Reason, Surprise, Tie};
+use paceline::{Layout, Verdict};
+use serde::{Serialize, Serializer};
+use serde_json::{Value as Json, json};
+
+use super::load::Loaded;
+use crate::console;
+
+/// The name of a node, fit for a terminal.
+pub(super) fn name(layout: &Layout, node: usize) -> String {
+    layout.names.get(node).map(|name| console::shown(name)).unwrap_or_default()
+}
+
+/// Edges by what they are after; the wildcard is `*`.
+pub(super) fn edges(edges: &Edges) -> impl Iterator<Item = (&'static str, Next)> {
+    let own = Verdict::ALL.into_iter().map(|verdict| (verdict.name(), edges.own(verdict)));
+    own.chain([("*", edges.wildcard())]).filter_map(|(after, next)| Some((after, next?)))
+}
+
+pub(super) fn target(layout: &Layout, next: Next) -> String {
+    match next {
+        Next::Program(node) => name(layout, node),
+        Next::End(verdict) => format!("end with {verdict}"),
+    }
+}
+
+/// Each program, and what follows it.
+pub(crate) fn write_text(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
+    for (node, of) in layout.graph.nodes().iter().enumerate() {
+        writeln!(out, "{}", name(layout, node))?;
+        for (after, next) in edges(of) {
+            writeln!(out, "  {after:<8} -> {}", target(layout, next))?;
+        }
+    }
+    write_surprises(out, layout)
+}
+
+/// Each program, and why it is where it is.
+pub(super) fn write_reasons(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
+    for (node, reason) in layout.reasons.iter().enumerate() {
+        writeln!(out, "{}. {}: {}", node + 1, name(layout, node), reason_text(layout, node, reason))?;
+    }
+    write_surprises(out, layout)
+}
+
+pub(crate) fn write_surprises(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
+    layout
+        .surprises
+        .iter()
+        .try_for_each(|surprise| writeln!(out, "warning: {}", surprise_text(layout, surprise)))
+}
+
+fn reason_text(layout: &Layout, node: usize, reason: &Reason) -> String {
+    let actions = layout.configs.get(node).map(|config| config.actions).unwrap_or_default();
+    let goes_on = |actions: Actions| match actions.is_empty() {
+        true => "never goes on".to_owned(),
+        false => format!("goes on after {actions}"),
+    };
+    match reason {
+        Reason::Placed => format!("placed there; {}", goes_on(actions)),
+        Reason::Entry => "packets enter there".to_owned(),
+        Reason::Unreached => "nothing leads to it".to_owned(),
+        Reason::Led(leads) => leads.iter().map(|lead| lead_text(layout, lead)).collect::<Vec<_>>().join(", "),
+        Reason::Priority { priority, tie } => {
+            let before = node.checked_sub(1).map(|before| name(layout, before)).unwrap_or_default();
+            let tie = tie.map(|tie| format!(", behind {before} {}", tie_text(tie))).unwrap_or_default();
+            format!("run priority {priority}{tie}; {}", goes_on(actions))
+        }
+    }
+}
+
+fn tie_text(tie: Tie) -> &'static str {
+    match tie {
+        Tie::Name => "by the name of its function",
+        Tie::Attached => "because that was in the chain before",
+        Tie::Size => "because that is shorter",
+        Tie::Time => "because that came first",
+        Tie::Given => "as given",
+    }
+}
+
+fn lead_text(layout: &Layout, lead: &Lead) -> String {
+    format!("after {} of {}", lead.after.map_or("*", Verdict::name), name(layout, lead.from))
+}
+
+fn surprise_text(layout: &Layout, surprise: &Surprise) -> String {
+    match surprise {
+        Surprise::LastPasses { node, verdict } => format!(
+            "{verdict} of {} becomes pass: it is one of its chain call actions, and the last program's pass, as with libxdp",
+            name(layout, *node)
+        ),
+        Surprise::Unreached { node } => format!("no packet can come to {}", name(layout, *node)),
+    }
+}
+
+/// A layout, as `--json` has it.
+pub(crate) struct LayoutAsJson<'a>(pub(crate) &'a Layout);
+
+impl Serialize for LayoutAsJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl LayoutAsJson<'_> {
+    pub(crate) fn to_json(&self) -> Json {
+        let layout = self.0;
+        let programs: Vec<Json> = (0..layout.names.len()).map(|node| program(layout, node)).collect();
+        let warnings = layout.surprises.iter().map(|surprise| surprise_text(layout, surprise));
+        let warnings: Vec<_> = warnings.collect();
+        json!({ "revision": layout.revision, "programs": programs, "warnings": warnings })
+    }
+}
+
+fn program(layout: &Layout, node: usize) -> Json {
+    let name_of = |node: usize| layout.names.get(node).cloned().unwrap_or_default();
+    let config = layout.configs.get(node).copied().unwrap_or_default();
+    let actions: Vec<_> = config.actions.iter().map(Verdict::name).collect();
+    let edge = |(after, next)| {
+        let after = if after == "*" { "wildcard" } else { after };
+        match next {
+            Next::Program(to) => json!({ "after": after, "program": name_of(to) }),
+            Next::End(verdict) => json!({ "after": after, "end": verdict.name() }),
+        }
+    };
+    let edges: Vec<Json> = layout.graph.nodes().get(node).into_iter().flat_map(edges).map(edge).collect();
+    let reason = layout.reasons.get(node).map(|reason| reason_text(layout, node, reason));
+    json!({
+        "name": name_of(node), "priority": config.priority, "actions": actions, "edges": edges, "reason": reason,
+    })
+}
+
+pub(super) fn write_json(out: &mut dyn Write, loaded: &Loaded, layout: &Layout) -> io::Result<()> {
+    let mut json = LayoutAsJson(layout).to_json();
+    if let Some(programs) = json.get_mut("programs").and_then(Json::as_array_mut) {
+        for program in programs {
+            let part = loaded.origins.iter().find(|(name, _)| program["name"] == name.as_str());
+            let part = part.and_then(|(_, part)| loaded.parts.get(*part));
+            program["object"] = part.map(|part| part.name.clone()).into();
+        }
+    }
+    serde_json::to_writer(&mut *out, &json)?;
+    writeln!(out)
+}

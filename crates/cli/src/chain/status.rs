@@ -1,0 +1,84 @@
+//! What the programs of a chain returned, and how long they took.
+
+use std::io::{self, Write};
+
+use paceline::chain::Next;
+use paceline::{ProgramStatus, Status, Verdict};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json, json};
+
+use super::show::{name, target};
+
+/// What the programs returned: `None` for values that are no verdict.
+fn returned(program: &ProgramStatus) -> impl Iterator<Item = (Option<Verdict>, u64)> {
+    let verdicts = Verdict::ALL.into_iter().map(Some).zip(program.verdicts);
+    verdicts.chain([(None, program.others)]).filter(|(_, count)| *count > 0)
+}
+
+fn next(status: &Status, node: usize, verdict: Option<Verdict>) -> Next {
+    status.layout.graph.after(node, verdict.map_or(u32::MAX, |verdict| verdict as u32))
+}
+
+pub(crate) fn write_text(out: &mut dyn Write, status: &Status) -> io::Result<()> {
+    for (node, program) in status.programs.iter().enumerate() {
+        let runs = program.runs();
+        write!(out, "  {}: {runs} run{}", name(&status.layout, node), if runs == 1 { "" } else { "s" })?;
+        if let Some(time) = program.mean_time() {
+            write!(out, " of {} ns", time.as_nanos())?;
+        }
+        writeln!(out)?;
+        for (verdict, count) in returned(program) {
+            let percent = count as f64 * 100.0 / runs.max(1) as f64;
+            let what = verdict.map_or("no verdict", Verdict::name);
+            let target = target(&status.layout, next(status, node, verdict));
+            writeln!(out, "    {what:<10} {count:>12} {percent:>6.1}% -> {target}")?;
+        }
+    }
+    match status.overruns {
+        0 => Ok(()),
+        packets => {
+            let most = paceline::chain::MAX_RUNS;
+            writeln!(out, "  aborted because more than {most} programs would have run: {packets}")
+        }
+    }
+}
+
+/// As `--json` has it.
+pub(crate) struct StatusAsJson<'a>(pub(crate) &'a Status);
+
+impl Serialize for StatusAsJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let status = self.0;
+        let programs: Vec<Json> =
+            status.programs.iter().enumerate().map(|(node, program)| of(status, node, program)).collect();
+        json!({ "programs": programs, "overruns": status.overruns }).serialize(serializer)
+    }
+}
+
+fn of(status: &Status, node: usize, program: &ProgramStatus) -> Json {
+    let verdicts: Map<String, Json> = Verdict::ALL
+        .iter()
+        .zip(program.verdicts)
+        .map(|(verdict, n)| (verdict.name().to_owned(), n.into()))
+        .collect();
+    let edges: Vec<Json> = returned(program)
+        .map(|(verdict, packets)| {
+            let after = verdict.map(Verdict::name);
+            match next(status, node, verdict) {
+                Next::Program(to) => {
+                    json!({ "after": after, "program": status.layout.names.get(to), "packets": packets })
+                }
+                Next::End(end) => json!({ "after": after, "end": end.name(), "packets": packets }),
+            }
+        })
+        .collect();
+    let mean = program.mean_time().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    json!({
+        "name": status.layout.names.get(node),
+        "runs": program.runs(),
+        "verdicts": verdicts,
+        "unknown_verdicts": program.others,
+        "edges": edges,
+        "mean_ns": mean,
+    })
+}

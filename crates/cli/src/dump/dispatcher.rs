@@ -1,0 +1,41 @@
+//! The code by which a call site chooses among programs.
+
+use std::process::ExitCode;
+
+use paceline::{CallSite, Fallback, Object, ProgramSpec, Target};
+use serde_json::json;
+
+use super::loaded;
+use super::native::Native;
+use crate::args::DumpArgs;
+use crate::console;
+use crate::failure::Failure;
+
+/// Prints the dispatcher of a site that has the programs.
+pub(super) fn dump(
+    args: &DumpArgs,
+    name: &str,
+    object: &Object,
+    programs: &[&ProgramSpec],
+) -> Result<ExitCode, Failure> {
+    let site = CallSite::new(Fallback::Indirect);
+    for program in loaded(name, object, programs)? {
+        site.update(None, Some(&Target::from(&program)))
+            .map_err(|source| Failure::Dispatcher { name: name.to_owned(), source })?;
+    }
+    let native = site.code().as_ref().map(Native::of_dispatcher);
+    console::print(|out| {
+        if args.json {
+            let dispatcher = native.as_ref().map(Native::to_json);
+            serde_json::to_writer(&mut *out, &json!({ "object": name, "dispatcher": dispatcher }))?;
+            return writeln!(out);
+        }
+        let plural = if site.slots() == 1 { "" } else { "s" };
+        writeln!(out, "; {name}\n\n; dispatcher of {} program{plural}", site.slots())?;
+        for function in native.iter().flat_map(|native| &native.functions) {
+            writeln!(out, "\n<{}>:", function.name)?;
+            function.insns.iter().try_for_each(|insn| insn.write(out, args.opcodes))?;
+        }
+        Ok(())
+    })
+}

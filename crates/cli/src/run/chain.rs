@@ -1,0 +1,206 @@
+//! Chains over captures.
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
+use signal_hook::consts::SIGHUP;
+
+use super::events::Events;
+use super::outputs::{self, OutputNames, Writers};
+use super::report::{ChainReport, Run};
+use super::source::{Capture, announce};
+use super::watch::Watch;
+use super::world::World;
+use super::{INTERRUPTED, Taken, finish};
+use crate::args::RunArgs;
+use crate::chain::{ChainFailure, LoadHow, Loaded, Tracer, load, reload, write_layout};
+use crate::console;
+use crate::failure::Failure;
+
+/// Whether more is asked for than to run one program.
+pub(super) fn is_wanted(args: &RunArgs) -> bool {
+    args.source.targets.len() > 1
+        || args.source.chain_file().is_some()
+        || args.source.calls.is_some()
+        || args.stats
+        || args.time
+        || args.trace.is_some()
+        || args.dry_run
+}
+
+/// Runs a chain over a capture.
+pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
+    let (budget, unverified, maps) = (args.budget, args.unverified, args.map_files.clone());
+    let how = LoadHow { budget, engine, unverified, maps };
+    let loaded = load(&args.source, &how)?;
+    let args = &with_port(args, &loaded);
+    if args.dry_run {
+        return dry_run(args, &loaded);
+    }
+    warn(&loaded, args);
+    let world = World::new(args)?;
+    let mut capture = Capture::open(args.input.as_deref())?;
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
+    let watch = Watch::start(capture.size, capture.position.clone())?;
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let collections: Vec<_> = loaded.parts.iter().map(|part| &part.collection).collect();
+    let events = Events::new(args, &collections, writers.events.take())?;
+    announce(args, &loaded.name, &capture);
+    loaded.live.members().iter().for_each(|member| world.announce(member.program()));
+    let worker = loaded.live.worker();
+    let mut runner = match &args.trace {
+        Some(packets) => Running::Traced(Tracer::new(worker, packets.clone())),
+        None if args.time => Running::Plain(worker.timed()),
+        None if args.stats => Running::Plain(worker.counted()),
+        None => Running::Plain(worker),
+    };
+    let mut loaded = loaded;
+    let (mut host, ingress) = (world.host(args), world.ingress);
+    if let Some(events) = &events {
+        events.attach(&mut host);
+    }
+    let replay = Replay { args, how: &how, host, ingress, events: events.as_ref() };
+    let (mut run, ended) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
+    let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
+    let ended = finish(events, &mut run, ended);
+    if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
+        return ended.map(|()| ExitCode::SUCCESS);
+    }
+    let tracer = match runner {
+        Running::Traced(tracer) => Some(tracer),
+        Running::Plain(worker) => {
+            // What it counted is told when it goes.
+            drop(worker);
+            None
+        }
+    };
+    let report = ChainReport {
+        run,
+        chain: &loaded,
+        layout: loaded.live.layout(),
+        capture: &capture.name,
+        engine,
+        status: (args.stats || args.time).then(|| loaded.live.status()),
+        traces: tracer.as_ref(),
+        maps: args.maps,
+        error: ended.as_ref().err(),
+    };
+    let printed = report.print(args.json, names.use_stdout());
+    ended.and(printed)?;
+    Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What the command line does not say, the chain file may.
+fn with_port(args: &RunArgs, loaded: &Loaded) -> RunArgs {
+    let mut args = args.clone();
+    args.input = args.input.or_else(|| loaded.input.clone());
+    args.out = args.out.or_else(|| loaded.out.clone());
+    args.drops = args.drops.or_else(|| loaded.drops.clone());
+    args
+}
+
+fn dry_run(args: &RunArgs, loaded: &Loaded) -> Result<ExitCode, Failure> {
+    let layout = loaded.live.layout();
+    console::print(|out| match args.json {
+        true => writeln!(out, "{}", crate::chain::LayoutAsJson(&layout).to_json()),
+        false => write_layout(out, &layout),
+    })
+}
+
+/// Says on standard error what may not be expected: an order that is not the one given, and libxdp's end.
+fn warn(loaded: &Loaded, args: &RunArgs) {
+    let layout = loaded.live.layout();
+    let given: Vec<_> = loaded.origins.iter().map(|(name, _)| name.as_str()).collect();
+    if args.source.targets.len() > 1 && args.source.calls.is_none() && layout.names != given {
+        console::note(format_args!(
+            "programs run by priority: {}; `--order given` runs them as given",
+            layout.names.join(", ")
+        ));
+    }
+    console::warnings(|out| crate::chain::write_surprises(out, &layout));
+}
+
+/// What runs the bursts.
+enum Running {
+    Plain(ChainWorker),
+    Traced(Tracer),
+}
+
+impl Runner for &mut Running {
+    fn run_burst(
+        &mut self,
+        burst: &mut paceline::Burst,
+        host: &mut Host,
+    ) -> Result<(), paceline::BurstFault> {
+        match self {
+            Running::Plain(worker) => worker.run_burst(burst, host),
+            Running::Traced(tracer) => tracer.run_burst(burst, host),
+        }
+    }
+}
+
+/// All that a run has beside the chain and the packets.
+struct Replay<'a> {
+    args: &'a RunArgs,
+    how: &'a LoadHow,
+    host: Host,
+    ingress: Option<u32>,
+    events: Option<&'a Events>,
+}
+
+impl Replay<'_> {
+    fn run(
+        mut self,
+        loaded: &mut Loaded,
+        runner: &mut Running,
+        capture: &mut Capture,
+        writers: Writers,
+        mut watch: Watch,
+    ) -> Result<(Run, Result<(), ReplayError>), Failure> {
+        let again = Arc::new(AtomicBool::new(false));
+        if self.args.source.chain_file().is_some() {
+            signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(Failure::Signals)?;
+        }
+        let options = ReplayOptions { count: self.args.count, ingress: self.ingress };
+        let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
+        let start = Instant::now();
+        let observe = |tally: &Tally| {
+            if self.events.is_some_and(|events| events.drain().is_break()) {
+                return ControlFlow::Break(());
+            }
+            if again.swap(false, Ordering::Relaxed) {
+                reload(&self.args.source, self.how, loaded, tally.packets);
+            }
+            watch.look(tally)
+        };
+        let (tally, ended) = replay(runner, &mut self.host, &mut capture.reader, outputs, options, observe);
+        let (time, interrupted) = (start.elapsed(), watch.finish());
+        Ok((Run { tally, time, interrupted, events: None }, ended))
+    }
+}
+
+/// Adds the names of files to what went wrong.
+fn failure(
+    error: ReplayError,
+    loaded: &Loaded,
+    capture: &Capture,
+    names: &OutputNames,
+    processed: u64,
+) -> Failure {
+    match error {
+        ReplayError::Read(source) => {
+            Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
+        }
+        ReplayError::Fault { packet, fault } => {
+            let (chain, capture) = (loaded.name.clone(), capture.name.clone());
+            ChainFailure::Fault { chain, packet, capture, fault: Box::new(fault) }.into()
+        }
+        ReplayError::WritePassed(source) => Failure::Write { name: names.passed(), source },
+        ReplayError::WriteDropped(source) => Failure::Write { name: names.dropped(), source },
+    }
+}

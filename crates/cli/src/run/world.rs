@@ -1,0 +1,97 @@
+//! What programs see of the world: network, time, chance.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use paceline::helper::Helper;
+use paceline::isa::{Callee, Insn, decode};
+use paceline::network::Network;
+use paceline::{Host, Program, TimeSource};
+
+use crate::args::{ClockArg, RunArgs};
+use crate::console;
+use crate::failure::{Failure, NetworkFailure, closest};
+
+/// The word for the network of this host; a file of that name is `./host`.
+const HOST: &str = "host";
+
+/// Helpers that ask for routes and interfaces.
+const ASKING: [&str; 2] = ["bpf_fib_lookup", "bpf_check_mtu"];
+
+/// A network, and the interface that packets come in on.
+pub(super) struct World {
+    network: Option<Arc<Network>>,
+    pub(super) ingress: Option<u32>,
+}
+
+impl World {
+    pub(super) fn new(args: &RunArgs) -> Result<Self, Failure> {
+        let network = args.network.as_deref().map(read).transpose()?.map(Arc::new);
+        let ingress = args.ingress.as_deref().map(|name| interface(name, network.as_deref())).transpose()?;
+        Ok(Self { network, ingress })
+    }
+
+    /// The host for a run.
+    pub(super) fn host(&self, args: &RunArgs) -> Host {
+        let mut host = Host::default();
+        if let Some(network) = &self.network {
+            host.set_network(network.clone());
+        }
+        if let Some(seed) = args.seed {
+            host.seed(seed);
+        }
+        host.set_time(match args.clock {
+            ClockArg::System => TimeSource::System,
+            ClockArg::Capture => TimeSource::Packets,
+        });
+        host
+    }
+
+    /// Says what a program will miss.
+    pub(super) fn announce(&self, program: &Program) {
+        if self.network.is_some() {
+            return;
+        }
+        let code = decode(&program.spec().insns).ok();
+        let called = code.iter().flat_map(|code| code.iter()).find_map(|(_, insn)| match insn {
+            Insn::Call(Callee::Helper(id)) => {
+                let helper = Helper::from_id(u32::try_from(*id).ok()?)?;
+                ASKING.contains(&helper.name).then_some(helper.name)
+            }
+            _ => None,
+        });
+        if let Some(name) = called {
+            console::note(format_args!(
+                "{name} finds no routes and no interfaces; give them with --network FILE, or those of this host with \
+                 --network {HOST}"
+            ));
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Network, Failure> {
+    let failed = |source| Failure::Network { name: path.display().to_string(), source };
+    if path == Path::new(HOST) {
+        return Network::of_host().map_err(|error| failed(error.into()));
+    }
+    let text = fs::read_to_string(path).map_err(|error| failed(NetworkFailure::Read(error)))?;
+    Network::parse(&text).map_err(|error| failed(error.into()))
+}
+
+/// An interface by its index, or by its name in a network.
+fn interface(name: &str, network: Option<&Network>) -> Result<u32, Failure> {
+    if let Some(interface) = network.and_then(|network| network.interface_named(name)) {
+        return Ok(interface.index);
+    }
+    let known =
+        |index: &u32| *index != 0 && network.is_none_or(|network| network.interface(*index).is_some());
+    name.parse().ok().filter(known).ok_or_else(|| {
+        let names = network.map(Network::interfaces).unwrap_or_default().iter();
+        Failure::Ingress {
+            name: name.to_owned(),
+            has_network: network.is_some(),
+            hint: closest(name, names.map(|interface| interface.name.as_str())),
+        }
+    })
+}

@@ -1,0 +1,181 @@
+//! `paceline run` with a network, a clock, a seed, and events.
+
+mod common;
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use common::{Folder, fixture, paceline, packets};
+
+const NETWORK: &str = r#"
+[{"ifindex": 3, "ifname": "in0", "mtu": 1500, "address": "02:00:00:00:00:01", "link_type": "ether",
+  "addr_info": [{"family": "inet", "local": "192.0.2.1", "prefixlen": 24}]},
+ {"ifindex": 7, "ifname": "out0", "mtu": 1400, "address": "02:00:00:00:00:02", "link_type": "ether"}]
+[{"dst": "10.0.0.0/8", "gateway": "10.0.0.1", "dev": "out0"}, {"type": "blackhole", "dst": "10.1.0.0/16"}]
+[{"dst": "10.0.0.1", "dev": "out0", "lladdr": "02:00:00:00:00:99", "state": ["STALE"]}]
+"#;
+
+/// Ethernet and IPv4 to an address.
+fn packet(to: [u8; 4], len: u16) -> Vec<u8> {
+    let mut packet = vec![0; 14];
+    packet[12..14].copy_from_slice(&[8, 0]);
+    packet.extend([0x45, 0]);
+    packet.extend(len.to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, 17, 0, 0, 198, 51, 100, 1]);
+    packet.extend(to);
+    packet
+}
+
+#[test]
+fn packets_go_where_the_network_says() {
+    let folder = Folder::new();
+    let all = [
+        packet([10, 2, 3, 4], 20),
+        packet([10, 1, 0, 1], 20),
+        packet([192, 0, 2, 1], 20),
+        packet([10, 2, 3, 4], 1401),
+        packet([203, 0, 113, 1], 20),
+    ];
+    let input = folder.capture("in.pcap", &all.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let (network, out) = (folder.text("network.json"), folder.text("out.pcap"));
+    fs::write(&network, NETWORK).unwrap();
+    let object = fixture("router.o");
+    let run = |more: &[&str]| {
+        let args = ["run", &object, "--in", &input, "--json", "--maps", "--out", &out];
+        paceline(args.iter().chain(more))
+    };
+    for ingress in ["in0", "3"] {
+        let json = run(&["--network", &network, "--ingress", ingress]).json();
+        // Success, black hole, not forwarded twice (own address, no route), fragmentation needed.
+        assert_eq!(json["maps"][".bss"]["outcomes"], json!([1, 1, 0, 0, 2, 0, 0, 0, 1, 0]));
+        assert_eq!(json["verdicts"]["redirect"], 1);
+        assert_eq!(packets(&out)[0][..12], [2, 0, 0, 0, 0, 0x99, 2, 0, 0, 0, 0, 2]);
+    }
+    let done = run(&[]);
+    assert!(
+        done.err.contains("bpf_fib_lookup finds no routes") && done.err.contains("--network"),
+        "{}",
+        done.err
+    );
+    assert_eq!(done.json()["maps"][".bss"]["outcomes"][5], 5, "a loopback interface forwards nothing");
+    run(&["--network", &network, "--ingress", "in1"]).fails(
+        1,
+        "--ingress in1: there is no such interface",
+        &["`in0`"],
+    );
+    run(&["--network", &network, "--ingress", "4"]).fails(1, "--ingress 4", &[]);
+    run(&["--network", &folder.text("none.json")]).fails(1, "--network", &["none.json: No such file"]);
+    for (text, parts) in [
+        ("[{]", &["line 1, column 3"][..]),
+        (r#"[{"dst": "10.0.0.0/33", "dev": "x"}]"#, &["list 1, entry 1", "no interface x"]),
+        (r#"[{"dst": "10.0.0.0/33"}]"#, &["list 1, entry 1", "dst", "10.0.0.0/33"]),
+        (
+            r#"[{"ifindex": 1, "ifname": "a", "mtu": 5}, {"ifindex": 1, "ifname": "b", "mtu": 5}]"#,
+            &["entry 2"],
+        ),
+        (r#"[{"priority": 1, "l3mdev": null, "table": "x"}]"#, &["l3mdev", "not supported"]),
+        (r#"[{"what": 1}]"#, &["this is nothing that ip-address"]),
+    ] {
+        fs::write(&network, text).unwrap();
+        run(&["--network", &network]).fails(1, &format!("--network {network}"), parts);
+    }
+    fs::write(&network, NETWORK).unwrap();
+    run(&["--network", &network, "--drops", &network]).fails(1, "--drops", &["same file as the network"]);
+}
+
+#[test]
+fn a_run_can_be_repeated_bit_for_bit() {
+    let folder = Folder::new();
+    let input = common::example("traffic.pcapng");
+    let events = |name: &str, more: &[&str]| {
+        let file = folder.text(name);
+        let args = ["run", &fixture("events.o:tell"), "--in", &input, "--events", &file];
+        paceline(args.iter().chain(more)).ok();
+        fs::read_to_string(file).unwrap()
+    };
+    let fixed = ["--clock", "capture", "--seed", "7", "--event-type", "perf=struct notice"];
+    let first = events("one", &fixed);
+    assert_eq!(first, events("two", &fixed));
+    let more = ["--engine", "plain"];
+    assert_eq!(first, events("three", &[&fixed[..], &more].concat()), "on another engine");
+    assert_ne!(first, events("four", &["--clock", "capture", "--seed", "8", "--event-type", "perf=notice"]));
+    assert_ne!(first, events("five", &["--seed", "7", "--event-type", "perf=notice"]), "the system's clock");
+    let line: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    assert_eq!(line["time_ns"], line["data"]["time"], "the packet's stamp");
+    assert!(line["time_ns"].as_u64() > Some(1_000_000_000_000_000_000), "{line}");
+}
+
+#[test]
+fn events_are_lines_of_json() {
+    let folder = Folder::new();
+    let input = folder.capture("in.pcap", &[b"0123456789abcd", b"0123456789abcdefghijklmn"]);
+    let object = fixture("events.o:tell");
+    let run = |more: &[&str]| paceline(["run", &object, "--in", &input, "--events", "-"].iter().chain(more));
+    let typed = ["--event-type", "perf=notice", "--event-type", "ring=notice", "--clock", "capture"];
+    let done = run(&typed);
+    assert!(done.err.contains("  events              4"), "the report goes aside: {}", done.err);
+    let out = done.ok();
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let seen: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            (&line["map"], &line["packet"], &line["data"]["length"], &line["data"]["kind"], &line["bytes"])
+        })
+        .collect();
+    let hex = |bytes: &[u8]| json!(bytes.iter().map(|b| format!("{b:02x}")).collect::<String>());
+    let (first, second) = (hex(b"0123456789abcd"), hex(b"0123456789abcdefghijklmn"));
+    let (short, long, perf, ring, none) =
+        (&json!("SHORT"), &json!("LONG"), &json!("perf"), &json!("ring"), &Value::Null);
+    let expected = [
+        (perf, &json!(1), &json!(14), short, &first),
+        (perf, &json!(2), &json!(24), long, &second),
+        (ring, none, &json!(14), short, none),
+        (ring, none, &json!(24), long, none),
+    ];
+    assert_eq!(seen, expected, "{out}");
+    let out = run(&[]).ok();
+    let untyped: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    assert_eq!(untyped["data"][0], "0x0e");
+    assert_eq!(untyped["data"].as_array().map(Vec::len), Some(24));
+    run(&["--event-type", "perv=notice"]).fails(
+        1,
+        "--event-type perv=notice: there is no such map",
+        &["`perf`"],
+    );
+    run(&["--event-type", "perf=notic"]).fails(1, "--event-type perf=notic", &["no such type"]);
+    let to = folder.text("e.json");
+    paceline(["run", &object, "--in", &input, "--events", &to, "--out", &to]).fails(
+        1,
+        "--events",
+        &["same file"],
+    );
+    assert!(!fs::exists(&to).unwrap());
+    paceline(["run", &object, "--in", &input, "--event-type", "perf=notice"]).fails(2, "", &["--events"]);
+}
+
+#[test]
+fn packets_among_events_go_to_a_capture() {
+    let folder = Folder::new();
+    let all: [&[u8]; 2] = [b"0123456789abcd", b"0123456789abcdefghijklmn"];
+    let input = folder.capture("in.pcap", &all);
+    let out = folder.text("events.pcapng");
+    let json =
+        paceline(["run", &fixture("events.o:tell"), "--in", &input, "--events", &out, "--json"]).json();
+    assert_eq!(json["events"], json!({ "written": 4, "lost": 0 }));
+    let found = packets(&out);
+    assert_eq!(found[..2], all);
+    assert_eq!(found[2].len(), 24, "a record of a ring buffer as it is");
+}
+
+#[test]
+fn lost_events_are_counted() {
+    let folder = Folder::new();
+    let many = vec![&[0u8; 60][..]; 10];
+    let input = folder.capture("in.pcap", &many);
+    let to = folder.text("events.json");
+    let json =
+        paceline(["run", &fixture("events.o:flood"), "--in", &input, "--events", &to, "--json"]).json();
+    assert_eq!(json["events"], json!({ "written": 1, "lost": 9 }));
+    assert_eq!(fs::read_to_string(to).unwrap().lines().count(), 1);
+}

@@ -1,0 +1,76 @@
+//! Interfaces.
+
+use std::net::IpAddr;
+
+use crate::{Family, Mac, Prefix};
+
+/// Index of the loopback interface of every network namespace.
+pub const LOOPBACK: u32 = 1;
+
+/// Bytes of an Ethernet header.
+const ETHERNET_HEADER: u32 = 14;
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its index, at least 1.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Most bytes of a packet without the link's header.
+    pub mtu: u32,
+    /// Bytes of the link's header.
+    pub header: u32,
+    /// Its hardware address; zero if it has none.
+    pub address: Mac,
+    /// Its own IP addresses, each with the prefix of its network.
+    pub addresses: Vec<(IpAddr, Prefix)>,
+    /// Whether packets that come in are forwarded, for IPv4 and IPv6.
+    pub forwards: [bool; 2],
+    /// Whether routes over it are left out while it has no carrier, for IPv4 and IPv6.
+    pub ignores_linkdown: [bool; 2],
+    /// Whether there is nobody, or one, at its other end: all neighbors have the address 0.0.0.0.
+    pub has_no_neighbors: bool,
+}
+
+impl Interface {
+    pub(crate) fn loopback() -> Self {
+        Self {
+            index: LOOPBACK,
+            name: "lo".to_owned(),
+            mtu: 65536,
+            header: ETHERNET_HEADER,
+            address: [0; 6],
+            addresses: Vec::new(),
+            forwards: [false; 2],
+            ignores_linkdown: [false; 2],
+            has_no_neighbors: true,
+        }
+    }
+
+    /// Whether it forwards packets to an address.
+    #[must_use]
+    pub fn forwards_to(&self, destination: IpAddr) -> bool {
+        self.forwards[Family::from(destination) as usize]
+    }
+
+    /// Bytes of the header of a type of link, as iproute2 names or numbers them.
+    pub(crate) fn header_of(link_type: &str) -> u32 {
+        if matches!(link_type, "ether" | "[1]" | "loopback" | "[772]") { ETHERNET_HEADER } else { 0 }
+    }
+
+    /// An address of this interface for packets: one in the network of `near` rather than another.
+    pub(crate) fn source_near(&self, like: IpAddr, near: Option<IpAddr>) -> Option<IpAddr> {
+        let own = || self.addresses.iter().filter(|(address, _)| address.is_ipv4() == like.is_ipv4());
+        let close = own().find(|(_, network)| near.is_some_and(|near| network.contains(near)));
+        close.or_else(|| own().find(|(address, _)| is_global(*address))).map(|(address, _)| *address)
+    }
+}
+
+/// Whether an address means the same everywhere.
+fn is_global(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),
+        IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
+    }
+}

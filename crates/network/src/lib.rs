@@ -1,0 +1,242 @@
+//! What `bpf_fib_lookup` and `bpf_check_mtu` ask of the kernel, without one: interfaces, routes, rules and neighbors, as
+//! iproute2 prints them in JSON.
+//!
+//! ```
+//! use paceline_network::{Flow, Network, Tables};
+//!
+//! let network = Network::parse(r#"
+//!     [{"ifindex": 2, "ifname": "eth0", "mtu": 1500, "address": "02:00:00:00:00:01", "link_type": "ether"}]
+//!     [{"dst": "10.0.0.0/8", "dev": "eth0", "gateway": "192.0.2.1"}]
+//!     [{"dst": "192.0.2.1", "dev": "eth0", "lladdr": "02:00:00:00:00:02", "state": ["REACHABLE"]}]
+//! "#)?;
+//! let flow = Flow::to("10.1.2.3".parse()?);
+//! let found = network.route(&flow, Tables::ByRules).expect("there is a route");
+//! assert_eq!(network.neighbor(2, found.gateway().unwrap()), Some([2, 0, 0, 0, 0, 2]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! It says what Linux 6.18 says (`net/ipv4/fib_trie.c`, `net/ipv6/route.c`, `net/core/fib_rules.c`), but for the choice among
+//! several next hops, which there depends on a secret of the kernel and here on addresses and weights alone. What is not
+//! there is refused when it is read: rules of VRFs, of users and of tunnels.
+#![forbid(unsafe_code)]
+
+mod host;
+mod interface;
+mod json;
+mod prefix;
+mod rule;
+mod table;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+pub use host::SnapshotError;
+pub use interface::{Interface, LOOPBACK};
+pub use json::{NetworkError, Problem};
+pub use prefix::Prefix;
+pub use rule::{Action, Rule};
+pub use table::{Found, Kind, NextHop, Route};
+
+use table::RouteTable;
+
+/// Numbers of tables that have names (`include/uapi/linux/rtnetlink.h`).
+pub mod tables {
+    /// `RT_TABLE_DEFAULT`
+    pub const DEFAULT: u32 = 253;
+    /// `RT_TABLE_MAIN`
+    pub const MAIN: u32 = 254;
+    /// `RT_TABLE_LOCAL`
+    pub const LOCAL: u32 = 255;
+}
+
+/// A hardware address.
+pub type Mac = [u8; 6];
+
+/// What a route is looked up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Interface that the packet came in on; [`LOOPBACK`] for one that is sent from here.
+    pub input: u32,
+    /// Interface that it must go out on, if that is settled.
+    pub output: Option<u32>,
+    /// From where, if it is known.
+    pub source: Option<IpAddr>,
+    /// To where.
+    pub destination: IpAddr,
+    /// The type-of-service byte.
+    pub tos: u8,
+    /// The packet's mark.
+    pub mark: u32,
+    /// Protocol after IP.
+    pub protocol: u8,
+    /// Port it comes from.
+    pub source_port: u16,
+    /// Port it goes to.
+    pub destination_port: u16,
+}
+
+impl Flow {
+    /// To an address, from nowhere in particular.
+    #[must_use]
+    pub fn to(destination: IpAddr) -> Self {
+        Self {
+            input: LOOPBACK,
+            output: None,
+            source: None,
+            destination,
+            tos: 0,
+            mark: 0,
+            protocol: 0,
+            source_port: 0,
+            destination_port: 0,
+        }
+    }
+}
+
+/// Where to look for a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// Where the rules say.
+    ByRules,
+    /// In this table.
+    Only(u32),
+}
+
+/// Why there is no route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoRoute {
+    /// None matches.
+    None,
+    /// The address is not to be reached (`RTN_UNREACHABLE`).
+    Unreachable,
+    /// Packets there are to be dropped silently (`RTN_BLACKHOLE`).
+    Blackhole,
+    /// Packets there are prohibited (`RTN_PROHIBIT`).
+    Prohibited,
+}
+
+/// Interfaces, routes, rules and neighbors.
+#[derive(Clone, Debug)]
+pub struct Network {
+    interfaces: Vec<Interface>,
+    tables: HashMap<(u32, Family), RouteTable>,
+    rules: [Vec<Rule>; 2],
+    neighbors: HashMap<(u32, IpAddr), Mac>,
+}
+
+/// IPv4 or IPv6, as an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Family {
+    V4,
+    V6,
+}
+
+impl From<IpAddr> for Family {
+    fn from(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+}
+
+impl Default for Network {
+    /// A new network namespace: a loopback interface that forwards nothing, and no routes.
+    fn default() -> Self {
+        Self {
+            interfaces: vec![Interface::loopback()],
+            tables: HashMap::new(),
+            rules: Rule::usual(),
+            neighbors: HashMap::new(),
+        }
+    }
+}
+
+impl Network {
+    /// The interfaces.
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The interface of an index.
+    #[must_use]
+    pub fn interface(&self, index: u32) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.index == index)
+    }
+
+    /// The interface of a name.
+    #[must_use]
+    pub fn interface_named(&self, name: &str) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.name == name)
+    }
+
+    /// The hardware address of a neighbor behind an interface, if it is known and thought valid.
+    #[must_use]
+    pub fn neighbor(&self, interface: u32, address: IpAddr) -> Option<Mac> {
+        // Neighbors on such interfaces all are one (`__ipv4_neigh_lookup_noref`).
+        let alone =
+            self.interface(interface).is_some_and(|found| found.has_no_neighbors) && address.is_ipv4();
+        let address = if alone { IpAddr::from([0, 0, 0, 0]) } else { address };
+        self.neighbors.get(&(interface, address)).copied()
+    }
+
+    /// The route of a flow.
+    ///
+    /// # Errors
+    /// Why it is not to be sent anywhere.
+    pub fn route(&self, flow: &Flow, tables: Tables) -> Result<Found<'_>, NoRoute> {
+        let family = Family::from(flow.destination);
+        match tables {
+            Tables::Only(table) => self.lookup(flow, table).unwrap_or(Err(NoRoute::None)),
+            Tables::ByRules => {
+                let matching = self.rules[family as usize].iter().filter(|rule| rule.matches(flow, self));
+                matching.filter_map(|rule| self.by_rule(flow, rule)).next().unwrap_or(Err(NoRoute::None))
+            }
+        }
+    }
+
+    /// Whether there is such a table of the family of an address.
+    #[must_use]
+    pub fn has_table(&self, table: u32, like: IpAddr) -> bool {
+        // These are there from the start.
+        let always = [tables::MAIN, tables::LOCAL].contains(&table);
+        always || self.tables.contains_key(&(table, Family::from(like)))
+    }
+
+    /// What a rule says of a flow that it matches; `None` to ask the next one.
+    fn by_rule(&self, flow: &Flow, rule: &Rule) -> Option<Result<Found<'_>, NoRoute>> {
+        let table = match rule.action {
+            Action::Table(table) => table,
+            Action::Refuse(why) => return Some(Err(why)),
+        };
+        let found = self.lookup(flow, table)?;
+        let suppressed =
+            |found: &Found<'_>| rule.suppressed_len.is_some_and(|len| found.route.destination.len() <= len);
+        if found.as_ref().is_ok_and(suppressed) { None } else { Some(found) }
+    }
+
+    /// Looks in one table; `None` where it has nothing.
+    fn lookup(&self, flow: &Flow, table: u32) -> Option<Result<Found<'_>, NoRoute>> {
+        let family = Family::from(flow.destination);
+        // The kernel keeps both in one trie until there are rules of one's own (`fib_trie_unmerge`).
+        let merged = family == Family::V4
+            && [tables::MAIN, tables::LOCAL].contains(&table)
+            && self.rules[family as usize] == Rule::usual()[family as usize];
+        let both = [tables::LOCAL, tables::MAIN];
+        let numbers = if merged { &both[..] } else { &[table][..] };
+        let found: Vec<&RouteTable> =
+            numbers.iter().filter_map(|&number| self.tables.get(&(number, family))).collect();
+        table::lookup(&found, flow, self)
+    }
+
+    /// The address that packets over a next hop come from (`fib_result_prefsrc`, `ipv6_dev_get_saddr`).
+    #[must_use]
+    pub fn source_for(&self, found: &Found<'_>, destination: IpAddr) -> Option<IpAddr> {
+        if found.route.source.is_some() {
+            return found.route.source;
+        }
+        let out = self.interface(found.hop.interface)?;
+        let near = if destination.is_ipv4() { found.gateway() } else { Some(destination) };
+        let others = self.interfaces.iter().filter(|other| other.index != out.index);
+        out.source_near(destination, near)
+            .or_else(|| others.filter_map(|other| other.source_near(destination, None)).next())
+    }
+}

@@ -1,0 +1,232 @@
+//! Tables of routes.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
+
+use crate::prefix::first_bits;
+use crate::{Family, Flow, Network, NoRoute, Prefix, tables};
+
+/// What becomes of packets that a route is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// They are forwarded.
+    Unicast,
+    /// They are for this host, or for many: local, broadcast, anycast, multicast.
+    NotForwarded,
+    /// They are refused.
+    Refused(NoRoute),
+    /// Their route is to be found elsewhere (`RTN_THROW`).
+    Throw,
+}
+
+/// One way to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// Index of the interface to send on.
+    pub interface: u32,
+    /// The router to send to; `None` where the destination is on the link.
+    pub gateway: Option<IpAddr>,
+    /// How much of the traffic it gets, at least 1.
+    pub weight: u32,
+    /// It cannot be used.
+    pub dead: bool,
+    /// Its interface has no carrier.
+    pub linkdown: bool,
+    /// Packets are put into a tunnel, which programs cannot do.
+    pub encapsulates: bool,
+}
+
+/// A route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The addresses it is for.
+    pub destination: Prefix,
+    /// What becomes of packets.
+    pub kind: Kind,
+    /// The type of service it is for; 0 for all.
+    pub tos: u8,
+    /// Of several routes for the same addresses the one with the least is taken.
+    pub metric: u32,
+    /// The address packets sent from here come from.
+    pub source: Option<IpAddr>,
+    /// The MTU that is set on the route and locked.
+    pub locked_mtu: Option<u32>,
+    /// The ways to go on; none for routes that go nowhere.
+    pub hops: Vec<NextHop>,
+}
+
+/// A route that was found, with the next hop that was chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The route.
+    pub route: &'a Route,
+    /// The next hop.
+    pub hop: &'a NextHop,
+}
+
+impl Found<'_> {
+    /// The router to send to.
+    #[must_use]
+    pub fn gateway(&self) -> Option<IpAddr> {
+        self.hop.gateway
+    }
+
+    /// Most bytes of an IP packet on this way (`ip_mtu_from_fib_result`, `ip6_mtu_from_fib6`).
+    #[must_use]
+    pub fn mtu(&self, network: &Network) -> u32 {
+        const MAX: u32 = 0xffff;
+        let interface = network.interface(self.hop.interface).map_or(0, |interface| interface.mtu);
+        self.route.locked_mtu.unwrap_or_else(|| interface.min(MAX))
+    }
+}
+
+/// The routes of one table and family.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RouteTable {
+    /// By prefix, in the order in which they are tried.
+    routes: HashMap<Prefix, Vec<Route>>,
+    /// Lengths of prefixes that there are, longest first.
+    lens: Vec<u8>,
+}
+
+impl RouteTable {
+    /// Adds a route after those that come before it: more specific types of service, then lower metrics.
+    pub(crate) fn add(&mut self, route: Route) {
+        let len = route.destination.len();
+        if let Err(place) = self.lens.binary_search_by(|known| len.cmp(known)) {
+            self.lens.insert(place, len);
+        }
+        let routes = self.routes.entry(route.destination).or_default();
+        let order = |route: &Route| (std::cmp::Reverse(route.tos), route.metric);
+        let place = routes.partition_point(|other| order(other) <= order(&route));
+        routes.insert(place, route);
+    }
+
+    fn at(&self, destination: IpAddr, len: u8) -> &[Route] {
+        let prefix = Prefix::new(first_bits(destination, len), len);
+        prefix.and_then(|prefix| self.routes.get(&prefix)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Looks for a flow's route in tables that count as one, the first one's routes before those of the others with the same
+/// prefix; `None` where nothing is found.
+pub(crate) fn lookup<'a>(
+    tables: &[&'a RouteTable],
+    flow: &Flow,
+    network: &'a Network,
+) -> Option<Result<Found<'a>, NoRoute>> {
+    let mut lens: Vec<u8> = tables.iter().flat_map(|table| table.lens.iter().copied()).collect();
+    lens.sort_unstable_by(|a, b| b.cmp(a));
+    lens.dedup();
+    lens.into_iter()
+        .find_map(|len| {
+            let routes = tables.iter().flat_map(|table| table.at(flow.destination, len));
+            match Family::from(flow.destination) {
+                Family::V4 => first_v4(routes, flow, network),
+                Family::V6 => best_v6(routes, flow, network),
+            }
+        })
+        .and_then(|outcome| match outcome {
+            Err(Refused::Throw) => None,
+            Err(Refused::Route(why)) => Some(Err(why)),
+            Ok(found) => Some(Ok(found)),
+        })
+}
+
+enum Refused {
+    Throw,
+    Route(NoRoute),
+}
+
+/// The first route that can be used (`fib_table_lookup`).
+fn first_v4<'a>(
+    mut routes: impl Iterator<Item = &'a Route>,
+    flow: &Flow,
+    network: &Network,
+) -> Option<Result<Found<'a>, Refused>> {
+    routes.find_map(|route| {
+        if route.tos != 0 && route.tos != flow.tos {
+            return None;
+        }
+        match route.kind {
+            Kind::Refused(why) => return Some(Err(Refused::Route(why))),
+            Kind::Throw => return Some(Err(Refused::Throw)),
+            Kind::Unicast | Kind::NotForwarded => {}
+        }
+        let usable = |hop: &&NextHop| {
+            is_alive(hop, Family::V4, network) && flow.output.is_none_or(|output| output == hop.interface)
+        };
+        let first = route.hops.iter().find(usable)?;
+        let hop = if flow.output.is_some() { first } else { choose(route, usable, flow).unwrap_or(first) };
+        Some(Ok(Found { route, hop }))
+    })
+}
+
+/// The best route (`rt6_select`, `rt6_score_route`): of those with the least metric that can be used, one over the
+/// interface that the packet came in on, or is to go out on.
+fn best_v6<'a>(
+    routes: impl Iterator<Item = &'a Route>,
+    flow: &Flow,
+    network: &Network,
+) -> Option<Result<Found<'a>, Refused>> {
+    let preferred = flow.output.unwrap_or(flow.input);
+    let usable = |hop: &&NextHop| is_alive(hop, Family::V6, network);
+    let mut best: Option<(u32, bool, Found<'a>)> = None;
+    for route in routes {
+        if best.is_some_and(|(metric, ..)| route.metric > metric) {
+            break;
+        }
+        let hops = || route.hops.iter().filter(usable);
+        let is_preferred = |hop: &&NextHop| hop.interface == preferred;
+        let Some(hop) = hops().find(is_preferred).or_else(|| hops().next()) else { continue };
+        let good = is_preferred(&hop);
+        if best.is_none_or(|(_, known, _)| good && !known) {
+            best = Some((route.metric, good, Found { route, hop }));
+        }
+    }
+    let (.., found) = best?;
+    Some(match found.route.kind {
+        Kind::Refused(why) => Err(Refused::Route(why)),
+        Kind::Throw => Err(Refused::Throw),
+        Kind::Unicast | Kind::NotForwarded if flow.output.is_some() => Ok(found),
+        Kind::Unicast | Kind::NotForwarded => {
+            Ok(Found { hop: choose(found.route, usable, flow).unwrap_or(found.hop), ..found })
+        }
+    })
+}
+
+fn is_alive(hop: &NextHop, family: Family, network: &Network) -> bool {
+    let ignores = || network.interface(hop.interface).is_some_and(|i| i.ignores_linkdown[family as usize]);
+    !(hop.dead || hop.linkdown && ignores())
+}
+
+/// One of several next hops: by the addresses, so that a flow keeps to its way, as often as their weights say.
+fn choose<'a>(route: &'a Route, usable: impl Fn(&&NextHop) -> bool, flow: &Flow) -> Option<&'a NextHop> {
+    if route.hops.len() < 2 {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    (flow.source, flow.destination).hash(&mut hasher);
+    let hops = || route.hops.iter().filter(|hop| usable(hop));
+    let total: u64 = hops().map(|hop| u64::from(hop.weight)).sum();
+    let mut at = hasher.finish().checked_rem(total)?;
+    hops().find(|hop| match at.checked_sub(u64::from(hop.weight)) {
+        Some(rest) => {
+            at = rest;
+            false
+        }
+        None => true,
+    })
+}
+
+/// The number of a table, which may have a name.
+pub(crate) fn table_number(name: &str) -> Option<u32> {
+    match name {
+        "local" => Some(tables::LOCAL),
+        "main" => Some(tables::MAIN),
+        "default" => Some(tables::DEFAULT),
+        "unspec" => Some(0),
+        number => number.parse().ok(),
+    }
+}

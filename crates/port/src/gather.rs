@@ -1,0 +1,43 @@
+//! Ports that know single packets only.
+
+use paceline_frame::{Burst, FrameRef};
+
+use crate::port::{Group, Port, PortError};
+
+/// A port that takes and gives one packet at a time.
+pub trait PacketPort: Send {
+    /// Adds the next packet to a burst that has room, if one has arrived.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    fn receive_packet(&mut self, burst: &mut Burst) -> Result<bool, PortError>;
+
+    /// Sends a packet, or says that there is no room for it.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    fn send_packet(&mut self, packet: FrameRef<'_>) -> Result<bool, PortError>;
+}
+
+/// Gathers the packets of a port into bursts, so that a worker knows bursts only.
+#[derive(Clone, Debug)]
+pub struct Gathered<P>(pub P);
+
+impl<P: PacketPort> Port for Gathered<P> {
+    fn receive(&mut self, burst: &mut Burst) -> Result<usize, PortError> {
+        let before = burst.len();
+        while !burst.is_full() && self.0.receive_packet(burst)? {}
+        Ok(burst.len() - before)
+    }
+
+    fn send(&mut self, group: Group<'_>) -> Result<usize, PortError> {
+        let mut sent = 0;
+        for packet in group.iter() {
+            if !self.0.send_packet(packet)? {
+                break;
+            }
+            sent += 1;
+        }
+        Ok(sent)
+    }
+}

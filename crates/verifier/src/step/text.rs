@@ -1,0 +1,54 @@
+//! Texts that are known when a program is verified, and formats among them (`check_reg_const_str`,
+//! `check_bpf_snprintf_call` in `kernel/bpf/verifier.c`).
+
+use paceline_isa::Reg;
+use paceline_spec::format;
+
+use super::helper::{Arguments, wrong_argument};
+use super::memory::{Access, Span};
+use crate::error::{Cause, Check, RegName, broken};
+use crate::state::{Pointer, Target, Value};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    /// A text in a value that nobody can change: at a known place, and with its end.
+    pub(super) fn check_text(&self, helper: &str, register: Reg, value: &Value) -> Check<Vec<u8>> {
+        const WANTED: &str = "text in a read-only map, at a known place";
+        let (map, pointer) = match value {
+            Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), nullable: false, .. }) => {
+                (*map, *pointer)
+            }
+            other => return wrong_argument(helper, register, WANTED, other),
+        };
+        let size = self.map(map).map_or(0, |spec| spec.value_size as usize);
+        let Some((bytes, offset)) = self.frozen_bytes(map).zip(pointer.offset()) else {
+            return wrong_argument(helper, register, WANTED, value);
+        };
+        let span = Span { register, pointer, offset: 0, size: 1, access: Access::Read };
+        self.check_span(&span)?;
+        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let mut text = rest.iter().copied().take_while(|&byte| byte != 0).collect::<Vec<u8>>();
+        // What the bytes are short of the value is zeros.
+        if text.len() == rest.len() && bytes.len() >= size {
+            return broken(Cause::TextEnd(RegName(register)));
+        }
+        text.push(0);
+        Ok(text)
+    }
+
+    /// The format of `bpf_snprintf`: one that prints as many values as there are.
+    pub(super) fn check_format(&mut self, arguments: &Arguments) -> Check {
+        let Some(text) = &arguments.text else { return Ok(()) };
+        let len = self.read(Reg::R5)?;
+        // What is known of the size counts, as in the kernel.
+        let bytes = len.scalar().map_or(0, |scalar| scalar.number.bits().value());
+        self.demand(&len);
+        if bytes % 8 != 0 {
+            return broken(Cause::FormatArguments(bytes));
+        }
+        match format::parse(text, usize::try_from(bytes / 8).unwrap_or(usize::MAX)) {
+            Some(_) => Ok(()),
+            None => broken(Cause::Format),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Cookies for TCP connections without a socket: the `bpf_tcp_raw_` helpers (`net/core/filter.c`,
+//! `net/ipv4/syncookies.c`). They are made as the kernel makes them, with another secret.
+
+use std::hash::Hasher;
+
+use paceline_spec::Errno;
+use siphasher::sip::SipHasher24;
+
+use super::args;
+use crate::host::Host;
+use crate::time::Clock;
+
+/// Bytes of a TCP header without options.
+const HEADER: usize = 20;
+/// The MSS that hosts have that name none (`TCP_MSS_DEFAULT`), and for IPv6 the one that fits the smallest MTU.
+const DEFAULT_V4: u16 = 536;
+const DEFAULT_V6: u16 = 1280 - 60;
+/// The MSS that a cookie can tell.
+const TABLE_V4: [u16; 4] = [536, 1300, 1440, 1460];
+const TABLE_V6: [u16; 4] = [1280 - 60, 1480 - 60, 1500 - 60, 9000 - 60];
+/// Bits of a cookie below its time, in minutes.
+const BITS: u32 = 24;
+const MASK: u32 = (1 << BITS) - 1;
+/// Minutes in which a cookie gets too old (`MAX_SYNCOOKIE_AGE`).
+const MAX_AGE: u32 = 2;
+
+/// What a cookie is for: addresses and ports.
+struct Connection<'a> {
+    addresses: &'a [u8],
+    tcp: &'a [u8],
+    secret: u64,
+}
+
+impl Connection<'_> {
+    fn hash(&self, count: u32, use_: u64) -> u32 {
+        let mut hasher = SipHasher24::new_with_keys(self.secret, use_);
+        hasher.write(self.addresses);
+        hasher.write(&self.tcp[..4]);
+        hasher.write(&count.to_le_bytes());
+        hasher.finish() as u32
+    }
+
+    /// `secure_tcp_syn_cookie`
+    fn cookie(&self, sequence: u32, data: u32, minute: u32) -> u32 {
+        let low = self.hash(minute, 1).wrapping_add(data) & MASK;
+        self.hash(0, 0).wrapping_add(sequence).wrapping_add(minute << BITS).wrapping_add(low)
+    }
+
+    /// What was put into a cookie, unless it is too old; nonsense if it was not made for this connection
+    /// (`check_tcp_syn_cookie`).
+    fn data(&self, cookie: u32, sequence: u32, minute: u32) -> Option<u32> {
+        let cookie = cookie.wrapping_sub(self.hash(0, 0).wrapping_add(sequence));
+        let age = minute.wrapping_sub(cookie >> BITS) & (u32::MAX >> BITS);
+        (age < MAX_AGE).then(|| cookie.wrapping_sub(self.hash(minute.wrapping_sub(age), 1)) & MASK)
+    }
+}
+
+fn minute(host: &Host) -> u32 {
+    (host.now(Clock::Monotonic) / 60_000_000_000) as u32
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes)
+}
+
+/// The MSS among the options of a header (`tcp_parse_mss_option`).
+fn mss_option(tcp: &[u8]) -> Option<u16> {
+    let mut options = tcp.get(HEADER..)?;
+    loop {
+        options = match options {
+            // The last one.
+            [] | [0, ..] => return None,
+            // One of a single byte.
+            [1, rest @ ..] => rest,
+            [2, 4, high, low, ..] => return Some(u16::from_be_bytes([*high, *low])).filter(|mss| *mss != 0),
+            [_, len, ..] if *len >= 2 => options.get(usize::from(*len)..)?,
+            _ => return None,
+        }
+    }
+}
+
+fn generate(addresses: &[u8], tcp: &[u8], table: [u16; 4], default: u16, host: &Host) -> u64 {
+    let is_whole = tcp.len() >= HEADER && tcp.len() == usize::from(tcp[12] >> 4) * 4;
+    if !is_whole {
+        return Errno::EINVAL.to_return();
+    }
+    let mss = mss_option(tcp).unwrap_or(default);
+    let data = table.iter().rposition(|known| mss >= *known).unwrap_or(0);
+    let connection = Connection { addresses, tcp, secret: host.secret() };
+    let cookie = connection.cookie(word(tcp, 4), data as u32, minute(host));
+    u64::from(cookie) | u64::from(table[data]) << 32
+}
+
+fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> u64 {
+    let connection = Connection { addresses, tcp, secret: host.secret() };
+    let (sequence, cookie) = (word(tcp, 4).wrapping_sub(1), word(tcp, 8).wrapping_sub(1));
+    match connection.data(cookie, sequence, minute(host)) {
+        Some(data) if (data as usize) < table.len() => 0,
+        _ => Errno::EACCES.to_return(),
+    }
+}
+
+/// `s64 bpf_tcp_raw_gen_syncookie_ipv4(iph, th, th_len)`: the cookie, and above it the MSS.
+pub(super) unsafe extern "C" fn generate_v4(
+    ip: u64,
+    tcp: u64,
+    len: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let (ip, tcp) = unsafe { (args::bytes(ip, 20), args::bytes(tcp, len as u32 as usize)) };
+    generate(&ip[12..20], &tcp, TABLE_V4, DEFAULT_V4, host)
+}
+
+/// `s64 bpf_tcp_raw_gen_syncookie_ipv6(iph, th, th_len)`
+pub(super) unsafe extern "C" fn generate_v6(
+    ip: u64,
+    tcp: u64,
+    len: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let (ip, tcp) = unsafe { (args::bytes(ip, 40), args::bytes(tcp, len as u32 as usize)) };
+    generate(&ip[8..40], &tcp, TABLE_V6, DEFAULT_V6, host)
+}
+
+/// `long bpf_tcp_raw_check_syncookie_ipv4(iph, th)`: 0 for an acknowledgment of a cookie, else `-EACCES`.
+pub(super) unsafe extern "C" fn check_v4(ip: u64, tcp: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let (ip, tcp) = unsafe { (args::bytes(ip, 20), args::bytes(tcp, HEADER)) };
+    check(&ip[12..20], &tcp, TABLE_V4, host)
+}
+
+/// `long bpf_tcp_raw_check_syncookie_ipv6(iph, th)`
+pub(super) unsafe extern "C" fn check_v6(ip: u64, tcp: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let (ip, tcp) = unsafe { (args::bytes(ip, 40), args::bytes(tcp, HEADER)) };
+    check(&ip[8..40], &tcp, TABLE_V6, host)
+}

@@ -1,0 +1,167 @@
+//! Calling: each worker has a caller, which enters the site for each burst.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use paceline_exec::{Pin, Reader};
+use paceline_frame::{Burst, Frame, FrameMut};
+
+use super::choice::Choice;
+use super::image::Image;
+use super::{Counts, Site};
+use crate::fault::Fault;
+use crate::host::Host;
+use crate::image::{BurstEntry, Entry, Unset};
+use crate::program::{BurstFault, burst_result, fault};
+
+/// A worker's registration at a site. What it counts is in the site's statistics when its calls are over.
+pub struct Caller<C: Choice> {
+    pub(super) site: Site<C>,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl<C: Choice> Caller<C> {
+    /// Begins a burst: what is called until the end of the [`Calls`] comes to the programs that there are now.
+    #[inline]
+    pub fn enter<'a>(&'a mut self, host: &'a mut Host) -> Calls<'a, C> {
+        let reader: *mut Reader = &mut host.reader;
+        // SAFETY: the host is borrowed as long as the pin lives, and nothing that runs has a way to pin its reader again.
+        let pin = unsafe { &mut *reader }.pin();
+        let image: *const Image = self.site.shared.slots.image(&pin);
+        // SAFETY: the image stays as long as the site is borrowed and the pin lives, which is kept beside it.
+        let image = unsafe { &*image };
+        let (packet, burst, misses) = (image.packet, image.burst, host.misses);
+        Calls { packet, burst, image, host, caller: self, calls: 0, misses, _pin: pin }
+    }
+
+    /// Runs the packets of a burst, in order, in one call; each frame gets its verdict.
+    ///
+    /// # Errors
+    /// A packet made a program do what it may not.
+    pub fn run_burst(
+        &mut self,
+        named: C::Named<'_>,
+        burst: &mut Burst,
+        host: &mut Host,
+    ) -> Result<(), BurstFault> {
+        self.enter(host).run_burst(named, burst)
+    }
+}
+
+impl<C: Choice> Drop for Caller<C> {
+    fn drop(&mut self) {
+        self.site.shared.forget(&self.counts);
+    }
+}
+
+impl<C: Choice> fmt::Debug for Caller<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller").field("site", &self.site).finish_non_exhaustive()
+    }
+}
+
+/// The calls of one burst. As long as this lives, no program that can be called goes, and updates of the site are not seen:
+/// it should not live longer than a burst takes.
+pub struct Calls<'a, C: Choice> {
+    packet: Entry,
+    burst: BurstEntry,
+    image: &'a Image,
+    host: &'a mut Host,
+    caller: &'a Caller<C>,
+    calls: u64,
+    /// The host's count when this began.
+    misses: u32,
+    _pin: Pin<'a>,
+}
+
+impl<C: Choice> Calls<'_, C> {
+    /// Runs a program over one packet and gives what it returned, as [`Program::run`](crate::Program::run) does.
+    ///
+    /// # Errors
+    /// The packet made the program do what it may not.
+    #[inline]
+    pub fn run(&mut self, named: C::Named<'_>, frame: &mut FrameMut<'_>) -> Result<u64, Box<Fault>> {
+        let (key, token) = C::packet(named);
+        let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
+        self.calls += 1;
+        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
+        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+        // SAFETY: the image, and the programs that it calls, are kept by the pin; others by who named them. The frame is
+        // borrowed for the run and the host runs it.
+        let r0 = unsafe { (self.packet)(frame as u64, token, Unset::uninit(), key, image, self.host) };
+        if self.host.fault.is_some() {
+            return fault(self.host, r0);
+        }
+        // SAFETY: the pointer comes from a reference that is still borrowed.
+        unsafe { &mut *frame }.set_code(r0 as u32);
+        Ok(r0)
+    }
+
+    /// Runs a program over the packets of a burst, in order, in one call; each frame gets its verdict.
+    ///
+    /// # Errors
+    /// A packet made the program do what it may not.
+    pub fn run_burst(&mut self, named: C::Named<'_>, burst: &mut Burst) -> Result<(), BurstFault> {
+        // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
+        self.run_frames(named, unsafe { burst.descriptors_mut() })
+    }
+
+    /// Runs the packets of a burst, in order, each by the program that `choose` names for its index. Neighbors of one program
+    /// go in one call.
+    ///
+    /// # Errors
+    /// A packet made a program do what it may not.
+    pub fn run_mixed<'n>(
+        &mut self,
+        burst: &mut Burst,
+        choose: impl Fn(usize) -> C::Named<'n>,
+    ) -> Result<(), BurstFault> {
+        // SAFETY: as in `run_burst`.
+        let frames = unsafe { burst.descriptors_mut() };
+        let mut start = 0;
+        while start < frames.len() {
+            let named = choose(start);
+            let same = |index: &usize| C::burst(choose(*index)) == C::burst(named);
+            let end = (start + 1..frames.len()).take_while(same).last().map_or(start + 1, |last| last + 1);
+            self.run_frames(named, &mut frames[start..end])
+                .map_err(|fault| BurstFault { index: start + fault.index, ..fault })?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn run_frames(&mut self, named: C::Named<'_>, frames: &mut [Frame]) -> Result<(), BurstFault> {
+        if frames.is_empty() {
+            return Ok(());
+        }
+        let (key, token) = C::burst(named);
+        let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
+        let frames = frames.as_mut_ptr_range();
+        let (first, end) = (frames.start as u64, frames.end as u64);
+        self.calls += 1;
+        // SAFETY: as in `run`.
+        let reached = unsafe { (self.burst)(first, end, token, key, image, self.host) };
+        burst_result(first, reached, self.host)
+    }
+}
+
+impl<C: Choice> Drop for Calls<'_, C> {
+    #[inline]
+    fn drop(&mut self) {
+        let fallbacks = u64::from(self.host.misses.wrapping_sub(self.misses));
+        // The caller alone writes: no instruction with a lock.
+        let add =
+            |count: &AtomicU64, more| count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        add(&self.caller.counts.hits, self.calls - fallbacks);
+        if fallbacks != 0 {
+            add(&self.caller.counts.fallbacks, fallbacks);
+        }
+    }
+}
+
+impl<C: Choice> fmt::Debug for Calls<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").field("calls", &self.calls).finish_non_exhaustive()
+    }
+}

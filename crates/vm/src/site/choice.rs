@@ -1,0 +1,61 @@
+//! What a site finds programs by.
+
+use crate::target::Target;
+
+/// What a site finds programs by: [`ByProgram`] or [`ByKey`].
+pub trait Choice: Sealed + 'static {}
+
+/// A dispatcher's key and the token.
+type Words = (u64, u64);
+
+/// What a choice is to the site.
+pub trait Sealed {
+    /// What a call names.
+    type Named<'a>: Copy;
+
+    /// For a single packet.
+    fn packet(named: Self::Named<'_>) -> Words;
+
+    /// For a burst.
+    fn burst(named: Self::Named<'_>) -> Words;
+}
+
+/// By the program: calls name a [`Target`]. Keys are the addresses of code, as in the seed, so that a dispatcher is nothing but
+/// a faster way to jump to an address.
+#[derive(Clone, Copy, Debug)]
+pub struct ByProgram;
+
+/// By a number, which is the key.
+#[derive(Clone, Copy, Debug)]
+pub struct ByKey;
+
+impl Choice for ByProgram {}
+impl Choice for ByKey {}
+
+impl Sealed for ByProgram {
+    type Named<'a> = &'a Target;
+
+    #[inline(always)]
+    fn packet(target: &Target) -> Words {
+        (target.address(), target.token)
+    }
+
+    #[inline(always)]
+    fn burst(target: &Target) -> Words {
+        (target.burst_entry as usize as u64, target.token)
+    }
+}
+
+impl Sealed for ByKey {
+    type Named<'a> = u64;
+
+    #[inline(always)]
+    fn packet(key: u64) -> Words {
+        (key, 0)
+    }
+
+    #[inline(always)]
+    fn burst(key: u64) -> Words {
+        (key, 0)
+    }
+}

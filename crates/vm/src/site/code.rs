@@ -1,0 +1,55 @@
+//! A dispatcher to look at.
+
+use paceline_exec::Function;
+
+use super::image::Image;
+
+/// The code of a dispatcher as it was when it was asked for.
+#[derive(Clone, Debug)]
+pub struct DispatcherCode {
+    address: u64,
+    bytes: Vec<u8>,
+    functions: Vec<Function>,
+    targets: Vec<(u64, String)>,
+}
+
+impl DispatcherCode {
+    pub(super) fn of(image: &Image) -> Option<Self> {
+        let block = image.block.as_ref()?;
+        let names = |(_, target): &(u64, crate::Target)| {
+            let name = target.name();
+            let burst = target.burst_entry as usize as u64;
+            [(target.address(), name.to_owned()), (burst, format!("{name}.burst"))]
+        };
+        Some(Self {
+            address: block.address() as u64,
+            bytes: block.bytes().to_vec(),
+            functions: block.functions().to_vec(),
+            targets: image.targets.iter().flat_map(names).collect(),
+        })
+    }
+
+    /// Where the first byte was.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The instructions.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The dispatcher of single packets and that of bursts.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The program that is entered at an address.
+    #[must_use]
+    pub fn symbol(&self, address: u64) -> Option<String> {
+        self.targets.iter().find(|(target, _)| *target == address).map(|(_, name)| name.clone())
+    }
+}
