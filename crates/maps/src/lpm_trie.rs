@@ -278,7 +278,7 @@ impl Storage for LpmTrie {
         // Before its old slot may be given to another prefix.
         let slot = spare.slot();
         self.add_route(probe.key(), length, slot)?;
-        if let Err(errno) = entry.put(&mut spare) {
+        if let Err(errno) = entry.put(&mut spare, &mut None) {
             drop(entry);
             self.remove_route(probe.key(), length, slot)?;
             return Err(if errno == Errno::E2BIG { Errno::ENOSPC } else { errno });

@@ -169,7 +169,7 @@ impl HashOfMaps {
         let mut maps = lock(&self.maps);
         let mut entry = self.table.lock(key);
         mode.check(entry.slot().is_some())?;
-        entry.put(&mut spare)?;
+        entry.put(&mut spare, &mut None)?;
         let old = maps.insert(key.into(), map);
         drop((entry, maps));
         retire(old);
