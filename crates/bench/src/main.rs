@@ -39,6 +39,7 @@ type Make = fn(Settings) -> Table;
 /// The tables there are.
 const TABLES: &[(&str, Make)] = &[
     ("captures", captures::table),
+    ("classic", engines::classic::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),

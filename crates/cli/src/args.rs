@@ -11,6 +11,8 @@ use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use paceline::Engine;
 
+use crate::filter::{self, FilterArgs};
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -21,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   paceline run                                        try it: a firewall over a small capture, both built in
   paceline run firewall.o --in traffic.pcap           what would this program do to these packets?
+  paceline filter tcp port 22 --in traffic.pcap       how many packets would tcpdump take?
   paceline inspect firewall.o                         what is in the object, and what would it need?
   paceline verify firewall.o                          is it safe, and if not, why?
   paceline dump firewall.o                            its instructions, beside the lines of C they come from
@@ -106,6 +109,9 @@ pub(crate) enum Command {
     /// Run a program over the packets of a capture.
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Select the packets of a capture that match tcpdump's expressions, or a classic BPF program.
+    #[command(after_help = filter::EXAMPLES)]
+    Filter(Box<FilterArgs>),
     /// Show which program runs after which, why, and what each one does.
     Chain(ChainArgs),
     /// Show what is in an object and what it would need.
@@ -263,7 +269,7 @@ impl std::str::FromStr for Packets {
 }
 
 /// Engines by their names.
-fn engine_names() -> impl TypedValueParser<Value = Engine> {
+pub(crate) fn engine_names() -> impl TypedValueParser<Value = Engine> {
     // The one for tests is slower than what it stands in for, and no safer for who trusts the verifier.
     let name = |engine: Engine| PossibleValue::new(engine.name()).hide(engine == Engine::CheckedJit);
     PossibleValuesParser::new(Engine::ALL.map(name)).try_map(|name| name.parse::<Engine>())

@@ -48,8 +48,12 @@ pub(crate) fn error(text: impl Display) {
 
 /// Why a program is refused.
 pub(crate) fn diagnosis(diagnosis: &Diagnosis) {
-    // Its texts are fit for a terminal; colors are to get there as they are.
-    let _ = writeln!(io::stderr().lock(), "{}", render(diagnosis, stderr_has_color()));
+    drawn(|color| render(diagnosis, color));
+}
+
+/// A text that is drawn with color or without, and is fit for a terminal.
+pub(crate) fn drawn(draw: impl FnOnce(bool) -> String) {
+    let _ = writeln!(io::stderr().lock(), "{}", draw(stderr_has_color()));
 }
 
 /// Text from an object, with control characters shown instead of sent to the terminal.

@@ -3,15 +3,18 @@
 use std::io;
 use std::process::ExitCode;
 
+use paceline::filter::text::TextError;
+use paceline::filter::{CheckError, FilterError, Missing, Rule};
 use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
-    Engine, EntryError, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
+    Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
     SetupError, UpdateError, suggest,
 };
 
 use crate::chain::ChainFailure;
 use crate::console;
+use crate::filter::{CallError, ExpressionError, ListProblem};
 use crate::maps::MapFailure;
 use crate::run::{self, FaultReport};
 use crate::verify::Diagnosis;
@@ -35,6 +38,26 @@ pub(crate) enum Failure {
     OpenCapture { name: String, source: io::Error },
     #[error("{name}: {source}")]
     Capture { name: String, source: Box<ReadError>, processed: u64 },
+    #[error("{0}")]
+    Libpcap(Missing),
+    #[error("{0}")]
+    Expression(Box<ExpressionError>),
+    #[error("{name}: {source}")]
+    ReadText { name: String, source: io::Error },
+    #[error("{name}:{}:{}: {}", .source.line, .source.column, .source.problem)]
+    FilterText { name: String, source: TextError },
+    #[error("{name}: {source}")]
+    FilterCheck { name: String, is_expression: bool, source: CheckError },
+    #[error("{name}: {source}")]
+    FilterProgram { name: String, source: Box<FilterError> },
+    #[error("{name}: {fault}")]
+    FilterFault { name: String, fault: Box<Fault> },
+    #[error("{name}:{line}:{column}: {problem}")]
+    FilterList { name: String, line: usize, column: usize, problem: ListProblem },
+    #[error("{name}: there is no filter in it")]
+    NoFilters { name: String },
+    #[error("{name}:{line}:{column}: {source}")]
+    SystemCall { name: String, line: usize, column: usize, source: CallError },
     #[error("{0}")]
     Fault(Box<FaultReport>),
     #[error("{name}: {source}")]
@@ -107,6 +130,7 @@ impl Failure {
     pub(crate) fn tell(&self) {
         match self {
             Self::Refused(diagnosis) => console::diagnosis(diagnosis),
+            Self::Expression(error) => console::drawn(|color| error.render(color)),
             _ => console::error(self),
         }
         if let Some(hint) = self.hint() {
@@ -135,6 +159,18 @@ impl Failure {
             Self::Program { name, source } => program_hint(name, source),
             Self::Refused(diagnosis) => Some(diagnosis.way_out()),
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
+            Self::Libpcap(_) => Some(
+                "install it (Debian: apt install libpcap0.8), or give a program: --program FILE takes what \
+                 `tcpdump -ddd EXPRESSION` prints elsewhere"
+                    .to_owned(),
+            ),
+            Self::FilterCheck { is_expression: true, source, .. } => loop_hint(source),
+            Self::FilterText { .. } => Some(
+                "a program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language; expressions are given \
+                 without --program"
+                    .to_owned(),
+            ),
+            Self::NoFilters { .. } => Some("each line of it is `name: expression`".to_owned()),
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
             Self::Chain(failure) => failure.hint(),
@@ -143,6 +179,16 @@ impl Failure {
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
             _ => None,
         }
+    }
+}
+
+fn loop_hint(error: &CheckError) -> Option<String> {
+    match error {
+        CheckError::Insn { rule: Rule::JumpTarget { .. }, .. } => Some(
+            "`protochain` makes libpcap write a loop, and classic programs only jump forward: the kernel refuses it too"
+                .to_owned(),
+        ),
+        _ => None,
     }
 }
 
@@ -180,6 +226,10 @@ fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String>
         }
         ReadError::Foreign("an ELF object") => {
             Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))
+        }
+        ReadError::PacketLinkType { .. } => {
+            let done = run::processed(processed).map(|text| format!("; {text}")).unwrap_or_default();
+            Some(format!("all packets must be of one link type{done}"))
         }
         _ => run::processed(processed),
     }

@@ -7,6 +7,7 @@ mod completions;
 mod console;
 mod dump;
 mod failure;
+mod filter;
 mod inspect;
 mod maps;
 #[cfg(test)]
@@ -36,6 +37,7 @@ fn announce_names() -> Result<(), Failure> {
 fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
+        Command::Filter(args) => filter::filter(&args),
         Command::Chain(args) => chain::chain(args.command),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),

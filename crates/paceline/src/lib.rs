@@ -25,6 +25,7 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
@@ -35,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod collection;
+pub mod filter;
 mod live;
 mod object;
 mod replay;

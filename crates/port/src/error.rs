@@ -78,10 +78,10 @@ pub enum ReadError {
     /// All packets of a pcap file have a link type other than Ethernet.
     #[error("link type {0} is not supported, only {ethernet}", ethernet = LinkType::ETHERNET)]
     LinkType(LinkType),
-    /// A packet belongs to an interface with a link type other than Ethernet.
+    /// A packet belongs to an interface with another link type than the reader takes: Ethernet, or that of the
+    /// capture's first interface.
     #[error(
-        "packet {packet} at byte {offset}: link type {link_type} of interface {interface} is not supported, only {ethernet}",
-        ethernet = LinkType::ETHERNET
+        "packet {packet} at byte {offset}: link type {link_type} of interface {interface} is not supported, only {wanted}"
     )]
     PacketLinkType {
         /// Number of the packet.
@@ -92,6 +92,8 @@ pub enum ReadError {
         interface: u32,
         /// Its link type.
         link_type: LinkType,
+        /// What the reader takes.
+        wanted: LinkType,
     },
     /// The capture ends inside a record.
     #[error("cut in the middle of {part} at byte {offset}: {found} of {needed} bytes are there")]

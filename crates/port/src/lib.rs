@@ -63,6 +63,6 @@ pub use error::{Part, ReadError, WriteError};
 pub use link_type::LinkType;
 pub use packet_log::PacketLog;
 pub use pcap::{PcapHeader, Resolution};
-pub use reader::{CaptureReader, Header};
+pub use reader::{CaptureReader, Header, Link};
 pub use records::Records;
 pub use writer::CaptureWriter;

@@ -5,7 +5,7 @@
 use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
-use crate::reader::Stop;
+use crate::reader::{Link, Stop};
 use crate::records::{HEAD, Layout, Records};
 use crate::{LinkType, Part, ReadError};
 
@@ -84,12 +84,14 @@ impl PcapHeader {
         if (major, minor) != (2, 4) {
             return Err(ReadError::Version { format: "pcap", major, minor, offset: 0 });
         }
-        // The upper six bits tell whether, and how long, a frame check sequence ends each packet.
-        let link_type = LinkType(order.u32(&bytes, 20) & 0x03ff_ffff);
-        if link_type != LinkType::ETHERNET {
-            return Err(ReadError::LinkType(link_type));
-        }
         Ok(Self { bytes, order, layout, resolution })
+    }
+
+    /// What the packets are.
+    pub(crate) fn link(&self) -> Link {
+        // The upper six bits tell whether, and how long, a frame check sequence ends each packet.
+        let link_type = LinkType(self.order.u32(&self.bytes, 20) & 0x03ff_ffff);
+        Link { link_type, snaplen: self.order.u32(&self.bytes, 16) }
     }
 }
 

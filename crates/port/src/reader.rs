@@ -9,7 +9,7 @@ use crate::input::Input;
 use crate::pcap::{self, PcapHeader};
 use crate::pcapng;
 use crate::records::{Layout, Records};
-use crate::{Part, ReadError};
+use crate::{LinkType, Part, ReadError};
 
 /// Why a decoder stopped.
 pub(crate) enum Stop {
@@ -82,6 +82,30 @@ pub enum Header {
     Pcapng(Box<[u8]>),
 }
 
+/// What the packets of a capture are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What they start with.
+    pub link_type: LinkType,
+    /// Most bytes of a packet that were captured; 0 means no limit.
+    pub snaplen: u32,
+}
+
+impl Default for Link {
+    /// Whole Ethernet frames.
+    fn default() -> Self {
+        Self { link_type: LinkType::ETHERNET, snaplen: 0 }
+    }
+}
+
+/// Which captures are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkTypes {
+    Ethernet,
+    /// All packets are of one.
+    One,
+}
+
 /// Reads a pcap or pcapng capture into bursts, with memory that does not depend on the capture's length.
 ///
 /// Packets are delivered as captured: one that the capture truncates is as long as what is there, and
@@ -94,6 +118,7 @@ pub enum Header {
 pub struct CaptureReader<R> {
     input: Input<R>,
     header: Header,
+    link: Link,
     decoder: Decoder,
     records: Records,
     done: bool,
@@ -106,6 +131,23 @@ impl<R: Read> CaptureReader<R> {
     /// [`ReadError`] if there is none, if it is of an unknown kind or version, or if a pcap capture's link type
     /// is not Ethernet.
     pub fn new(source: R) -> Result<Self, ReadError> {
+        let reader = Self::open(source, LinkTypes::Ethernet)?;
+        match reader.link.link_type {
+            LinkType::ETHERNET => Ok(reader),
+            other => Err(ReadError::LinkType(other)),
+        }
+    }
+
+    /// Reads the header of a capture whose packets may be of any link type, but must all be of one: in pcapng that of
+    /// the first interface. For filters, which are made for a link type; XDP programs know Ethernet only.
+    ///
+    /// # Errors
+    /// [`ReadError`] if there is no header, or if it is of an unknown kind or version.
+    pub fn of_any_link_type(source: R) -> Result<Self, ReadError> {
+        Self::open(source, LinkTypes::One)
+    }
+
+    fn open(source: R, link_types: LinkTypes) -> Result<Self, ReadError> {
         let mut input = Input::new(source);
         if !input.require(4)? && input.available().is_empty() {
             return Err(ReadError::Empty);
@@ -114,7 +156,7 @@ impl<R: Read> CaptureReader<R> {
         if let Some(format) = magic.and_then(PcapHeader::recognize) {
             Self::pcap(input, format)
         } else if magic.map(u32::from_be_bytes) == Some(pcapng::SECTION_HEADER) {
-            Self::pcapng(input)
+            Self::pcapng(input, link_types)
         } else {
             input.require(8)?;
             Err(unknown(input.available()))
@@ -132,12 +174,13 @@ impl<R: Read> CaptureReader<R> {
             input,
             decoder: Decoder::Pcap(pcap::Decoder::new(&header)),
             records: Records::new(header.layout, header.order),
+            link: header.link(),
             header: Header::Pcap(header),
             done: false,
         })
     }
 
-    fn pcapng(mut input: Input<R>) -> Result<Self, ReadError> {
+    fn pcapng(mut input: Input<R>, link_types: LinkTypes) -> Result<Self, ReadError> {
         let mut decoder = pcapng::Decoder::new();
         let header = loop {
             let needed = match decoder.section(input.available(), 0) {
@@ -151,8 +194,14 @@ impl<R: Read> CaptureReader<R> {
             }
         };
         input.consume(header.len());
+        let mut link = Link::default();
+        if link_types == LinkTypes::One {
+            link = pcapng::first_interface(&mut input, decoder.order())?.unwrap_or(link);
+            decoder.link_type = link.link_type;
+        }
         Ok(Self {
             input,
+            link,
             records: Records::new(Layout::Pcapng, decoder.order()),
             decoder: Decoder::Pcapng(decoder),
             header: Header::Pcapng(pcapng::unsized_section(header)),
@@ -164,6 +213,12 @@ impl<R: Read> CaptureReader<R> {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// What the packets are, as far as the start of the capture tells.
+    #[must_use]
+    pub fn link(&self) -> Link {
+        self.link
     }
 
     /// What the capture holds beside the packets that [`fill`](Self::fill) delivered last. After a `fill` that

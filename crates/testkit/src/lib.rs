@@ -8,6 +8,7 @@ pub mod classic;
 pub mod compare;
 pub mod conformance;
 pub mod determinize;
+pub mod dispatcher;
 pub mod engine;
 pub mod generate;
 pub mod kernel;

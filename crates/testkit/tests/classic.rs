@@ -17,7 +17,7 @@ use paceline_load::classic::{
     Action, ConvertOptions, Filter, Purpose, Returns, SockFilter, SystemCall, table,
 };
 use paceline_spec::ProgramSpec;
-use paceline_testkit::classic::{LINK_ETHERNET, Libpcap, reference, sample, seccomp_accepts};
+use paceline_testkit::classic::{Libpcap, Target, reference, sample, seccomp_accepts};
 use paceline_testkit::{kernel, skip};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{Engine, LoadError, Program};
@@ -78,7 +78,7 @@ fn expressions_match_what_libpcap_says() {
     let mut burst = Burst::new(1);
     let (mut matched, mut other_rule) = (0u64, 0);
     for expression in expressions() {
-        let insns = libpcap.compile(LINK_ETHERNET, &expression).expect("tcpdump takes it");
+        let insns = libpcap.compile(&expression, Target::default()).expect("tcpdump takes it");
         let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
         let programs = programs(&filter);
         for (number, packet) in packets.iter().enumerate() {
@@ -108,7 +108,7 @@ fn the_kernel_takes_what_expressions_become() {
         return;
     }
     for expression in expressions() {
-        let insns = libpcap.compile(LINK_ETHERNET, &expression).expect("tcpdump takes it");
+        let insns = libpcap.compile(&expression, Target::default()).expect("tcpdump takes it");
         let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
         let verdicts = ConvertOptions {
             returns: Returns::Verdict { matched: 2, unmatched: 1 },
@@ -128,7 +128,7 @@ fn the_kernel_takes_what_expressions_become() {
 #[test]
 fn loops_of_protochain_are_refused() {
     let Some(libpcap) = libpcap("loops_of_protochain_are_refused") else { return };
-    let insns = libpcap.compile(LINK_ETHERNET, "ip6 protochain 6").expect("tcpdump takes it");
+    let insns = libpcap.compile("ip6 protochain 6", Target::default()).expect("tcpdump takes it");
     let error = Filter::new(insns, Purpose::Socket).expect_err("it has a loop").to_string();
     assert_eq!(error, "instruction 18 (ja): jumps to instruction 4294967300 of a program of 36");
 }
@@ -144,7 +144,7 @@ fn listings_are_libpcaps() {
                 insns.push(insn);
                 let ours = to_listing(&insns);
                 let last = ours.lines().last().unwrap_or_default();
-                assert_eq!(last, libpcap.image(insn, index), "{insn}");
+                assert_eq!(last, libpcap.image(insn, index as u32), "{insn}");
             }
         }
     }
@@ -233,7 +233,7 @@ fn sources_compile_to_the_same() {
 #[test]
 fn checks_are_shared() {
     let Some(libpcap) = libpcap("checks_are_shared") else { return };
-    let insns = libpcap.compile(LINK_ETHERNET, "port 22").expect("tcpdump takes it");
+    let insns = libpcap.compile("port 22", Target::default()).expect("tcpdump takes it");
     let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
     let spec = filter.to_xdp("filter", &ConvertOptions::default()).expect("it can be converted");
     let text: Vec<String> =
@@ -242,7 +242,7 @@ fn checks_are_shared() {
     assert_eq!(checks, 5, "{}", text.join("\n"));
     // The second filter computes the header's length three times, and loads it once here.
     let second = "tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)";
-    let insns = libpcap.compile(LINK_ETHERNET, second).expect("tcpdump takes it");
+    let insns = libpcap.compile(second, Target::default()).expect("tcpdump takes it");
     let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
     let spec = filter.to_xdp("filter", &ConvertOptions::default()).expect("it can be converted");
     let text: Vec<String> =

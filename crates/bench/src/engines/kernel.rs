@@ -6,8 +6,8 @@ use std::error::Error;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
-use paceline::{FrameMut, Object};
-use paceline_testkit::kernel::{self, KernelObject, LoadOptions, Packet};
+use paceline::{FrameMut, Object, ProgramSpec};
+use paceline_testkit::kernel::{self, KernelObject, LoadOptions, Packet, Request};
 
 use super::chains::Chain;
 use super::contender::{Contender, Role};
@@ -49,6 +49,19 @@ pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn
         contents.values().map(value).collect()
     };
     Ok(Contender::looping(name(), Role::Kernel, run).with_counts(counted))
+}
+
+/// A program without maps, of a kind, in the kernel; it runs but one packet again and again.
+pub(super) fn program<'a>(spec: &ProgramSpec, kind: &str) -> Result<Contender<'a>, Box<dyn Error>> {
+    let program = kernel::Program::load(&Request { kind: spec.kind, ..Request::xdp(&spec.insns) })?;
+    let run = move |frames: &mut [FrameMut<'_>], count: usize| {
+        let Some(frame) = frames.first() else { return u64::MAX };
+        if count == 1 {
+            return program.test_run(&Packet::new(frame.packet())).map_or(u64::MAX, |run| run.retval.into());
+        }
+        program.time(frame.packet(), count as u32).map_or(u64::MAX, u64::from)
+    };
+    Ok(Contender::looping(format!("{}, {kind}", name()), Role::Kernel, run))
 }
 
 /// W5 in the kernel.

@@ -5,6 +5,7 @@
 //! results is seen before anything is timed.
 
 mod chains;
+pub(crate) mod classic;
 mod contender;
 #[cfg(feature = "dpdk")]
 mod dpdk;
@@ -89,7 +90,7 @@ pub(crate) fn table(settings: Settings) -> Table {
             let hit = packets.name == "hit";
             #[cfg(feature = "kernel")]
             contenders.extend(hit.then(|| kernel::contender(*workload)).transpose()?);
-            let column = Column { title: format!("{}, {}", workload.title, packets.name), hit };
+            let column = Column { title: format!("{}, {}", workload.title, packets.name), hit, bars };
             let times = measure(settings, &column.title, &mut packets.frames(), &mut contenders)?;
             let results: Vec<(&Contender<'_>, Timing)> = contenders.iter().zip(times).collect();
             column.report(&results, &mut report);
@@ -247,7 +248,11 @@ fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
 struct Column {
     title: String,
     hit: bool,
+    bars: Bars,
 }
+
+/// What is asked of an engine against another, with the packet in the cache or not, and what would be better.
+type Bars = fn(Engine, Role, bool) -> (Option<Bar>, Option<Bar>);
 
 impl Column {
     /// Adds the figures of this column, and each of our engines against each of the others.
@@ -261,22 +266,21 @@ impl Column {
             let Role::Ours(engine) = contender.role else { continue };
             for (other, against) in results.iter().filter(|(other, _)| !matches!(other.role, Role::Ours(_))) {
                 let figure = Figure::Time { ours: *ours, against: Some(*against) };
-                let (bar, reach) = self.bars(engine, other.role);
+                let (bar, reach) = (self.bars)(engine, other.role, self.hit);
                 let name = format!("{}, {}", self.title, contender.name);
                 report.rows.push(Row { bar, reach, in_matrix: true, ..Row::new(name, &other.name, figure) });
             }
         }
     }
+}
 
-    /// What is asked of an engine against another, and what would be better.
-    fn bars(&self, engine: Engine, other: Role) -> (Option<Bar>, Option<Bar>) {
-        match (engine, other) {
-            _ if !self.hit => (None, None),
-            (Engine::Jit, Role::Native) => (Some(Bar::Ratio(1.0 / 1.3)), Some(Bar::Ratio(1.0 / 1.1))),
-            (Engine::Jit, Role::Jit) => (Some(Bar::Ratio(1.0)), None),
-            (Engine::Threaded, Role::Match) => (Some(Bar::Ratio(1.5)), Some(Bar::Ratio(1.8))),
-            (Engine::Threaded, Role::Libpcap) => (Some(Bar::Ratio(2.0)), Some(Bar::Ratio(3.0))),
-            _ => (None, None),
-        }
+fn bars(engine: Engine, other: Role, is_hit: bool) -> (Option<Bar>, Option<Bar>) {
+    match (engine, other) {
+        _ if !is_hit => (None, None),
+        (Engine::Jit, Role::Native) => (Some(Bar::Ratio(1.0 / 1.3)), Some(Bar::Ratio(1.0 / 1.1))),
+        (Engine::Jit, Role::Jit) => (Some(Bar::Ratio(1.0)), None),
+        (Engine::Threaded, Role::Match) => (Some(Bar::Ratio(1.5)), Some(Bar::Ratio(1.8))),
+        (Engine::Threaded, Role::Libpcap) => (Some(Bar::Ratio(2.0)), Some(Bar::Ratio(3.0))),
+        _ => (None, None),
     }
 }

@@ -1,10 +1,12 @@
 //! rbpf: both its engines, given the frame, where the packet's start and end stand.
 #![allow(unsafe_code, reason = "machine code that rbpf made")]
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::slice;
 
-use paceline::FrameMut;
+use paceline::isa::RawInsn;
+use paceline::{FrameMut, ProgramSpec};
 use paceline_frame::Frame;
 use rbpf::EbpfVmMbuff;
 
@@ -19,7 +21,12 @@ const DESCRIPTOR: usize = 16;
 const _: () = assert!(Frame::OFFSET_DATA == 0 && Frame::OFFSET_DATA_END == 8);
 
 /// The program `text` on both engines.
-pub(super) fn contenders(text: &[u8]) -> Result<Vec<Contender<'_>>, Box<dyn Error>> {
+pub(super) fn contenders<'a>(text: impl Into<Cow<'a, [u8]>>) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
+    // Programs are few and live as long as the measurement.
+    let text: &'a [u8] = match text.into() {
+        Cow::Borrowed(text) => text,
+        Cow::Owned(text) => text.leak(),
+    };
     let compiled = compile(text)?;
     let jit = move |frame: &mut FrameMut<'_>| {
         // SAFETY: the workloads read between the packet's start and end, and write to `COUNTS`.
@@ -36,6 +43,20 @@ pub(super) fn contenders(text: &[u8]) -> Result<Vec<Contender<'_>>, Box<dyn Erro
         Contender::new(format!("rbpf {VERSION} interpreter"), Role::Interpreter, interpreter),
     ];
     Ok(contenders.map(|contender| contender.with_counts(raw::counts)).into())
+}
+
+/// An XDP program with loads of the descriptor's pointers in place of those of the context's first two words.
+pub(super) fn for_descriptor(spec: &ProgramSpec) -> Vec<u8> {
+    const LOAD_WORD: u8 = 0x61;
+    const LOAD_DOUBLE: u8 = 0x79;
+    let is_context = |insn: &&RawInsn| insn.opcode == LOAD_WORD && insn.src == 1;
+    // Before the first instruction that is none, register 1 is the context.
+    let context = spec.insns.iter().take_while(is_context).count();
+    let patched = spec.insns.iter().enumerate().flat_map(|(index, insn)| {
+        let pointer = RawInsn { opcode: LOAD_DOUBLE, offset: if insn.offset == 0 { 0 } else { 8 }, ..*insn };
+        if index < context { pointer } else { *insn }.to_le_bytes()
+    });
+    patched.collect()
 }
 
 /// What compiles.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use paceline::port::CaptureReader;
 use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 use signal_hook::consts::SIGHUP;
 
@@ -43,7 +44,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     }
     warn(&loaded, args);
     let world = World::new(args)?;
-    let mut capture = Capture::open(args.input.as_deref())?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
     let taken = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
     let watch = Watch::start(capture.size, capture.position.clone())?;
@@ -176,7 +177,7 @@ impl Replay<'_> {
             if again.swap(false, Ordering::Relaxed) {
                 reload(&self.args.source, self.how, loaded, tally.packets);
             }
-            watch.look(tally)
+            watch.look(tally.packets)
         };
         let (tally, ended) = replay(runner, &mut self.host, &mut capture.reader, outputs, options, observe);
         let (time, interrupted) = (start.elapsed(), watch.finish());

@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use paceline::port::CaptureReader;
 use paceline::{
     Collection, Engine, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
     VerifiedProgram, replay,
@@ -25,16 +26,17 @@ use crate::verify::Diagnosis;
 
 use events::Events;
 pub(crate) use fault::{FaultReport, processed};
-pub(crate) use outputs::Taken;
+pub(crate) use outputs::{Opened, Taken, name};
 use outputs::{OutputNames, Writers};
+pub(crate) use report::Rate;
 use report::{Report, Run};
-pub(crate) use source::built_in;
-use source::{Capture, Subject};
-use watch::Watch;
+use source::Subject;
+pub(crate) use source::{Capture, built_in};
+pub(crate) use watch::Watch;
 use world::World;
 
 /// What a shell shows for a command that ended by an interrupt: 128 and the signal's number.
-const INTERRUPTED: u8 = 130;
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Runs a program over a capture.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
         .and_then(|program| check_action(&subject.name, &program).map(|()| program))?;
     let world = World::new(args)?;
-    let mut capture = Capture::open(args.input.as_deref())?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
     let taken = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
@@ -138,7 +140,7 @@ fn replay_all(
         if events.is_some_and(|events| events.drain().is_break()) {
             return ControlFlow::Break(());
         }
-        watch.look(tally)
+        watch.look(tally.packets)
     });
     (Run { tally, time: start.elapsed(), interrupted: watch.finish(), events: None }, ended)
 }

@@ -74,7 +74,8 @@ fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-fn name(path: &Path) -> String {
+/// What a message calls an output.
+pub(crate) fn name(path: &Path) -> String {
     if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() }
 }
 
@@ -101,7 +102,7 @@ pub(super) fn create(
 }
 
 /// An output that is open and still has what was in it.
-struct Opened {
+pub(crate) struct Opened {
     file: File,
     path: PathBuf,
     /// Whether it was not there before; it goes again if nothing comes of it.
@@ -109,7 +110,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(path: &Path, option: &'static str, taken: &mut Vec<Taken>) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, option: &'static str, taken: &mut Vec<Taken>) -> Result<Self, Failure> {
         let failed = |source| Failure::CreateOutput { name: name(path), source };
         let (file, is_new) = if is_stdout(path) {
             // Events are text there.
@@ -159,7 +160,7 @@ impl Opened {
     }
 
     /// Empties the file and starts the capture.
-    fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
+    pub(crate) fn start(mut self, header: &Header) -> Result<CaptureWriter<File>, Failure> {
         let file = self.emptied()?;
         let writer = CaptureWriter::new(file, header)
             .map_err(|source| Failure::Write { name: name(&self.path), source })?;

@@ -220,7 +220,7 @@ impl Serialize for Verdicts<'_> {
 }
 
 /// A time, and how many packets that is in a second.
-struct Rate(u64, Duration);
+pub(crate) struct Rate(pub(crate) u64, pub(crate) Duration);
 
 impl std::fmt::Display for Rate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

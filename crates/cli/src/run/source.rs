@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use paceline::Object;
-use paceline::port::CaptureReader;
+use paceline::port::{CaptureReader, ReadError};
 
 use super::outputs::Taken;
 use crate::args::{RunArgs, Target};
@@ -46,6 +46,8 @@ impl Subject {
     }
 }
 
+/// How a capture's header is read: [`CaptureReader::new`] or [`CaptureReader::of_any_link_type`].
+pub(crate) type ReadHeader = fn(Counted) -> Result<CaptureReader<Counted>, ReadError>;
 /// The firewall that is run where no object is named.
 pub(crate) fn built_in() -> Result<(String, Object), Failure> {
     let name = "built-in firewall".to_owned();
@@ -58,45 +60,46 @@ pub(crate) fn built_in() -> Result<(String, Object), Failure> {
 }
 
 /// A capture, with its header read.
-pub(super) struct Capture {
+pub(crate) struct Capture {
     /// For messages.
-    pub(super) name: String,
-    pub(super) reader: CaptureReader<Counted>,
+    pub(crate) name: String,
+    pub(crate) reader: CaptureReader<Counted>,
     /// Its length in bytes, where it is known.
-    pub(super) size: Option<u64>,
+    pub(crate) size: Option<u64>,
     /// Bytes read so far.
-    pub(super) position: Rc<Cell<u64>>,
+    pub(crate) position: Rc<Cell<u64>>,
     /// The file that no output may replace.
-    pub(super) file: Option<Taken>,
+    pub(crate) file: Option<Taken>,
 }
 
 impl Capture {
-    pub(super) fn open(path: Option<&Path>) -> Result<Self, Failure> {
+    /// Opens a capture; `read` reads its header.
+    pub(crate) fn open(path: Option<&Path>, read: ReadHeader) -> Result<Self, Failure> {
         match path {
             None => {
                 let size = Some(TRAFFIC.len() as u64);
-                Self::read("built-in capture".to_owned(), Box::new(TRAFFIC), size, None)
+                Self::read("built-in capture".to_owned(), Box::new(TRAFFIC), size, None, read)
             }
             Some(path) if path == Path::new("-") => {
                 let name = "standard input".to_owned();
                 let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
                 let file = file.map_err(|source| Failure::OpenCapture { name: name.clone(), source })?;
-                Self::file(name, file)
+                Self::file(name, file, read)
             }
             Some(path) => {
                 let name = path.display().to_string();
                 let file =
                     File::open(path).map_err(|source| Failure::OpenCapture { name: name.clone(), source })?;
-                Self::file(name, file)
+                Self::file(name, file, read)
             }
         }
     }
 
-    fn file(name: String, file: File) -> Result<Self, Failure> {
+    fn file(name: String, file: File, read: ReadHeader) -> Result<Self, Failure> {
         let metadata = file.metadata().ok();
         let size = metadata.as_ref().filter(|m| m.is_file()).map(std::fs::Metadata::len);
         let taken = metadata.and_then(|m| Taken::of(&m, &format!("the capture {name}")));
-        Self::read(name, Box::new(file), size, taken)
+        Self::read(name, Box::new(file), size, taken, read)
     }
 
     fn read(
@@ -104,18 +107,18 @@ impl Capture {
         source: Box<dyn Read>,
         size: Option<u64>,
         file: Option<Taken>,
+        read: ReadHeader,
     ) -> Result<Self, Failure> {
         let position = Rc::new(Cell::new(0));
-        let reader =
-            CaptureReader::new(Counted { source, position: position.clone() }).map_err(|source| {
-                Failure::Capture { name: name.clone(), source: Box::new(source), processed: 0 }
-            })?;
+        let reader = read(Counted { source, position: position.clone() }).map_err(|source| {
+            Failure::Capture { name: name.clone(), source: Box::new(source), processed: 0 }
+        })?;
         Ok(Self { name, reader, size, position, file })
     }
 }
 
 /// Counts the bytes that are read, for the progress bar.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     source: Box<dyn Read>,
     position: Rc<Cell<u64>>,
 }

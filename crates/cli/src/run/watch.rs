@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use paceline::Tally;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -21,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Follows a run from burst to burst.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     interrupted: Arc<AtomicBool>,
     start: Instant,
     position: Rc<Cell<u64>>,
@@ -35,7 +34,7 @@ pub(super) struct Watch {
 impl Watch {
     /// From here on an interrupt ends the run after the burst it falls into, so that the outputs are complete up to
     /// there; a second one ends the process at once.
-    pub(super) fn start(size: Option<u64>, position: Rc<Cell<u64>>) -> Result<Self, Failure> {
+    pub(crate) fn start(size: Option<u64>, position: Rc<Cell<u64>>) -> Result<Self, Failure> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_default(signal, interrupted.clone()).map_err(Failure::Signals)?;
@@ -46,20 +45,20 @@ impl Watch {
     }
 
     /// To be called after every burst.
-    pub(super) fn look(&mut self, tally: &Tally) -> ControlFlow<()> {
+    pub(crate) fn look(&mut self, packets: u64) -> ControlFlow<()> {
         if self.interrupted.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
         let elapsed = self.start.elapsed();
         if elapsed - self.told > INTERVAL {
             self.told = elapsed;
-            self.tell(tally);
+            self.tell(packets);
         }
         ControlFlow::Continue(())
     }
 
-    fn tell(&mut self, tally: &Tally) {
-        self.bar.set_message(format!("{} packets", tally.packets));
+    fn tell(&mut self, packets: u64) {
+        self.bar.set_message(format!("{packets} packets"));
         self.bar.set_position(self.position.get());
         if self.told > PATIENCE && !self.is_shown {
             self.is_shown = true;
@@ -69,7 +68,7 @@ impl Watch {
     }
 
     /// Takes the bar away; whether the run was interrupted.
-    pub(super) fn finish(self) -> bool {
+    pub(crate) fn finish(self) -> bool {
         self.bar.finish_and_clear();
         self.interrupted.load(Ordering::Relaxed)
     }

@@ -13,6 +13,7 @@ use super::demand::{Demand, demand};
 use super::emit::{Emitter, Target, isa_alu, isa_condition, opposite};
 use super::insn::{AluOp, Condition, Register};
 use super::ir::{Answer, Layout, Op, Operand, Value, resolve};
+use super::order::{Order, Orders};
 use super::packet_load::{self, Loads};
 use super::simplify::{Facts, simplify};
 use super::{data_load, direct_load};
@@ -34,6 +35,9 @@ pub enum Returns {
 }
 
 impl Returns {
+    /// XDP's `PASS` for a match and `DROP` for none: a link of a chain.
+    pub const PASS_OR_DROP: Self = Self::Verdict { matched: 2, unmatched: 1 };
+
     fn unmatched(self) -> u32 {
         match self {
             Self::Number => 0,
@@ -50,6 +54,20 @@ impl Returns {
     }
 }
 
+/// Whose rules decide where a program's classic and extended forms could differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// The kernel's: a filter that a socket has.
+    #[default]
+    Kernel,
+    /// Those of libpcap's `bpf_filter`, by which tcpdump reads captures: the length is that on the wire, negative offsets
+    /// and sums over 2^32 are outside of the packet, shifts by 32 and more give 0.
+    ///
+    /// An XDP program takes the length on the wire from the first four bytes of the packet's metadata, in the machine's
+    /// order; without metadata it is the length of what there is.
+    Libpcap,
+}
+
 /// How a filter is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertOptions {
@@ -57,11 +75,13 @@ pub struct ConvertOptions {
     pub returns: Returns,
     /// Bytes of the link-layer header, from which on `SKF_NET_OFF` counts: 14 for Ethernet.
     pub network_offset: u32,
+    /// Whose rules hold.
+    pub rules: Rules,
 }
 
 impl Default for ConvertOptions {
     fn default() -> Self {
-        Self { returns: Returns::Number, network_offset: 14 }
+        Self { returns: Returns::Number, network_offset: 14, rules: Rules::Kernel }
     }
 }
 
@@ -88,6 +108,17 @@ fn reason(word: Ancillary) -> &'static str {
     }
 }
 
+/// A program's instructions, and where they come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// The instructions, each of one slot.
+    pub insns: Vec<RawInsn>,
+    /// For each instruction of the filter the slot at which what it became begins; it ends where that of the next one
+    /// begins, and may be empty. `None` if it never runs. What comes before the first is the start of the program,
+    /// and the last slots may be its end without a match.
+    pub places: Vec<Option<usize>>,
+}
+
 /// What the code is made for: where values come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
@@ -103,7 +134,15 @@ impl Filter {
     /// [`ConvertError`].
     pub fn to_xdp(&self, name: &str, options: &ConvertOptions) -> Result<ProgramSpec, ConvertError> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Xdp, options)?))
+        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Xdp, options)?.insns))
+    }
+
+    /// The instructions of [`to_xdp`](Self::to_xdp), and which of them come from where.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn to_xdp_insns(&self, options: &ConvertOptions) -> Result<Converted, ConvertError> {
+        self.convert(Machine::Xdp, options)
     }
 
     /// A socket filter that does what the filter does, by the legacy packet loads.
@@ -115,7 +154,7 @@ impl Filter {
         name: &str,
         options: &ConvertOptions,
     ) -> Result<ProgramSpec, ConvertError> {
-        let insns = self.convert(Machine::SocketFilter, options)?;
+        let insns = self.convert(Machine::SocketFilter, options)?.insns;
         Ok(ProgramSpec::new(name, ProgramKind::SocketFilter, insns))
     }
 
@@ -127,10 +166,10 @@ impl Filter {
     /// [`ConvertError`].
     pub fn to_seccomp(&self, name: &str) -> Result<ProgramSpec, ConvertError> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Seccomp, &ConvertOptions::default())?))
+        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Seccomp, &ConvertOptions::default())?.insns))
     }
 
-    fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Vec<RawInsn>, ConvertError> {
+    fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Converted, ConvertError> {
         let purpose = if machine == Machine::Seccomp { Purpose::Seccomp } else { Purpose::Socket };
         if self.purpose() != purpose {
             return Err(ConvertError::Purpose(purpose));
@@ -142,13 +181,38 @@ impl Filter {
                 Machine::SocketFilter | Machine::Seccomp => i32::MAX.cast_unsigned(),
             },
             seccomp: machine == Machine::Seccomp,
+            rules: options.rules,
         };
         let mut ops = resolve(self, layout);
-        let facts = simplify(&mut ops, layout);
+        let (facts, demands) = settle(&mut ops, layout);
         check_words(&ops, &facts)?;
-        let demands = demand(&mut ops);
-        let insns = Converter::new(machine, options.returns, layout, &ops, &facts, &demands).run();
-        Ok(encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}")))
+        let orders = match machine {
+            Machine::Xdp => Orders::of(&ops, &demands, |index| facts.get(index).is_some_and(Option::is_some)),
+            // Their loads give numbers.
+            Machine::SocketFilter | Machine::Seccomp => Orders::machine(ops.len()),
+        };
+        let known = Known { facts: &facts, demands: &demands, orders: &orders };
+        let (insns, places) = Converter::new(machine, options.returns, layout, &ops, known).run();
+        let insns =
+            encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}"));
+        let runs = facts.iter().map(Option::is_some);
+        Ok(Converted {
+            insns,
+            places: places.into_iter().zip(runs).map(|(place, runs)| runs.then_some(place)).collect(),
+        })
+    }
+}
+
+/// Simplifies until nothing changes: what nobody needs leaves more known of what is left.
+fn settle(ops: &mut [Op], layout: Layout) -> (Vec<Option<Facts>>, Vec<Demand>) {
+    loop {
+        let before = ops.to_vec();
+        let facts = simplify(ops, layout);
+        let demands = demand(ops);
+        // Facts may be of what is not there anymore, but then that was all that changed.
+        if *ops == before {
+            return (facts, demands);
+        }
     }
 }
 
@@ -170,6 +234,17 @@ pub(super) struct Site<'a> {
     pub(super) facts: &'a Facts,
     pub(super) demand: Demand,
     pub(super) network_offset: u32,
+    pub(super) rules: Rules,
+    /// In which order a load leaves its value.
+    pub(super) order: Order,
+}
+
+/// What is known of a filter's instructions.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    facts: &'a [Option<Facts>],
+    demands: &'a [Demand],
+    orders: &'a Orders,
 }
 
 struct Converter<'a> {
@@ -177,22 +252,14 @@ struct Converter<'a> {
     returns: Returns,
     layout: Layout,
     ops: &'a [Op],
-    facts: &'a [Option<Facts>],
-    demands: &'a [Demand],
+    known: Known<'a>,
     out: Emitter,
     /// What the packet is known to have, before each instruction.
     proven: Vec<Option<Loads>>,
 }
 
 impl<'a> Converter<'a> {
-    fn new(
-        machine: Machine,
-        returns: Returns,
-        layout: Layout,
-        ops: &'a [Op],
-        facts: &'a [Option<Facts>],
-        demands: &'a [Demand],
-    ) -> Self {
+    fn new(machine: Machine, returns: Returns, layout: Layout, ops: &'a [Op], known: Known<'a>) -> Self {
         let registers = match machine {
             Machine::Xdp => direct_load::registers(ops),
             Machine::SocketFilter => packet_load::REGISTERS,
@@ -203,20 +270,24 @@ impl<'a> Converter<'a> {
             *entry = Some(Loads::default());
         }
         let out = Emitter::new(ops.len(), registers, returns.unmatched());
-        Self { machine, returns, layout, ops, facts, demands, out, proven }
+        Self { machine, returns, layout, ops, known, out, proven }
     }
 
-    fn run(mut self) -> Vec<Insn> {
+    fn run(mut self) -> (Vec<Insn>, Vec<usize>) {
         self.prologue();
         let mut after_end = false;
         for (index, op) in self.ops.iter().copied().enumerate() {
-            let (Some(Some(facts)), Some(demand)) = (self.facts.get(index), self.demands.get(index)) else {
+            let (Some(Some(facts)), Some(demand)) =
+                (self.known.facts.get(index), self.known.demands.get(index))
+            else {
                 continue;
             };
             self.out.keep_in_reach(after_end);
             self.out.place(index);
             let mut proven = self.proven.get(index).copied().flatten().unwrap_or_default();
-            let site = Site { facts, demand: *demand, network_offset: self.layout.network_offset };
+            let Layout { network_offset, rules, .. } = self.layout;
+            let order = self.known.orders.loaded(index, op, self.ops);
+            let site = Site { facts, demand: *demand, network_offset, rules, order };
             self.op(index, op, &site, &mut proven);
             for next in op.successors(index) {
                 match self.proven.get_mut(next) {
@@ -236,11 +307,11 @@ impl<'a> Converter<'a> {
 
     fn prologue(&mut self) {
         match self.machine {
-            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops),
+            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops, self.layout.rules),
             Machine::SocketFilter => packet_load::prologue(&mut self.out),
             Machine::Seccomp => data_load::prologue(&mut self.out),
         }
-        let live = self.demands.first().map(|demand| demand.live).unwrap_or_default();
+        let live = self.known.demands.first().map(|demand| demand.live).unwrap_or_default();
         for register in [Register::A, Register::X] {
             if live.has(register) {
                 let reg = self.out.reg(register);
@@ -274,6 +345,12 @@ impl<'a> Converter<'a> {
                     self.out.jump_if(Width::W32, isa::Condition::Eq, x, zero, Target::NoMatch);
                 }
                 let src = self.out.operand(operand);
+                if operand == Operand::X && matches!(op, AluOp::Lsh | AluOp::Rsh) {
+                    self.far_shift(site);
+                }
+                if matches!((op, operand), (AluOp::Add | AluOp::Sub, Operand::Constant(_))) {
+                    self.unlink(site);
+                }
                 self.out.alu(Width::W32, isa_alu(op), a, src);
             }
             Op::Negate => self.out.push(Insn::Neg { width: Width::W32, dst: a }),
@@ -287,6 +364,27 @@ impl<'a> Converter<'a> {
         }
         if op.writes() == Some(Register::X) {
             proven.index_changes();
+        }
+    }
+
+    /// Makes a shift by the index register give 0 where libpcap's does, and others do not.
+    fn far_shift(&mut self, site: &Site<'_>) {
+        if site.rules == Rules::Kernel || site.facts.max_x() < 32 {
+            return;
+        }
+        let (a, x) = (self.out.reg(Register::A), self.out.reg(Register::X));
+        let near = self.out.label();
+        self.out.jump_if(Width::W32, isa::Condition::Lt, x, isa::Operand::Imm(32), near);
+        self.out.constant(a, 0);
+        self.out.set(near);
+    }
+
+    /// Makes the kernel's verifier forget that the accumulator is a copy of the index register. It would take what
+    /// comparisons tell of the sum to tell the copy's limits, and so forget better ones.
+    fn unlink(&mut self, site: &Site<'_>) {
+        if site.facts.linked() && site.facts.max_x() <= direct_load::LONGEST {
+            let a = self.out.reg(Register::A);
+            self.out.alu(Width::W32, isa::AluOp::And, a, isa::Operand::Imm(-1));
         }
     }
 
@@ -308,7 +406,7 @@ impl<'a> Converter<'a> {
 
     /// The next instruction that control comes to by itself.
     fn falls_to(&self, index: usize) -> Option<usize> {
-        (index + 1..self.ops.len()).find(|next| self.facts.get(*next).is_some_and(Option::is_some))
+        (index + 1..self.ops.len()).find(|next| self.known.facts.get(*next).is_some_and(Option::is_some))
     }
 
     fn goto(&mut self, index: usize, target: usize) {
@@ -325,6 +423,10 @@ impl<'a> Converter<'a> {
         then: usize,
         otherwise: usize,
     ) {
+        let operand = match operand {
+            Operand::Constant(value) => Operand::Constant(self.known.orders.before(index).constant(value)),
+            Operand::X => Operand::X,
+        };
         let (a, src) = (self.out.reg(Register::A), self.out.operand(operand));
         let follows = self.falls_to(index);
         match opposite(condition) {

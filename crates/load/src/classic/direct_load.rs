@@ -9,10 +9,11 @@ use paceline_isa::{Condition, Operand, Reg, Width};
 use paceline_spec::context::{FieldKind, XDP_MD};
 
 use super::ancillary::Ancillary;
-use super::convert::Site;
-use super::emit::{Emitter, Registers, Target};
+use super::convert::{Rules, Site};
+use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::{Op, Value};
+use super::order::Order;
 use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, place};
 
 /// Verifiers know of no byte behind this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet has one.
@@ -53,9 +54,12 @@ fn field_offset(kind: FieldKind) -> i16 {
     field.map_or(0, |field| field.offset.cast_signed())
 }
 
-pub(super) fn prologue(out: &mut Emitter, ops: &[Op]) {
-    let uses_context =
-        |op: &Op| matches!(op, Op::Load(_, Value::Ancillary(Ancillary::Ifindex | Ancillary::Queue)));
+pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules) {
+    let uses_context = |op: &Op| match op {
+        Op::Load(_, Value::Ancillary(word)) => matches!(word, Ancillary::Ifindex | Ancillary::Queue),
+        Op::Load(_, Value::Length) => rules == Rules::Libpcap,
+        _ => false,
+    };
     let uses_packet = |op: &Op| {
         use Ancillary as W;
         match op {
@@ -98,14 +102,15 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
     match value {
         Value::Packet { offset, size } => {
             require(out, offset + size.bytes(), site, proven);
-            load_far(out, size, dst, offset);
+            load_far(out, size, dst, offset, site.order);
         }
         Value::HeaderLength { offset } => {
             require(out, offset + 1, site, proven);
-            load_far(out, Size::B, dst, offset);
+            load_far(out, Size::B, dst, offset, Order::Machine);
             out.header_length(dst);
         }
         Value::Indirect { offset, size } => indirect(out, dst, offset, size, site, proven),
+        Value::Length if site.rules == Rules::Libpcap => wire_length(out, dst),
         Value::Length => {
             out.copy(dst, end);
             out.alu(Width::W64, isa::AluOp::Sub, dst, Operand::Reg(data));
@@ -116,15 +121,22 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
 }
 
 /// A load at a constant offset, which may be more than an instruction has room for.
-fn load_far(out: &mut Emitter, size: Size, dst: Reg, offset: u32) {
+fn load_far(out: &mut Emitter, size: Size, dst: Reg, offset: u32, order: Order) {
     let data = assignment(out).data;
     match i16::try_from(offset) {
-        Ok(offset) => out.load_network_order(size, dst, data, offset),
+        Ok(offset) => load_as(out, size, dst, data, offset, order),
         Err(_) => {
             out.copy(SCRATCH, data);
             out.add(SCRATCH, offset);
-            out.load_network_order(size, dst, SCRATCH, 0);
+            load_as(out, size, dst, SCRATCH, 0, order);
         }
+    }
+}
+
+fn load_as(out: &mut Emitter, size: Size, dst: Reg, base: Reg, offset: i16, order: Order) {
+    match order {
+        Order::Machine => out.load_network_order(size, dst, base, offset),
+        Order::NetworkH | Order::NetworkW => out.load(isa_size(size), dst, base, offset),
     }
 }
 
@@ -145,16 +157,38 @@ fn indirect(out: &mut Emitter, dst: Reg, offset: u32, size: Size, site: &Site<'_
             *proven = if wanted <= room { wanted.max(bytes) } else { bytes };
             check(out, INDEXED, *proven, Target::NoMatch);
         }
-        out.load_network_order(size, dst, INDEXED, offset);
+        load_as(out, size, dst, INDEXED, offset, site.order);
         return;
     }
-    place(out, INDEXED, offset, site);
+    if site.rules == Rules::Libpcap {
+        out.copy(INDEXED, registers.x);
+        out.add(INDEXED, offset);
+    } else {
+        place(out, INDEXED, offset, site);
+    }
     let last = Operand::Imm((LONGEST - size.bytes()).cast_signed());
     out.jump_if(Width::W64, Condition::Gt, INDEXED, last, Target::NoMatch);
     out.add_reg(INDEXED, data);
     check(out, INDEXED, size.bytes(), Target::NoMatch);
-    out.load_network_order(size, dst, INDEXED, 0);
+    load_as(out, size, dst, INDEXED, 0, site.order);
     proven.indexed = None;
+}
+
+/// The length on the wire, from the metadata if there is some.
+fn wire_length(out: &mut Emitter, dst: Reg) {
+    const BYTES: u32 = 4;
+    let Assignment { data, end, .. } = *assignment(out);
+    let (captured, done) = (out.label(), out.label());
+    out.load(isa::Size::W, dst, CONTEXT, field_offset(FieldKind::PacketMeta));
+    out.copy(SCRATCH, dst);
+    out.add(SCRATCH, BYTES);
+    out.jump_if(Width::W64, Condition::Gt, SCRATCH, Operand::Reg(data), captured);
+    out.load(isa::Size::W, dst, dst, 0);
+    out.jump(done);
+    out.set(captured);
+    out.copy(dst, end);
+    out.alu(Width::W64, isa::AluOp::Sub, dst, Operand::Reg(data));
+    out.set(done);
 }
 
 fn ancillary(out: &mut Emitter, word: Ancillary, proven: &mut Loads) {

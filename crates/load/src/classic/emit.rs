@@ -204,8 +204,8 @@ impl Emitter {
         }
     }
 
-    /// The program.
-    pub(super) fn finish(mut self) -> Vec<Insn> {
+    /// The program, and the slot of what each instruction of the filter became.
+    pub(super) fn finish(mut self) -> (Vec<Insn>, Vec<usize>) {
         if !self.no_match.is_empty() {
             self.end_without_match();
         }
@@ -219,7 +219,7 @@ impl Emitter {
                 set_offset(&mut self.insns, slot, *to);
             }
         }
-        self.insns
+        (self.insns, self.places)
     }
 }
 

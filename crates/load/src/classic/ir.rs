@@ -2,6 +2,7 @@
 
 use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 use super::check::Filter;
+use super::convert::Rules;
 use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, SockFilter, Source};
 
 /// A value that a load gives.
@@ -30,6 +31,7 @@ pub(super) enum Value {
 }
 
 /// Second operand.
+/// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Constant(u32),
@@ -96,6 +98,7 @@ pub(super) struct Layout {
     pub(super) longest: u32,
     /// Whether it is no packet but a `struct seccomp_data`.
     pub(super) seccomp: bool,
+    pub(super) rules: Rules,
 }
 
 /// What each instruction of a filter does.
@@ -134,11 +137,15 @@ fn resolve_load(register: Register, from: LoadFrom, k: u32, layout: Layout) -> O
         LoadFrom::Length => load(Value::Length),
         LoadFrom::Memory => load(Value::Memory(k as u8)),
         LoadFrom::Absolute(_) if layout.seccomp => load(Value::Data { offset: k }),
+        LoadFrom::Absolute(size) if layout.rules == Rules::Libpcap => absolute(register, k, size, layout),
         LoadFrom::Absolute(size) => match Ancillary::at(k) {
             Some(Ancillary::XorX) => Op::Alu(AluOp::Xor, Operand::X),
             Some(word) => load(Value::Ancillary(word)),
             None => absolute(register, k, size, layout),
         },
+        LoadFrom::Indirect(size) if layout.rules == Rules::Libpcap && place(k, size, layout).is_none() => {
+            NO_MATCH
+        }
         LoadFrom::Indirect(size) => load(Value::Indirect { offset: k, size }),
         LoadFrom::HeaderLength => match place(k, Size::B, layout) {
             Some(offset) => load(Value::HeaderLength { offset }),
@@ -149,8 +156,16 @@ fn resolve_load(register: Register, from: LoadFrom, k: u32, layout: Layout) -> O
 
 const NO_MATCH: Op = Op::Return(Answer::Constant(0));
 
+/// A load of the packet at a sum that is known.
+pub(super) fn at_sum(register: Register, index: u32, offset: u32, size: Size, layout: Layout) -> Op {
+    match (offset.checked_add(index), layout.rules) {
+        (None, Rules::Libpcap) => NO_MATCH,
+        _ => absolute(register, offset.wrapping_add(index), size, layout),
+    }
+}
+
 /// A load of the packet at an offset that is known.
-pub(super) fn absolute(register: Register, offset: u32, size: Size, layout: Layout) -> Op {
+fn absolute(register: Register, offset: u32, size: Size, layout: Layout) -> Op {
     match place(offset, size, layout) {
         Some(offset) => Op::Load(register, Value::Packet { offset, size }),
         None => NO_MATCH,
@@ -162,6 +177,7 @@ pub(super) fn absolute(register: Register, offset: u32, size: Size, layout: Layo
 fn place(offset: u32, size: Size, layout: Layout) -> Option<u32> {
     const NEGATIVE: u32 = 1 << 31;
     let place = match offset {
+        NEGATIVE.. if layout.rules == Rules::Libpcap => return None,
         NETWORK_OFFSET.. => offset - NETWORK_OFFSET + layout.network_offset,
         LINK_LAYER_OFFSET.. => offset - LINK_LAYER_OFFSET,
         NEGATIVE.. => return None,

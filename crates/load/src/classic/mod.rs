@@ -4,12 +4,14 @@
 //! to ordinary programs, which pass the verifiers and run on every engine, [`Filter::to_seccomp`] to one over a record
 //! of a system call.
 //!
-//! | rule | here | libpcap's `bpf_filter` |
+//! Rules are the kernel's, or with [`Rules::Libpcap`] those by which tcpdump reads captures:
+//!
+//! | rule | the kernel | libpcap's `bpf_filter` |
 //! |---|---|---|
-//! | shift by an index register of 32 or more | by its low five bits, as in the kernel | gives 0 |
-//! | offset + index register over 2^32 | wraps, as in the kernel | is outside of the packet |
+//! | shift by an index register of 32 or more | by its low five bits | gives 0 |
+//! | offset + index register over 2^32 | wraps | is outside of the packet |
 //! | negative offsets | of the headers, of ancillary words | are outside of the packet |
-//! | length | of what was captured | on the wire |
+//! | length | of what is there | on the wire |
 
 mod ancillary;
 mod check;
@@ -20,6 +22,7 @@ mod direct_load;
 mod emit;
 mod insn;
 mod ir;
+mod order;
 mod packet_load;
 mod seccomp;
 mod simplify;
@@ -28,7 +31,7 @@ pub mod text;
 
 pub use ancillary::{ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 pub use check::{CheckError, Filter, Purpose, Rule};
-pub use convert::{ConvertError, ConvertOptions, Returns};
+pub use convert::{ConvertError, ConvertOptions, Converted, Returns, Rules};
 pub use insn::{
     AluOp, Condition, LoadFrom, MAX_INSNS, MEMORY_WORDS, Operation, Register, Size, SockFilter, Source,
 };

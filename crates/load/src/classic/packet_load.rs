@@ -4,7 +4,7 @@ use paceline_isa as isa;
 use paceline_isa::{Condition, Insn, Operand, Reg, Width};
 
 use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
-use super::convert::Site;
+use super::convert::{Rules, Site};
 use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::Value;
@@ -89,6 +89,14 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
                 let offset = offset.cast_signed();
                 out.push(Insn::LoadPacket { size, index: Some(index), offset });
             } else {
+                if site.rules == Rules::Libpcap {
+                    out.copy(INDEX, index);
+                    out.add(INDEX, offset);
+                    let last = Operand::Imm(i32::MAX);
+                    out.jump_if(Width::W64, Condition::Gt, INDEX, last, Target::NoMatch);
+                    out.push(Insn::LoadPacket { size, index: Some(INDEX), offset: 0 });
+                    return;
+                }
                 place(out, INDEX, offset, site);
                 let zero = Operand::Imm(0);
                 out.jump_if(Width::W32, Condition::SLt, INDEX, zero, Target::NoMatch);

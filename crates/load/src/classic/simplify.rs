@@ -3,7 +3,7 @@
 //! Jumps go forward only, so that one pass in order meets all that comes before an instruction.
 
 use super::insn::{AluOp, Condition, MEMORY_WORDS, Register, Size};
-use super::ir::{Answer, Layout, Op, Operand, Value, absolute};
+use super::ir::{Answer, Layout, Op, Operand, Value, at_sum};
 
 /// What a register or word holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub(super) struct Facts {
     a: Fact,
     x: Fact,
     memory: [Fact; MEMORY_WORDS],
+    /// Whether the accumulator may be a copy of the index register, or the sum of one and a constant.
+    linked: bool,
 }
 
 impl Facts {
@@ -63,6 +65,7 @@ impl Facts {
         a: Fact { content: Content::Value(Value::Constant(0)), max: 0 },
         x: Fact { content: Content::Value(Value::Constant(0)), max: 0 },
         memory: [UNKNOWN; MEMORY_WORDS],
+        linked: false,
     };
 
     /// The index register is not greater.
@@ -70,7 +73,13 @@ impl Facts {
         self.x.max
     }
 
+    /// Whether the kernel's verifier may know by how much the registers differ.
+    pub(super) fn linked(&self) -> bool {
+        self.linked
+    }
+
     fn meet(&mut self, other: &Self) {
+        self.linked |= other.linked;
         self.a = self.a.meet(other.a);
         self.x = self.x.meet(other.x);
         for (mine, theirs) in self.memory.iter_mut().zip(other.memory) {
@@ -127,7 +136,7 @@ impl Facts {
         match op {
             Op::Load(register, Value::Indirect { offset, size }) if self.x.as_constant().is_some() => {
                 let x = self.x.as_constant().unwrap_or_default();
-                absolute(register, offset.wrapping_add(x), size, layout)
+                at_sum(register, x, offset, size, layout)
             }
             Op::Load(register, value) if self.get(register).is(self.value(value)) => Op::Nothing,
             Op::Store(register, word) if self.word(word).is(self.get(register)) => Op::Nothing,
@@ -148,6 +157,13 @@ impl Facts {
 
     /// What is known afterwards.
     fn after(mut self, op: Op) -> Self {
+        self.linked = match op {
+            Op::Transfer(_) => true,
+            Op::Alu(AluOp::Add | AluOp::Sub, Operand::Constant(_)) => self.linked,
+            // What was stored may come back.
+            Op::Load(_, Value::Memory(_)) => true,
+            _ => self.linked && op.writes().is_none(),
+        };
         match op {
             Op::Load(register, value) => {
                 let fact = self.value(value);

@@ -43,13 +43,21 @@ pub(crate) struct Decoder {
     interfaces: Vec<Interface>,
     /// Interfaces of the sections before, to number those of a capture in one row.
     interfaces_before: u32,
+    /// What packets must be of.
+    pub(crate) link_type: LinkType,
     /// Packets read so far.
     pub(crate) packets: u64,
 }
 
 impl Decoder {
     pub(crate) fn new() -> Self {
-        Self { order: ByteOrder::Little, interfaces: Vec::new(), interfaces_before: 0, packets: 0 }
+        Self {
+            order: ByteOrder::Little,
+            interfaces: Vec::new(),
+            interfaces_before: 0,
+            link_type: LinkType::ETHERNET,
+            packets: 0,
+        }
     }
 
     pub(crate) fn order(&self) -> ByteOrder {
@@ -263,7 +271,7 @@ impl Decoder {
     #[inline]
     fn interface_of(&self, packet: &Packet<'_>) -> Result<&Interface, Stop> {
         match self.interfaces.get(packet.interface as usize) {
-            Some(interface) if interface.link_type == LinkType::ETHERNET => Ok(interface),
+            Some(interface) if interface.link_type == self.link_type => Ok(interface),
             found => Err(self.bad_interface(packet, found).into()),
         }
     }
@@ -272,9 +280,13 @@ impl Decoder {
     fn bad_interface(&self, packet: &Packet<'_>, found: Option<&Interface>) -> ReadError {
         let (number, offset, interface) = (self.packets + 1, packet.offset, packet.interface);
         match found {
-            Some(&Interface { link_type, .. }) => {
-                ReadError::PacketLinkType { packet: number, offset, interface, link_type }
-            }
+            Some(&Interface { link_type, .. }) => ReadError::PacketLinkType {
+                packet: number,
+                offset,
+                interface,
+                link_type,
+                wanted: self.link_type,
+            },
             None => {
                 ReadError::NoInterface { packet: number, offset, interface, described: self.interfaces.len() }
             }

@@ -3,10 +3,12 @@
 //! Layout: draft-ietf-opsawg-pcapng. Blocks are handed on as they are; only what packets need is looked into.
 
 mod decoder;
+mod first;
 mod interface;
 mod option;
 
 pub(crate) use decoder::{Decoder, unsized_section};
+pub(crate) use first::first_interface;
 pub(crate) use option::{ALTERED_BY_EDITING, Options};
 
 /// Type of a Section Header Block, the same in either byte order.

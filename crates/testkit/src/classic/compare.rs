@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use paceline::{Burst, FrameMeta, Host};
-use paceline_load::classic::{ConvertOptions, Filter, Purpose};
+use paceline_libpcap::Libpcap;
+use paceline_load::classic::{ConvertOptions, Filter, Purpose, Rules};
 use paceline_spec::{Errno, ProgramKind, ProgramSpec};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{Engine, LoadError, Program};
 
 use super::generate::{Sample, is_comparable};
-use super::libpcap::Libpcap;
 use super::packet_socket::{Interface, attach_errno};
 use super::reference;
 use crate::kernel::{self, Packet, Request};
@@ -127,6 +127,50 @@ impl Bench {
                 kernel_runs(kind, spec, sample, &expected)?;
             }
         }
+        self.by_libpcaps_rules(&filter, sample)
+    }
+
+    /// Converts by libpcap's rules and compares with libpcap, which then has no rule of its own.
+    fn by_libpcaps_rules(&mut self, filter: &Filter, sample: &Sample) -> Result<(), Difference> {
+        let Some(libpcap) = &self.libpcap else { return Ok(()) };
+        let prepared = libpcap.prepare(filter);
+        let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+        let failed = |error: &dyn std::fmt::Display| Difference::Failed(error.to_string());
+        let xdp = filter.to_xdp("filter", &options).map_err(|error| failed(&error))?;
+        let socket_filter = filter.to_socket_filter("filter", &options).map_err(|error| failed(&error))?;
+        let kinds = [
+            ("XDP program by libpcap's rules", xdp, 1000),
+            ("socket filter by libpcap's rules", socket_filter, 0),
+        ];
+        for (kind, spec, cut) in kinds {
+            let refused = |why: String| Difference::Refused { who: "verifier", kind, why };
+            let verified = verify(&spec, &[], None, &Options::default())
+                .map_err(|refusal| refused(refusal.to_string()))?;
+            let program = Program::load(&verified, Vec::new(), Engine::best());
+            let program = program.map_err(|error| failed(&error))?;
+            for (packet, data) in sample.packets.iter().enumerate() {
+                // The length that a program cannot know otherwise.
+                let wire_len = (data.len() + cut) as u32;
+                self.burst.clear();
+                self.burst.push(data, FrameMeta::default()).map_err(|error| failed(&error))?;
+                let mut frame = self.burst.frame_mut(0);
+                if cut != 0 {
+                    frame.set_metadata(&wire_len.to_ne_bytes()).map_err(|error| failed(&error))?;
+                }
+                let value = program.run(&mut frame, &mut self.host).map_err(|fault| failed(&fault))?;
+                let expected = prepared.run(data, wire_len);
+                if value != u64::from(expected) {
+                    return Err(Difference::Value {
+                        packet,
+                        one: kind.to_owned(),
+                        ones: format!("{value:#x}"),
+                        other: "libpcap".to_owned(),
+                        others: format!("{expected:#x}"),
+                    });
+                }
+            }
+        }
+        *self.tally.entry("compared with libpcap by its own rules").or_default() += 1;
         Ok(())
     }
 

@@ -2,12 +2,11 @@
 
 mod compare;
 mod generate;
-mod libpcap;
 mod packet_socket;
 mod reference;
 
 pub use compare::{Bench, Difference, Tally};
 pub use generate::{Sample, sample, shrink};
-pub use libpcap::{LINK_ETHERNET, Libpcap, Missing};
+pub use paceline_libpcap::{Libpcap, Missing, Target};
 pub use packet_socket::{Interface, MIN_PACKET, attach_errno, own_network, seccomp_accepts};
 pub use reference::{Reference, run as reference};

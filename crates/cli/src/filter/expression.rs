@@ -1,0 +1,88 @@
+//! Expressions, and what is wrong in them.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use paceline::filter::{Libpcap, SockFilter, Target, locate};
+
+use crate::failure::Failure;
+
+/// An expression, and the text that it is a part of.
+#[derive(Clone, Debug)]
+pub(super) struct Passage {
+    pub(super) source: String,
+    pub(super) span: Range<usize>,
+    /// The file that it is from.
+    pub(super) file: Option<String>,
+    /// Line of the text's start.
+    pub(super) line: usize,
+}
+
+impl Passage {
+    pub(super) fn expression(&self) -> &str {
+        self.source.get(self.span.clone()).unwrap_or_default()
+    }
+}
+
+/// Why an expression is no filter, and where it is wrong.
+#[derive(Debug)]
+pub(crate) struct ExpressionError {
+    pub(super) message: String,
+    pub(super) passage: Passage,
+    /// In the text.
+    pub(super) place: Option<Range<usize>>,
+}
+
+/// Compiles an expression.
+pub(super) fn compile(
+    libpcap: &Libpcap,
+    passage: &Passage,
+    target: Target,
+) -> Result<Vec<SockFilter>, Failure> {
+    let expression = passage.expression();
+    libpcap.compile(expression, target).map_err(|error| {
+        let place = locate(libpcap, expression, target, &error);
+        let start = passage.span.start;
+        let place = place.map(|place| start + place.start..start + place.end);
+        let message = error.message.strip_prefix("can't parse filter expression: ");
+        let message = message.unwrap_or(&error.message).to_owned();
+        Failure::Expression(Box::new(ExpressionError { message, passage: passage.clone(), place }))
+    })
+}
+
+impl ExpressionError {
+    /// The error with the line that it is in; ends without a line break.
+    pub(crate) fn render(&self, color: bool) -> String {
+        let Passage { source, file, line, span } = &self.passage;
+        let mut snippet = Snippet::source(source.as_str()).line_start(*line).path(file.as_deref());
+        let whole = self.place.clone().unwrap_or_else(|| span.clone());
+        let mut annotation = AnnotationKind::Primary.span(whole.clone());
+        if whole.is_empty() {
+            annotation = annotation.label("something is missing here");
+        }
+        snippet = snippet.annotation(annotation);
+        let group = Level::ERROR.primary_title(self.title()).element(snippet);
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        renderer.term_width(120).render(&[group])
+    }
+
+    fn title(&self) -> String {
+        format!("in the expression: {}", self.message)
+    }
+}
+
+/// In one line, with the place if there is a file.
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Passage { source, file, line, span } = &self.passage;
+        if let Some(file) = file {
+            let at = self.place.as_ref().unwrap_or(span).start;
+            let before = source.get(..at).unwrap_or_default();
+            let line = line + before.matches('\n').count();
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            write!(f, "{file}:{line}:{column}: ")?;
+        }
+        f.write_str(&self.title())
+    }
+}

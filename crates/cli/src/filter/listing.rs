@@ -1,0 +1,90 @@
+//! Programs as tcpdump prints them, beside what they are converted to, and as source code.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use paceline::filter::text::{Language, filter_source, program_source, to_c_array, to_decimal, to_listing};
+use paceline::filter::{ConvertOptions, Converted, Returns};
+use paceline::isa::disassemble;
+
+use super::FilterArgs;
+use super::wanted::Compiled;
+use crate::console;
+use crate::failure::Failure;
+
+pub(super) fn print(args: &FilterArgs, compiled: &Compiled) -> Result<ExitCode, Failure> {
+    let insns = compiled.filter.insns();
+    if args.dump > 1 {
+        let text = if args.dump == 2 { to_c_array(insns) } else { to_decimal(insns) };
+        return console::print(|out| out.write_all(text.as_bytes()));
+    }
+    let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..compiled.options() };
+    let converted = compiled
+        .filter
+        .to_xdp_insns(&options)
+        .map_err(|error| Failure::FilterProgram { name: compiled.title(), source: Box::new(error.into()) })?;
+    console::print(|out| match args.language {
+        Some(language) => write_source(out, compiled, &converted, language.into()),
+        None => write_side_by_side(out, compiled, &converted),
+    })
+}
+
+/// The filter and the program, as arrays.
+pub(super) fn write_source(
+    out: &mut dyn Write,
+    compiled: &Compiled,
+    converted: &Converted,
+    language: Language,
+) -> io::Result<()> {
+    let (filter, program) = match language {
+        Language::C => ("filter", "program"),
+        Language::Rust => ("FILTER", "PROGRAM"),
+    };
+    if let Some(expression) = compiled.expression() {
+        writeln!(out, "// {expression}")?;
+    }
+    let text = filter_source(compiled.filter.insns(), language, filter);
+    writeln!(out, "// Classic: for sockets.\n{text}")?;
+    let text = program_source(&converted.insns, language, program);
+    write!(out, "// The same as an XDP program, which passes what matches and drops the rest.\n{text}")
+}
+
+/// The listing of `tcpdump -d` on the left, and on the right what each instruction became.
+pub(super) fn write_side_by_side(
+    out: &mut dyn Write,
+    compiled: &Compiled,
+    converted: &Converted,
+) -> io::Result<()> {
+    let classic = to_listing(compiled.filter.insns());
+    let classic: Vec<String> = classic.lines().map(|line| line.trim_end().replace('\t', "  ")).collect();
+    let width = classic.iter().map(String::len).max().unwrap_or(0) + 4;
+    let lines = disassemble(&converted.insns);
+    let mut ends: Vec<usize> = converted.places.iter().flatten().copied().collect();
+    ends.push(lines.len());
+    let mut written = 0;
+    let mut write = |left: &str, until: usize| -> io::Result<()> {
+        let mut left = Some(left).filter(|left| !left.is_empty());
+        while left.is_some() || written < until {
+            let mut line = format!("{:<width$}", left.take().unwrap_or_default());
+            if let Some(insn) = lines.get(written).filter(|_| written < until) {
+                let _ = match &insn.insn {
+                    Ok(text) => write!(line, "{:4}: {text}", insn.slot),
+                    Err(error) => write!(line, "{:4}: <{error}>", insn.slot),
+                };
+                written += 1;
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    };
+    let mut ends = ends.into_iter();
+    write("", ends.next().unwrap_or(0))?;
+    for (left, place) in classic.iter().zip(&converted.places) {
+        match place {
+            Some(_) => write(left, ends.next().unwrap_or(lines.len()))?,
+            None => write(left, 0)?,
+        }
+    }
+    Ok(())
+}

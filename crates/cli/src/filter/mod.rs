@@ -1,0 +1,165 @@
+//! `paceline filter`.
+
+mod args;
+mod expression;
+mod listing;
+#[cfg(test)]
+mod mutations;
+mod report;
+mod syscalls;
+mod wanted;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use paceline::filter::{MAX_SNAPLEN, Matched, Select, SelectError, Selection, Target, select};
+use paceline::port::{CaptureReader, Link};
+use paceline::{Engine, Host};
+
+pub(crate) use args::{EXAMPLES, FilterArgs};
+pub(crate) use expression::ExpressionError;
+use report::{Report, Run};
+pub(crate) use syscalls::CallError;
+use wanted::Compiled;
+pub(crate) use wanted::ListProblem;
+
+use crate::console;
+use crate::failure::Failure;
+use crate::run::{Capture, INTERRUPTED, Opened, Taken, Watch, name};
+
+/// Selects the packets of a capture, or prints a program.
+pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
+    args.check().unwrap_or_else(|usage| usage.exit());
+    if let (Some(program), Some(calls)) = (&args.program, &args.syscalls) {
+        return syscalls::run(program, calls, args.json);
+    }
+    if args.prints() {
+        let link = match &args.input {
+            Some(path) => Capture::open(Some(path), CaptureReader::of_any_link_type)?.reader.link(),
+            None => Link::default(),
+        };
+        return listing::print(args, &wanted::compile_one(args, target(args, link))?);
+    }
+    let wanted = wanted::read(args)?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::of_any_link_type)?;
+    let filters = wanted::compile(wanted, target(args, capture.reader.link()))?;
+    run(args, &mut capture, filters)
+}
+
+/// What expressions are compiled for, as tcpdump does it: a capture's own snapshot length is what a match returns.
+fn target(args: &FilterArgs, link: Link) -> Target {
+    let snaplen = match link.snaplen {
+        0 => MAX_SNAPLEN,
+        snaplen => snaplen.min(MAX_SNAPLEN),
+    };
+    Target { link_type: link.link_type.0, snaplen, optimize: !args.no_optimize }
+}
+
+fn run(args: &FilterArgs, capture: &mut Capture, filters: Vec<Compiled>) -> Result<ExitCode, Failure> {
+    let engine = args.engine.unwrap_or(Engine::best());
+    let names: Vec<Option<PathBuf>> = filters.iter().map(|filter| output_name(args, filter)).collect();
+    let programs: Vec<_> =
+        filters.iter().map(|filter| filter.load(engine)).collect::<Result<_, Failure>>()?;
+    let watch = Watch::start(capture.size, capture.position.clone())?;
+    let mut outputs = open(args, capture, &names)?.into_iter();
+    let mut selections = Vec::new();
+    for program in programs {
+        let output = outputs.next().flatten().map(|output| output.start(capture.reader.header()));
+        selections.push(Selection::new(program, output.transpose()?));
+    }
+    announce(args, capture);
+
+    let (run, ended) = select_all(args, capture, &mut selections, watch);
+    let ended = ended.map_err(|error| failure(error, capture, &filters, &names, run.read));
+    if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
+        return ended.map(|()| ExitCode::SUCCESS);
+    }
+    let report = Report {
+        run,
+        capture: &capture.name,
+        engine,
+        filters: filters.iter().zip(selections.iter().map(|selection| selection.matched)).collect(),
+        error: ended.as_ref().err(),
+    };
+    let aside = names.iter().flatten().any(|path| path == Path::new("-"));
+    let printed = report.print(args.json, aside);
+    ended.and(printed)?;
+    Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The name of a filter's output.
+fn output_name(args: &FilterArgs, filter: &Compiled) -> Option<PathBuf> {
+    let out = args.out.as_ref()?;
+    match (&filter.name, out.to_str()) {
+        (Some(name), Some(out)) => Some(OsString::from(out.replace(args::NAME, name)).into()),
+        _ => Some(out.clone()),
+    }
+}
+
+/// Opens the outputs, and changes none before all are open.
+fn open(
+    args: &FilterArgs,
+    capture: &Capture,
+    names: &[Option<PathBuf>],
+) -> Result<Vec<Option<Opened>>, Failure> {
+    let read = [
+        (&args.expression_file, "the expression"),
+        (&args.program, "the program"),
+        (&args.filters, "the filters"),
+    ];
+    let read = read.into_iter().filter_map(|(path, what)| {
+        let path = path.as_deref()?;
+        Taken::of_path(path, &format!("{what} {}", path.display()))
+    });
+    let mut taken: Vec<Taken> = read.chain(capture.file.clone()).collect();
+    let open = |name: &Option<PathBuf>| {
+        name.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()
+    };
+    names.iter().map(open).collect()
+}
+
+fn announce(args: &FilterArgs, capture: &Capture) {
+    if args.input.is_none() {
+        console::note(format_args!(
+            "filtering the {} (examples/traffic.pcap); for your own: --in CAPTURE",
+            capture.name
+        ));
+    }
+}
+
+fn select_all(
+    args: &FilterArgs,
+    capture: &mut Capture,
+    selections: &mut [Selection<std::fs::File>],
+    mut watch: Watch,
+) -> (Run, Result<(), SelectError>) {
+    let options = Select { count: args.count };
+    let start = Instant::now();
+    let (read, ended) = select(&mut capture.reader, selections, &mut Host::default(), options, |read| {
+        watch.look(read.packets)
+    });
+    (Run { read, time: start.elapsed(), interrupted: watch.finish() }, ended)
+}
+
+/// Adds the names of files to what went wrong.
+fn failure(
+    error: SelectError,
+    capture: &Capture,
+    filters: &[Compiled],
+    names: &[Option<PathBuf>],
+    read: Matched,
+) -> Failure {
+    let output = |index: usize| names.get(index).and_then(Option::as_deref).map(name).unwrap_or_default();
+    match error {
+        SelectError::Read(source) => {
+            Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed: read.packets }
+        }
+        SelectError::Fault { selection, fault } => Failure::FilterFault {
+            name: filters.get(selection).map(Compiled::title).unwrap_or_default(),
+            fault: Box::new(fault),
+        },
+        SelectError::Write { selection, source } => Failure::Write { name: output(selection), source },
+    }
+}

@@ -1,0 +1,231 @@
+//! `paceline filter`: what matches, what is printed, what several filters and seccomp programs come to.
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::{Folder, example, paceline, packets};
+use serde_json::{Value as Json, json};
+
+/// What tcpdump prints with these arguments; nothing, said aloud, if it is not there.
+fn tcpdump(test: &str, args: &[&str]) -> Option<Vec<u8>> {
+    match Command::new("tcpdump").args(args).output() {
+        Ok(output) if output.status.success() => Some(output.stdout),
+        Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            eprintln!("SKIP {test}: tcpdump: {error}");
+            let required = std::env::var("PACELINE_REQUIRE_ALL").is_ok_and(|value| value == "1");
+            assert!(!required, "{test} must run (PACELINE_REQUIRE_ALL=1) but cannot");
+            None
+        }
+    }
+}
+
+#[test]
+fn packets_are_those_that_tcpdump_takes() {
+    let folder = Folder::new();
+    let (ours, theirs) = (folder.text("ours.pcap"), folder.text("theirs.pcap"));
+    let traffic = example("traffic.pcap");
+    for expression in ["tcp port 22", "", "vlan and ip", "greater 1000", "ip6 or arp", "port 1"] {
+        let Some(_) =
+            tcpdump("packets_are_those_that_tcpdump_takes", &["-r", &traffic, "-w", &theirs, expression])
+        else {
+            return;
+        };
+        paceline(["filter", expression, "-r", &traffic, "-w", &ours]).ok();
+        assert_eq!(fs::read(&ours).unwrap(), fs::read(&theirs).unwrap(), "{expression}");
+        paceline(["filter", expression, "-c", "3", "-r", &traffic, "-w", &ours]).ok();
+        tcpdump("", &["-r", &traffic, "-c", "3", "-w", &theirs, expression]);
+        assert_eq!(fs::read(&ours).unwrap(), fs::read(&theirs).unwrap(), "{expression}, three of them");
+    }
+}
+
+#[test]
+fn programs_are_printed_as_tcpdump_prints_them() {
+    let traffic = example("traffic.pcap");
+    for flag in ["-dd", "-ddd"] {
+        let args = ["-r", &traffic, flag, "tcp port 22"];
+        let Some(theirs) = tcpdump("programs_are_printed_as_tcpdump_prints_them", &args) else { return };
+        let ours = paceline(["filter", flag, "-r", &traffic, "tcp", "port", "22"]).ok();
+        assert_eq!(ours, String::from_utf8(theirs).unwrap(), "{flag}");
+    }
+    let unoptimized = ["-r", &traffic, "-O", "-ddd", "tcp port 22"];
+    let theirs = tcpdump("", &unoptimized).unwrap();
+    let ours = paceline(["filter", "-O", "-ddd", "-r", &traffic, "tcp port 22"]).ok();
+    assert_eq!(ours, String::from_utf8(theirs).unwrap());
+}
+
+#[test]
+fn a_listing_has_both_programs_side_by_side() {
+    let expected = "                                    0: r3 = *(u32 *)(r1 + 4)
+                                    1: r2 = *(u32 *)(r1 + 0)
+(000) ldh      [12]                 2: r5 = r2
+                                    3: r5 += 14
+                                    4: if r5 > r3 goto +4
+                                    5: r0 = *(u16 *)(r2 + 12)
+(001) jeq      #0x806  jt 2  jf 3   6: if w0 != 1544 goto +2
+(002) ret      #262144              7: w0 = 2
+                                    8: exit
+(003) ret      #0                   9: w0 = 1
+                                   10: exit
+";
+    let listing = paceline(["filter", "-d", "arp"]).ok();
+    let squeezed = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    assert_eq!(squeezed(&listing), squeezed(expected), "{listing}");
+    // Columns are straight.
+    let slots: Vec<_> = listing.lines().filter_map(|line| line.rfind(": ")).collect();
+    assert!(slots.windows(2).all(|pair| pair[0] == pair[1]), "{listing}");
+}
+
+#[test]
+fn programs_are_printed_as_source_code() {
+    let c = paceline(["filter", "arp", "--as", "c"]).ok();
+    assert!(
+        c.starts_with("// arp\n// Classic: for sockets.\nstatic const struct sock_filter filter[] = {\n"),
+        "{c}"
+    );
+    assert!(c.contains("static const struct bpf_insn program[] = {\n"), "{c}");
+    let rust = paceline(["filter", "arp", "--as", "rust"]).ok();
+    assert!(rust.contains("pub const FILTER: [(u16, u8, u8, u32); 4] = [\n"), "{rust}");
+    assert!(rust.contains("pub const PROGRAM: "), "{rust}");
+}
+
+fn matches(json: &Json) -> Vec<u64> {
+    let filters = json["filters"].as_array().unwrap();
+    filters.iter().map(|filter| filter["packets"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn programs_come_in_three_forms() {
+    let folder = Folder::new();
+    let traffic = example("traffic.pcap");
+    let count =
+        |file: &str| matches(&paceline(["filter", "--program", file, "-r", &traffic, "--json"]).json());
+    let expected = matches(&paceline(["filter", "udp port 53", "-r", &traffic, "--json"]).json());
+    assert!(expected[0] > 0);
+    for flag in ["-dd", "-ddd"] {
+        let text = paceline(["filter", flag, "udp port 53"]).ok();
+        assert_eq!(count(&folder.write("program.txt", text)), expected, "{flag}");
+    }
+    let asm = "ldh [12]\njne #0x806, other\nret #-1\nother: ret #0\n";
+    let arp = matches(&paceline(["filter", "arp", "-r", &traffic, "--json"]).json());
+    assert_eq!(count(&folder.write("arp.asm", asm)), arp);
+    // The kernel's rules hold: ancillary words are there.
+    let proto = folder.write("proto.asm", "ld proto\njeq #0x806, yes\nret #0\nyes: ret #-1\n");
+    assert_eq!(count(&proto), arp);
+}
+
+#[test]
+fn an_expression_may_be_in_a_file() {
+    let folder = Folder::new();
+    let file = folder.write("expression", "# what we want\ntcp port 22 # ssh\n  or udp port 53\n");
+    let from_file = paceline(["filter", "-F", &file, "--json"]).json();
+    let given = paceline(["filter", "tcp port 22 or udp port 53", "--json"]).json();
+    assert_eq!(matches(&from_file), matches(&given));
+    assert_eq!(from_file["filters"][0]["expression"], "tcp port 22 or udp port 53");
+}
+
+#[test]
+fn several_filters_take_one_pass() {
+    let folder = Folder::new();
+    let file = folder.write("rules", "# names\nssh: tcp port 22\n\n dns : udp port 53 # both ways\nall:\n");
+    let out = folder.text("{name}.pcap");
+    let traffic = example("traffic.pcap");
+    let json = paceline(["filter", "--filters", &file, "-r", &traffic, "-w", &out, "--json"]).json();
+    let names: Vec<_> =
+        json["filters"].as_array().unwrap().iter().map(|filter| filter["name"].clone()).collect();
+    assert_eq!(names, ["ssh", "dns", "all"]);
+    let counts = matches(&json);
+    assert_eq!(counts[2], json["packets"].as_u64().unwrap());
+    for (name, count) in ["ssh", "dns", "all"].iter().zip(&counts) {
+        assert_eq!(packets(folder.path(format!("{name}.pcap"))).len() as u64, *count, "{name}");
+    }
+    let alone = paceline(["filter", "udp port 53", "-r", &traffic, "--json"]).json();
+    assert_eq!(counts[1], matches(&alone)[0]);
+    let text = paceline(["filter", "--filters", &file, "-r", &traffic]).ok();
+    let line = format!("\n  {:<8} {:>12} ", "dns", counts[1]);
+    assert!(text.contains(&line), "{text}");
+    // Each gets as many as are asked for, and reading ends when all have them.
+    let two = paceline(["filter", "--filters", &file, "-r", &traffic, "-c", "2", "--json"]).json();
+    assert_eq!(matches(&two), [2, 2, 2]);
+    assert!(two["packets"].as_u64() < json["packets"].as_u64());
+}
+
+#[test]
+fn all_engines_take_the_same() {
+    let expected = matches(&paceline(["filter", "ip[8] < 64", "--json"]).json());
+    for engine in paceline::Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
+        let json = paceline(["filter", "ip[8] < 64", "--json", "--engine", engine.name()]).json();
+        assert_eq!(matches(&json), expected, "{engine}");
+        assert_eq!(json["engine"], engine.name());
+    }
+}
+
+/// A pcap capture with a header of our own making.
+fn raw_capture(link_type: u32, packets: &[(&[u8], u32)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for field in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 96, link_type] {
+        bytes.extend(u32::to_le_bytes(field));
+    }
+    for (packet, wire_len) in packets {
+        for field in [0, 0, packet.len() as u32, *wire_len] {
+            bytes.extend(u32::to_le_bytes(field));
+        }
+        bytes.extend(*packet);
+    }
+    bytes
+}
+
+#[test]
+fn lengths_are_those_on_the_wire() {
+    let folder = Folder::new();
+    let input = folder.write("in.pcap", raw_capture(1, &[(&[0; 60], 60), (&[0; 60], 1500)]));
+    let count = |expression: &str| matches(&paceline(["filter", expression, "-r", &input, "--json"]).json());
+    assert_eq!(count("greater 1000"), [1]);
+    assert_eq!(count("len == 1500 or len == 60"), [2]);
+}
+
+#[test]
+fn packets_need_not_be_ethernet() {
+    const RAW: u32 = 101;
+    let folder = Folder::new();
+    let mut packet = [0; 20];
+    (packet[0], packet[9]) = (0x45, 17);
+    let input = folder.write("raw.pcap", raw_capture(RAW, &[(&packet, 20), (&[0x60; 40], 40)]));
+    let out = folder.text("out.pcap");
+    let json = paceline(["filter", "ip proto 17", "-r", &input, "-w", &out, "--json"]).json();
+    assert_eq!(matches(&json), [1]);
+    let again = paceline(["filter", "-r", &out, "--json"]).json();
+    assert_eq!((again["packets"].clone(), again["bytes"].clone()), (json!(1), json!(20)));
+    // The snapshot length of the capture is what a match returns, as with tcpdump.
+    assert!(paceline(["filter", "ip", "-r", &input, "-dd"]).ok().contains("{ 0x6, 0, 0, 0x00000060 },"));
+}
+
+#[test]
+fn seccomp_programs_tell_actions() {
+    let folder = Folder::new();
+    let program = "ld [4]\njne #0xc000003e, bad\nld [0]\njeq #257, deny\njeq #60, kill\nret #0x7fff0000\n\
+                   deny: ret #0x5000d\nkill: ret #0\nbad: ret #0x80000000\n";
+    let program = folder.write("seccomp.asm", program);
+    let calls = folder
+        .write("calls", "# nr arch ip args\n257 0xc000003e 0x1000 0xffffff9c 16\n0\n60\n1 0x40000003\n");
+    let text = paceline(["filter", "--program", &program, "--syscalls", &calls]).ok();
+    let expected = "errno(13)        257(0xffffff9c, 0x10, 0x0, 0x0, 0x0, 0x0)
+allow            0(0x0, 0x0, 0x0, 0x0, 0x0, 0x0)
+kill_thread      60(0x0, 0x0, 0x0, 0x0, 0x0, 0x0)
+kill_process     1(0x0, 0x0, 0x0, 0x0, 0x0, 0x0) of 0x40000003
+
+4 system calls
+  allow                       1
+  errno(13)                   1
+  kill_process                1
+  kill_thread                 1
+";
+    assert_eq!(text, expected);
+    let json = paceline(["filter", "--program", &program, "--syscalls", &calls, "--json"]).json();
+    assert_eq!(json["totals"], json!({ "allow": 1, "errno(13)": 1, "kill_process": 1, "kill_thread": 1 }));
+    assert_eq!(json["calls"][0]["arguments"][0], 0xffff_ff9c_u32);
+}

@@ -1,0 +1,80 @@
+//! The functions of libpcap that are used, as `pcap/pcap.h` and `pcap/bpf.h` declare them.
+
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
+
+use libloading::{Error, Library};
+use paceline_load::classic::SockFilter;
+
+/// `struct bpf_insn`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Insn {
+    code: c_ushort,
+    jt: c_uchar,
+    jf: c_uchar,
+    k: u32,
+}
+
+impl From<SockFilter> for Insn {
+    fn from(SockFilter { code, jt, jf, k }: SockFilter) -> Self {
+        Self { code, jt, jf, k }
+    }
+}
+
+impl From<Insn> for SockFilter {
+    fn from(Insn { code, jt, jf, k }: Insn) -> Self {
+        Self { code, jt, jf, k }
+    }
+}
+
+/// `struct bpf_program`.
+#[repr(C)]
+pub(crate) struct Program {
+    pub(crate) len: c_uint,
+    pub(crate) insns: *mut Insn,
+}
+
+/// `pcap_t`
+type Handle = *mut c_void;
+
+/// Addresses in the library, which is never closed while they are there.
+pub(crate) struct Functions {
+    pub(crate) open_dead: unsafe extern "C" fn(c_int, c_int) -> Handle,
+    pub(crate) compile: unsafe extern "C" fn(Handle, *mut Program, *const c_char, c_int, u32) -> c_int,
+    pub(crate) free_code: unsafe extern "C" fn(*mut Program),
+    pub(crate) get_error: unsafe extern "C" fn(Handle) -> *const c_char,
+    pub(crate) close: unsafe extern "C" fn(Handle),
+    pub(crate) run: unsafe extern "C" fn(*const Insn, *const c_uchar, c_uint, c_uint) -> c_uint,
+    pub(crate) image: unsafe extern "C" fn(*const Insn, c_int) -> *const c_char,
+    pub(crate) version: unsafe extern "C" fn() -> *const c_char,
+    _library: Library,
+}
+
+impl Functions {
+    /// Loads the library of a name.
+    ///
+    /// # Errors
+    /// What the dynamic linker says.
+    pub(crate) fn load(name: &str) -> Result<Self, Error> {
+        // SAFETY: libpcap does nothing when it is loaded but set up its own data.
+        let library = unsafe { Library::new(name)? };
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the field's type is that of the function's declaration, and the library stays open as long
+                // as the address is kept.
+                unsafe { *library.get($name)? }
+            };
+        }
+        Ok(Self {
+            open_dead: function!(b"pcap_open_dead\0"),
+            compile: function!(b"pcap_compile\0"),
+            free_code: function!(b"pcap_freecode\0"),
+            get_error: function!(b"pcap_geterr\0"),
+            close: function!(b"pcap_close\0"),
+            run: function!(b"bpf_filter\0"),
+            image: function!(b"bpf_image\0"),
+            version: function!(b"pcap_lib_version\0"),
+            _library: library,
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! libpcap, loaded at run time where it is installed: the compiler of tcpdump's filter expressions, and the interpreter
+//! of classic BPF that others are compared with.
+//!
+//! Nothing is linked with it, so that programs start where it is missing, and say so only when somebody gives an
+//! expression.
+
+mod abi;
+
+use std::ffi::{CStr, CString};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use paceline_load::classic::{Filter, SockFilter};
+
+use abi::{Functions, Insn};
+
+/// Names of the library: Debian's and its descendants', that of others, and what development packages add.
+const NAMES: [&str; 4] = ["libpcap.so.0.8", "libpcap.so.1", "libpcap.so", "libpcap.dylib"];
+
+/// libpcap, open.
+pub struct Libpcap {
+    functions: Functions,
+}
+
+/// libpcap is not there, or is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("libpcap, which compiles filter expressions, cannot be loaded: {0}")]
+pub struct Missing(String);
+
+/// What an expression is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// `LINKTYPE_` number of the packets, as captures have it: 1 for Ethernet.
+    pub link_type: u32,
+    /// What the program returns for a match: the most bytes to keep of a packet.
+    pub snaplen: u32,
+    /// Whether libpcap's optimizer runs, as it does unless tcpdump is given `-O`.
+    pub optimize: bool,
+}
+
+/// The most bytes of a packet that libpcap ever keeps (`MAXIMUM_SNAPLEN` in its `pcap-int.h`).
+pub const MAX_SNAPLEN: u32 = 262_144;
+
+impl Default for Target {
+    /// Ethernet, whole packets, optimized.
+    fn default() -> Self {
+        Self { link_type: 1, snaplen: MAX_SNAPLEN, optimize: true }
+    }
+}
+
+/// Why an expression cannot be compiled, in libpcap's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CompileError {
+    /// What libpcap says.
+    pub message: String,
+}
+
+/// Held in calls that are not safe in several threads: the parser of libpcap before 1.8, and the one buffer of its
+/// listings.
+static LOCK: Mutex<()> = Mutex::new(());
+
+fn lock() -> MutexGuard<'static, ()> {
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Libpcap {
+    /// Loads it by the names it goes by.
+    ///
+    /// # Errors
+    /// [`Missing`], with what the dynamic linker says.
+    pub fn open() -> Result<Self, Missing> {
+        let mut first = None;
+        for name in NAMES {
+            match Functions::load(name) {
+                Ok(functions) => return Ok(Self { functions }),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(Missing(first.map(|error| error.to_string()).unwrap_or_default()))
+    }
+
+    /// What it says its version is, such as `libpcap version 1.10.3 (with TPACKET_V3)`.
+    #[must_use]
+    pub fn version(&self) -> String {
+        // SAFETY: takes nothing and gives a string that is never freed.
+        unsafe { text((self.functions.version)()) }
+    }
+
+    /// Compiles an expression of tcpdump's (`man pcap-filter`).
+    ///
+    /// Names of hosts, networks and services in it are looked up as the system is configured to.
+    ///
+    /// # Errors
+    /// What libpcap says.
+    pub fn compile(&self, expression: &str, target: Target) -> Result<Vec<SockFilter>, CompileError> {
+        const NETMASK_UNKNOWN: u32 = u32::MAX;
+        let failed = |message: &str| CompileError { message: message.to_owned() };
+        let source = CString::new(expression).map_err(|_| failed("the expression has a zero byte"))?;
+        let Functions { open_dead, compile, free_code, get_error, close, .. } = self.functions;
+        let optimize = i32::from(target.optimize);
+        let snaplen = target.snaplen.min(MAX_SNAPLEN).cast_signed();
+        let _lock = lock();
+        // SAFETY: the handle is closed once, after the last use of it and of the message that it owns; a program is
+        // read while it has its instructions, and they are freed once.
+        unsafe {
+            let handle = open_dead(dlt(target.link_type), snaplen);
+            if handle.is_null() {
+                return Err(failed("out of memory"));
+            }
+            let mut program = abi::Program { len: 0, insns: std::ptr::null_mut() };
+            let result = if compile(handle, &mut program, source.as_ptr(), optimize, NETMASK_UNKNOWN) == 0 {
+                let insns =
+                    (0..program.len as usize).map(|index| (*program.insns.add(index)).into()).collect();
+                free_code(&mut program);
+                Ok(insns)
+            } else {
+                Err(CompileError { message: text(get_error(handle)) })
+            };
+            close(handle);
+            result
+        }
+    }
+
+    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured.
+    #[must_use]
+    pub fn run(&self, filter: &Filter, packet: &[u8], wire_len: u32) -> u32 {
+        self.prepare(filter).run(packet, wire_len)
+    }
+
+    /// A filter in the form that `bpf_filter` takes, to run it over many packets.
+    #[must_use]
+    pub fn prepare(&self, filter: &Filter) -> Prepared<'_> {
+        Prepared { libpcap: self, insns: filter.insns().iter().copied().map(Insn::from).collect() }
+    }
+
+    /// A line of `tcpdump -d`.
+    #[must_use]
+    pub fn image(&self, insn: SockFilter, index: u32) -> String {
+        let insn = Insn::from(insn);
+        let _lock = lock();
+        // SAFETY: the instruction lives for the call, and under the lock nobody else uses the buffer that it returns.
+        unsafe { text((self.functions.image)(&raw const insn, index.cast_signed())) }
+    }
+}
+
+/// A filter for libpcap's interpreter.
+pub struct Prepared<'a> {
+    libpcap: &'a Libpcap,
+    insns: Vec<Insn>,
+}
+
+impl Prepared<'_> {
+    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured.
+    #[must_use]
+    pub fn run(&self, packet: &[u8], wire_len: u32) -> u32 {
+        let len = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        // SAFETY: a `Filter` passed the checker, so that it ends within its instructions and stays in scratch memory;
+        // the packet has at least `len` bytes.
+        unsafe { (self.libpcap.functions.run)(self.insns.as_ptr(), packet.as_ptr(), wire_len, len) }
+    }
+}
+
+/// The `DLT_` number on Linux of a `LINKTYPE_` number: the few that are not the same (libpcap's `pcap-common.c`).
+fn dlt(link_type: u32) -> i32 {
+    match link_type {
+        100 => 11,
+        101 => 12,
+        102 => 15,
+        103 => 16,
+        106 => 19,
+        same => same.cast_signed(),
+    }
+}
+
+/// # Safety
+/// It is null, or a string that lives for the call.
+unsafe fn text(string: *const std::ffi::c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,37 @@
+//! Packet filters: tcpdump's expressions and classic BPF programs, as programs that run on every engine.
+//!
+//! ```
+//! use paceline::filter::{self, ConvertOptions, Filter, PacketFilter, Purpose, text};
+//! use paceline::{Burst, Engine, FrameMeta, Host};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // From an expression, where libpcap is installed:
+//! //   Libpcap::open()?.compile("ip", Target::default())?
+//! let insns = text::parse("ldh [12]; jne #0x800, drop; ret #-1; drop: ret #0")?;
+//! let ip = Filter::new(insns, Purpose::Socket)?; // checked as the kernel does
+//! let ip = PacketFilter::new("ip", ip, &ConvertOptions::default(), Engine::best())?;
+//!
+//! let mut burst = Burst::default();
+//! burst.push(&[0; 60], FrameMeta::default())?;
+//! assert_eq!(ip.matches(&mut burst, &mut Host::default())?, 0); // bit 0: the first packet
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A filter that is to be a link of a [`Chain`](crate::Chain) comes from [`program`] with
+//! [`Returns::PASS_OR_DROP`]; [`select()`] sorts the packets of a capture by several filters at once.
+
+mod locate;
+mod packet;
+mod seccomp;
+mod select;
+
+pub use locate::locate;
+pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Target};
+pub use paceline_load::classic::{
+    Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
+    SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
+};
+pub use packet::{FilterError, PacketFilter, program};
+pub use seccomp::Seccomp;
+pub use select::{Matched, Select, SelectError, Selection, select};

@@ -1,0 +1,129 @@
+//! Filters over packets.
+
+use std::sync::Arc;
+
+use paceline_frame::{Burst, Verdict};
+use paceline_load::classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
+use paceline_verifier::{Options, verify};
+use paceline_vm::{BurstFault, Engine, Host, LoadError, Program};
+
+use crate::{Refused, VerifiedProgram};
+
+/// Why a filter is no program.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    /// It cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// What it was converted to does not pass the verifier, which would be an error of the converter.
+    #[error(transparent)]
+    Refused(Refused),
+    /// The engine cannot run it.
+    #[error("engine {engine}: {source}")]
+    Engine {
+        /// The engine.
+        engine: Engine,
+        /// Why.
+        source: LoadError,
+    },
+}
+
+/// Converts a filter to an XDP program, verifies it, and makes it ready to run. With [`Returns::PASS_OR_DROP`] it is
+/// a link of a chain: after a match the chain goes on.
+///
+/// # Errors
+/// [`FilterError`].
+pub fn program(
+    name: &str,
+    filter: &Filter,
+    options: &ConvertOptions,
+    engine: Engine,
+) -> Result<VerifiedProgram, FilterError> {
+    let spec = filter.to_xdp(name, options)?;
+    let verifier = Options::default();
+    let verified = verify(&spec, &[], None, &verifier).map_err(|refusal| {
+        FilterError::Refused(Refused { program: Arc::new(spec.clone()), refusal, options: verifier })
+    })?;
+    let program = Program::load(&verified, Vec::new(), engine);
+    let program = program.map_err(|source| FilterError::Engine { engine, source })?;
+    Ok(VerifiedProgram::new(program, verified))
+}
+
+/// A filter that tells which packets of a burst match.
+#[derive(Clone)]
+pub struct PacketFilter {
+    filter: Filter,
+    program: VerifiedProgram,
+    rules: Rules,
+    /// Whether it looks at the length on the wire, which is metadata then.
+    reads_length: bool,
+}
+
+impl PacketFilter {
+    /// Makes a filter ready to run. What `options` say about results is no matter here.
+    ///
+    /// # Errors
+    /// [`FilterError`].
+    pub fn new(
+        name: &str,
+        filter: Filter,
+        options: &ConvertOptions,
+        engine: Engine,
+    ) -> Result<Self, FilterError> {
+        let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..*options };
+        let program = program(name, &filter, &options, engine)?;
+        let is_length = |operation| matches!(operation, Operation::Load(_, LoadFrom::Length));
+        let reads_length = options.rules == Rules::Libpcap
+            && filter.insns().iter().filter_map(|insn| insn.row()).any(|row| is_length(row.operation));
+        Ok(Self { filter, program, rules: options.rules, reads_length })
+    }
+
+    /// The filter.
+    #[must_use]
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The program that it was converted to, which passes what matches and drops the rest.
+    #[must_use]
+    pub fn program(&self) -> &VerifiedProgram {
+        &self.program
+    }
+
+    /// Which packets of a burst match: a bit each, from the lowest. Frames get verdicts, and by the rules of libpcap
+    /// those that are shorter than they were on the wire get that length as metadata; packets stay as they are.
+    ///
+    /// # Errors
+    /// The fault of a packet, which a filter that was verified cannot have.
+    pub fn matches(&self, burst: &mut Burst, host: &mut Host) -> Result<u64, BurstFault> {
+        if self.reads_length {
+            tell_lengths(burst);
+        } else if self.rules == Rules::Kernel {
+            tell_interfaces(burst);
+        }
+        self.program.run_burst(burst, host)?;
+        let pass = Verdict::Pass as u32;
+        Ok(burst
+            .iter()
+            .enumerate()
+            .fold(0, |mask, (index, frame)| mask | u64::from(frame.code() == pass) << index))
+    }
+}
+
+fn tell_lengths(burst: &mut Burst) {
+    for index in 0..burst.len() {
+        let frame = burst.frame(index);
+        let wire_len = frame.meta().original_len;
+        if wire_len as usize != frame.len() && frame.metadata().is_empty() {
+            // Four bytes are metadata that any frame takes.
+            let _ = burst.frame_mut(index).set_metadata(&wire_len.to_ne_bytes());
+        }
+    }
+}
+
+fn tell_interfaces(burst: &mut Burst) {
+    for index in 0..burst.len() {
+        let interface = burst.frame(index).meta().interface;
+        burst.frame_mut(index).set_ingress(interface.saturating_add(1), 0);
+    }
+}

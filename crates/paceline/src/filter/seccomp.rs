@@ -1,0 +1,36 @@
+//! Seccomp programs over recorded system calls.
+
+use std::sync::Arc;
+
+use paceline_load::classic::{Action, ConvertError, Filter, SystemCall};
+use paceline_vm::{Fault, Host, Program};
+
+/// A seccomp program that tells what it would do about system calls.
+///
+/// It runs on the plain interpreter, which checks every access: verifiers know of no such programs.
+#[derive(Clone)]
+pub struct Seccomp {
+    program: Program,
+}
+
+impl Seccomp {
+    /// Converts a program that was checked for [`Purpose::Seccomp`](super::Purpose::Seccomp).
+    ///
+    /// # Errors
+    /// [`ConvertError`] if it was checked for something else.
+    pub fn new(filter: &Filter) -> Result<Self, ConvertError> {
+        let spec = Arc::new(filter.to_seccomp("seccomp")?);
+        let program = Program::raw(spec, Vec::new())
+            .unwrap_or_else(|error| unreachable!("what is converted has the form of a program: {error}"));
+        Ok(Self { program })
+    }
+
+    /// What the program says of a system call.
+    ///
+    /// # Errors
+    /// The program does what it may not, which one that was checked cannot.
+    pub fn action(&self, call: &SystemCall, host: &mut Host) -> Result<Action, Box<Fault>> {
+        let exit = self.program.run_raw(&mut call.to_bytes(), host)?;
+        Ok(Action::from_return(exit.r0 as u32))
+    }
+}

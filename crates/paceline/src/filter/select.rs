@@ -1,0 +1,195 @@
+//! Sorting the packets of a capture by filters.
+
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+
+use paceline_frame::Burst;
+use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
+use paceline_vm::{Fault, Host};
+
+use super::PacketFilter;
+
+/// Packets, and their bytes as captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Matched {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+impl Matched {
+    fn add(&mut self, burst: &Burst, mask: u64) {
+        self.packets += u64::from(mask.count_ones());
+        self.bytes += each(mask).map(|index| burst.frame(index).len() as u64).sum::<u64>();
+    }
+}
+
+/// A filter, and where the packets go that match it.
+pub struct Selection<W: Write> {
+    /// The filter.
+    pub filter: PacketFilter,
+    /// Where they are written, as they were read: a filter's result is no length to cut them to, as with tcpdump.
+    pub output: Option<CaptureWriter<W>>,
+    /// What matched so far.
+    pub matched: Matched,
+}
+
+impl<W: Write> Selection<W> {
+    /// A selection that has nothing yet.
+    #[must_use]
+    pub fn new(filter: PacketFilter, output: Option<CaptureWriter<W>>) -> Self {
+        Self { filter, output, matched: Matched::default() }
+    }
+}
+
+/// How packets are selected.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Select {
+    /// Take so many packets at most for each filter, and stop when all have theirs.
+    pub count: Option<u64>,
+}
+
+/// Why it ended early. What was counted and written until then is good.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectError {
+    /// The capture cannot be read further.
+    #[error(transparent)]
+    Read(ReadError),
+    /// A packet made a filter do what it may not.
+    #[error("filter {selection}: {fault}")]
+    Fault {
+        /// Index of the selection.
+        selection: usize,
+        /// What happened.
+        #[source]
+        fault: Fault,
+    },
+    /// An output cannot be written.
+    #[error("output {selection}: {source}")]
+    Write {
+        /// Index of the selection.
+        selection: usize,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+}
+
+/// Runs the packets of a capture through filters, each of which takes those that match it. `observe` is called after
+/// every burst with what was read so far, and may end the run, which is no error.
+///
+/// Gives what was read, up to the last packet that was needed.
+///
+/// # Errors
+/// [`SelectError`]. The outputs are complete up to there, whatever the error is.
+pub fn select<R: Read, W: Write>(
+    reader: &mut CaptureReader<R>,
+    selections: &mut [Selection<W>],
+    host: &mut Host,
+    options: Select,
+    mut observe: impl FnMut(Matched) -> ControlFlow<()>,
+) -> (Matched, Result<(), SelectError>) {
+    let mut read = Matched::default();
+    let mut burst = Burst::default();
+    let done = loop {
+        match step(reader, selections, host, options, &mut burst, &mut read) {
+            Ok(true) if observe(read).is_break() => break Ok(()),
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    // The error that ended the run says more than one from closing what it left.
+    let finished = finish(reader, selections);
+    (read, done.and(finished))
+}
+
+/// One burst. False at the end.
+fn step<R: Read, W: Write>(
+    reader: &mut CaptureReader<R>,
+    selections: &mut [Selection<W>],
+    host: &mut Host,
+    options: Select,
+    burst: &mut Burst,
+    read: &mut Matched,
+) -> Result<bool, SelectError> {
+    let left = |selection: &Selection<W>| {
+        options.count.map_or(u64::MAX, |count| count.saturating_sub(selection.matched.packets))
+    };
+    if selections.iter().all(|selection| left(selection) == 0) {
+        return Ok(false);
+    }
+    if reader.fill(burst).map_err(SelectError::Read)? == 0 {
+        return Ok(false);
+    }
+    let all = u64::MAX >> (u64::BITS as usize - burst.len());
+    // Packets up to the last one that a selection was still waiting for.
+    let mut needed = 0;
+    for (index, selection) in selections.iter_mut().enumerate() {
+        let left = left(selection);
+        if left == 0 {
+            continue;
+        }
+        let mask = selection.filter.matches(burst, host);
+        let mask = mask.map_err(|fault| SelectError::Fault { selection: index, fault: fault.fault })?;
+        let mask = first(mask, left);
+        needed |= if u64::from(mask.count_ones()) == left { mask } else { all };
+        selection.matched.add(burst, mask);
+        if let Some(output) = &mut selection.output {
+            let mut rest = mask;
+            let written = output.write(burst, reader.records(), |_| {
+                let is_in = rest & 1 != 0;
+                rest >>= 1;
+                is_in
+            });
+            written.map_err(|source| SelectError::Write { selection: index, source })?;
+        }
+    }
+    read.add(burst, all & u64::MAX >> needed.leading_zeros().min(u64::BITS - 1));
+    Ok(true)
+}
+
+/// The lowest `count` of the bits.
+fn first(mask: u64, count: u64) -> u64 {
+    if u64::from(mask.count_ones()) <= count {
+        return mask;
+    }
+    each(mask).take(count as usize).fold(0, |first, bit| first | 1 << bit)
+}
+
+/// The places of the bits, from the lowest.
+fn each(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit as usize)
+    })
+}
+
+fn finish<R: Read, W: Write>(
+    reader: &CaptureReader<R>,
+    selections: &mut [Selection<W>],
+) -> Result<(), SelectError> {
+    let mut result = Ok(());
+    for (index, selection) in selections.iter_mut().enumerate() {
+        if let Some(output) = selection.output.take() {
+            let finished = output.finish(reader.records());
+            result = result.and(finished.map_err(|source| SelectError::Write { selection: index, source }));
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bits_are_the_lowest() {
+        assert_eq!(first(0b1011_0110, 3), 0b1_0110);
+        assert_eq!(first(0b1011_0110, 0), 0);
+        assert_eq!(first(u64::MAX, 64), u64::MAX);
+        assert_eq!(each(1 << 63 | 1).collect::<Vec<_>>(), [0, 63]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Filters as links of chains, and over bursts.
+
+use std::path::Path;
+
+use paceline::chain::Graph;
+use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Returns, Rules, program, text};
+use paceline::{Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, Verdict};
+
+fn filter(asm: &str) -> Filter {
+    Filter::new(text::parse(asm).unwrap(), Purpose::Socket).unwrap()
+}
+
+/// Packets that are an Ethernet header of these protocols.
+fn burst(protocols: &[u16]) -> Burst {
+    let mut burst = Burst::default();
+    for protocol in protocols {
+        let mut packet = [0; 60];
+        packet[12..14].copy_from_slice(&protocol.to_be_bytes());
+        burst.push(&packet, FrameMeta { original_len: 1500, ..FrameMeta::default() }).unwrap();
+    }
+    burst
+}
+
+#[test]
+fn a_filter_lets_a_chain_go_on() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/counter.o");
+    let options = LoadOptions::default();
+    let counter = Object::open(path).unwrap().load(&options).unwrap().program(None).unwrap().into_program();
+    let arp = filter("ldh [12]\njne #0x806, other\nret #-1\nother: ret #0\n");
+    let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..ConvertOptions::default() };
+    for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
+        let arp = program("arp", &arp, &options, engine).unwrap().into_program();
+        let chain = Chain::new(vec![arp, counter.clone()], Graph::sequence(2).unwrap()).unwrap();
+        let (mut burst, mut counts) = (burst(&[0x800, 0x806, 0x806, 0x86dd]), chain.counts());
+        chain.run_burst_counted(&mut burst, &mut Host::default(), &mut counts).unwrap();
+        let verdicts: Vec<_> = burst.iter().map(|frame| frame.verdict()).collect();
+        assert_eq!(verdicts, [Verdict::Drop, Verdict::Pass, Verdict::Pass, Verdict::Drop], "{engine}");
+        assert_eq!(counts.of(0, Some(Verdict::Drop)), 2);
+        assert_eq!(counts.of(1, Some(Verdict::Pass)), 2, "the counter saw what the filter took");
+    }
+}
+
+#[test]
+fn lengths_are_those_on_the_wire_by_libpcaps_rules() {
+    let long = filter("ld len\njgt #1000, yes, no\nyes: ret #-1\nno: ret #0\n");
+    let mut host = Host::default();
+    for (rules, expected) in [(Rules::Kernel, 0), (Rules::Libpcap, 0b11)] {
+        let options = ConvertOptions { rules, ..ConvertOptions::default() };
+        let long = PacketFilter::new("long", long.clone(), &options, Engine::best()).unwrap();
+        let mut burst = burst(&[0x800, 0x806]);
+        for _ in 0..2 {
+            assert_eq!(long.matches(&mut burst, &mut host).unwrap(), expected, "{rules:?}");
+        }
+        assert!(burst.iter().all(|frame| frame.len() == 60));
+    }
+}

@@ -1,0 +1,140 @@
+//! tcpdump's expressions over captures that we did not make: what matches is what libpcap's `bpf_filter` says, on every
+//! engine, for every link type.
+//!
+//! Captures are those of the folders in `PACELINE_CAPTURES` (separated by `:`), and of Debian's
+//! golang-github-google-gopacket-dev if it is installed. The most are in the sources of Debian's tcpdump:
+//!
+//! ```sh
+//! apt-get source tcpdump    # needs deb-src in the list of sources
+//! PACELINE_CAPTURES=tcpdump-4.99.3/tests cargo test --release -p paceline-testkit --test captures
+//! ```
+
+#![allow(clippy::print_stdout, reason = "says how much was compared")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use paceline::port::CaptureReader;
+use paceline::{Burst, FrameMeta, Host};
+use paceline_load::classic::{ConvertOptions, Filter, Purpose, Rules};
+use paceline_testkit::classic::{Libpcap, Target};
+use paceline_testkit::skip;
+use paceline_verifier::{Options, verify};
+use paceline_vm::{Engine, LoadError, Program};
+
+const GOPACKET: &str = "/usr/share/gocode/src/github.com/google/gopacket";
+
+/// Packets with the length that they had on the wire.
+type Packets = BTreeSet<(Vec<u8>, u32)>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn captures_in(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            captures_in(&path, found);
+        } else if path.extension().is_some_and(|e| e == "pcap" || e == "pcapng" || e == "cap") {
+            found.push(path);
+        }
+    }
+}
+
+/// The different packets of captures, by link type. Many captures are broken on purpose: what is before is taken.
+fn packets(captures: &[PathBuf]) -> BTreeMap<u32, Packets> {
+    let mut packets: BTreeMap<u32, Packets> = BTreeMap::new();
+    let mut burst = Burst::default();
+    for path in captures {
+        let file = File::open(path).expect("it was listed");
+        let Ok(mut reader) = CaptureReader::of_any_link_type(file) else { continue };
+        let link_type = reader.link().link_type.0;
+        while reader.fill(&mut burst).is_ok_and(|read| read > 0) {
+            let packet = |frame: paceline::FrameRef<'_>| (frame.packet().to_vec(), frame.meta().original_len);
+            packets.entry(link_type).or_default().extend(burst.iter().map(packet));
+        }
+    }
+    packets
+}
+
+#[test]
+fn expressions_match_what_libpcap_says_in_captures_of_others() {
+    let test = "expressions_match_what_libpcap_says_in_captures_of_others";
+    let libpcap = match Libpcap::open() {
+        Ok(libpcap) => libpcap,
+        Err(reason) => return skip(test, &reason),
+    };
+    let folders = std::env::var("PACELINE_CAPTURES").unwrap_or_default();
+    let folders = folders.split(':').filter(|folder| !folder.is_empty()).chain([GOPACKET]);
+    let mut captures = Vec::new();
+    folders.for_each(|folder| captures_in(Path::new(folder), &mut captures));
+    if captures.is_empty() {
+        return skip(
+            test,
+            &"no captures: install golang-github-google-gopacket-dev, or set PACELINE_CAPTURES",
+        );
+    }
+    captures_in(&root().join("examples"), &mut captures);
+    let packets = packets(&captures);
+    let text = fs::read_to_string(root().join("tests/classic/expressions.txt")).expect("it is there");
+    let expressions: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+
+    let (mut programs, mut compared, mut matched) = (0u64, 0u64, 0u64);
+    for (link_type, packets) in &packets {
+        for expression in &expressions {
+            let target = Target { link_type: *link_type, ..Target::default() };
+            // Not every link type has what an expression asks for, and `protochain` makes loops.
+            let Ok(insns) = libpcap.compile(expression, target) else { continue };
+            let Ok(filter) = Filter::new(insns, Purpose::Socket) else { continue };
+            programs += 1;
+            let expected = libpcap.prepare(&filter);
+            let expected: Vec<_> = packets.iter().map(|(p, wire_len)| expected.run(p, *wire_len)).collect();
+            matched += expected.iter().filter(|value| **value != 0).count() as u64;
+            for (name, program) in engines(&filter) {
+                check(&program, packets, &expected).unwrap_or_else(|(packet, value)| {
+                    let expected = expected[packet];
+                    panic!("{expression}, link type {link_type}, packet {packet}, {name}: {value}, not {expected}")
+                });
+                compared += expected.len() as u64;
+            }
+        }
+    }
+    let (files, link_types) = (captures.len(), packets.len());
+    println!(
+        "{programs} programs of {} expressions over {files} captures of {link_types} link types, \
+         {matched} matches, {compared} results compared",
+        expressions.len()
+    );
+    assert!(matched > 0, "nothing matched, which shows nothing");
+}
+
+/// The XDP program on all engines.
+fn engines(filter: &Filter) -> Vec<(Engine, Program)> {
+    let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+    let spec = filter.to_xdp("filter", &options).expect("libpcap's programs for files can be converted");
+    let verified = verify(&spec, &[], None, &Options::default()).expect("what is converted is safe");
+    let load = |engine| match Program::load(&verified, Vec::new(), engine) {
+        Ok(program) => Some((engine, program)),
+        Err(LoadError::Unavailable(_)) => None,
+        Err(error) => panic!("{engine}: {error}"),
+    };
+    Engine::ALL.into_iter().filter_map(load).collect()
+}
+
+/// Runs a program over packets; the first that comes to something else, and what.
+fn check(program: &Program, packets: &Packets, expected: &[u32]) -> Result<(), (usize, u64)> {
+    let (mut burst, mut host) = (Burst::new(1), Host::default());
+    for (index, ((packet, wire_len), expected)) in packets.iter().zip(expected).enumerate() {
+        burst.clear();
+        burst.push(packet, FrameMeta::default()).expect("it fits");
+        let mut frame = burst.frame_mut(0);
+        frame.set_metadata(&wire_len.to_ne_bytes()).expect("four bytes are metadata");
+        let value = program.run(&mut frame, &mut host).expect("it is safe");
+        if value != u64::from(*expected) {
+            return Err((index, value));
+        }
+    }
+    Ok(())
+}
