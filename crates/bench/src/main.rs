@@ -6,7 +6,9 @@
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod bulk;
 mod captures;
+mod chains;
 mod code;
 mod dispatcher;
 mod engines;
@@ -38,7 +40,9 @@ type Make = fn(Settings) -> Table;
 
 /// The tables there are.
 const TABLES: &[(&str, Make)] = &[
+    ("bulk", bulk::table),
     ("captures", captures::table),
+    ("chains", chains::table),
     ("classic", engines::classic::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),

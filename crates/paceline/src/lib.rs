@@ -56,15 +56,15 @@ pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
+    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
-    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultKind,
-    Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode,
-    NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics, Target, TimeSource,
-    UpdateError, has_helper,
+    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError,
+    ChainOrder, Choice, CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback,
+    Fault, FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names,
+    NamesError, NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
+    Target, TimeSource, UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};

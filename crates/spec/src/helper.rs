@@ -40,6 +40,8 @@ pub enum Arg {
     ReadBytes(u32),
     /// Pointer to so many bytes that are read and written, at a multiple of their number.
     ReadWriteBytes(u32),
+    /// Pointer to a dynptr on the stack.
+    Dynptr,
     /// Pointer to text in a value that nobody can change any more, which ends in a zero byte there.
     Text,
     /// Size in bytes of the memory in the argument before, at least 1.
@@ -107,6 +109,10 @@ pub struct Helper {
 impl Helper {
     /// Number of `bpf_tail_call`, which is no function but a jump: engines compile it.
     pub const TAIL_CALL: i32 = 12;
+    /// Number of `bpf_redirect`.
+    pub const REDIRECT: i32 = 23;
+    /// Number of `bpf_redirect_map`.
+    pub const REDIRECT_MAP: i32 = 51;
 
     /// The helper of a number.
     #[must_use]
@@ -415,8 +421,8 @@ helpers! {
     198 bpf_ringbuf_reserve_dynptr;
     199 bpf_ringbuf_submit_dynptr;
     200 bpf_ringbuf_discard_dynptr;
-    201 bpf_dynptr_read;
-    202 bpf_dynptr_write;
+    201 bpf_dynptr_read: (WriteMem, SizeOrZero, Dynptr, Scalar, Scalar) -> Scalar;
+    202 bpf_dynptr_write: (Dynptr, Scalar, ReadMem, SizeOrZero, Scalar) -> Scalar;
     203 bpf_dynptr_data;
     204 bpf_tcp_raw_gen_syncookie_ipv4: (ReadBytes(20), ReadMem, SizeOrZero) -> Scalar;
     205 bpf_tcp_raw_gen_syncookie_ipv6: (ReadBytes(40), ReadMem, SizeOrZero) -> Scalar;

@@ -32,7 +32,7 @@ fn xdp1<'a>(name: &str, full_prologue: bool) -> Result<Contender<'a>, Box<dyn Er
     let spec = object.programs.iter().find(|program| program.name == XDP1).ok_or("no such program")?;
     let (verified, maps) = (object.verify(spec)?, collection.maps().to_vec());
     let program = if full_prologue {
-        Program::load_with_full_prologue(&verified, maps)?
+        Program::load_with_settings(&verified, maps, |settings| settings.full_prologue = true)?
     } else {
         Program::load(&verified, maps, Engine::Jit)?
     };

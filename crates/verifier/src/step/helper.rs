@@ -3,6 +3,7 @@
 use paceline_isa::Reg;
 use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
+use paceline_spec::kfunc::Kfunc;
 use paceline_spec::{MapFlags, MapKind, MapSpec};
 
 use super::memory::{Access, Span, check_context_pointer, describe};
@@ -124,6 +125,7 @@ impl Walk<'_> {
                     self.check_read_write(helper, reg, &value, size.into(), &mut arguments)?;
                     check_aligned_argument(reg, &value, size.into())?;
                 }
+                Arg::Dynptr => self.check_dynptr(helper.name, reg, &value)?,
                 Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem
@@ -150,7 +152,7 @@ impl Walk<'_> {
         self.map(arguments.map?)
     }
 
-    fn check_context_argument(&self, helper: &'static str, reg: Reg, value: &Value) -> Check {
+    pub(super) fn check_context_argument(&self, helper: &'static str, reg: Reg, value: &Value) -> Check {
         match value {
             Value::Pointer(pointer) if pointer.target == Target::Context => {
                 check_context_pointer(reg, pointer)
@@ -281,9 +283,38 @@ impl Walk<'_> {
         access: Access,
         arguments: &mut Arguments,
     ) -> Check {
+        let packet = helper.takes_packet_memory();
+        let span = self.memory_argument((helper.name, packet), register, value, size, access)?;
+        if access == Access::Write {
+            arguments.written.push(span);
+        }
+        Ok(())
+    }
+
+    /// The same for memory that a kernel function reads and writes; any of them takes the packet's.
+    pub(super) fn check_memory_of_kfunc(
+        &mut self,
+        kfunc: &'static Kfunc,
+        register: Reg,
+        value: &Value,
+        size: u64,
+    ) -> Check<Span> {
+        self.memory_argument((kfunc.name, true), register, value, size, Access::Read)?;
+        self.memory_argument((kfunc.name, true), register, value, size, Access::Write)
+    }
+
+    /// Memory that something of a name, which may take the packet's, reads or writes.
+    fn memory_argument(
+        &mut self,
+        (name, packet): (&'static str, bool),
+        register: Reg,
+        value: &Value,
+        size: u64,
+        access: Access,
+    ) -> Check<Span> {
         let pointer = match value {
             Value::Pointer(pointer) => *pointer,
-            other => return wrong_argument(helper.name, register, "a pointer to memory", other),
+            other => return wrong_argument(name, register, "a pointer to memory", other),
         };
         let span = Span { register, pointer, offset: 0, size, access };
         if pointer.nullable {
@@ -298,24 +329,26 @@ impl Walk<'_> {
                     self.note_read(usize::from(frame), range.min, reach)?;
                 }
             }
-            Target::Packet { .. } if !helper.takes_packet_memory() => {
-                return broken(Cause::PacketArgument(RegName(register), helper.name));
+            Target::Packet { .. } if !packet => {
+                return broken(Cause::PacketArgument(RegName(register), name));
             }
-            Target::MapValue(_) | Target::Packet { .. } | Target::Memory { .. } | Target::Record { .. } => {
-                self.check_span(&span)?;
-            }
-            _ => return wrong_argument(helper.name, register, "a pointer to memory", value),
+            Target::MapValue(_)
+            | Target::Packet { .. }
+            | Target::Memory { .. }
+            | Target::Slice { .. }
+            | Target::Record { .. } => self.check_span(&span)?,
+            _ => return wrong_argument(name, register, "a pointer to memory", value),
         }
-        if access == Access::Write {
-            arguments.written.push(span);
-        }
-        Ok(())
+        Ok(span)
     }
 
     /// Only what a helper writes to the stack is known to the state.
-    fn write_by_helper(&mut self, span: &Span) -> Check {
+    pub(super) fn write_by_helper(&mut self, span: &Span) -> Check {
         match span.pointer.target {
-            Target::Stack { frame } => self.overwrite_stack(span, usize::from(frame)),
+            Target::Stack { frame } => {
+                self.check_no_dynptr(span, usize::from(frame))?;
+                self.overwrite_stack(span, usize::from(frame))
+            }
             _ => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
+use paceline_spec::kfunc::DYNPTR_BYTES;
 use paceline_spec::{MAX_LOOPS, MapKind};
 
 use super::rounds::CallingBack;
@@ -157,6 +158,10 @@ impl Machine<'_> {
                 }
                 Arg::ReadWriteBytes(size) => {
                     self.allow(value, 0, u64::from(*size), Access::Write)?;
+                    continue;
+                }
+                Arg::Dynptr => {
+                    self.allow(value, 0, u64::from(DYNPTR_BYTES), Access::Read)?;
                     continue;
                 }
                 Arg::Text => {
