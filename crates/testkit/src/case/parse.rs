@@ -11,7 +11,8 @@ use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
 use super::types::Types;
 use super::{
-    Case, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier,
+    ByteOrder, Case, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run,
+    Verifier,
 };
 use crate::{Contents, ENGINES};
 
@@ -106,6 +107,7 @@ const DIRECTIVES: &[&str] = &[
     "case",
     "type",
     "license",
+    "endian",
     "types",
     "map",
     "program",
@@ -213,6 +215,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         line: first.line,
         kind: CaseKind::Xdp,
         classic: None,
+        byte_order: None,
         notes: Vec::new(),
         btf: Btf::default(),
         maps: Vec::new(),
@@ -255,6 +258,16 @@ impl<'a> Builder<'a> {
                 self.once(directive)?;
                 self.license = directive.required("a license")?;
                 Ok(())
+            }
+            "endian" => {
+                self.reach(Stage::Head, directive)?;
+                self.once(directive)?;
+                self.case.byte_order = Some(match directive.value {
+                    "little" => ByteOrder::Little,
+                    "big" => ByteOrder::Big,
+                    other => return Err(directive.not_a("byte order: little or big", other)),
+                });
+                directive.no_block()
             }
             "type" => {
                 self.reach(Stage::Head, directive)?;
