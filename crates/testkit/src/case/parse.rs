@@ -448,7 +448,9 @@ impl<'a> Builder<'a> {
         for &(line, text) in &directive.block {
             let at = |problem| ParseError { line, problem };
             let (key, value) = text.split_once(" = ").ok_or(at(Problem::NotAnElement))?;
-            let key = sized("key", key, map.key_size).map_err(at)?;
+            // Queues and stacks have their places for keys, in the order of pops.
+            let has_places = matches!(map.kind, MapKind::Queue | MapKind::Stack);
+            let key = sized("key", key, if has_places { 4 } else { map.key_size }).map_err(at)?;
             contents.insert(key, sized("value", value, map.value_size).map_err(at)?);
         }
         self.case.after.push((index, contents));
