@@ -13,6 +13,7 @@ mod code;
 mod dispatcher;
 mod engines;
 mod machine;
+mod maps;
 mod measure;
 mod report;
 mod verification;
@@ -46,6 +47,7 @@ const TABLES: &[(&str, Make)] = &[
     ("code", code::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
+    ("maps", maps::table),
     ("verification", verification::table),
 ];
 

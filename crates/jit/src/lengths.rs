@@ -96,8 +96,15 @@ impl Lengths {
                 walk.follow(slot, insn, state, |target, state| {
                     again |= lengths.arrive(source, target, state) && target <= slot;
                 });
-                if matches!(insn, Insn::Exit) && state != State::REACHED {
-                    lengths.exit(&state);
+                match insn {
+                    Insn::Exit if state != State::REACHED => lengths.exit(&state),
+                    Insn::LoadPacket { .. } => {
+                        // Where there is no such byte the program returns 0.
+                        let mut state = state;
+                        state.set(Reg::R0, Held::Number(0));
+                        lengths.exit(&state);
+                    }
+                    _ => {}
                 }
             }
             if !again {

@@ -25,6 +25,7 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
 //! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
@@ -39,6 +40,7 @@ mod collection;
 pub mod filter;
 mod live;
 mod object;
+mod pipeline;
 mod replay;
 mod share;
 mod step;
@@ -73,6 +75,7 @@ pub use live::{
     Status, Target as LinkTarget,
 };
 pub use object::{FilterTextError, Object, OpenError};
+pub use pipeline::{Pipeline, PipelineCounts, Worker, WorkerError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::Difference;
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::case::{Case, Note, NoteKind};
+use crate::case::{ByteOrder, Case, Note, NoteKind};
 use crate::engine::Engine;
 use crate::outcome::{Outcome, Ran, against_case, against_other};
 
@@ -74,6 +74,9 @@ fn judge(
 fn skip_reason(case: &Case, engine: &dyn Engine) -> Option<String> {
     if case.runs.is_empty() && !engine.verifies() {
         return Some("verifies nothing".to_owned());
+    }
+    if case.byte_order.is_some_and(|order| order != ByteOrder::NATIVE) {
+        return Some("for machines of the other byte order".to_owned());
     }
     let note = note_for(case, engine)?;
     match note.kind {

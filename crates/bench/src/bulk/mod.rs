@@ -8,6 +8,7 @@
 mod loops;
 #[cfg(feature = "native")]
 mod native;
+mod pipeline;
 
 use crate::report::Report;
 use crate::{Settings, Table};
@@ -15,5 +16,6 @@ use crate::{Settings, Table};
 pub(crate) fn table(settings: Settings) -> Table {
     let mut report = Report::default();
     report.rows.extend(loops::rows(settings)?);
+    report.rows.extend(pipeline::rows(settings)?);
     Ok(report)
 }

@@ -14,7 +14,7 @@ pub(crate) const LENGTH: usize = size_of::<u64>();
 
 /// Packets in bursts, in the order in which they are run.
 pub(crate) struct Packets {
-    /// `hit` or `miss`.
+    /// `hit`, `few` or `miss`.
     pub(crate) name: &'static str,
     bursts: Vec<Burst>,
 }
@@ -23,6 +23,14 @@ impl Packets {
     /// One packet that the filters let through, to be run again and again.
     pub(crate) fn hit() -> Result<Self, Box<dyn Error>> {
         Self::new("hit", std::iter::once(tcp(&mut fastrand::Rng::with_seed(1), 40_000, 22, 32)))
+    }
+
+    /// As many mixed packets as a burst has, which stay in the cache. Unlike one packet again and again, they do not make
+    /// every packet wait for the one before it to be counted.
+    pub(crate) fn few() -> Result<Self, Box<dyn Error>> {
+        let mut rng = fastrand::Rng::with_seed(2);
+        let packets: Vec<_> = (0..MAX_BURST).map(|_| mixed(&mut rng)).collect();
+        Self::new("few", packets.into_iter())
     }
 
     /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments. None is

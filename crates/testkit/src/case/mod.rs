@@ -58,6 +58,8 @@ pub struct Case {
     pub kind: CaseKind,
     /// The classic program that `programs` was converted from.
     pub classic: Option<Classic>,
+    /// The machines that it is for, if not all.
+    pub byte_order: Option<ByteOrder>,
     /// What is special about an engine.
     pub notes: Vec<Note>,
     /// The types of all functions of its programs, and of keys and values where the case gives them.
@@ -74,6 +76,20 @@ pub struct Case {
     pub after: Vec<(usize, Contents)>,
     /// What the verifier says.
     pub verifier: Verifier,
+}
+
+/// The order of a number's bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The least significant one first.
+    Little,
+    /// The most significant one first.
+    Big,
+}
+
+impl ByteOrder {
+    /// This machine's.
+    pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 }
 
 /// A classic program of a case.

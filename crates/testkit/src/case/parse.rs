@@ -10,8 +10,8 @@ use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
 use super::types::Types;
 use super::{
-    Case, CaseChain, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run,
-    Verifier,
+    ByteOrder, Case, CaseChain, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError,
+    Problem, Run, Verifier,
 };
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
@@ -107,6 +107,7 @@ const DIRECTIVES: &[&str] = &[
     "case",
     "type",
     "license",
+    "endian",
     "types",
     "map",
     "program",
@@ -216,6 +217,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         line: first.line,
         kind: CaseKind::Xdp,
         classic: None,
+        byte_order: None,
         notes: Vec::new(),
         btf: Btf::default(),
         maps: Vec::new(),
@@ -259,6 +261,16 @@ impl<'a> Builder<'a> {
                 self.once(directive)?;
                 self.license = directive.required("a license")?;
                 Ok(())
+            }
+            "endian" => {
+                self.reach(Stage::Head, directive)?;
+                self.once(directive)?;
+                self.case.byte_order = Some(match directive.value {
+                    "little" => ByteOrder::Little,
+                    "big" => ByteOrder::Big,
+                    other => return Err(directive.not_a("byte order: little or big", other)),
+                });
+                directive.no_block()
             }
             "type" => {
                 self.reach(Stage::Head, directive)?;
@@ -452,7 +464,9 @@ impl<'a> Builder<'a> {
         for &(line, text) in &directive.block {
             let at = |problem| ParseError { line, problem };
             let (key, value) = text.split_once(" = ").ok_or(at(Problem::NotAnElement))?;
-            let key = sized("key", key, map.key_size).map_err(at)?;
+            // Queues and stacks have their places for keys, in the order of pops.
+            let has_places = matches!(map.kind, MapKind::Queue | MapKind::Stack);
+            let key = sized("key", key, if has_places { 4 } else { map.key_size }).map_err(at)?;
             contents.insert(key, sized("value", value, map.value_size).map_err(at)?);
         }
         self.case.after.push((index, contents));

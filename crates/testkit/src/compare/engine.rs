@@ -40,7 +40,7 @@ impl EngineSubject {
         let mut made = Vec::new();
         for spec in maps() {
             let map = Map::create(&spec, &limits()).map_err(|error| error.to_string())?;
-            fill_map(&map, &spec, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
+            fill_map(&map, &spec, &made, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
             made.push(map);
         }
         let (host, burst) = (Host::new(cpu), Burst::default());

@@ -33,9 +33,6 @@ pub enum Unsupported {
     /// A kernel function is not there, in words.
     #[error("{0}")]
     NoKernelFunction(String),
-    /// Maps of maps have no elements of ours yet.
-    #[error("maps cannot be put into maps")]
-    MapsInMaps,
     /// The engine is not for this machine, or not there yet.
     #[error("engine {0} is not available")]
     Unavailable(paceline_vm::Engine),

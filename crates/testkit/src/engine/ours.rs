@@ -8,7 +8,7 @@ use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{Engine as VmEngine, Host, LoadError, Program};
 
-use super::maps::{create_maps, map_contents, set};
+use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel;
@@ -287,7 +287,9 @@ impl Loaded<'_> {
         match value {
             None => map.remove(key).map_err(|errno| said(&errno)),
             Some(InitialValue::Bytes(bytes)) => set(map, key, bytes, self.cpu).map_err(|errno| said(&errno)),
-            Some(InitialValue::Map(_)) => Err(said(&Unsupported::MapsInMaps)),
+            Some(InitialValue::Map(index)) => {
+                set_map(map, key, &self.maps, *index).map_err(|errno| said(&errno))
+            }
             Some(InitialValue::Program(program)) => {
                 let program = self.programs.iter().find(|known| known.spec().name == *program);
                 let index = key.try_into().map(u32::from_ne_bytes);

@@ -103,6 +103,14 @@ impl Walk<'_> {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.value_size));
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
+                Arg::NextValue => {
+                    let spec = self.map_of(&arguments);
+                    let size = spec.map_or(0, |spec| u64::from(spec.value_size));
+                    // A filter is asked for the value (`resolve_map_arg_type`).
+                    let asked = spec.is_some_and(|spec| spec.kind == MapKind::BloomFilter);
+                    let access = if asked { Access::Read } else { Access::Write };
+                    self.check_memory(helper, reg, &value, size, access, &mut arguments)?;
+                }
                 Arg::RecordSize => {
                     arguments.record_size = self.check_record_size(helper.name, reg, &value)?
                 }
@@ -162,7 +170,7 @@ impl Walk<'_> {
         if !helper.takes_map(spec.kind) {
             return broken(Cause::MapKind { helper: helper.name, kind: spec.kind });
         }
-        if spec.flags.contains(MapFlags::RDONLY_PROG) && changes_map(helper.name) {
+        if spec.flags.contains(MapFlags::RDONLY_PROG) && helper.changes_map() {
             return broken(Cause::ReadOnly(RegName(reg), Target::Map(map)));
         }
         self.facts.map(self.slot, map);
@@ -391,7 +399,9 @@ impl Walk<'_> {
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
         // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
         // find no such CPU, so its key is not looked at.
-        let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
+        // How long an inner array is may be left open.
+        let is_sized = is_array && !(map.inner && spec.flags.contains(MapFlags::INNER_MAP));
+        let key = key.filter(|&key| is_sized && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
             _ => Target::MapValue(map),
@@ -418,11 +428,6 @@ fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
         _ if span.is_aligned() => Ok(()),
         _ => broken(Cause::ArgumentAlignment(RegName(register), size)),
     }
-}
-
-/// Whether a helper changes the elements of the map it is called on.
-fn changes_map(helper: &str) -> bool {
-    ["bpf_map_update_elem", "bpf_map_delete_elem", "bpf_map_push_elem", "bpf_map_pop_elem"].contains(&helper)
 }
 
 fn is_record(value: &Value) -> bool {

@@ -26,6 +26,10 @@ impl Fused {
     pub(super) fn code(&self) -> NativeCode<'_> {
         NativeCode::new(&self.block, &self.maps)
     }
+
+    pub(super) fn maps(&self) -> &[Arc<Map>] {
+        &self.maps
+    }
 }
 
 /// Compiles the programs of a chain to one function.

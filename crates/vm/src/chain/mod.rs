@@ -245,6 +245,11 @@ impl Named for Shared {
     fn name(&self) -> &str {
         "chain"
     }
+
+    fn maps(&self) -> Vec<Arc<Map>> {
+        let fused = self.fused.iter().flat_map(fused::Fused::maps);
+        self.programs.iter().flat_map(Program::maps).chain(fused).cloned().collect()
+    }
 }
 
 impl From<&Chain> for Target {

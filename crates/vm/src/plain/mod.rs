@@ -170,6 +170,7 @@ impl<'a> Machine<'a> {
             memory,
             keys: Vec::new(),
             maps: image.maps.clone(),
+            inner_maps: Vec::new(),
         };
         let (callers, rounds_left) = (Vec::new(), MAX_LOOPS);
         let mut machine =
