@@ -6,11 +6,14 @@
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod bulk;
 mod captures;
+mod chains;
 mod code;
 mod dispatcher;
 mod engines;
 mod machine;
+mod maps;
 mod measure;
 mod report;
 mod verification;
@@ -37,11 +40,14 @@ type Make = fn(Settings) -> Table;
 
 /// The tables there are.
 const TABLES: &[(&str, Make)] = &[
+    ("bulk", bulk::table),
     ("captures", captures::table),
+    ("chains", chains::table),
     ("classic", engines::classic::table),
     ("code", code::table),
     ("dispatcher", dispatcher::table),
     ("engines", engines::table),
+    ("maps", maps::table),
     ("verification", verification::table),
 ];
 

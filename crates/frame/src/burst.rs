@@ -194,11 +194,21 @@ impl Burst {
         self.frames[..self.len].iter_mut().map(|frame| FrameMut { frame })
     }
 
+    /// Exchanges the places of two packets.
+    ///
+    /// # Panics
+    /// If there is no such packet.
+    pub fn swap(&mut self, a: usize, b: usize) {
+        self.frames[..self.len].swap(a, b);
+        self.metas.swap(a, b);
+    }
+
     /// The filled descriptors as they lie in memory, for engines.
     ///
     /// # Safety
     /// Frames must not be moved out of their places or exchanged.
     #[must_use]
+    #[inline]
     pub unsafe fn descriptors_mut(&mut self) -> &mut [Frame] {
         &mut self.frames[..self.len]
     }

@@ -34,7 +34,7 @@ const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
 /// Bytes of the headroom were exposed to a program and may no longer be zero.
 const HEADROOM_USED: u16 = 1;
 
-/// `redirect_via` of a frame with no target.
+/// `redirect_via` of a frame with no target; generated code knows it.
 const VIA_NOTHING: u32 = 0;
 /// `redirect_via` of a frame that goes to an interface; other values are map ids.
 const VIA_INTERFACE: u32 = u32::MAX;
@@ -92,6 +92,8 @@ impl Frame {
     pub const OFFSET_INGRESS_IFINDEX: usize = offset_of!(Self, ingress_ifindex);
     /// Offset of the 16-bit receive queue.
     pub const OFFSET_RX_QUEUE: usize = offset_of!(Self, rx_queue);
+    /// Offset of the 32 bits that are 0 in a frame without redirect target.
+    pub const OFFSET_REDIRECT: usize = offset_of!(Self, redirect_via);
     /// Offset of the 32-bit index of the interface the packet goes out on.
     pub const OFFSET_EGRESS_IFINDEX: usize = offset_of!(Self, egress_ifindex);
 

@@ -65,18 +65,20 @@ impl Emitter<'_> {
     /// Where helpers call a function of the program that they were given.
     pub(crate) fn callback_of(&mut self, start: usize) -> Option<Label> {
         self.entry_of(start)?;
-        if let Some(&(_, label)) = self.callbacks.iter().find(|(slot, _)| *slot == start) {
+        let same = |&&(node, slot, _): &&(usize, usize, Label)| (node, slot) == (self.node, start);
+        if let Some(&(.., label)) = self.callbacks.iter().find(same) {
             return Some(label);
         }
         let label = self.asm.new_label();
-        self.callbacks.push((start, label));
+        self.callbacks.push((self.node, start, label));
         Some(label)
     }
 
     /// Emits what helpers call: a function whose sixth argument is the host, as a helper's is. Functions of the program
     /// find the host in its own register, and keep those of the caller.
     pub(crate) fn callbacks(&mut self) {
-        for (start, label) in std::mem::take(&mut self.callbacks) {
+        for (node, start, label) in std::mem::take(&mut self.callbacks) {
+            self.enter_node(node);
             let Some(entry) = self.entry_of(start) else { continue };
             self.asm.bind(label);
             self.asm.push(HOST_KEPT);

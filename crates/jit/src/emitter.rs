@@ -4,12 +4,15 @@ use paceline_isa::{Callee, Imm64, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
 
+use crate::burst::Loop;
 use crate::checked::Stubs;
 use crate::defer::Deferred;
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::liveness::Liveness;
+use crate::part::Part;
 use crate::plan::{Plan, SCRATCH_2};
+use crate::returns::Returns;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::x64::{Alu, Assembler, Gpr, Label, Mem, Width};
@@ -21,98 +24,121 @@ pub(crate) enum Leave {
     Return,
     /// It goes on elsewhere, in code that has the same frame.
     Jump(Label),
+    /// It goes on where the loop's graph says.
+    Edge,
 }
 
 pub(crate) struct Emitter<'a> {
     pub(crate) asm: Assembler,
+    pub(crate) settings: &'a Settings,
+    /// The programs, by node.
+    pub(crate) parts: &'a [Part<'a>],
+    /// The one that is being emitted, and what is known of it.
+    pub(crate) node: usize,
     pub(crate) source: &'a Source<'a>,
     pub(crate) links: &'a Links,
-    pub(crate) settings: &'a Settings,
+    /// Registers that are read after each instruction.
+    pub(crate) liveness: &'a Liveness,
     /// The plan of the function that is being emitted.
     pub(crate) plan: Plan,
     /// Its way out.
     pub(crate) leave: Leave,
     /// Its slots.
     pub(crate) function: FunctionFact,
-    /// Where functions are entered, by their first slot.
-    entries: Vec<(usize, Label)>,
+    /// Where functions are entered, by node and first slot.
+    entries: Vec<Vec<(usize, Label)>>,
     /// Where jumps lead, by slot.
     targets: Vec<Option<Label>>,
-    /// Registers that are read after each instruction.
-    pub(crate) liveness: Liveness,
     /// What registers hold on the way.
     pub(crate) deferred: Deferred,
     /// Registers that are read after the instruction that is being emitted.
     pub(crate) after: RegSet,
     /// An instruction whose code was emitted with the one before it.
     pub(crate) skipped: Option<usize>,
-    /// The functions whose address is taken, and where helpers call them.
-    pub(crate) callbacks: Vec<(usize, Label)>,
+    /// The functions whose address is taken, by node and first slot, and where helpers call them.
+    pub(crate) callbacks: Vec<(usize, usize, Label)>,
+    /// The loop that the program is emitted into.
+    pub(crate) looped: Option<Loop<'a>>,
+    /// What the program that is emitted into a loop always returns where.
+    pub(crate) returns: Returns,
     /// The stubs of checked code.
     pub(crate) stubs: Option<Stubs>,
 }
 
 impl<'a> Emitter<'a> {
-    pub(crate) fn new(
-        source: &'a Source<'a>,
-        links: &'a Links,
-        settings: &'a Settings,
-        main: (FunctionFact, Plan),
-    ) -> Result<Self, CompileError> {
+    pub(crate) fn new(parts: &'a [Part<'a>], settings: &'a Settings) -> Result<Self, CompileError> {
         let mut asm = Assembler::new();
-        let entries = source.functions.iter().map(|f| (f.start, asm.new_label())).collect();
-        let (function, plan) = main;
+        let entries = parts
+            .iter()
+            .map(|part| part.functions.iter().map(|(f, _)| (f.start, asm.new_label())).collect())
+            .collect();
+        let none = CompileError::JumpTarget { slot: 0, target: 0 };
+        let first = parts.first().ok_or(none.clone())?;
+        let (function, plan) = first.plan(0, settings).ok_or(none)?;
         let mut emitter = Self {
             asm,
-            source,
-            links,
             settings,
+            parts,
+            node: 0,
+            source: &first.source,
+            links: first.links,
+            liveness: &first.liveness,
             plan,
             leave: Leave::Return,
             function,
             entries,
-            targets: vec![None; source.code.len()],
-            liveness: Liveness::of(source, links),
+            targets: vec![None; first.source.code.len()],
             deferred: Deferred::default(),
             after: RegSet::EMPTY,
             skipped: None,
             callbacks: Vec::new(),
+            looped: None,
+            returns: Returns::default(),
             stubs: None,
         };
-        emitter.find_targets()?;
+        if settings.checked {
+            for (function, _) in &first.functions {
+                emitter.find_targets(function)?;
+            }
+        }
         Ok(emitter)
     }
 
-    fn find_targets(&mut self) -> Result<(), CompileError> {
-        for function in &*self.source.functions {
-            for (slot, insn) in self.source.reached(function) {
-                let Some(target) = insn.jump_target(slot) else { continue };
-                let own = function.start..function.end;
-                let inside = |t: &usize| {
-                    (self.settings.checked || own.contains(t)) && self.source.code.get(*t).is_some()
-                };
-                let found = usize::try_from(target).ok().filter(inside);
-                let place = found.and_then(|target| self.targets.get_mut(target));
-                let Some(place) = place else { return Err(CompileError::JumpTarget { slot, target }) };
-                if place.is_none() {
-                    *place = Some(self.asm.new_label());
-                }
-            }
-            // Checked code may run on into the next function.
-            if self.settings.checked
-                && let Some(place) = self.targets.get_mut(function.end)
-                && place.is_none()
-            {
+    /// Goes on with another program.
+    pub(crate) fn enter_node(&mut self, node: usize) {
+        let Some(part) = self.parts.get(node) else { return };
+        (self.node, self.source, self.links, self.liveness) =
+            (node, &part.source, part.links, &part.liveness);
+    }
+
+    fn find_targets(&mut self, function: &FunctionFact) -> Result<(), CompileError> {
+        for (slot, insn) in self.source.reached(function) {
+            let Some(target) = insn.jump_target(slot) else { continue };
+            let own = function.start..function.end;
+            let inside =
+                |t: &usize| (self.settings.checked || own.contains(t)) && self.source.code.get(*t).is_some();
+            let found = usize::try_from(target).ok().filter(inside);
+            let place = found.and_then(|target| self.targets.get_mut(target));
+            let Some(place) = place else { return Err(CompileError::JumpTarget { slot, target }) };
+            if place.is_none() {
                 *place = Some(self.asm.new_label());
             }
+        }
+        // Checked code may run on into the next function.
+        if self.settings.checked
+            && let Some(place) = self.targets.get_mut(function.end)
+            && place.is_none()
+        {
+            *place = Some(self.asm.new_label());
         }
         Ok(())
     }
 
     /// Where a function is entered.
     pub(crate) fn entry_of(&self, start: usize) -> Option<Label> {
-        let index = self.entries.binary_search_by_key(&start, |entry| entry.0).ok()?;
-        self.entries.get(index).map(|entry| entry.1)
+        let entries = self.entries.get(self.node)?;
+        let index = entries.binary_search_by_key(&start, |entry| entry.0).ok()?;
+        entries.get(index).map(|entry| entry.1)
     }
 
     /// Whether jumps lead to a slot.
@@ -121,8 +147,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Where a jump leads.
-    pub(crate) fn target(&self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
+    pub(crate) fn target(&mut self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
         let target = target.unwrap_or(-1);
+        if let Some(label) = self.exit_target(target) {
+            return Ok(label);
+        }
         let label = usize::try_from(target).ok().and_then(|t| self.targets.get(t).copied().flatten());
         label.ok_or(CompileError::JumpTarget { slot, target })
     }
@@ -133,14 +162,26 @@ impl<'a> Emitter<'a> {
         let mut last: Option<&Insn> = None;
         let mut follows = false;
         self.deferred = Deferred::default();
+        self.skipped = None;
+        if !self.settings.checked {
+            self.targets.clear();
+            self.targets.resize(self.source.code.len(), None);
+            self.find_targets(&function)?;
+        }
         for (slot, insn) in self.source.reached(&function) {
-            let label = self.targets.get(slot).copied().flatten();
+            // In a loop jumps to an exit go where it goes.
+            let is_exit = matches!(self.leave, Leave::Edge) && matches!(insn, Insn::Exit);
+            if is_exit && slot != function.start && !follows {
+                continue;
+            }
+            let label = self.targets.get(slot).copied().flatten().filter(|_| !is_exit);
             if label.is_some() && !self.settings.checked {
                 if follows {
                     self.meet(slot);
                 } else {
                     self.deferred = Deferred::default();
                 }
+                self.recall_result(slot);
             }
             self.asm.mark(slot as u32);
             if let Some(label) = label {
@@ -211,6 +252,7 @@ impl<'a> Emitter<'a> {
                 self.asm.ret();
             }
             Leave::Jump(label) => self.asm.jmp(label),
+            Leave::Edge => self.leave_by_value(),
         }
     }
 

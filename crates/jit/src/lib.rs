@@ -28,22 +28,27 @@
 mod alu;
 mod atomic;
 mod branch;
+mod burst;
 mod call;
 mod checked;
 mod context;
 mod defer;
 mod dispatcher;
 mod division;
+mod edges;
 mod emitter;
 mod error;
 mod inline;
+mod lengths;
 mod links;
 mod liveness;
 mod memory;
 mod packet;
+mod part;
 mod plan;
 mod program;
 mod prologue;
+mod returns;
 mod rounds;
 mod settings;
 mod source;
@@ -52,9 +57,10 @@ mod tail_call;
 pub mod x64;
 
 pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
+pub use edges::COUNTS;
 pub use error::CompileError;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
-pub use program::{Compiled, CompiledFunction, Stats, compile, compile_unverified};
-pub use settings::{Features, Settings};
+pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
+pub use settings::{Features, LoopEnd, Prefetch, Settings};

@@ -104,6 +104,11 @@ pub struct HostOffsets {
     pub scratch_words: i32,
     /// The 64-bit number of the CPU that the host stands for.
     pub cpu: i32,
+    /// 64 bits that are 0 unless the run just ended has no result.
+    pub fault: i32,
+    /// Address of the counts of a chain, 64 bits each: [`COUNTS`](crate::COUNTS) for each node, then the packets for
+    /// which too many programs would have run.
+    pub counts: i32,
 }
 
 /// What checked code calls, each `extern "C" fn(&mut Run, slot: u64, pointer: u64) -> u64`. They find `r0` to `r5` in the

@@ -2,6 +2,7 @@
 
 use paceline_isa::{Callee, Insn, Operand, Reg, RegSet, Width};
 use paceline_spec::context::FieldKind;
+use paceline_spec::helper::Helper;
 use paceline_verifier::{Base, FunctionFact};
 
 use crate::context;
@@ -42,6 +43,10 @@ pub(crate) struct Needs {
     /// Whether a field of the scratch area is accessed.
     pub(crate) scratch: bool,
     pub(crate) tail_calls: bool,
+    /// It can leave a redirect target in the frame.
+    pub(crate) redirects: bool,
+    /// It accesses the packet's bytes.
+    pub(crate) packet: bool,
     /// It counts how often `may_goto` goes on.
     pub(crate) may_goto: bool,
     /// BPF registers that it names.
@@ -59,11 +64,17 @@ impl Needs {
         let written = if clobbers { RegSet::of(Reg::R0) } else { insn.writes() };
         let read = crate::liveness::reads(insn);
         self.registers = self.registers.union(written).union(read);
+        self.packet |= matches!(insn, Insn::LoadPacket { .. })
+            || source.fact(slot).memory.is_some_and(|memory| memory.base == Base::Packet);
         match insn {
             _ if is_tail_call(insn) => {
                 self.host = true;
                 self.tail_calls = true;
+                self.redirects = true;
                 self.calls |= crate::source::known_map(source, slot).is_none();
+            }
+            Insn::Call(Callee::Helper(Helper::REDIRECT | Helper::REDIRECT_MAP)) => {
+                (self.calls, self.host, self.redirects) = (true, true, true);
             }
             Insn::Call(Callee::Helper(id)) => match Inline::of(source, links, slot, *id) {
                 Some(inline) => self.host |= inline.needs_host(),
@@ -102,7 +113,6 @@ pub(crate) fn accesses_context(source: &Source<'_>, slot: usize) -> bool {
 /// How a function is laid out.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) needs: Needs,
     /// What holds `r0` to `r9`.
     registers: [Gpr; 10],
     /// Registers that are saved, in the order in which they are pushed.
@@ -134,34 +144,23 @@ impl Plan {
         let keeps_host = is_main && !leaf && (needs.host || host_is_shared);
         let host = if is_main && leaf { HOST_ARGUMENT } else { HOST_KEPT };
         let registers = assign(needs, leaf, needs.host && host == HOST_ARGUMENT);
-        let mut saved: Vec<Gpr> = (6..10)
-            .filter(|&n| settings.full_prologue || Reg::new(n).is_some_and(|r| function.saved.contains(r)))
-            .map(|n| registers[usize::from(n)])
-            .filter(|gpr| CALLEE_SAVED.contains(gpr))
-            .collect();
+        let mut saved = changed(function, &registers, settings);
         if keeps_host {
             saved.insert(0, HOST_KEPT);
         }
-        let stack = if settings.full_prologue { 512 } else { function.stack.next_multiple_of(8) };
-        // Below the program's own.
-        let rounds_left = needs.may_goto.then_some(-(stack as i32 + 8));
-        let stack = stack + if needs.may_goto { 8 } else { 0 };
-        let (room, frame) = if leaf && !needs.pushes && stack <= RED_ZONE {
-            (0, (Gpr::Rsp, 0))
-        } else {
-            let room = room(stack, saved.len(), needs.calls);
-            (room, (Gpr::Rsp, room))
-        };
+        let (stack, rounds_left) = stack(function, needs, settings);
+        let in_red_zone = leaf && !needs.pushes && stack <= RED_ZONE;
+        let room = if in_red_zone { 0 } else { room(stack, saved.len(), needs.calls) };
+        let frame = (Gpr::Rsp, room);
         let zeroed = function.zeroed;
-        Self { needs, registers, saved, room, host, keeps_host, frame, rounds_left, zeroed }
+        Self { registers, saved, room, host, keeps_host, frame, rounds_left, zeroed }
     }
 
     /// The plan of every function of checked code: all the same, so that jumps may lead from one into another.
-    pub(crate) fn checked(needs: Needs) -> Self {
+    pub(crate) fn checked() -> Self {
         let mut saved = vec![CHECKED_FRAME];
         saved.extend(CALLEE_SAVED);
         Self {
-            needs,
             registers: registers(CALLEE_SAVED),
             saved,
             room: 0,
@@ -192,6 +191,21 @@ impl Plan {
     pub(crate) fn stack(&self, offset: i32) -> Mem {
         Mem::at(self.frame.0, self.frame.1.wrapping_add(offset))
     }
+}
+
+/// Bytes of a function's stack, and where its count of rounds is, below the program's own.
+fn stack(function: &FunctionFact, needs: Needs, settings: &Settings) -> (u32, Option<i32>) {
+    let stack = if settings.full_prologue { 512 } else { function.stack.next_multiple_of(8) };
+    if needs.may_goto { (stack + 8, Some(-(stack as i32 + 8))) } else { (stack, None) }
+}
+
+/// The callee-saved registers that a function changes, in the order in which they are saved.
+fn changed(function: &FunctionFact, registers: &[Gpr; 10], settings: &Settings) -> Vec<Gpr> {
+    (6..10)
+        .filter(|&n| settings.full_prologue || Reg::new(n).is_some_and(|r| function.saved.contains(r)))
+        .map(|n| registers[usize::from(n)])
+        .filter(|gpr| CALLEE_SAVED.contains(gpr))
+        .collect()
 }
 
 /// What the stack pointer goes down by for so many bytes of stack, below the return address and the saved registers.
@@ -229,6 +243,108 @@ fn assign(needs: Needs, leaf: bool, host_in_argument: bool) -> [Gpr; 10] {
         }
     }
     assigned
+}
+
+/// How the loop over a burst is laid out, which all main programs of a graph share.
+#[derive(Clone, Debug)]
+pub(crate) struct LoopPlan {
+    /// How the programs lie in it.
+    pub(crate) nodes: Vec<Plan>,
+    /// Registers that are saved, in the order in which they are pushed.
+    pub(crate) saved: Vec<Gpr>,
+    /// Bytes that the stack pointer goes down by after that.
+    pub(crate) room: i32,
+    /// Whether the host has to be put where it is kept.
+    pub(crate) keeps_host: bool,
+    /// Where the host is.
+    pub(crate) host: Gpr,
+    /// What tells the end of the burst.
+    pub(crate) end: Place,
+    /// How many programs may still run for the packet, 32 bits.
+    pub(crate) runs_left: Option<Mem>,
+}
+
+/// Where something is kept throughout a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Register(Gpr),
+    Stack(Mem),
+}
+
+/// Where a loop has the frame of its packet.
+pub(crate) const FRAME: Gpr = Gpr::Rbp;
+
+impl LoopPlan {
+    /// The plan for main programs with what they need. `host` says whether anything needs the host, and `counts_runs`
+    /// whether the programs that run for a packet are counted.
+    pub(crate) fn new(
+        mains: &[(&FunctionFact, Needs)],
+        host: bool,
+        counts_runs: bool,
+        settings: &Settings,
+    ) -> Self {
+        // A tail call is a call here, from which the loop goes on.
+        let needs = |needs: Needs| Needs { calls: needs.calls || needs.tail_calls, ..needs };
+        let mains: Vec<(&FunctionFact, Needs)> = mains.iter().map(|&(f, n)| (f, needs(n))).collect();
+        let calls = mains.iter().any(|(_, needs)| needs.calls);
+        let keeps_host = host && (calls || settings.full_prologue);
+        let host_in_argument = host && !keeps_host;
+        let host_in = if keeps_host { HOST_KEPT } else { HOST_ARGUMENT };
+        let (mut used, mut changes) = (vec![FRAME], vec![FRAME]);
+        used.extend(host.then_some(host_in));
+        changes.extend(keeps_host.then_some(HOST_KEPT));
+        let (mut nodes, mut depth) = (Vec::with_capacity(mains.len()), 0);
+        for &(function, needs) in &mains {
+            let leaf = !needs.calls && !settings.full_prologue;
+            let registers = assign(needs, leaf, host_in_argument);
+            used.extend(needs.registers.iter().filter_map(|reg| registers.get(usize::from(reg.number()))));
+            changes.extend(changed(function, &registers, settings));
+            let (stack, rounds_left) = stack(function, needs, settings);
+            depth = depth.max(stack);
+            nodes.push(Plan {
+                registers,
+                saved: Vec::new(),
+                room: 0,
+                host: host_in,
+                keeps_host: false,
+                frame: (Gpr::Rsp, 0),
+                rounds_left,
+                zeroed: function.zeroed,
+            });
+        }
+        let end = free_register(&used, calls);
+        changes.extend(end.filter(|gpr| CALLEE_SAVED.contains(gpr) || *gpr == HOST_KEPT));
+        let mut saved: Vec<Gpr> = Vec::with_capacity(changes.len());
+        for gpr in changes {
+            if !saved.contains(&gpr) {
+                saved.push(gpr);
+            }
+        }
+        // Below all that the programs have.
+        let mut slot = || {
+            depth += 8;
+            -(depth as i32)
+        };
+        let (end_slot, runs_left) = (end.is_none().then(&mut slot), counts_runs.then(&mut slot));
+        let pushes = mains.iter().any(|(_, needs)| needs.pushes);
+        let in_red_zone = !calls && !pushes && !settings.full_prologue && depth <= RED_ZONE;
+        let room = if in_red_zone { 0 } else { room(depth, saved.len(), calls) };
+        nodes.iter_mut().for_each(|node| node.frame.1 = room);
+        let at = |slot: i32| Mem::at(Gpr::Rsp, room + slot);
+        let end = match (end, end_slot) {
+            (Some(gpr), _) => Place::Register(gpr),
+            (None, slot) => Place::Stack(at(slot.unwrap_or(0))),
+        };
+        Self { nodes, saved, room, keeps_host, host: host_in, end, runs_left: runs_left.map(at) }
+    }
+}
+
+/// A register that the programs of a loop leave alone, one that need not be saved if there is one.
+fn free_register(used: &[Gpr], calls: bool) -> Option<Gpr> {
+    let arguments = [Gpr::Rsi, Gpr::Rdx, Gpr::Rcx, Gpr::R8, HOST_ARGUMENT];
+    let unsaved = arguments.into_iter().filter(|_| !calls);
+    let mut all = unsaved.chain(CALLEE_SAVED).chain([HOST_KEPT]);
+    all.find(|gpr| !used.contains(gpr))
 }
 
 /// The width of an operation in the encoder's words.

@@ -1,19 +1,22 @@
 //! From a program to its code.
 
+use paceline_chain::Graph;
 use paceline_isa::Code;
 use paceline_spec::ProgramKind;
-use paceline_verifier::{FunctionFact, Verified};
+use paceline_verifier::Verified;
 
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
+use crate::lengths;
 use crate::links::Links;
-use crate::plan::{Needs, Plan};
+use crate::part::Part;
+use crate::plan::Needs;
 use crate::settings::Settings;
 use crate::source::Source;
-use crate::x64::{Fill, Mark, Relocation};
+use crate::x64::{Fill, Label, Mark, Relocation};
 
 /// Functions begin at a multiple of 2 to this power: what a processor fetches at once.
-const ALIGNMENT: u8 = 4;
+pub(crate) const ALIGNMENT: u8 = 4;
 
 /// Code that runs anywhere within reach of its relocations' targets, once they are applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +25,16 @@ pub struct Compiled {
     pub bytes: Vec<u8>,
     /// Distances to the runtime that depend on where the code is placed.
     pub relocations: Vec<Relocation>,
-    /// Where packets enter, in bytes from the start. Checked code is entered there alone, as
+    /// Where packets enter, in bytes from the start; in a chain where bursts do. Checked code is entered there alone, as
     /// `extern "C" fn(r1, r2, &mut Run) -> r0`.
     pub entry: u32,
-    /// Where tail calls enter.
+    /// Where tail calls enter; nothing of its own in a chain.
     pub tail_entry: u32,
+    /// Where bursts enter, of one frame or more: `extern "C" fn(first frame, end, x3, x4, x5, &mut Host) -> frame reached`.
+    /// Each frame gets the verdict. `None` in checked code and that of programs that nobody verified.
+    pub burst_entry: Option<u32>,
+    /// The same for a chain that counts what its programs return.
+    pub counted_entry: Option<u32>,
     /// The functions by rising offset, the main program first.
     pub functions: Vec<CompiledFunction>,
     /// Where the code of which slot begins ([`Mark::tag`]), by rising offset.
@@ -38,8 +46,12 @@ pub struct Compiled {
 /// Where a function's code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompiledFunction {
+    /// The program, by its node in the graph.
+    pub node: usize,
     /// The function's first slot.
     pub slot: usize,
+    /// Whether it is a main program inlined into a loop over a burst.
+    pub burst: bool,
     /// Bytes from the start of the code.
     pub offset: u32,
     /// Bytes.
@@ -62,13 +74,11 @@ pub struct Stats {
 /// # Errors
 /// [`CompileError`] names the first instruction that there is no code for.
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
-    // What checks the verifier does not build on what the verifier found.
-    let source = if settings.checked {
-        Source::unverified(verified.program().kind, verified.code())
-    } else {
-        Source::verified(verified)
-    };
-    compile_source(&source, links, settings)
+    if settings.checked {
+        // What checks the verifier does not build on what the verifier found.
+        return compile_unverified(verified.program().kind, verified.code(), links, settings);
+    }
+    compile_program(&Part::new(Source::verified(verified), links), settings, true)
 }
 
 /// Compiles a program that nobody verified. Unless the code is [checked](Settings::checked) it does what the program does:
@@ -82,15 +92,11 @@ pub fn compile_unverified(
     links: &Links,
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
-    compile_source(&Source::unverified(kind, code), links, settings)
+    compile_program(&Part::new(Source::unverified(kind, code), links), settings, false)
 }
 
-fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
-    let plans = plans(source, links, settings);
-    let Some(main) = plans.first().cloned() else {
-        return Err(CompileError::JumpTarget { slot: 0, target: 0 });
-    };
-    let mut emitter = Emitter::new(source, links, settings, main)?;
+fn compile_program(part: &Part<'_>, settings: &Settings, bursts: bool) -> Result<Compiled, CompileError> {
+    let mut emitter = Emitter::new(std::slice::from_ref(part), settings)?;
     let (entry, tail_entry) = (emitter.asm.new_label(), emitter.asm.new_label());
     emitter.asm.bind(entry);
     let main = emitter.entry_of(0);
@@ -98,83 +104,150 @@ fn compile_source(source: &Source<'_>, links: &Links, settings: &Settings) -> Re
         emitter.prepare_checks()?;
         main.into_iter().for_each(|main| emitter.enter_checked(main));
     } else {
-        let tail_calls = plans.iter().any(|(_, plan)| plan.needs.tail_calls);
-        let scratch = plans.iter().any(|(_, plan)| plan.needs.scratch);
-        let has_scratch = source.kind == ProgramKind::SocketFilter;
-        let calls = plans.iter().any(|(_, plan)| plan.needs.calls);
-        emitter.enter_run(calls, tail_calls, has_scratch && (scratch || tail_calls));
+        let needs = |need: fn(&Needs) -> bool| part.any(need);
+        emitter.enter_run(needs(|n| n.calls), needs(|n| n.tail_calls), part.clears_scratch());
     }
     emitter.asm.bind(tail_entry);
-    let mut ends = Vec::with_capacity(plans.len());
-    for (index, (function, plan)) in plans.into_iter().enumerate() {
-        if index != 0 {
-            emitter.asm.align(ALIGNMENT, Fill::Int3);
-        }
-        if let Some(label) = emitter.entry_of(function.start) {
-            emitter.asm.bind(label);
-        }
-        (emitter.function, emitter.plan) = (function, plan);
-        if settings.checked {
-            emitter.enter_checked_function();
-        } else {
-            emitter.leave = Leave::Return;
-            if index == 0 {
-                emitter.check_cpu();
-            }
-            emitter.prologue();
-        }
-        emitter.body()?;
-        let end = emitter.asm.new_label();
-        emitter.asm.bind(end);
-        ends.push((function.start, end));
-    }
+    let mut pieces = Pieces::default();
+    emitter.function(0, entry, &mut pieces)?;
+    let burst_entry = bursts.then(|| emitter.burst(None, false, |piece| pieces.add(piece))).transpose()?;
+    emitter.functions(&mut pieces)?;
     emitter.callbacks();
     emitter.finish_checks();
-    let labels: Vec<_> =
-        ends.iter().filter_map(|&(slot, end)| Some((slot, emitter.entry_of(slot)?, end))).collect();
-    let instructions = source.functions.iter().map(|f| source.reached(f).count()).sum();
+    finish(emitter, &pieces, Entries { entry, tail_entry, burst: burst_entry, counted: None })
+}
+
+/// Compiles a chain of programs that were verified, each with what it is linked with: the graph's nodes, in order. The
+/// code has entries for bursts alone, one of which counts what each program returned.
+///
+/// # Errors
+/// The program that cannot be compiled, and why.
+///
+/// # Panics
+/// If there are not as many programs as the graph has nodes.
+pub fn compile_chain(
+    programs: &[(&Verified, &Links)],
+    graph: &Graph,
+    settings: &Settings,
+) -> Result<Compiled, (usize, CompileError)> {
+    assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
+    let mut sources: Vec<Source<'_>> =
+        programs.iter().map(|(verified, _)| Source::verified(verified)).collect();
+    lengths::narrow(&mut sources, graph);
+    let links = programs.iter().map(|(_, links)| *links);
+    let parts: Vec<Part<'_>> =
+        sources.into_iter().zip(links).map(|(source, links)| Part::new(source, links)).collect();
+    let mut emitter = Emitter::new(&parts, settings).map_err(|error| (0, error))?;
+    let mut pieces = Pieces::default();
+    let entries = emitter.chain(graph, &mut pieces).map_err(|error| (emitter.node, error))?;
+    finish(emitter, &pieces, entries).map_err(|error| (0, error))
+}
+
+impl<'a> Emitter<'a> {
+    /// Emits all of a chain.
+    fn chain(&mut self, graph: &'a Graph, pieces: &mut Pieces) -> Result<Entries, CompileError> {
+        let burst = self.burst(Some(graph), false, |piece| pieces.add(piece))?;
+        let counted = self.burst(Some(graph), true, |piece| pieces.add(piece))?;
+        for node in 0..self.parts.len() {
+            self.enter_node(node);
+            self.functions(pieces)?;
+        }
+        self.callbacks();
+        Ok(Entries { entry: burst, tail_entry: burst, burst: Some(burst), counted: Some(counted) })
+    }
+
+    /// Emits a function as it is called; its code begins at `start`.
+    fn function(&mut self, index: usize, start: Label, pieces: &mut Pieces) -> Result<(), CompileError> {
+        let plan = self.parts.get(self.node).and_then(|part| part.plan(index, self.settings));
+        let Some((function, plan)) = plan else { return Ok(()) };
+        if let Some(label) = self.entry_of(function.start) {
+            self.asm.bind(label);
+        }
+        (self.function, self.plan) = (function, plan);
+        if self.settings.checked {
+            self.enter_checked_function();
+        } else {
+            self.leave = Leave::Return;
+            if index == 0 {
+                self.check_cpu();
+            }
+            self.prologue();
+        }
+        self.body()?;
+        let end = self.asm.new_label();
+        self.asm.bind(end);
+        pieces.add(Piece { node: self.node, slot: function.start, burst: false, start, end });
+        Ok(())
+    }
+
+    /// Emits the functions of the program but the main one.
+    fn functions(&mut self, pieces: &mut Pieces) -> Result<(), CompileError> {
+        let count = self.parts.get(self.node).map_or(0, |part| part.functions.len());
+        for index in 1..count {
+            self.asm.align(ALIGNMENT, Fill::Int3);
+            let start = self.asm.new_label();
+            self.asm.bind(start);
+            self.function(index, start, pieces)?;
+        }
+        Ok(())
+    }
+}
+
+/// The code of a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) node: usize,
+    pub(crate) slot: usize,
+    pub(crate) burst: bool,
+    pub(crate) start: Label,
+    pub(crate) end: Label,
+}
+
+/// What was emitted, in order.
+#[derive(Default)]
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn add(&mut self, piece: Piece) {
+        self.0.push(piece);
+    }
+}
+
+/// Where the code is entered.
+struct Entries {
+    entry: Label,
+    tail_entry: Label,
+    burst: Option<Label>,
+    counted: Option<Label>,
+}
+
+fn finish(emitter: Emitter<'_>, pieces: &Pieces, entries: Entries) -> Result<Compiled, CompileError> {
+    let reached = |part: &Part<'_>| -> usize {
+        part.source.functions.iter().map(|function| part.source.reached(function).count()).sum()
+    };
+    let instructions = emitter.parts.iter().map(reached).sum();
+    let all: usize = emitter.parts.iter().map(|part| part.source.code.iter().count()).sum();
     let code = emitter.asm.finish()?;
     let offset = |label| code.offset(label).unwrap_or(0);
-    let mut functions: Vec<CompiledFunction> = labels
-        .into_iter()
-        .map(|(slot, start, end)| {
-            let offset_of_start = if slot == 0 { 0 } else { offset(start) };
-            CompiledFunction {
-                slot,
-                offset: offset_of_start,
-                len: offset(end).saturating_sub(offset_of_start),
-            }
-        })
-        .collect();
+    let function = |piece: &Piece| {
+        let start = offset(piece.start);
+        let len = offset(piece.end).saturating_sub(start);
+        CompiledFunction { node: piece.node, slot: piece.slot, burst: piece.burst, offset: start, len }
+    };
+    let mut functions: Vec<CompiledFunction> = pieces.0.iter().map(function).collect();
     // What follows the last function belongs to it as far as names go.
     if let Some(last) = functions.last_mut() {
         last.len = (code.bytes.len() as u32).saturating_sub(last.offset);
     }
-    let stats =
-        Stats { instructions, dropped: source.code.iter().count() - instructions, bytes: code.bytes.len() };
-    let (entry, tail_entry) = (offset(entry), offset(tail_entry));
     Ok(Compiled {
-        entry,
-        tail_entry,
+        entry: offset(entries.entry),
+        tail_entry: offset(entries.tail_entry),
+        burst_entry: entries.burst.map(offset),
+        counted_entry: entries.counted.map(offset),
         functions,
-        stats,
+        stats: Stats { instructions, dropped: all - instructions, bytes: code.bytes.len() },
         bytes: code.bytes,
         relocations: code.relocations,
         marks: code.marks,
     })
-}
-
-/// The functions with their plans.
-fn plans(source: &Source<'_>, links: &Links, settings: &Settings) -> Vec<(FunctionFact, Plan)> {
-    let needs: Vec<Needs> =
-        source.functions.iter().map(|function| Needs::of(source, links, function)).collect();
-    if settings.checked {
-        return source.functions.iter().zip(needs).map(|(&f, needs)| (f, Plan::checked(needs))).collect();
-    }
-    let host_is_shared = needs.iter().skip(1).any(|needs| needs.host);
-    let functions = source.functions.iter().zip(needs).enumerate();
-    let plan = |(index, (&function, needs)): (usize, (&FunctionFact, Needs))| {
-        (function, Plan::new(&function, needs, index == 0, host_is_shared, settings))
-    };
-    functions.map(plan).collect()
 }

@@ -9,11 +9,15 @@ use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
 impl Emitter<'_> {
     /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
     pub(crate) fn enter_run(&mut self, calls: bool, tail_calls: bool, scratch: bool) {
-        let host = HOST_ARGUMENT;
-        let offsets = self.links.host;
         if calls || tail_calls {
-            self.asm.store(OpSize::Q64, Mem::at(host, offsets.frame), Gpr::Rdi);
+            self.asm.store(OpSize::Q64, Mem::at(HOST_ARGUMENT, self.links.host.frame), Gpr::Rdi);
         }
+        self.set_up_run(HOST_ARGUMENT, tail_calls, scratch);
+    }
+
+    /// Sets up what belongs to a program's run for a packet.
+    pub(crate) fn set_up_run(&mut self, host: Gpr, tail_calls: bool, scratch: bool) {
+        let offsets = self.links.host;
         if tail_calls {
             self.asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
         }
@@ -26,8 +30,7 @@ impl Emitter<'_> {
 
     /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there.
     pub(crate) fn check_cpu(&mut self) {
-        let maps = self.source.maps().filter_map(|index| self.links.maps.get(index));
-        let Some(cpus) = maps.filter_map(|map| map.cpus).min() else { return };
+        let Some(cpus) = self.parts.get(self.node).and_then(|part| part.cpus()) else { return };
         let there = self.asm.new_label();
         let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
         self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));
@@ -52,6 +55,11 @@ impl Emitter<'_> {
         if self.plan.keeps_host {
             self.asm.mov_rr(Width::Q64, HOST_KEPT, HOST_ARGUMENT);
         }
+        self.prepare_stack();
+    }
+
+    /// Sets what the function finds on its stack.
+    pub(crate) fn prepare_stack(&mut self) {
         self.zero_stack();
         if let Some(rounds_left) = self.plan.rounds_left() {
             self.asm.store_imm(OpSize::Q64, rounds_left, MAX_LOOPS as i32);

@@ -26,6 +26,26 @@ impl Features {
     }
 }
 
+/// How far ahead the loop over a burst has the packets' first bytes fetched into the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefetch {
+    /// As far as pays, for programs for which it does.
+    #[default]
+    Auto,
+    /// So many packets; 0 for not at all.
+    Ahead(u8),
+}
+
+/// How the loop over a burst knows its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoopEnd {
+    /// The address past the last frame is kept.
+    #[default]
+    Pointer,
+    /// The packets that are left are counted.
+    Counter,
+}
+
 /// How to compile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -36,4 +56,8 @@ pub struct Settings {
     /// Whether every function saves all callee-saved registers and has all of its stack, needed or not: what the lean
     /// prologue is measured against.
     pub full_prologue: bool,
+    /// How far ahead packets are fetched.
+    pub prefetch: Prefetch,
+    /// How loops know their end.
+    pub loop_end: LoopEnd,
 }

@@ -7,13 +7,15 @@ use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
 use paceline_verifier::{FunctionFact, InsnFact, MapFact, Verified};
 
+use crate::lengths::{Lengths, Narrowed};
+
 /// Bytes of stack of a function that nobody looked into (`MAX_BPF_STACK`).
 const MAX_STACK: u32 = 512;
 
 pub(crate) struct Source<'a> {
     pub(crate) kind: ProgramKind,
     pub(crate) code: &'a Code,
-    facts: Option<&'a [InsnFact]>,
+    facts: Option<Cow<'a, [InsnFact]>>,
     pub(crate) functions: Cow<'a, [FunctionFact]>,
 }
 
@@ -22,7 +24,7 @@ impl<'a> Source<'a> {
         Self {
             kind: verified.program().kind,
             code: verified.code(),
-            facts: Some(verified.facts()),
+            facts: Some(verified.facts().into()),
             functions: verified.functions().into(),
         }
     }
@@ -43,9 +45,28 @@ impl<'a> Source<'a> {
         self.facts.is_some()
     }
 
+    /// Adds what is known of the packets that come to the program.
+    pub(crate) fn narrow(&mut self, lengths: &Lengths) {
+        let Some(function) = self.functions.first().copied() else { return };
+        let changes: Vec<(usize, Narrowed)> = self
+            .reached(&function)
+            .map(|(slot, insn)| (slot, lengths.narrow(self, slot, insn)))
+            .filter(|(_, narrowed)| *narrowed != Narrowed::Same)
+            .collect();
+        let Some(facts) = &mut self.facts else { return };
+        for (slot, narrowed) in changes {
+            let Some(fact) = facts.to_mut().get_mut(slot) else { continue };
+            match narrowed {
+                Narrowed::Same => {}
+                Narrowed::Unreached => fact.reached = false,
+                Narrowed::Goes(taken) => (fact.may_jump, fact.may_fall_through) = (taken, !taken),
+            }
+        }
+    }
+
     /// What is known of an instruction.
     pub(crate) fn fact(&self, slot: usize) -> InsnFact {
-        match self.facts {
+        match &self.facts {
             Some(facts) => facts.get(slot).copied().unwrap_or_default(),
             None => InsnFact { reached: true, may_jump: true, may_fall_through: true, ..InsnFact::default() },
         }

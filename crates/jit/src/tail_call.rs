@@ -1,6 +1,6 @@
 //! `bpf_tail_call`: another program takes the place of the running function.
 
-use crate::emitter::Emitter;
+use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
 use crate::links::ProgArrayLink;
 use crate::plan::{HOST_ARGUMENT, SCRATCH};
@@ -47,8 +47,15 @@ impl Emitter<'_> {
         if host != HOST_ARGUMENT {
             self.asm.mov_rr(Width::Q64, HOST_ARGUMENT, host);
         }
-        self.epilogue();
-        self.asm.jmp_m(Mem::at(TOKEN, self.links.tail_entry));
+        let entry = Mem::at(TOKEN, self.links.tail_entry);
+        if matches!(self.leave, Leave::Edge) {
+            // The loop goes on when the other program returns.
+            self.asm.call_m(entry);
+            self.exit();
+        } else {
+            self.epilogue();
+            self.asm.jmp_m(entry);
+        }
         self.asm.bind(follow);
         Ok(())
     }

@@ -102,6 +102,26 @@ pub enum CreateErrorKind {
         /// The most.
         limit: u32,
     },
+    /// `map_extra` is more than the kind allows.
+    #[error("map_extra is {extra:#x}, at most {limit:#x} allowed")]
+    Extra {
+        /// What was asked for.
+        extra: u64,
+        /// The most.
+        limit: u64,
+    },
+    /// A map of maps without a word on what these look like.
+    #[error("nothing says what its inner maps look like")]
+    NoInner,
+    /// Inner maps that would have inner maps.
+    #[error("inner maps may not hold maps")]
+    NestedInner,
+    /// A kind that cannot be found in a map.
+    #[error("inner maps cannot be of type {0}")]
+    InnerKind(MapKind),
+    /// An inner map cannot be made.
+    #[error("an inner map: {0}")]
+    Inner(Box<Self>),
     /// A ring buffer of a size that is no power of two or less than a page.
     #[error("max_entries is {entries}, must be a power of two and a multiple of {page}")]
     RingSize {
@@ -156,22 +176,28 @@ impl CreateError {
     /// What `bpf(BPF_MAP_CREATE)` gives in the same case.
     #[must_use]
     pub fn errno(&self) -> Errno {
-        use CreateErrorKind as Cause;
-        let is_lru = matches!(self.kind, MapKind::LruHash | MapKind::LruPerCpuHash);
-        match &self.cause {
-            Cause::Memory { .. } | Cause::OutOfMemory { .. } => Errno::ENOMEM,
-            Cause::NoIds => Errno::ENOSPC,
-            Cause::SpecialField(_) => Errno::EOPNOTSUPP,
-            Cause::SpecialAccess(_) => Errno::EACCES,
-            Cause::Flags { flags } if is_lru && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
-            // These two make one check of everything.
-            _ if matches!(self.kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
-            Cause::ValueTooLarge { .. }
-            | Cause::KeyTooLarge { .. }
-            | Cause::ElementTooLarge { .. }
-            | Cause::TooManyEntries { .. } => Errno::E2BIG,
-            _ => Errno::EINVAL,
-        }
+        errno(self.kind, &self.cause)
+    }
+}
+
+fn errno(kind: MapKind, cause: &CreateErrorKind) -> Errno {
+    use CreateErrorKind as Cause;
+    match cause {
+        // The kernel is given an inner map, which must have been made.
+        Cause::NoInner | Cause::Inner(_) => Errno::EBADF,
+        Cause::InnerKind(_) => Errno::ENOTSUPP,
+        Cause::Memory { .. } | Cause::OutOfMemory { .. } => Errno::ENOMEM,
+        Cause::NoIds => Errno::ENOSPC,
+        Cause::SpecialField(_) => Errno::EOPNOTSUPP,
+        Cause::SpecialAccess(_) => Errno::EACCES,
+        Cause::Flags { flags } if kind.is_lru() && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
+        // These two make one check of everything.
+        _ if matches!(kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
+        Cause::ValueTooLarge { .. }
+        | Cause::KeyTooLarge { .. }
+        | Cause::ElementTooLarge { .. }
+        | Cause::TooManyEntries { .. } => Errno::E2BIG,
+        _ => Errno::EINVAL,
     }
 }
 
@@ -191,6 +217,9 @@ impl fmt::Display for OneOf<'_> {
         Ok(())
     }
 }
+
+/// `KMALLOC_MAX_SIZE`
+pub(crate) const MAX_ALLOCATION: u32 = 4 << 20;
 
 /// `BPF_F_NUMA_NODE`: accepted and without effect.
 pub(crate) const NUMA_NODE: MapFlags = MapFlags(1 << 2);
@@ -222,12 +251,16 @@ impl Request<'_> {
 
     pub(crate) fn check_flags(&self, allowed: MapFlags) -> Result<(), CreateErrorKind> {
         self.reject(MapFlags(self.spec.flags.0 & !allowed.0))?;
-        for pair in [MapFlags::RDONLY | MapFlags::WRONLY, MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG] {
-            if self.spec.flags.contains(pair) {
-                self.reject(pair)?;
-            }
-        }
-        Ok(())
+        self.reject_both(MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG)
+    }
+
+    /// User space may read or write (`bpf_get_file_flag` in `kernel/bpf/syscall.c`), whatever the kind.
+    pub(crate) fn check_user_access(&self) -> Result<(), CreateErrorKind> {
+        self.reject_both(MapFlags::RDONLY | MapFlags::WRONLY)
+    }
+
+    fn reject_both(&self, pair: MapFlags) -> Result<(), CreateErrorKind> {
+        if self.spec.flags.contains(pair) { self.reject(pair) } else { Ok(()) }
     }
 
     fn reject(&self, flags: MapFlags) -> Result<(), CreateErrorKind> {
@@ -262,6 +295,19 @@ impl Request<'_> {
     pub(crate) fn check_entries_at_most(&self, limit: u32) -> Result<(), CreateErrorKind> {
         let entries = self.spec.max_entries;
         if entries > limit { Err(CreateErrorKind::TooManyEntries { entries, limit }) } else { Ok(()) }
+    }
+
+    /// Values without keys.
+    pub(crate) fn check_no_key(&self) -> Result<(), CreateErrorKind> {
+        match self.spec.key_size {
+            0 => Ok(()),
+            size => Err(CreateErrorKind::KeySize { size, expected: 0 }),
+        }
+    }
+
+    pub(crate) fn check_extra_at_most(&self, limit: u64) -> Result<(), CreateErrorKind> {
+        let extra = self.spec.extra;
+        if extra > limit { Err(CreateErrorKind::Extra { extra, limit }) } else { Ok(()) }
     }
 
     /// Keys are array indices.

@@ -146,7 +146,7 @@ impl Storage for DevMapHash {
         if entry.slot().is_some() && mode == Mode::NoExist {
             return Err(Errno::EEXIST);
         }
-        entry.put(&mut spare)
+        entry.put(&mut spare, &mut None)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {

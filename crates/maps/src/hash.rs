@@ -6,16 +6,17 @@ use paceline_spec::btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
-use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::lru::Clock;
 use crate::slab::{Shape, Slab, WORD};
+use crate::slots::Permit;
 use crate::storage::{Mode, Storage};
 use crate::table::{Locked, Spare, Table, TableShape};
 use crate::{spin_lock, words};
 
-/// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, on x86-64 4 MiB less 48.
-const MAX_ELEMENT: u32 = (4 << 20) - 48 - 1;
+/// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
+const MAX_ELEMENT: u32 = MAX_ALLOCATION - 48 - 1;
 
 /// `htab_map_alloc` refuses a bucket count that does not fit 32 bits.
 const MAX_ENTRIES: u32 = 1 << 31;
@@ -44,6 +45,13 @@ fn check_sizes(request: &Request<'_>) -> Result<(), CreateErrorKind> {
         return Err(CreateErrorKind::ElementTooLarge { size, limit: MAX_ELEMENT });
     }
     Ok(())
+}
+
+/// The checks of hashes whose elements stay.
+pub(crate) fn check(request: &Request<'_>) -> Result<(), CreateErrorKind> {
+    request.check_flags(FLAGS | NUMA_NODE)?;
+    check_sizes(request)?;
+    request.check_entries_at_most(MAX_ENTRIES)
 }
 
 /// The checks of the LRU kinds. Their elements are always allocated up front: that is a flag they refuse.
@@ -84,7 +92,7 @@ impl Elements {
     fn set(&self, key: &[u8], mode: Mode, write: impl FnOnce(u32)) -> Result<(), Errno> {
         let mut spare = self.table.spare(key)?;
         write(spare.slot());
-        self.put(key, mode, |entry| entry.put(&mut spare))
+        self.put(key, mode, |entry, permit| entry.put(&mut spare, permit))
     }
 
     /// Changes the element of a key where it is, or gives it one that `new` fills.
@@ -97,13 +105,13 @@ impl Elements {
                 new(fresh.slot());
                 spare = Some(fresh);
             }
-            let put = self.put(key, mode, |entry| match (entry.slot(), &mut spare) {
+            let put = self.put(key, mode, |entry, permit| match (entry.slot(), &mut spare) {
                 (Some(slot), _) => {
                     change(slot);
                     self.table.touch(slot);
                     Ok(true)
                 }
-                (None, Some(spare)) => entry.put(spare).map(|()| true),
+                (None, Some(spare)) => entry.put(spare, permit).map(|()| true),
                 // It was removed meanwhile.
                 (None, None) => Ok(false),
             })?;
@@ -114,20 +122,21 @@ impl Elements {
     }
 
     /// Lets `put` change the key's element while no other thread can, and makes room as long as it finds none.
-    fn put<T>(
-        &self,
-        key: &[u8],
+    fn put<'a, T>(
+        &'a self,
+        key: &'a [u8],
         mode: Mode,
-        mut put: impl FnMut(&mut Locked<'_>) -> Result<T, Errno>,
+        mut put: impl FnMut(&mut Locked<'a>, &mut Option<Permit<'a>>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
+        let mut permit = None;
         // Each try that finds the table full follows an eviction, whose room other threads may take.
         for _ in 0..MAX_EVICTIONS {
             let mut entry = self.table.lock(key);
             mode.check(entry.slot().is_some())?;
-            match (put(&mut entry), &self.clock) {
+            match (put(&mut entry, &mut permit), &self.clock) {
                 (Err(Errno::E2BIG), Some(clock)) => {
                     drop(entry);
-                    clock.evict(&self.table);
+                    permit = clock.evict(&self.table);
                 }
                 (result, _) => return result,
             }
@@ -145,9 +154,7 @@ pub(crate) struct Hash {
 
 impl Hash {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
-        request.check_flags(FLAGS | NUMA_NODE)?;
-        check_sizes(request)?;
-        request.check_entries_at_most(MAX_ENTRIES)?;
+        check(request)?;
         Self::build(request)
     }
 

@@ -23,6 +23,7 @@
 //! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.
 
 mod array;
+mod bloom_filter;
 mod cpumap;
 mod create;
 mod devmap;
@@ -35,9 +36,12 @@ mod lookup;
 mod lpm_trie;
 mod lru;
 mod map;
+mod map_of_maps;
 mod perf_event_array;
 mod prog_array;
+mod queue;
 mod ringbuf;
+mod routes;
 mod slab;
 mod slots;
 pub mod spin_lock;
@@ -49,6 +53,6 @@ mod xskmap;
 
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use lookup::LookupFunction;
-pub use map::{ArrayLayout, FillError, Keys, Map, ProgramAccess, RedirectTarget};
+pub use map::{ArrayLayout, FillError, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
 pub use prog_array::{Owner, ProgArray, ProgArrayUser, TokenLayout};
 pub use ringbuf::RingBuffer;

@@ -1,8 +1,9 @@
 //! Longest-prefix maps (`kernel/bpf/lpm_trie.c`). A key is `struct bpf_lpm_trie_key`: the length of a prefix in bits,
 //! 32 bits in native order, then the bytes whose first bits it counts.
 //!
-//! Not a trie: one hash table holds all prefixes, each under its length and its bytes with the rest masked out, and a
-//! look-up probes it for every length in use, the longest first.
+//! One hash table holds all prefixes, each under its length and its bytes with the rest masked out. IPv4 addresses are looked
+//! up in a trie beside it ([`crate::routes`]); other keys, and shorter ones, by probing the table for every length in use,
+//! the longest first.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
+use crate::lookup::LookupFunction;
+use crate::routes::Routes;
 use crate::storage::{Mode, Storage};
 use crate::table::{Table, TableShape};
 use crate::words;
@@ -28,7 +31,12 @@ pub(crate) struct LpmTrie {
     value_size: usize,
     data_size: usize,
     lengths: Lengths,
+    /// The prefixes of keys with four bytes of data.
+    routes: Option<Routes>,
 }
+
+/// Bytes of data that are an IPv4 address.
+const ADDRESS: usize = 4;
 
 impl LpmTrie {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
@@ -40,9 +48,56 @@ impl LpmTrie {
         let (value_size, data_size) = (request.value_size(), request.key_size() - PREFIX_LEN);
         let payload_words = words::words_for(value_size) + words::words_for(data_size);
         let shape = TableShape::of(request, payload_words);
-        request.check_memory(shape.bytes(0))?;
+        let entries = request.spec.max_entries;
+        let is_address = data_size == ADDRESS;
+        let beside = if is_address { Routes::bytes(entries) } else { 0 };
+        request.check_memory(shape.bytes(0).and_then(|bytes| bytes.checked_add(beside)))?;
+        let routes = is_address.then(|| Routes::new(entries)).transpose()?;
         let lengths = Lengths::new(data_size * 8);
-        Ok(Box::new(Self { table: Table::new(shape, 0)?, value_size, data_size, lengths }))
+        Ok(Box::new(Self { table: Table::new(shape, 0)?, value_size, data_size, lengths, routes }))
+    }
+
+    /// The slot of the longest prefix of an address.
+    #[inline(always)]
+    fn route(&self, key: u64) -> Option<u32> {
+        let [a, b, c, d, address @ ..] = key.to_ne_bytes();
+        match &self.routes {
+            Some(routes) if u32::from_ne_bytes([a, b, c, d]) == u32::BITS => {
+                routes.find(u32::from_be_bytes(address))
+            }
+            _ => self.longest(&key.to_ne_bytes(), |slot| slot),
+        }
+    }
+
+    /// Puts a slot into the trie for all addresses that begin as a key does and have no longer prefix.
+    fn add_route(&self, key: &[u8], length: usize, slot: u32) -> Result<(), Errno> {
+        self.change_routes(key, length, |found| match found {
+            Some(other) if self.length_of_slot(other) > length => Some(other),
+            _ => Some(slot),
+        })
+    }
+
+    /// Takes a slot out of the trie: its addresses have the next shorter prefix then.
+    fn remove_route(&self, key: &[u8], length: usize, slot: u32) -> Result<(), Errno> {
+        let shorter = length.checked_sub(1).and_then(|length| self.longest_up_to(key, length, |slot| slot));
+        self.change_routes(key, length, |found| if found == Some(slot) { shorter } else { found })
+    }
+
+    fn change_routes(
+        &self,
+        key: &[u8],
+        length: usize,
+        change: impl Fn(Option<u32>) -> Option<u32>,
+    ) -> Result<(), Errno> {
+        let address = key.get(PREFIX_LEN..).and_then(|data| data.try_into().ok()).map(u32::from_be_bytes);
+        match (&self.routes, address) {
+            (Some(routes), Some(address)) => routes.change(address, length as u32, &change),
+            _ => Ok(()),
+        }
+    }
+
+    fn length_of_slot(&self, slot: u32) -> usize {
+        self.table.first_half_word_of_key(slot) as usize
     }
 
     /// The prefix length of a key, where it is in range.
@@ -53,7 +108,11 @@ impl LpmTrie {
 
     /// Looks at the slot with the longest prefix of a key.
     fn longest<T>(&self, key: &[u8], look: impl FnOnce(u32) -> T) -> Option<T> {
-        let mut probe = Probe::new(key, self.length_of(key)?)?;
+        self.longest_up_to(key, self.length_of(key)?, look)
+    }
+
+    fn longest_up_to<T>(&self, key: &[u8], length: usize, look: impl FnOnce(u32) -> T) -> Option<T> {
+        let mut probe = Probe::new(key, length)?;
         let mut longest = probe.length;
         loop {
             longest = self.lengths.at_most(longest)?;
@@ -164,8 +223,16 @@ impl Changes<'_> {
 
 impl Storage for LpmTrie {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
-        let slot = self.longest(key, |slot| slot)?;
-        self.table.payload_address(slot)
+        let slot = match key.try_into() {
+            Ok(key) => self.route(u64::from_ne_bytes(key)),
+            Err(_) => self.longest(key, |slot| slot),
+        };
+        self.table.payload_address(slot?)
+    }
+
+    fn lookup_function(&self) -> Option<LookupFunction> {
+        let context = std::ptr::from_ref(self) as u64;
+        self.routes.as_ref().map(|_| LookupFunction { function: find_route, context, takes_cpu: false })
     }
 
     fn elements_can_go(&self) -> bool {
@@ -208,8 +275,14 @@ impl Storage for LpmTrie {
         let mut entry = self.table.lock(probe.key());
         let is_new = entry.slot().is_none();
         mode.check(!is_new)?;
-        let full = |errno| if errno == Errno::E2BIG { Errno::ENOSPC } else { errno };
-        entry.put(&mut spare).map_err(full)?;
+        // Before its old slot may be given to another prefix.
+        let slot = spare.slot();
+        self.add_route(probe.key(), length, slot)?;
+        if let Err(errno) = entry.put(&mut spare, &mut None) {
+            drop(entry);
+            self.remove_route(probe.key(), length, slot)?;
+            return Err(if errno == Errno::E2BIG { Errno::ENOSPC } else { errno });
+        }
         if is_new {
             lengths.add(length);
         }
@@ -220,9 +293,9 @@ impl Storage for LpmTrie {
         let length = self.length_of(key).ok_or(Errno::EINVAL)?;
         let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
         let mut lengths = self.lengths.lock();
-        if !self.table.lock(probe.key()).remove() {
-            return Err(Errno::ENOENT);
-        }
+        let slot = self.table.inspect(probe.key(), |slot| slot).ok_or(Errno::ENOENT)?;
+        self.remove_route(probe.key(), length, slot)?;
+        self.table.lock(probe.key()).remove();
         lengths.take(length);
         Ok(())
     }
@@ -240,6 +313,14 @@ impl Storage for LpmTrie {
         };
         self.table.next(after.as_ref().map(Probe::key), copy)
     }
+}
+
+/// # Safety
+/// See [`LookupFunction::function`]; keys have 8 bytes.
+unsafe extern "C" fn find_route(context: u64, key: u64, _cpu: u64) -> u64 {
+    // SAFETY: the caller vouches for context and key.
+    let (map, [key]) = unsafe { (&*(context as *const LpmTrie), words::load_words::<1>(key)) };
+    map.route(key).and_then(|slot| map.table.payload_address(slot)).map_or(0, |value| value.as_ptr() as u64)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::lanes::Lanes;
+use crate::slots::Permit;
 use crate::table::Table;
 
 /// Slots that a hand sweeps alone.
@@ -69,9 +70,9 @@ impl Clock {
         Self { next_run: AtomicU32::new(0), hands: Lanes::new(lanes) }
     }
 
-    /// Removes an element that was not used since a hand last came by, or else the one that the hand is at. False when two
-    /// rounds find none, which other threads can cause.
-    pub(crate) fn evict(&self, table: &Table) -> bool {
+    /// Removes an element that was not used since a hand last came by, or else the one that the hand is at, and gives its
+    /// permit. `None` when two rounds find none, which other threads can cause.
+    pub(crate) fn evict<'a>(&self, table: &'a Table) -> Option<Permit<'a>> {
         let slots = table.used_slots();
         let mut used = 0;
         for _ in 0..u64::from(slots) * 2 + u64::from(RUN) {
@@ -79,11 +80,11 @@ impl Clock {
             let Some(hash) = table.hash_of_element(slot) else { continue };
             if table.take_mark(slot) && used < PATIENCE {
                 used += 1;
-            } else if table.evict(slot, hash) {
-                return true;
+            } else if let Some(permit) = table.evict(slot, hash) {
+                return Some(permit);
             }
         }
-        false
+        None
     }
 
     /// The slot that the thread's hand comes to next.

@@ -1,10 +1,11 @@
 //! A map as its users see it.
 
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_spec::{Errno, InitialValue, MapFlags, MapSpec};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
@@ -17,6 +18,18 @@ use crate::words;
 /// Numbers given to maps so far in this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
+/// The maps of this process, by number.
+fn all_maps() -> MutexGuard<'static, BTreeMap<u32, Weak<Map>>> {
+    static MAPS: Mutex<BTreeMap<u32, Weak<Map>>> = Mutex::new(BTreeMap::new());
+    MAPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        all_maps().remove(&self.id);
+    }
+}
+
 /// A map.
 pub struct Map {
     id: u32,
@@ -24,6 +37,8 @@ pub struct Map {
     key_size: usize,
     value_size: usize,
     frozen: AtomicBool,
+    /// Of the storage.
+    lookup_function: Option<LookupFunction>,
     storage: Box<dyn Storage>,
 }
 
@@ -86,6 +101,55 @@ pub struct FillError {
     pub errno: Errno,
 }
 
+/// Why a map cannot be an element of a map of maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The map holds no maps.
+    #[error("it holds no maps")]
+    NoMapOfMaps,
+    /// The inner map differs from what was said of inner maps.
+    #[error("the {what} of inner maps is {expected}, of this one {found}")]
+    Differs {
+        /// What differs.
+        what: &'static str,
+        /// As it was said.
+        expected: u32,
+        /// As it is.
+        found: u32,
+    },
+    /// Its values have other fields that are not for loads and stores.
+    #[error("locks, timers and the like in values of inner maps are not those of this one's")]
+    SpecialFields,
+}
+
+/// Whether a map is like the one that was given as an example (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
+pub(crate) fn compare_inner(like: &MapSpec, map: &MapSpec) -> Result<(), Mismatch> {
+    let is_sized = match like.kind {
+        // Programs look into arrays without asking how long they are, unless they were told.
+        MapKind::Array => !like.flags.contains(MapFlags::INNER_MAP),
+        MapKind::XskMap => true,
+        _ => false,
+    };
+    let differs = |(what, expected, found): (&'static str, u32, u32)| {
+        (expected != found).then_some(Mismatch::Differs { what, expected, found })
+    };
+    let first = [
+        ("type", like.kind.number(), map.kind.number()),
+        ("key size", like.key_size, map.key_size),
+        ("value size", like.value_size, map.value_size),
+        ("flags", like.flags.0, map.flags.0),
+        ("max_entries", like.max_entries, if is_sized { map.max_entries } else { like.max_entries }),
+    ]
+    .into_iter()
+    .find_map(differs);
+    match first {
+        Some(mismatch) => Err(mismatch),
+        None if like.special != map.special => Err(Mismatch::SpecialFields),
+        None => Ok(()),
+    }
+}
+
 impl Map {
     /// Makes an empty map, after the kernel's checks for its kind; see [`fill`](Self::fill) for its initial
     /// elements. Declares no more memory than the limits allow.
@@ -100,23 +164,36 @@ impl Map {
         })
     }
 
-    fn try_create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateErrorKind> {
+    pub(crate) fn try_create(spec: &MapSpec, limits: &Limits) -> Result<Arc<Self>, CreateErrorKind> {
         if limits.cpus == 0 {
             return Err(CreateErrorKind::NoCpus);
         }
         let mut request = Request { spec: MapSpec { contents: Vec::new(), ..spec.clone() }, limits };
+        request.check_user_access()?;
+        if spec.kind != MapKind::BloomFilter {
+            request.check_extra_at_most(0)?;
+        }
         let storage = storage::open(&mut request)?;
         request.check_special_fields()?;
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
-        Ok(Arc::new(Self {
+        let map = Arc::new(Self {
             id: last + 1,
             key_size: request.key_size(),
             value_size: request.value_size(),
             spec: request.spec,
             frozen: AtomicBool::new(false),
+            lookup_function: storage.lookup_function(),
             storage,
-        }))
+        });
+        all_maps().insert(map.id, Arc::downgrade(&map));
+        Ok(map)
+    }
+
+    /// The map of a number, as long as somebody has it.
+    #[must_use]
+    pub fn by_id(id: u32) -> Option<Arc<Self>> {
+        all_maps().get(&id)?.upgrade()
     }
 
     /// Number of the map, unique in the process and never 0.
@@ -145,7 +222,8 @@ impl Map {
     /// for the per-CPU kinds. The address is good for `value_size` bytes as long as the map lives, even when the
     /// element is deleted. `None` as well for a key of the wrong length and a CPU the map does not have.
     ///
-    /// Program arrays, perf event arrays and CPU maps have no values for programs.
+    /// In maps of maps it is the address of the inner map. Program arrays, perf event arrays, CPU maps, and the kinds without
+    /// keys have no values for programs to look up.
     #[inline]
     #[must_use]
     pub fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
@@ -154,9 +232,10 @@ impl Map {
 
     /// [`lookup`](Self::lookup) as a function for generated code, made for the kind and the size of its keys; `None` where
     /// there is nothing to gain over the helper.
+    #[inline]
     #[must_use]
     pub fn lookup_function(&self) -> Option<LookupFunction> {
-        self.storage.lookup_function()
+        self.lookup_function
     }
 
     /// Whether elements can go while a program looks at them, so that workers must be pinned
@@ -257,6 +336,58 @@ impl Map {
         if self.program_access().write { Ok(()) } else { Err(Errno::EPERM) }
     }
 
+    /// `bpf_map_push_elem`: adds a value to a queue, a stack or a Bloom filter.
+    ///
+    /// # Errors
+    /// `E2BIG`: a full queue or stack, unless the flags have `BPF_EXIST`: then the oldest value goes. `EINVAL`: other flags,
+    /// or a wrong length. `EPERM`, `EOPNOTSUPP` as for [`update`](Self::update).
+    pub fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if value.len() == self.value_size { self.storage.push(value, flags) } else { Err(Errno::EINVAL) }
+    }
+
+    /// `bpf_map_pop_elem`: takes the next value of a queue or stack.
+    ///
+    /// # Errors
+    /// `ENOENT`: there is none; the value is zeroed. `EINVAL`: a wrong length. `EPERM`, `EOPNOTSUPP` as for
+    /// [`update`](Self::update).
+    pub fn pop(&self, value: &mut [u8]) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if value.len() == self.value_size { self.storage.pop(value) } else { Err(Errno::EINVAL) }
+    }
+
+    /// `bpf_map_peek_elem`: copies the next value of a queue or stack; of a Bloom filter, tells whether it may have the value.
+    ///
+    /// # Errors
+    /// `ENOENT`: there is none, and the value is zeroed; or the filter has it not. `EINVAL`: a wrong length. `EOPNOTSUPP`:
+    /// another kind.
+    pub fn peek(&self, value: &mut [u8]) -> Result<(), Errno> {
+        if value.len() == self.value_size { self.storage.peek(value) } else { Err(Errno::EINVAL) }
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a queue or stack.
+    ///
+    /// # Errors
+    /// `ENOENT`: it is empty. `ENOTSUPP`: another kind. `EPERM`: user space may not read or not write.
+    pub fn take_next(&self) -> Result<Vec<u8>, Errno> {
+        self.check_user_may_read()?;
+        self.check_user_may_write()?;
+        if !matches!(self.spec.kind, MapKind::Queue | MapKind::Stack) {
+            return Err(Errno::ENOTSUPP);
+        }
+        let mut value = vec![0; self.value_size];
+        self.storage.pop(&mut value)?;
+        Ok(value)
+    }
+
+    /// Whether a map can be an element of this map of maps. As such it is set by its [`id`](Self::id).
+    ///
+    /// # Errors
+    /// [`Mismatch`].
+    pub fn check_inner(&self, map: &Self) -> Result<(), Mismatch> {
+        self.storage.check_inner(map)
+    }
+
     /// Whether `len` bytes at `address` lie wholly inside one value of this map, live or stale. Takes a fixed time.
     /// True says that the memory may be touched; [`program_access`](Self::program_access) says how.
     #[inline]
@@ -343,10 +474,13 @@ impl Map {
         if key.len() != self.key_size || value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
         }
+        if self.key_size == 0 {
+            return self.storage.push(value, flags);
+        }
         match self.without_special(value) {
             Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
-            Some(value) => self.storage.set(key, &value, Mode::from_flags(flags)?),
-            None => self.storage.set(key, value, Mode::from_flags(flags)?),
+            Some(value) => self.storage.set_with(key, &value, flags),
+            None => self.storage.set_with(key, value, flags),
         }
     }
 
@@ -386,6 +520,7 @@ impl Map {
     /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: it was the last.
     pub fn next_key(&self, after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
+        self.storage.has_keys()?;
         if after.is_some_and(|key| key.len() != self.key_size) {
             return Err(Errno::EINVAL);
         }

@@ -7,14 +7,16 @@
 //! costs a fence on all CPUs.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use paceline_epoch::Domain;
 
 use crate::lanes::Lanes;
 
-/// Most slots or permits that a lane takes at once.
+/// Most slots that a lane takes at once.
 const MAX_CHUNK: u32 = 32;
 /// Most slots that wait under one tag.
 const MAX_BATCH: u32 = 256;
@@ -23,9 +25,10 @@ const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
 /// The same, in slots.
 const RESERVE_SLOTS: std::ops::RangeInclusive<u64> = 16..=1 << 16;
 
-/// Times that a thread lets others run when all slots wait. Two workers that are both pinned and both out of slots would
-/// wait for each other for ever.
-const PATIENCE: usize = 1000;
+/// How long a thread lets others run when all slots wait: longer than a worker is kept from its burst by others that
+/// want its CPU. Two workers that are both pinned and both out of slots would wait for each other for ever, and one whose own
+/// burst took all of them for itself.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// How many slots a table has.
 #[derive(Clone, Copy, Debug)]
@@ -54,18 +57,21 @@ impl SlotCount {
 
 pub(crate) struct Slots {
     lanes: Lanes<Mutex<Lane>>,
-    /// Permits that no lane has.
-    permits: AtomicU32,
+    /// Permits that were given back to each lane. Apart from the slots: whoever runs out of permits looks at those of all.
+    permits: Lanes<AtomicU32>,
+    /// Those that were never taken.
+    first_permits: AtomicU32,
     /// Slots from this one on were never used.
     fresh: AtomicU32,
     total: u32,
     chunk: u32,
     batch: usize,
+    /// The tag that a thread has waited for long enough: nobody waits for it again.
+    waited_for: AtomicU64,
 }
 
 #[derive(Default)]
 struct Lane {
-    permits: u32,
     /// The one that waited longest first: so slots come back in the order in which they went.
     free: VecDeque<u32>,
     /// Those that wait for a tag.
@@ -80,10 +86,12 @@ impl Slots {
         let lanes = count.lanes as u32;
         Some(Self {
             lanes: Lanes::new(count.lanes),
-            permits: AtomicU32::new(count.elements),
+            permits: Lanes::new(count.lanes),
+            first_permits: AtomicU32::new(count.elements),
             fresh: AtomicU32::new(0),
             total: count.total()?,
             chunk: (count.elements / lanes / 8).clamp(1, MAX_CHUNK),
+            waited_for: AtomicU64::new(u64::MAX),
             batch: (count.reserve_per_lane / 4).clamp(1, MAX_BATCH) as usize,
         })
     }
@@ -100,14 +108,27 @@ impl Slots {
     /// A slot that nobody looks at. `None` when workers that are in a burst may be using all that are left.
     pub(crate) fn take(&self) -> Option<u32> {
         let own = self.lane().take(self);
-        own.or_else(|| {
-            (0..PATIENCE).find_map(|attempt| {
-                if attempt > 0 {
-                    std::thread::yield_now();
-                }
-                self.lanes.iter().find_map(|lane| lock(lane).take(self))
-            })
-        })
+        own.or_else(|| self.wait_for_one())
+    }
+
+    #[cold]
+    fn wait_for_one(&self) -> Option<u32> {
+        let start = Instant::now();
+        loop {
+            let found = self.lanes.iter().find_map(|lane| lock(lane).take(self));
+            if found.is_some() {
+                return found;
+            }
+            let oldest = self.lanes.iter().filter_map(|lane| Some(lock(lane).waiting.front()?.0)).min();
+            let oldest = oldest.unwrap_or_default();
+            if self.waited_for.load(Relaxed) == oldest {
+                return None;
+            }
+            if start.elapsed() > PATIENCE {
+                self.waited_for.store(oldest, Relaxed);
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// Gives back a slot that nobody but the caller has seen.
@@ -120,46 +141,20 @@ impl Slots {
         self.lane().retire(slot, self.batch);
     }
 
-    /// The same for the slot of an element that is gone, and its permit.
-    pub(crate) fn retire_with_permit(&self, slot: u32) {
-        let mut lane = self.lane();
-        lane.retire(slot, self.batch);
-        lane.permits += 1;
-        if lane.permits > 2 * self.chunk {
-            lane.permits -= self.chunk;
-            self.permits.fetch_add(self.chunk, Relaxed);
-        }
+    /// Takes the right to add an element; `None` when the map has as many as it may.
+    pub(crate) fn permit(&self) -> Option<Permit<'_>> {
+        let take = |permits: &AtomicU32| {
+            let take = |left: u32| left.checked_sub(1);
+            permits.load(Relaxed) != 0 && permits.fetch_update(AcqRel, Relaxed, take).is_ok()
+        };
+        // Permits go from where they are to the one who takes them: none is missed on its way.
+        let found = take(self.permits.own()) || take(&self.first_permits) || self.permits.iter().any(take);
+        found.then(|| Permit(self))
     }
 
-    /// Takes the right to add an element; false when the map has as many as it may.
-    pub(crate) fn permit(&self) -> bool {
-        {
-            let mut lane = self.lane();
-            if lane.permits == 0 {
-                lane.permits = self.take_permits(self.chunk);
-            }
-            if lane.permits > 0 {
-                lane.permits -= 1;
-                return true;
-            }
-        }
-        // All lanes at once, in order: a permit on its way from one to another is not missed.
-        let mut lanes: Vec<_> = self.lanes.iter().map(lock).collect();
-        if self.take_permits(1) == 1 {
-            return true;
-        }
-        match lanes.iter_mut().find(|lane| lane.permits > 0) {
-            Some(lane) => {
-                lane.permits -= 1;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn take_permits(&self, most: u32) -> u32 {
-        let take = |left: u32| (left > 0).then(|| left.saturating_sub(most));
-        self.permits.fetch_update(Relaxed, Relaxed, take).map_or(0, |left| left.min(most))
+    /// The right that an element had which is gone.
+    pub(crate) fn permit_of_removed(&self) -> Permit<'_> {
+        Permit(self)
     }
 
     /// Slots that were never used.
@@ -210,6 +205,22 @@ impl Lane {
             self.collect();
         }
         self.free.pop_front()
+    }
+}
+
+/// The right to add an element, given back unless it is used.
+pub(crate) struct Permit<'a>(&'a Slots);
+
+impl Permit<'_> {
+    /// An element was added.
+    pub(crate) fn spend(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.0.permits.own().fetch_add(1, AcqRel);
     }
 }
 

@@ -7,10 +7,12 @@ use paceline_spec::{Errno, MapKind};
 
 use crate::create::{CreateErrorKind, Request};
 use crate::lookup::LookupFunction;
-use crate::map::{ArrayLayout, RedirectTarget};
+use crate::map::{ArrayLayout, Map, Mismatch, RedirectTarget};
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
-use crate::{array, cpumap, devmap, hash, lpm_trie, perf_event_array, xskmap};
+use crate::{
+    array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, xskmap,
+};
 
 /// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
 pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
@@ -28,11 +30,19 @@ pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, Create
         MapKind::DevMapHash => devmap::DevMapHash::open(request),
         MapKind::CpuMap => cpumap::CpuMap::open(request),
         MapKind::RingBuf => RingBuffer::open(request),
+        MapKind::Queue | MapKind::Stack => queue::Queue::open(request),
+        MapKind::BloomFilter => bloom_filter::BloomFilter::open(request),
+        MapKind::ArrayOfMaps => map_of_maps::ArrayOfMaps::open(request),
+        MapKind::HashOfMaps => map_of_maps::HashOfMaps::open(request),
         MapKind::XskMap => xskmap::XskMap::open(request),
         kind => Err(CreateErrorKind::Unsupported(kind)),
     }
 }
 
+/// `BPF_NOEXIST`, among the flags of an update.
+pub(crate) const NO_EXIST: u64 = 1;
+/// `BPF_EXIST`
+pub(crate) const EXIST: u64 = 2;
 /// `BPF_F_LOCK`: hold the value's spin lock meanwhile.
 pub(crate) const LOCK: u64 = 4;
 
@@ -52,8 +62,8 @@ impl Mode {
     pub(crate) fn from_flags(flags: u64) -> Result<Self, Errno> {
         match flags {
             0 => Ok(Self::Any),
-            1 => Ok(Self::NoExist),
-            2 => Ok(Self::Exist),
+            NO_EXIST => Ok(Self::NoExist),
+            EXIST => Ok(Self::Exist),
             _ => Err(Errno::EINVAL),
         }
     }
@@ -103,6 +113,31 @@ pub(crate) trait Storage: Send + Sync {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// Adds a value without a key, by a program or user space.
+    fn push(&self, _value: &[u8], _flags: u64) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Takes the next value without a key; zeros where there is none.
+    fn pop(&self, _value: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Copies the next value without a key; a Bloom filter tells whether it has the given one.
+    fn peek(&self, _value: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// What asking for keys gives where there are none.
+    fn has_keys(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Whether a map may be an element.
+    fn check_inner(&self, _map: &Map) -> Result<(), Mismatch> {
+        Err(Mismatch::NoMapOfMaps)
+    }
+
     /// Whether a range lies in one value.
     fn contains(&self, _address: usize, _len: usize) -> bool {
         false
@@ -126,6 +161,11 @@ pub(crate) trait Storage: Send + Sync {
 
     /// User space's update.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno>;
+
+    /// The same, with its flags unchecked: kinds differ in which rule comes first.
+    fn set_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.set(key, value, Mode::from_flags(flags)?)
+    }
 
     /// User space's delete.
     fn remove(&self, key: &[u8]) -> Result<(), Errno>;

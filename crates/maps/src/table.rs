@@ -21,7 +21,7 @@ use crate::hashing;
 use crate::index::{Index, Place};
 use crate::lru::State;
 use crate::slab::{NoMemory, Shape, Slab, WORD};
-use crate::slots::{SlotCount, Slots};
+use crate::slots::{Permit, SlotCount, Slots};
 use crate::words;
 
 /// Stripes per CPU: so many that two workers seldom want the same.
@@ -282,6 +282,12 @@ impl Table {
         words::append(out, self.key(slot), len);
     }
 
+    /// The first four bytes of a slot's key.
+    pub(crate) fn first_half_word_of_key(&self, slot: u32) -> u32 {
+        let [a, b, c, d, ..] = words::load_first(self.key(slot)).to_ne_bytes();
+        u32::from_ne_bytes([a, b, c, d])
+    }
+
     /// Slots from this one on were never used.
     pub(crate) fn used_slots(&self) -> u32 {
         self.slots.used()
@@ -297,22 +303,22 @@ impl Table {
         self.state(slot).is_some_and(State::forget)
     }
 
-    /// Removes the element that a slot has under this hash; false when it has none.
-    pub(crate) fn evict(&self, slot: u32, hash: u64) -> bool {
+    /// Removes the element that a slot has under this hash, and gives its permit; `None` when it has none.
+    pub(crate) fn evict(&self, slot: u32, hash: u64) -> Option<Permit<'_>> {
         let _stripe = self.lock_stripe(hash);
         // Elements of this stripe come and go under its lock only.
         if self.state(slot).and_then(State::hash) != Some(hash) {
-            return false;
+            return None;
         }
-        let Some((place, _)) = self.index.locate(hash, |found| found == slot) else { return false };
-        self.unlink(hash, place, slot);
-        true
+        let (place, _) = self.index.locate(hash, |found| found == slot)?;
+        Some(self.unlink(hash, place, slot))
     }
 
-    fn unlink(&self, hash: u64, place: Place, slot: u32) {
+    fn unlink(&self, hash: u64, place: Place, slot: u32) -> Permit<'_> {
         self.index.remove(hash, place);
         self.set_state(slot, None);
-        self.slots.retire_with_permit(slot);
+        self.slots.retire(slot);
+        self.slots.permit_of_removed()
     }
 
     fn set_state(&self, slot: u32, hash: Option<u64>) {
@@ -356,15 +362,19 @@ pub(crate) struct Locked<'a> {
     _stripe: MutexGuard<'a, ()>,
 }
 
-impl Locked<'_> {
+impl<'a> Locked<'a> {
     /// The key's slot.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.found.map(|(_, slot)| slot)
     }
 
     /// Gives the key the slot, instead of its own if it has one. `E2BIG` when it has none and the table is full; then the
-    /// slot can be used again.
-    pub(crate) fn put(&mut self, spare: &mut Spare<'_>) -> Result<(), Errno> {
+    /// slot can be used again. A permit that the caller has may be used.
+    pub(crate) fn put(
+        &mut self,
+        spare: &mut Spare<'_>,
+        permit: &mut Option<Permit<'a>>,
+    ) -> Result<(), Errno> {
         let table = self.table;
         let Some(slot) = spare.slot else { return Err(Errno::EINVAL) };
         match self.found {
@@ -375,11 +385,12 @@ impl Locked<'_> {
                 table.set_state(old, None);
                 table.slots.retire(old);
             }
-            None if table.slots.permit() => {
+            None => {
+                let permit = permit.take().or_else(|| table.slots.permit());
+                permit.ok_or(Errno::E2BIG)?.spend();
                 table.set_state(slot, Some(self.hash));
                 table.index.insert(self.hash, slot);
             }
-            None => return Err(Errno::E2BIG),
         }
         spare.slot = None;
         Ok(())
@@ -389,7 +400,7 @@ impl Locked<'_> {
     pub(crate) fn remove(&mut self) -> bool {
         match self.found.take() {
             Some((place, slot)) => {
-                self.table.unlink(self.hash, place, slot);
+                drop(self.table.unlink(self.hash, place, slot));
                 true
             }
             None => false,

@@ -106,6 +106,13 @@ pub(crate) fn append(out: &mut Vec<u8>, words: &[AtomicU64], len: usize) {
     out.truncate(end);
 }
 
+/// Copies the first bytes of the words.
+pub(crate) fn copy(out: &mut [u8], words: &[AtomicU64]) {
+    for (bytes, word) in out.chunks_mut(WORD).zip(words) {
+        bytes.copy_from_slice(&word.load(Relaxed).to_ne_bytes()[..bytes.len()]);
+    }
+}
+
 /// The first word, 0 where there is none.
 pub(crate) fn load_first(words: &[AtomicU64]) -> u64 {
     words.first().map_or(0, |word| word.load(Relaxed))

@@ -168,7 +168,7 @@ fn memory_limit_counts_everything() {
         (MapKind::Array, 131_072, 131_073 + 16),
         (MapKind::PerCpuArray, 32_768, 32_768 + 16),
         (MapKind::Hash, 16_384, 40_000),
-        (MapKind::PerCpuHash, 8_000, 20_000),
+        (MapKind::PerCpuHash, 5_000, 20_000),
         (MapKind::DevMap, 131_072, 131_073 + 16),
         (MapKind::ProgArray, 65_536, 65_536 + 8),
     ] {

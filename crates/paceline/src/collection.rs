@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use paceline_maps::{CreateError, FillError, Limits, Map};
-use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
+use paceline_maps::{CreateError, FillError, Limits, Map, Mismatch};
+use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program, ProgramError};
 
 use crate::tables::{EntryError, Tables};
@@ -42,11 +42,15 @@ pub enum SetupError {
         /// Which value and why.
         source: FillError,
     },
-    /// A map has other maps as initial values.
-    #[error("map {map}: initial maps in maps are not supported")]
-    InitialMaps {
-        /// Name of the map.
+    /// A map does not take a map that the object gives it.
+    #[error("map {map} cannot hold map {inner}: {source}")]
+    Inner {
+        /// Name of the map of maps.
         map: String,
+        /// Name of the other.
+        inner: String,
+        /// Why.
+        source: Mismatch,
     },
     /// A map is to be shared, and the object has none of the name.
     #[error("no map {map} to share; there is: {}", .names.join(", "))]
@@ -149,17 +153,29 @@ impl Object {
         };
         let maps = self.maps.iter().zip(&existing).map(map).collect::<Result<Vec<_>, _>>()?;
         for ((map, spec), existing) in maps.iter().zip(&self.maps).zip(existing) {
-            if existing.is_some() {
-                continue;
+            if existing.is_none() {
+                fill(map, spec, &maps)?;
             }
-            if spec.contents.iter().any(|(_, value)| matches!(value, InitialValue::Map(_))) {
-                return Err(SetupError::InitialMaps { map: spec.name.clone() });
-            }
-            map.fill(&spec.contents).map_err(|source| SetupError::Fill { map: spec.name.clone(), source })?;
         }
         let tables = Tables::new(&self.maps, &maps);
         Ok(Collection { object: self.clone(), maps, tables, budget: options.budget, engine: options.engine })
     }
+}
+
+/// Gives a map what the object says; its maps before its bytes, which may freeze it.
+fn fill(map: &Map, spec: &MapSpec, maps: &[Arc<Map>]) -> Result<(), SetupError> {
+    let refused = |source| SetupError::Fill { map: spec.name.clone(), source };
+    for (index, (key, value)) in spec.contents.iter().enumerate() {
+        let InitialValue::Map(inner) = value else { continue };
+        let inner = maps.get(*inner).ok_or_else(|| refused(FillError { index, errno: Errno::EBADF }))?;
+        map.check_inner(inner).map_err(|source| SetupError::Inner {
+            map: spec.name.clone(),
+            inner: inner.spec().name.clone(),
+            source,
+        })?;
+        map.set(key, &inner.id().to_ne_bytes(), 0).map_err(|errno| refused(FillError { index, errno }))?;
+    }
+    map.fill(&spec.contents).map_err(refused)
 }
 
 impl Collection {

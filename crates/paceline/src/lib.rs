@@ -25,6 +25,7 @@
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
+//! | move packets from ports through programs to ports | [`Pipeline`], [`port::Port`] |
 //! | filter packets with tcpdump's expressions, or classic BPF | [`filter`] |
 //! | call many programs from one place, replace a running one | [`CallSite`], [`KeyedSite`] |
 //! | give programs routes, time, chance | [`Host::set_network`], [`Host::set_time`], [`Host::seed`] |
@@ -39,6 +40,7 @@ mod collection;
 pub mod filter;
 mod live;
 mod object;
+mod pipeline;
 mod replay;
 mod share;
 mod step;
@@ -56,15 +58,15 @@ pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
+    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
-    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultKind,
-    Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode,
-    NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics, Target, TimeSource,
-    UpdateError, has_helper,
+    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError,
+    ChainOrder, Choice, CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback,
+    Fault, FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names,
+    NamesError, NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
+    Target, TimeSource, UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
@@ -73,6 +75,7 @@ pub use live::{
     Status, Target as LinkTarget,
 };
 pub use object::{FilterTextError, Object, OpenError};
+pub use pipeline::{Pipeline, PipelineCounts, Worker, WorkerError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::Difference;
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

@@ -5,7 +5,6 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
-use paceline_frame::Verdict;
 use paceline_load::classic::{CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, text};
 use paceline_spec::ProgramSpec;
 
@@ -81,8 +80,7 @@ impl Object {
     /// [`FilterTextError`].
     pub fn of_filter(name: &str, text: &str) -> Result<Self, FilterTextError> {
         let filter = Filter::new(text::parse(text)?, Purpose::Socket)?;
-        let returns = Returns::Verdict { matched: Verdict::Pass as u32, unmatched: Verdict::Drop as u32 };
-        let options = ConvertOptions { returns, ..ConvertOptions::default() };
+        let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..ConvertOptions::default() };
         Ok(Self::of_program(filter.to_xdp(name, &options)?))
     }
 

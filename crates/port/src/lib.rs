@@ -1,4 +1,4 @@
-//! Where frames come from and go to: captures in the pcap and pcapng formats.
+//! Where frames come from and go to: ports, and captures in the pcap and pcapng formats.
 //!
 //! A [`CaptureReader`] fills bursts from a byte stream, a [`CaptureWriter`] puts frames of those bursts back into
 //! one. Between the two travel [`Records`]: what the capture holds beside the packets' bytes, as it was found.
@@ -42,27 +42,34 @@
 //!
 //! Statistics blocks stay as they were: they tell what was captured.
 //!
-//! There is no trait over sources and sinks yet, because there is one of each. A port over a network interface has
-//! the same two calls: fill a burst with what has arrived, without waiting for more once there is a packet; send
-//! the frames of a burst that are selected.
+//! # Ports
+//! A [`Port`] fills a burst with what has arrived, without waiting, and sends groups of packets. [`MemoryPort`] and [`Generator`] have
+//! their packets in memory; [`Gathered`] makes a port of one that knows single packets only. Captures are no ports: what is
+//! written needs the [`Records`] of what was read.
 
 #![forbid(unsafe_code)]
 
 mod byte_order;
 mod error;
+mod gather;
 mod input;
 mod link_type;
+mod memory;
 mod packet_log;
 mod pcap;
 mod pcapng;
+mod port;
 mod reader;
 mod records;
 mod writer;
 
 pub use error::{Part, ReadError, WriteError};
+pub use gather::{Gathered, PacketPort};
 pub use link_type::LinkType;
+pub use memory::{Generator, MemoryPort};
 pub use packet_log::PacketLog;
 pub use pcap::{PcapHeader, Resolution};
+pub use port::{Group, Port, PortError};
 pub use reader::{CaptureReader, Header, Link};
 pub use records::Records;
 pub use writer::CaptureWriter;

@@ -160,6 +160,47 @@ const GPL_ONLY: &[&str] = &[
     "trace_vprintk",
 ];
 
+/// What helpers would take that Paceline does not have, by name without `bpf_` or by how the name starts.
+const WOULD_TAKE: &[(&str, &[&str])] = &[
+    (
+        "sockets of a kernel",
+        &[
+            "sk_lookup_",
+            "sk_release",
+            "skc_",
+            "tcp_check_syncookie",
+            "tcp_gen_syncookie",
+            "get_netns_cookie",
+            "get_socket_",
+            "sk_storage_",
+        ],
+    ),
+    (
+        "a kernel's tasks, control groups and memory",
+        &[
+            "cgrp_storage_",
+            "copy_from_user",
+            "current_task_",
+            "find_vma",
+            "get_branch_snapshot",
+            "get_cgroup_classid",
+            "get_current_",
+            "get_ns_current_",
+            "get_task_stack",
+            "kptr_xchg",
+            "per_cpu_ptr",
+            "perf_event_read",
+            "probe_read_",
+            "send_signal",
+            "snprintf_btf",
+            "task_",
+            "this_cpu_ptr",
+        ],
+    ),
+    ("functions of a program that run when a timer fires", &["timer_"]),
+    ("dynptrs to other memory than packets", &["dynptr_", "ringbuf_", "user_ringbuf_"]),
+];
+
 /// Helpers whose memory arguments may lie in the packet.
 const PACKET_ARGUMENTS: &[&str] = &[
     "csum_diff",
@@ -204,6 +245,14 @@ impl Helper {
     #[must_use]
     pub fn is_gpl_only(&self) -> bool {
         self.is_in(GPL_ONLY)
+    }
+
+    /// What it would take to have it, where it is not there.
+    #[must_use]
+    pub fn would_take(&self) -> &'static str {
+        let name = self.name.strip_prefix("bpf_").unwrap_or(self.name);
+        let found = WOULD_TAKE.iter().find(|(_, starts)| starts.iter().any(|start| name.starts_with(start)));
+        found.map_or("an implementation", |(what, _)| what)
     }
 
     /// Whether its memory arguments may lie in the packet.

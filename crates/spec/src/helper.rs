@@ -22,6 +22,9 @@ pub enum Arg {
     MapKey,
     /// Pointer to a value of the map in an earlier argument.
     MapValue,
+    /// Pointer to memory for a value of the map in an earlier argument, which the helper writes; to the value that is looked
+    /// for where the map is a Bloom filter.
+    NextValue,
     /// Pointer to memory that is read; the next argument is its size.
     ReadMem,
     /// The same, or null: known to be null only with a size of zero, but a pointer that was not compared with null
@@ -37,6 +40,8 @@ pub enum Arg {
     ReadBytes(u32),
     /// Pointer to so many bytes that are read and written, at a multiple of their number.
     ReadWriteBytes(u32),
+    /// Pointer to a dynptr on the stack.
+    Dynptr,
     /// Pointer to text in a value that nobody can change any more, which ends in a zero byte there.
     Text,
     /// Size in bytes of the memory in the argument before, at least 1.
@@ -104,6 +109,10 @@ pub struct Helper {
 impl Helper {
     /// Number of `bpf_tail_call`, which is no function but a jump: engines compile it.
     pub const TAIL_CALL: i32 = 12;
+    /// Number of `bpf_redirect`.
+    pub const REDIRECT: i32 = 23;
+    /// Number of `bpf_redirect_map`.
+    pub const REDIRECT_MAP: i32 = 51;
 
     /// The helper of a number.
     #[must_use]
@@ -129,6 +138,10 @@ impl Helper {
             "bpf_ringbuf_output" | "bpf_ringbuf_reserve" | "bpf_ringbuf_query" => kind == K::RingBuf,
             "bpf_tail_call" => kind == K::ProgArray,
             "bpf_perf_event_output" => kind == K::PerfEventArray,
+            "bpf_map_push_elem" | "bpf_map_peek_elem" => {
+                matches!(kind, K::Queue | K::Stack | K::BloomFilter)
+            }
+            "bpf_map_pop_elem" => matches!(kind, K::Queue | K::Stack),
             "bpf_map_lookup_percpu_elem" => kind.is_per_cpu(),
             // Those with a `map_for_each_callback` among their operations.
             "bpf_for_each_map_elem" => matches!(
@@ -158,6 +171,15 @@ impl Helper {
             ),
             _ => true,
         }
+    }
+
+    /// Whether it changes the elements of the map that it is called on.
+    #[must_use]
+    pub fn changes_map(&self) -> bool {
+        matches!(
+            self.name,
+            "bpf_map_update_elem" | "bpf_map_delete_elem" | "bpf_map_push_elem" | "bpf_map_pop_elem"
+        )
     }
 
     /// How it calls a function of the program, if it does (`set_loop_callback_state`, `set_map_elem_callback_state` in
@@ -285,9 +307,9 @@ helpers! {
     84 bpf_sk_lookup_tcp;
     85 bpf_sk_lookup_udp;
     86 bpf_sk_release;
-    87 bpf_map_push_elem;
-    88 bpf_map_pop_elem;
-    89 bpf_map_peek_elem;
+    87 bpf_map_push_elem: (Map, MapValue, Scalar) -> Scalar;
+    88 bpf_map_pop_elem: (Map, NextValue) -> Scalar;
+    89 bpf_map_peek_elem: (Map, NextValue) -> Scalar;
     90 bpf_msg_push_data;
     91 bpf_msg_pop_data;
     92 bpf_rc_pointer_rel;
@@ -399,8 +421,8 @@ helpers! {
     198 bpf_ringbuf_reserve_dynptr;
     199 bpf_ringbuf_submit_dynptr;
     200 bpf_ringbuf_discard_dynptr;
-    201 bpf_dynptr_read;
-    202 bpf_dynptr_write;
+    201 bpf_dynptr_read: (WriteMem, SizeOrZero, Dynptr, Scalar, Scalar) -> Scalar;
+    202 bpf_dynptr_write: (Dynptr, Scalar, ReadMem, SizeOrZero, Scalar) -> Scalar;
     203 bpf_dynptr_data;
     204 bpf_tcp_raw_gen_syncookie_ipv4: (ReadBytes(20), ReadMem, SizeOrZero) -> Scalar;
     205 bpf_tcp_raw_gen_syncookie_ipv6: (ReadBytes(40), ReadMem, SizeOrZero) -> Scalar;

@@ -13,6 +13,18 @@ pub enum KfuncArg {
     Number,
     /// Pointer to an iterator of numbers on the stack (`struct bpf_iter_num`), [`NUM_ITERATOR_BYTES`] at a multiple of 8.
     NumIterator,
+    /// The program's context.
+    Context,
+    /// Pointer to [`DYNPTR_BYTES`] of stack at a multiple of 8 that become a dynptr (`__uninit`).
+    NewDynptr,
+    /// Pointer to a dynptr on the stack.
+    Dynptr,
+    /// Pointer to memory that may be written, or null; the next argument is its size (`__opt`).
+    BufferOrNull,
+    /// The size of that memory: a number that is known when the program is verified (`__szk`).
+    KnownSize,
+    /// Pointer to so many bytes that are written.
+    Out(u32),
 }
 
 /// What a kernel function returns in `r0`.
@@ -24,6 +36,11 @@ pub enum KfuncReturn {
     Number,
     /// Pointer to so many bytes that may be read as long as the iterator is there, or null (`KF_RET_NULL`).
     ElementOrNull(u32),
+    /// Pointer to as many bytes of a dynptr as its size argument says, or null. It is worthless once the packet moves.
+    SliceOrNull {
+        /// Whether it may be written.
+        writable: bool,
+    },
 }
 
 /// What a kernel function does with the iterator in its first argument.
@@ -40,6 +57,9 @@ pub enum IteratorStep {
 /// Size of a `struct bpf_iter_num`.
 pub const NUM_ITERATOR_BYTES: u32 = 8;
 
+/// Size of a `struct bpf_dynptr`.
+pub const DYNPTR_BYTES: u32 = 16;
+
 /// A function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kfunc {
@@ -51,6 +71,18 @@ pub struct Kfunc {
     pub returns: KfuncReturn,
     /// What it does with an iterator, if it is a function of one.
     pub iterator: Option<IteratorStep>,
+    /// Whether it is for XDP programs only; the others are for all types.
+    pub xdp: bool,
+}
+
+/// One that is no function of an iterator.
+const fn function(name: &'static str, args: &'static [KfuncArg], returns: KfuncReturn) -> Kfunc {
+    Kfunc { name, args, returns, iterator: None, xdp: false }
+}
+
+/// One for XDP programs.
+const fn for_xdp(name: &'static str, args: &'static [KfuncArg]) -> Kfunc {
+    Kfunc { xdp: true, ..function(name, args, KfuncReturn::Number) }
 }
 
 static KFUNCS: &[Kfunc] = &[
@@ -59,19 +91,46 @@ static KFUNCS: &[Kfunc] = &[
         args: &[KfuncArg::NumIterator, KfuncArg::Number, KfuncArg::Number],
         returns: KfuncReturn::Number,
         iterator: Some(IteratorStep::New),
+        xdp: false,
     },
     Kfunc {
         name: "bpf_iter_num_next",
         args: &[KfuncArg::NumIterator],
         returns: KfuncReturn::ElementOrNull(4),
         iterator: Some(IteratorStep::Next),
+        xdp: false,
     },
     Kfunc {
         name: "bpf_iter_num_destroy",
         args: &[KfuncArg::NumIterator],
         returns: KfuncReturn::Nothing,
         iterator: Some(IteratorStep::Destroy),
+        xdp: false,
     },
+    for_xdp("bpf_dynptr_from_xdp", &[KfuncArg::Context, KfuncArg::Number, KfuncArg::NewDynptr]),
+    function(
+        "bpf_dynptr_slice",
+        &[KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::BufferOrNull, KfuncArg::KnownSize],
+        KfuncReturn::SliceOrNull { writable: false },
+    ),
+    function(
+        "bpf_dynptr_slice_rdwr",
+        &[KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::BufferOrNull, KfuncArg::KnownSize],
+        KfuncReturn::SliceOrNull { writable: true },
+    ),
+    function("bpf_dynptr_size", &[KfuncArg::Dynptr], KfuncReturn::Number),
+    function("bpf_dynptr_is_null", &[KfuncArg::Dynptr], KfuncReturn::Number),
+    function("bpf_dynptr_is_rdonly", &[KfuncArg::Dynptr], KfuncReturn::Number),
+    function(
+        "bpf_dynptr_adjust",
+        &[KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::Number],
+        KfuncReturn::Number,
+    ),
+    function("bpf_dynptr_clone", &[KfuncArg::Dynptr, KfuncArg::NewDynptr], KfuncReturn::Number),
+    // The kernel has these three for programs that are bound to a device; here no device has such metadata.
+    for_xdp("bpf_xdp_metadata_rx_timestamp", &[KfuncArg::Context, KfuncArg::Out(8)]),
+    for_xdp("bpf_xdp_metadata_rx_hash", &[KfuncArg::Context, KfuncArg::Out(4), KfuncArg::Out(4)]),
+    for_xdp("bpf_xdp_metadata_rx_vlan_tag", &[KfuncArg::Context, KfuncArg::Out(2), KfuncArg::Out(2)]),
 ];
 
 impl Kfunc {
@@ -81,11 +140,12 @@ impl Kfunc {
         KFUNCS.iter().find(|kfunc| kfunc.name == name)
     }
 
-    /// Whether programs of a type may call it. Those of iterators are for every type.
+    /// Whether programs of a type may call it.
     #[must_use]
     pub fn is_for(&self, kind: ProgramKind) -> bool {
         match kind {
-            ProgramKind::Xdp { .. } | ProgramKind::SocketFilter => self.iterator.is_some(),
+            ProgramKind::Xdp { .. } => true,
+            ProgramKind::SocketFilter => !self.xdp,
         }
     }
 
@@ -95,3 +155,47 @@ impl Kfunc {
         KFUNCS
     }
 }
+
+/// Kernel functions that XDP programs or socket filters may call and that Paceline does not have, with what they would take.
+pub const ABSENT: &[(&str, &str)] = &[
+    ("bpf_xdp_ct_alloc", CONNECTIONS),
+    ("bpf_xdp_ct_lookup", CONNECTIONS),
+    ("bpf_ct_insert_entry", CONNECTIONS),
+    ("bpf_ct_release", CONNECTIONS),
+    ("bpf_ct_set_timeout", CONNECTIONS),
+    ("bpf_ct_change_timeout", CONNECTIONS),
+    ("bpf_ct_set_status", CONNECTIONS),
+    ("bpf_ct_change_status", CONNECTIONS),
+    ("bpf_xdp_flow_lookup", CONNECTIONS),
+    ("bpf_xdp_get_xfrm_state", "IPsec states of a kernel"),
+    ("bpf_xdp_xfrm_state_release", "IPsec states of a kernel"),
+    ("bpf_crypto_encrypt", "ciphers of a kernel"),
+    ("bpf_crypto_decrypt", "ciphers of a kernel"),
+    ("bpf_obj_new_impl", OBJECTS),
+    ("bpf_obj_drop_impl", OBJECTS),
+    ("bpf_percpu_obj_new_impl", OBJECTS),
+    ("bpf_percpu_obj_drop_impl", OBJECTS),
+    ("bpf_refcount_acquire_impl", OBJECTS),
+    ("bpf_list_push_front_impl", OBJECTS),
+    ("bpf_list_push_back_impl", OBJECTS),
+    ("bpf_list_pop_front", OBJECTS),
+    ("bpf_list_pop_back", OBJECTS),
+    ("bpf_rbtree_add_impl", OBJECTS),
+    ("bpf_rbtree_remove", OBJECTS),
+    ("bpf_rbtree_first", OBJECTS),
+    ("bpf_cpumask_create", OBJECTS),
+    ("bpf_dynptr_copy", "dynptrs to other memory than packets"),
+    ("bpf_dynptr_memset", "an implementation"),
+    ("bpf_rcu_read_lock", "an implementation"),
+    ("bpf_rcu_read_unlock", "an implementation"),
+    ("bpf_preempt_disable", "an implementation"),
+    ("bpf_preempt_enable", "an implementation"),
+    ("bpf_cast_to_kern_ctx", "types of a kernel"),
+    ("bpf_rdonly_cast", "types of a kernel"),
+    ("bpf_wq_init", "functions of a program that run later"),
+    ("bpf_arena_alloc_pages", "arenas"),
+    ("bpf_arena_free_pages", "arenas"),
+];
+
+const CONNECTIONS: &str = "connection tracking of a kernel";
+const OBJECTS: &str = "objects that a program allocates";

@@ -39,6 +39,11 @@ pub const ENGINES: &[&str] = &[
     "checked-jit",
     "socket",
     "libpcap",
+    "chain-plain",
+    "chain-threaded",
+    "chain-jit",
+    "chain-steps",
+    "chain-dispatcher",
 ];
 
 /// Says that a test is skipped, on standard error.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::case::{Case, Note, NoteKind};
+use crate::case::{ByteOrder, Case, Note, NoteKind};
 use crate::engine::Engine;
 use crate::outcome::{Outcome, Ran, against_case, against_other};
 
@@ -22,7 +22,9 @@ pub struct Report {
 pub fn run(case: &Case, engines: &[Box<dyn Engine>]) -> Report {
     let mut report = Report { trace: listing(case), ..Report::default() };
     let mut reference: Option<(&str, Ran)> = None;
-    for engine in engines.iter().map(Box::as_ref).filter(|engine| engine.concerns(case)) {
+    let concerned =
+        |engine: &&dyn Engine| engine.concerns(case) && engine.runs_chains() == case.chain.is_some();
+    for engine in engines.iter().map(Box::as_ref).filter(concerned) {
         if let Some(reason) = skip_reason(case, engine) {
             report.skipped.push((engine.name().to_owned(), reason));
             continue;
@@ -72,6 +74,9 @@ fn judge(
 fn skip_reason(case: &Case, engine: &dyn Engine) -> Option<String> {
     if case.runs.is_empty() && !engine.verifies() {
         return Some("verifies nothing".to_owned());
+    }
+    if case.byte_order.is_some_and(|order| order != ByteOrder::NATIVE) {
+        return Some("for machines of the other byte order".to_owned());
     }
     let note = note_for(case, engine)?;
     match note.kind {

@@ -28,6 +28,7 @@ fn engines_and_kernel_agree() {
     for engine in Engine::ALL.into_iter().filter(|&engine| engine != Engine::Plain) {
         if EngineSubject::probe(engine).is_ok() {
             subjects.push(Box::new(EngineSubject::new(engine, pinned.cpu()).expect("small maps")));
+            subjects.push(Box::new(EngineSubject::in_bursts(engine, pinned.cpu()).expect("small maps")));
         }
     }
     if kernel::available_for("engines_and_kernel_agree") {

@@ -22,7 +22,7 @@ fn maps(case: &Case) -> Option<Vec<Arc<Map>>> {
     let limits = Limits { cpus: 1, memory: 1 << 30 };
     let make = |spec| {
         let map = Map::create(spec, &limits).ok()?;
-        fill_map(&map, spec, 0).ok().map(|()| map)
+        fill_map(&map, spec, &[], 0).ok().map(|()| map)
     };
     case.maps.iter().map(make).collect()
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use paceline_isa::{DecodeError, Reg};
 use paceline_spec::MapKind;
 use paceline_spec::btf::SpecialKind;
+use paceline_spec::helper::Helper;
 
 use crate::state::{Target, Value};
 
@@ -162,7 +163,7 @@ pub enum Cause {
     #[error("call of unknown helper {0}")]
     UnknownHelper(i32),
     /// A call of a helper that Paceline does not have.
-    #[error("helper {0} is not implemented")]
+    #[error("helper {} is not there: it would take {}", .0, would_take(.0))]
     MissingHelper(&'static str),
     /// An instruction that the loader could not relocate is reached.
     #[error("unresolved relocation: {0}")]
@@ -273,6 +274,15 @@ pub enum Cause {
     /// The bytes of an iterator are read.
     #[error("an iterator on the stack is read")]
     IteratorRead,
+    /// A dynptr is wanted where none is.
+    #[error("{0}: there is no dynptr here")]
+    NoDynptr(RegName),
+    /// The bytes of a dynptr are read.
+    #[error("a dynptr on the stack is read")]
+    DynptrRead,
+    /// A helper would write over a dynptr.
+    #[error("{0}: a dynptr on the stack would be written over")]
+    DynptrWritten(RegName),
     /// A spin lock is not where it should be, or not the one that is held.
     #[error("{0}: {1}")]
     SpinLock(RegName, &'static str),
@@ -298,6 +308,10 @@ pub enum Cause {
     /// A global function returns something that is no number.
     #[error("r0: a global function must return a number, not {0}")]
     GlobalReturn(String),
+}
+
+fn would_take(helper: &str) -> &'static str {
+    Helper::from_name(helper).map_or("an implementation", Helper::would_take)
 }
 
 impl Cause {

@@ -35,7 +35,7 @@ impl Base {
             Target::Stack { .. } => Self::CallerStack,
             Target::MapValue(map) => Self::MapValue(*map),
             Target::Packet { .. } => Self::Packet,
-            Target::Memory { .. } | Target::Record { .. } => Self::Memory,
+            Target::Memory { .. } | Target::Slice { .. } | Target::Record { .. } => Self::Memory,
             Target::PacketEnd | Target::Map(_) | Target::Code { .. } => return None,
         })
     }

@@ -392,12 +392,19 @@ impl Comparison<'_> {
         })
     }
 
-    fn iterators(&mut self, old: &Slot, new: &Slot) -> bool {
-        match (old.iterator(), new.iterator()) {
+    fn iterators(&mut self, old_slot: &Slot, new_slot: &Slot) -> bool {
+        match (old_slot.iterator(), new_slot.iterator()) {
             (Some(old), Some(new)) => {
                 let (old_id, new_id) = (old.progress.id, new.progress.id);
                 old.active == new.active && self.is_same(old_id, new_id) && self.id(old_id, new_id)
             }
+            (old, new) => old.is_none() && new.is_none() && self.dynptrs(old_slot, new_slot),
+        }
+    }
+
+    fn dynptrs(&mut self, old: &Slot, new: &Slot) -> bool {
+        match (old.dynptr(), new.dynptr()) {
+            (Some(old), Some(new)) => old.first == new.first && self.id(old.id, new.id),
             (old, new) => old.is_none() && new.is_none(),
         }
     }
@@ -415,7 +422,7 @@ impl Comparison<'_> {
                 (Byte::Zero, Byte::Spilled) => new.value.is_null(),
                 (Byte::Zero, _) => false,
                 // Compared as a whole.
-                (Byte::Spilled | Byte::Iterator, _) => true,
+                (Byte::Spilled | Byte::Iterator | Byte::Dynptr, _) => true,
             };
             if !covered {
                 return false;

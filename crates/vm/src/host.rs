@@ -12,6 +12,7 @@ use paceline_network::Network;
 use crate::fault::{Fault, FaultKind};
 use crate::memory;
 use crate::region::{Access, Regions};
+use crate::threaded::Machine;
 use crate::time::{Arrivals, Clock, TimeSource};
 
 /// Bytes of stack of each function in the interpreters (`MAX_BPF_STACK`).
@@ -49,6 +50,8 @@ pub type EventSink = Box<dyn FnMut(&Event<'_>) + Send>;
 
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
 pub struct Host {
+    /// What the threaded interpreter runs programs in.
+    pub(crate) machine: Machine,
     /// The packet that is being run; null without one. Native code that calls nothing leaves it as it was.
     pub(crate) frame: *mut Frame,
     /// Tail calls of this run.
@@ -108,7 +111,10 @@ impl Host {
     /// Traces go to standard error, events nowhere; random numbers are seeded by the time.
     #[must_use]
     pub fn new(cpu: usize) -> Self {
+        let stack: Box<[AtomicU64]> =
+            (0..STACK_FRAMES * STACK_FRAME / 8).map(|_| AtomicU64::new(0)).collect();
         let mut host = Self {
+            machine: Machine::new(stack.as_ptr_range().end as u64),
             frame: std::ptr::null_mut(),
             tail_calls: 0,
             depth: 0,
@@ -127,7 +133,7 @@ impl Host {
             arrivals: Arrivals::default(),
             trace: Box::new(std::io::stderr()),
             events: None,
-            stack: (0..STACK_FRAMES * STACK_FRAME / 8).map(|_| AtomicU64::new(0)).collect(),
+            stack,
         };
         host.random = host.now(Clock::Monotonic);
         host
@@ -236,12 +242,18 @@ impl Host {
         len
     }
 
+    /// Ends a run without a result.
+    #[cold]
+    pub(crate) fn fail(&mut self, fault: Box<Fault>) -> u64 {
+        self.fault = Some(fault);
+        0
+    }
+
     /// Ends a run for a CPU that the program's per-CPU arrays lack.
     #[cold]
     pub(crate) fn lacks_cpu(&mut self) -> u64 {
         let kind = FaultKind::NoCpu(self.cpu);
-        self.fault = Some(Box::new(Fault { slot: 0, kind, tail_called: None }));
-        0
+        self.fail(Box::new(Fault { slot: 0, kind, tail_called: None }))
     }
 
     /// Writes one trace. That the trace cannot be written is no matter of the program's.

@@ -25,7 +25,8 @@ pub(crate) type Unset = MaybeUninit<u64>;
 /// a helper: `r1` to `r5`, and the host.
 pub(crate) type Entry = unsafe extern "C" fn(u64, u64, Unset, Unset, Unset, &mut Host) -> u64;
 
-/// How bursts are run: with the address of the first frame, the address past the last one, and the address of the image.
+/// How bursts of one frame or more are run: with the address of the first frame, the address past the last one, and the
+/// address of the image.
 /// Each frame gets what the program returned for it. It gives the address of the frame at which a run failed, with the
 /// fault in the host, and otherwise the address past the last frame.
 pub(crate) type BurstEntry = unsafe extern "C" fn(u64, u64, u64, Unset, Unset, &mut Host) -> u64;

@@ -10,6 +10,7 @@ mod fault;
 mod helpers;
 mod host;
 mod image;
+mod interpreter;
 mod load;
 mod memory;
 mod native;
@@ -22,7 +23,7 @@ mod target;
 mod threaded;
 mod time;
 
-pub use chain::{Chain, ChainCounts, ChainError};
+pub use chain::{Chain, ChainCounts, ChainError, ChainOrder};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use helpers::has_helper;
@@ -32,6 +33,7 @@ pub use native::NativeCode;
 pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
+pub use paceline_jit::{LoopEnd, Prefetch, Settings as NativeSettings};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
 pub use region::{Access, Near};
 pub use site::{

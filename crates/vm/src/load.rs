@@ -65,19 +65,25 @@ impl Program {
 
 /// Ways to compile that are there to be measured.
 impl Program {
-    /// Makes a verified program ready to run as native code that saves every callee-saved register and has all of its
-    /// stack, whether it needs them or not. [`load`](Self::load) leaves out what it does not need.
+    /// Makes a verified program ready to run as native code that is compiled otherwise than [`load`](Self::load) does:
+    /// `change` changes the settings that are best on this machine.
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub fn load_with_full_prologue(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
+    pub fn load_with_settings(
+        verified: &Verified,
+        maps: Vec<Arc<Map>>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, LoadError> {
         check_load(verified, &maps, Engine::Jit)?;
-        native::load(verified, maps, &Settings { full_prologue: true, ..native::settings() })
+        let mut settings = native::settings();
+        change(&mut settings);
+        native::load(verified, maps, &settings)
     }
 }
 
 /// Whether the engine can run the program, with these maps.
-fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
+pub(crate) fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine) -> Result<(), LoadError> {
     if !engine.is_available() {
         return Err(LoadError::Unavailable(engine));
     }

@@ -14,11 +14,12 @@ use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::helpers::{has_helper, kfunc_fn};
 use crate::host::Host;
-use crate::image::{BurstEntry, Entry, Image, Unset, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Unset};
+use crate::interpreter::{burst_entry, entry, tail_entry};
 use crate::load::LoadError;
 use crate::native;
 use crate::observe::Observed;
-use crate::plain;
+use crate::plain::{self, Plain};
 use crate::threaded;
 
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
@@ -200,9 +201,9 @@ impl Program {
     fn checked(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, ProgramError> {
         let code = check(&spec, &maps, raw)?;
         let image = Image {
-            entry: plain::entry,
-            tail_entry: plain::tail_entry,
-            burst_entry: packet_by_packet,
+            entry: entry::<Plain>,
+            tail_entry: tail_entry::<Plain>,
+            burst_entry: burst_entry::<Plain>,
             id: Image::next_id(),
             engine: Engine::Plain,
             spec,
@@ -240,30 +241,11 @@ impl Program {
 
     /// A program of an image, as a user of its program arrays.
     pub(crate) fn with_image(image: Image) -> Result<Self, ProgramError> {
-        // Those that it names: an object's programs of other types may use its other maps.
-        let named = || {
-            image.code.iter().filter_map(|(_, insn)| match insn {
-                Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
-                    image.maps.get(usize::try_from(*index).ok()?)
-                }
-                _ => None,
-            })
-        };
-        let mut tables = Vec::new();
-        for map in named() {
-            let Some(array) = map.prog_array() else { continue };
-            if !array.admits(image.kind()) {
-                return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
-            }
-            tables.extend(ProgArrayUser::new(map));
-        }
-        let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
-        let tail_calls = image.code.iter().any(|(_, insn)| is_tail_call(insn));
-        let pins = tail_calls || named().any(|map| map.elements_can_go());
-        let entry = if pins { pinned_entry } else { image.entry };
+        let uses = Uses::of(&image.code, &image.maps, image.kind())?;
+        let entry = if uses.pins { pinned_entry } else { image.entry };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        Ok(Self { entry, token, image, pins, _tables: tables.into() })
+        Ok(Self { entry, token, image, pins: uses.pins, _tables: uses.tables.into() })
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -326,6 +308,7 @@ impl Program {
     ///
     /// # Errors
     /// A packet made the program do what it may not.
+    #[inline]
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
@@ -441,6 +424,37 @@ impl Program {
     }
 }
 
+/// What a program's maps ask of those who run it.
+pub(crate) struct Uses {
+    /// What makes it a user of the program arrays that it names.
+    pub(crate) tables: Vec<ProgArrayUser>,
+    /// Whether it must be pinned, because it can come to programs or elements that others may take away.
+    pub(crate) pins: bool,
+}
+
+impl Uses {
+    /// Of a program with a context of this type.
+    pub(crate) fn of(code: &Code, maps: &[Arc<Map>], kind: u64) -> Result<Self, ProgramError> {
+        // Those that it names: an object's programs of other types may use its other maps.
+        let named = code.iter().filter_map(|(_, insn)| match insn {
+            Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
+            _ => None,
+        });
+        let is_tail_call = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(Helper::TAIL_CALL)));
+        let tail_calls = code.iter().any(|(_, insn)| is_tail_call(insn));
+        let mut uses = Self { tables: Vec::new(), pins: tail_calls };
+        for map in named {
+            uses.pins |= map.elements_can_go();
+            let Some(array) = map.prog_array() else { continue };
+            if !array.admits(kind) {
+                return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
+            }
+            uses.tables.extend(ProgArrayUser::new(map));
+        }
+        Ok(uses)
+    }
+}
+
 /// Decodes a program and checks its form.
 pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
     match spec.insns.len() {
@@ -524,12 +538,17 @@ fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, Progr
 ///
 /// # Safety
 /// `token` must be what the entry takes.
+#[inline]
 pub(crate) unsafe fn run_frames(
     entry: BurstEntry,
     token: u64,
     frames: &mut [Frame],
     host: &mut Host,
 ) -> Result<(), BurstFault> {
+    // Loops are entered for one frame or more.
+    if frames.is_empty() {
+        return Ok(());
+    }
     let frames = frames.as_mut_ptr_range();
     let (first, end) = (frames.start as u64, frames.end as u64);
     let unset = Unset::uninit();
@@ -541,13 +560,17 @@ pub(crate) unsafe fn run_frames(
 /// What became of a burst that began at a frame and came to another.
 #[inline]
 pub(crate) fn burst_result(first: u64, reached: u64, host: &mut Host) -> Result<(), BurstFault> {
-    match host.fault.take() {
-        None => Ok(()),
-        Some(fault) => {
-            let index = (reached - first) as usize / size_of::<Frame>();
-            Err(BurstFault { index, fault: *fault })
-        }
+    if host.fault.is_some() {
+        return burst_fault(host, (reached - first) as usize / size_of::<Frame>());
     }
+    Ok(())
+}
+
+/// Takes the fault of the run for a packet of a burst.
+#[cold]
+#[inline(never)]
+fn burst_fault(host: &mut Host, index: usize) -> Result<(), BurstFault> {
+    host.fault.take().map_or(Ok(()), |fault| Err(BurstFault { index, fault: *fault }))
 }
 
 /// Takes the fault of a run.

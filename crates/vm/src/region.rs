@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use paceline_frame::Frame;
 use paceline_maps::Map;
+use paceline_spec::MapKind;
 
 /// Whether memory is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +99,8 @@ pub(crate) struct Regions {
     pub(crate) keys: Vec<Range<u64>>,
     /// The program's maps.
     pub(crate) maps: Arc<[Arc<Map>]>,
+    /// Those that the run found in them.
+    pub(crate) inner_maps: Vec<Arc<Map>>,
 }
 
 impl Regions {
@@ -106,6 +109,30 @@ impl Regions {
         // SAFETY: `frame` is null or points to the frame this run has borrowed mutably; nothing else holds a
         // reference to it while a helper or an access check looks at it.
         unsafe { self.frame.as_ref() }
+    }
+
+    /// The maps that the run has come to.
+    pub(crate) fn maps(&self) -> impl Iterator<Item = &Arc<Map>> {
+        self.maps.iter().chain(&self.inner_maps)
+    }
+
+    /// Notes what a look-up found, if that is a map.
+    ///
+    /// # Safety
+    /// `found` must be what a look-up in the map of the handle has just found, if that is one of the run's, on a pinned host.
+    pub(crate) unsafe fn note_inner(&mut self, handle: u64, found: u64) {
+        let holds_maps =
+            |map: &Arc<Map>| matches!(map.spec().kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
+        if found == 0 || !self.map(handle).is_some_and(holds_maps) || self.map(found).is_some() {
+            return;
+        }
+        let map = found as *const Map;
+        // SAFETY: what such a map holds is the address of a map in an `Arc`, which lives as long as the host is pinned; the
+        // count now has one more for the result.
+        self.inner_maps.push(unsafe {
+            Arc::increment_strong_count(map);
+            Arc::from_raw(map)
+        });
     }
 
     /// Whether `len` bytes at `address` may be accessed. A length of 0 is allowed anywhere.
@@ -117,7 +144,7 @@ impl Regions {
             || self.frame().is_some_and(|f| within(f.data_meta() as u64..f.data_end() as u64))
             || within(self.memory.clone())
             || access == Access::Read && self.keys.iter().any(|key| within(key.clone()))
-            || self.maps.iter().any(|map| {
+            || self.maps().any(|map| {
                 map.contains(address as usize, len as usize)
                     && !map.touches_special(address as usize, len as usize)
                     && match access {
@@ -134,18 +161,18 @@ impl Regions {
 
     /// Whether an address is that of a ring buffer's record that the program has.
     pub(crate) fn has_record(&self, address: u64) -> bool {
-        self.maps.iter().filter_map(|map| map.ring_buffer()).any(|ring| ring.is_reserved(address as usize))
+        self.maps().filter_map(|map| map.ring_buffer()).any(|ring| ring.is_reserved(address as usize))
     }
 
     /// The map whose handle a register holds.
     pub(crate) fn map(&self, handle: u64) -> Option<&Arc<Map>> {
-        self.maps.iter().find(|map| Arc::as_ptr(map) as u64 == handle)
+        self.maps().find(|map| Arc::as_ptr(map) as u64 == handle)
     }
 
     /// What a bad address belongs to, going by the pointer it was made from: where that points into a region, the
     /// access left that region; else the nearest one is named.
     pub(crate) fn near(&self, address: u64, pointer: u64) -> Near {
-        let map_of = |address: u64| self.maps.iter().find(|map| map.contains(address as usize, 1));
+        let map_of = |address: u64| self.maps().find(|map| map.contains(address as usize, 1));
         let packet = self.frame().map(|f| (f, f.data_meta() as u64..f.data_end() as u64));
         let touches = |range: &Range<u64>| (range.start..=range.end).contains(&pointer);
         if address < NEAR {

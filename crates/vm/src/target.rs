@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use paceline_frame::Burst;
+use paceline_maps::Map;
 
 use crate::host::Host;
 use crate::image::{BurstEntry, Entry};
@@ -26,6 +27,9 @@ pub struct Target {
 pub(crate) trait Named: Send + Sync {
     /// What it is called.
     fn name(&self) -> &str;
+
+    /// The maps of the program, or of all programs.
+    fn maps(&self) -> Vec<Arc<Map>>;
 }
 
 impl Target {
@@ -45,6 +49,13 @@ impl Target {
     #[must_use]
     pub fn name(&self) -> &str {
         self.owner.name()
+    }
+
+    /// The maps of the program, or of all programs of the chain. Those of programs that it comes to by tail calls are not among
+    /// them.
+    #[must_use]
+    pub fn maps(&self) -> Vec<Arc<Map>> {
+        self.owner.maps()
     }
 
     /// Where single packets enter: what call sites find programs by. Programs of engines that are no compilers share one.
@@ -69,6 +80,10 @@ impl Target {
 impl Named for Program {
     fn name(&self) -> &str {
         &self.spec().name
+    }
+
+    fn maps(&self) -> Vec<Arc<Map>> {
+        Self::maps(self).to_vec()
     }
 }
 

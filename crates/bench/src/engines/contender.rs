@@ -50,17 +50,7 @@ impl<'a> Contender<'a> {
         role: Role,
         mut run: impl FnMut(&mut FrameMut<'_>) -> u64 + 'a,
     ) -> Self {
-        let all = move |frames: &mut [FrameMut<'_>], count: usize| {
-            let (mut sum, mut left) = (0_u64, count);
-            while left > 0 {
-                for frame in frames.iter_mut().take(left) {
-                    sum = sum.wrapping_add(run(frame));
-                }
-                left = left.saturating_sub(frames.len());
-            }
-            sum
-        };
-        Self::looping(name, role, all)
+        Self::looping(name, role, move |frames, count| each(frames, count, &mut run))
     }
 
     /// One that has a loop of its own.
@@ -87,6 +77,23 @@ impl<'a> Contender<'a> {
         });
         (verdicts, counted.filter(|counts| counts.iter().any(|&count| count > 0)))
     }
+}
+
+/// Runs so many packets one by one.
+#[inline(always)]
+pub(super) fn each(
+    frames: &mut [FrameMut<'_>],
+    count: usize,
+    mut run: impl FnMut(&mut FrameMut<'_>) -> u64,
+) -> u64 {
+    let (mut sum, mut left) = (0_u64, count);
+    while left > 0 {
+        for frame in frames.iter_mut().take(left) {
+            sum = sum.wrapping_add(run(frame));
+        }
+        left = left.saturating_sub(frames.len());
+    }
+    sum
 }
 
 /// Sees that all come to the same verdict of each packet, and to the same counts.

@@ -14,7 +14,7 @@ use super::contender::{Contender, Role};
 use super::{OBJECT, Workload};
 
 /// `Linux 6.1 test-run`
-pub(super) fn name() -> String {
+pub(crate) fn name() -> String {
     format!("Linux {} JIT, test-run", crate::machine::kernel())
 }
 

@@ -36,8 +36,8 @@ use crate::report::{Bar, Figure, Matrix, Report, Row};
 use crate::{Rows, Settings, Table, code};
 use contender::{Contender, Role, agree};
 #[cfg(feature = "kernel")]
-pub(crate) use kernel::load as kernel_object;
-use packets::Packets;
+pub(crate) use kernel::{load as kernel_object, name as kernel_name};
+pub(crate) use packets::Packets;
 
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
 pub(crate) const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");

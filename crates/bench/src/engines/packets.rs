@@ -6,13 +6,15 @@ use paceline::{Burst, FrameMeta, FrameMut, MAX_BURST};
 
 /// Packets of the mix.
 const MIXED: usize = 10_000;
+/// Packets of which two cache lines each fill the last level of any cache.
+const COLD: usize = 200_000;
 
 /// Bytes of the packet's length before each packet, as metadata, for an engine that knows no other place for it.
 pub(crate) const LENGTH: usize = size_of::<u64>();
 
 /// Packets in bursts, in the order in which they are run.
 pub(crate) struct Packets {
-    /// `hit` or `miss`.
+    /// `hit`, `few` or `miss`.
     pub(crate) name: &'static str,
     bursts: Vec<Burst>,
 }
@@ -23,12 +25,28 @@ impl Packets {
         Self::new("hit", std::iter::once(tcp(&mut fastrand::Rng::with_seed(1), 40_000, 22, 32)))
     }
 
+    /// As many mixed packets as a burst has, which stay in the cache. Unlike one packet again and again, they do not make
+    /// every packet wait for the one before it to be counted.
+    pub(crate) fn few() -> Result<Self, Box<dyn Error>> {
+        let mut rng = fastrand::Rng::with_seed(2);
+        let packets: Vec<_> = (0..MAX_BURST).map(|_| mixed(&mut rng)).collect();
+        Self::new("few", packets.into_iter())
+    }
+
     /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments. None is
     /// cut off: the contenders without bounds checks would not see it.
     pub(crate) fn miss() -> Result<Self, Box<dyn Error>> {
+        Self::mixed("miss", MIXED)
+    }
+
+    /// So many of them that what is read of each is in no cache when it comes again.
+    pub(crate) fn cold(smoke: bool) -> Result<Self, Box<dyn Error>> {
+        Self::mixed("cold", if smoke { MIXED } else { COLD })
+    }
+
+    fn mixed(name: &'static str, packets: usize) -> Result<Self, Box<dyn Error>> {
         let mut rng = fastrand::Rng::with_seed(2);
-        let packets: Vec<_> = (0..MIXED).map(|_| mixed(&mut rng)).collect();
-        Self::new("miss", packets.into_iter())
+        Self::new(name, (0..packets).map(|_| mixed(&mut rng)))
     }
 
     fn new(name: &'static str, packets: impl Iterator<Item = Vec<u8>>) -> Result<Self, Box<dyn Error>> {
@@ -45,6 +63,17 @@ impl Packets {
             }
         }
         Ok(Self { name, bursts })
+    }
+
+    /// The bursts, in each of which the buffers lie in random order.
+    pub(crate) fn into_shuffled(mut self) -> Vec<Burst> {
+        let mut rng = fastrand::Rng::with_seed(3);
+        for burst in &mut self.bursts {
+            for index in (1..burst.len()).rev() {
+                burst.swap(index, rng.usize(..=index));
+            }
+        }
+        self.bursts
     }
 
     /// The frames in random order.

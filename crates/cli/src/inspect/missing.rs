@@ -49,8 +49,8 @@ fn setup(error: SetupError) -> Missing {
             Missing { user: format!("map {}", error.name), what: error.cause.to_string() }
         }
         SetupError::Fill { map, source } => Missing { user: format!("map {map}"), what: source.to_string() },
-        SetupError::InitialMaps { map } => {
-            Missing { user: format!("map {map}"), what: "initial maps in maps".to_owned() }
+        SetupError::Inner { map, inner, source } => {
+            Missing { user: format!("map {map}"), what: format!("map {inner} as a value: {source}") }
         }
         other => Missing { user: "object".to_owned(), what: other.to_string() },
     }

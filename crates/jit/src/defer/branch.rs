@@ -41,9 +41,12 @@ impl Emitter<'_> {
         if !fact.may_jump {
             return Ok(());
         }
-        let target = self.target(slot, insn.jump_target(slot))?;
+        let target = match self.known_exit(slot, insn) {
+            Some(exit) => exit,
+            None => self.target(slot, insn.jump_target(slot))?,
+        };
         // Where it leads registers hold their values; what that takes changes the flags.
-        self.flush(self.liveness.at_target(slot, insn));
+        self.flush_before_jump(slot, insn, self.liveness.at_target(slot, insn));
         self.make_store();
         if fact.may_fall_through {
             self.deferred_compare(width, condition, dst, src);

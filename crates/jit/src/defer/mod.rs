@@ -123,8 +123,12 @@ impl Emitter<'_> {
             Insn::Load { .. } => self.defer_load(slot, insn, after)?,
             Insn::Store { .. } | Insn::StoreRelease { .. } => self.deferred_store(slot, insn, after)?,
             Insn::JumpIf { .. } => self.deferred_jump_if(slot, insn)?,
+            Insn::Exit if let Some(result) = self.known_result(slot) => self.leave_with(result as u32),
+            Insn::Jump { .. } | Insn::JumpLong { .. } if let Some(code) = self.exits_with(slot, insn) => {
+                self.leave_with(code);
+            }
             Insn::Jump { .. } | Insn::JumpLong { .. } | Insn::MayGoto { .. } => {
-                self.flush(after);
+                self.flush_before_jump(slot, insn, after);
                 self.make_store();
                 self.insn(slot, insn)?;
             }
@@ -189,7 +193,7 @@ impl Emitter<'_> {
 
     /// Before a place that jumps lead to: registers hold their values, and nothing else is known of them.
     pub(crate) fn meet(&mut self, slot: usize) {
-        let live = self.liveness.before(slot);
+        let live = self.without_known_result(slot, self.liveness.before(slot));
         self.deferred.live = live;
         self.deferred.stack = self.liveness.stack_before(slot);
         self.flush(live);

@@ -78,6 +78,8 @@ pub(crate) fn links() -> Links {
             scratch: 16,
             scratch_words: 3,
             cpu: 40,
+            fault: 48,
+            counts: 56,
         },
         tail_entry: 8,
         no_cpu: HELPERS + 1000,

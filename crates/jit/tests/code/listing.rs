@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, OpKind};
+use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
 use paceline_isa::assemble;
-use paceline_jit::{Compiled, Features, Settings, compile};
+use paceline_jit::{Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
 
@@ -21,20 +21,34 @@ pub(crate) fn of(case: &Case) -> String {
     spec.license = "GPL".to_owned();
     let verified = verify(&spec, &links::specs(), None, &Options::default())
         .unwrap_or_else(|refusal| panic!("{}: {refusal}", case.name));
-    let features = match case.settings.as_str() {
-        "" => Features { bmi2: true, movbe: true },
-        "baseline" => Features::BASELINE,
-        other => panic!("{}: no settings {other}", case.name),
-    };
-    let settings = Settings { features, ..Settings::default() };
+    let features = Features { bmi2: true, movbe: true };
+    let mut settings = Settings { features, prefetch: Prefetch::Ahead(0), ..Settings::default() };
+    let mut burst = false;
+    for word in case.settings.split_whitespace() {
+        match word {
+            "baseline" => settings.features = Features::BASELINE,
+            "burst" => burst = true,
+            "counter" => settings.loop_end = LoopEnd::Counter,
+            "prefetch" => settings.prefetch = Prefetch::Ahead(8),
+            other => panic!("{}: no setting {other}", case.name),
+        }
+    }
     let compiled = compile(&verified, &links::links(), &settings)
         .unwrap_or_else(|error| panic!("{}: {error}", case.name));
-    list(&compiled)
+    list(&compiled, burst)
 }
 
-fn list(compiled: &Compiled) -> String {
-    let instructions: Vec<Instruction> =
-        Decoder::with_ip(64, &compiled.bytes, 0, DecoderOptions::NONE).iter().collect();
+/// The functions that packets or that bursts enter, and those that they call.
+fn list(compiled: &Compiled, burst: bool) -> String {
+    let other = |ip: u64| {
+        let within = |f: &&CompiledFunction| (f.offset..f.offset + f.len).contains(&(ip as u32));
+        let function = compiled.functions.iter().find(within);
+        function.is_some_and(|function| function.slot == 0 && function.burst != burst)
+    };
+    let instructions: Vec<Instruction> = Decoder::with_ip(64, &compiled.bytes, 0, DecoderOptions::NONE)
+        .iter()
+        .filter(|instruction| !other(instruction.ip()))
+        .collect();
     let labels = labels(compiled, &instructions);
     let names: BTreeMap<u64, u64> =
         compiled.relocations.iter().map(|r| (u64::from(r.offset), r.target)).collect();
@@ -47,6 +61,10 @@ fn list(compiled: &Compiled) -> String {
         assert!(!instruction.is_invalid(), "at {:#x}", instruction.ip());
         if let Some(label) = labels.get(&instruction.ip()) {
             let _ = writeln!(text, "  {label}:");
+        }
+        // What fills up to where a function begins.
+        if instruction.mnemonic() == Mnemonic::Int3 {
+            continue;
         }
         let mut line = String::new();
         formatter.format(instruction, &mut line);
@@ -83,7 +101,7 @@ fn labels(compiled: &Compiled, instructions: &[Instruction]) -> BTreeMap<u64, St
     for (number, place) in (1..).zip(targets) {
         labels.insert(place, format!("L{number}"));
     }
-    for function in compiled.functions.iter().skip(1) {
+    for function in compiled.functions.iter().filter(|function| function.slot != 0) {
         labels.insert(u64::from(function.offset), format!("function_{}", function.slot));
     }
     if compiled.tail_entry != compiled.entry {

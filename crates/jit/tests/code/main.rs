@@ -5,7 +5,8 @@
 //! case: NAME
 //! program:
 //!     BPF assembly, with the maps of `links.rs` by name
-//! settings: baseline            (no BMI2, no MOVBE; optional)
+//! settings: WORD ...            (optional: `baseline` for no BMI2 and no MOVBE; `burst` for the loop over a burst, with
+//!                                `prefetch` for 8 packets ahead and `counter` for a loop that counts)
 //! code:
 //!     x86-64 assembly
 //! ```

@@ -4,7 +4,7 @@ use std::ffi::c_long;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use paceline_spec::{Errno, MapSpec};
+use paceline_spec::{Errno, MapKind, MapSpec};
 
 const MAP_CREATE: c_long = 0;
 const MAP_LOOKUP: c_long = 1;
@@ -12,6 +12,7 @@ const MAP_UPDATE: c_long = 2;
 const MAP_DELETE: c_long = 3;
 const MAP_NEXT_KEY: c_long = 4;
 const PROG_LOAD: c_long = 5;
+const MAP_POP: c_long = 21;
 const PROG_TEST_RUN: c_long = 10;
 const OBJ_GET_INFO: c_long = 15;
 const MAP_FREEZE: c_long = 22;
@@ -61,6 +62,12 @@ impl KernelMap {
         let mut attr = Attr::default();
         let sizes = [spec.kind.number(), spec.key_size, spec.value_size, spec.max_entries, spec.flags.0];
         attr[..5].copy_from_slice(&sizes);
+        let inner = spec.inner.as_deref().map(|inner| Self::create(inner, 0)).transpose()?;
+        attr[5] = inner.as_ref().map_or(u32::MAX, |inner| inner.fd() as u32);
+        if inner.is_none() && !matches!(spec.kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps) {
+            attr[5] = 0;
+        }
+        attr[16..18].copy_from_slice(&[spec.extra as u32, (spec.extra >> 32) as u32]);
         let fd = owned(bpf(MAP_CREATE, &mut attr)?);
         Ok(Self { fd, key_size: spec.key_size as usize, value_size })
     }
@@ -101,6 +108,35 @@ impl KernelMap {
 
     pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
         std::iter::successors(self.next_key(None).ok(), |key| self.next_key(Some(key)).ok()).collect()
+    }
+
+    /// `BPF_MAP_UPDATE_ELEM` without a key.
+    pub(crate) fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.element(MAP_UPDATE, std::ptr::null(), value.as_ptr(), flags)
+    }
+
+    /// `BPF_MAP_LOOKUP_ELEM` without a key; a Bloom filter reads the value.
+    pub(crate) fn peek(&self, value: &mut [u8]) -> Result<(), Errno> {
+        self.element(MAP_LOOKUP, std::ptr::null(), value.as_mut_ptr(), 0)
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` without a key.
+    pub(crate) fn pop(&self) -> Result<Vec<u8>, Errno> {
+        let mut value = vec![0; self.value_size];
+        self.element(MAP_POP, std::ptr::null(), value.as_mut_ptr(), 0)?;
+        Ok(value)
+    }
+
+    /// `BPF_MAP_DELETE_ELEM` and `BPF_MAP_GET_NEXT_KEY` without a key.
+    pub(crate) fn without_key(&self) -> (Result<(), Errno>, Result<(), Errno>) {
+        let mut next = [0_u8; 8];
+        let delete = self.element(MAP_DELETE, std::ptr::null(), std::ptr::null(), 0);
+        (delete, self.element(MAP_NEXT_KEY, std::ptr::null(), next.as_mut_ptr(), 0))
+    }
+
+    /// Number that maps of maps give for it.
+    pub(crate) fn id(&self) -> u32 {
+        info(&self.fd)[1]
     }
 
     pub(crate) fn freeze(&self) -> Result<(), Errno> {

@@ -6,7 +6,7 @@ use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use crate::bpf::KernelMap;
 use crate::{kernel_permits, limits, spec};
 
-const KINDS: [MapKind; 14] = [
+const KINDS: [MapKind; 19] = [
     MapKind::Array,
     MapKind::PerCpuArray,
     MapKind::Hash,
@@ -21,6 +21,11 @@ const KINDS: [MapKind; 14] = [
     MapKind::CpuMap,
     MapKind::XskMap,
     MapKind::RingBuf,
+    MapKind::Queue,
+    MapKind::Stack,
+    MapKind::BloomFilter,
+    MapKind::ArrayOfMaps,
+    MapKind::HashOfMaps,
 ];
 
 /// Sizes of a key and a value that every map of the kind takes.
@@ -28,6 +33,11 @@ fn plain(kind: MapKind) -> MapSpec {
     match kind {
         MapKind::LpmTrie => spec(kind, 8, 4, 1, MapFlags::NO_PREALLOC),
         MapKind::RingBuf => spec(kind, 0, 0, 4096, MapFlags::default()),
+        MapKind::Queue | MapKind::Stack | MapKind::BloomFilter => spec(kind, 0, 4, 1, MapFlags::default()),
+        MapKind::ArrayOfMaps | MapKind::HashOfMaps => {
+            let inner = Some(Box::new(spec(MapKind::Array, 4, 8, 3, MapFlags::default())));
+            MapSpec { inner, ..spec(kind, 4, 4, 1, MapFlags::default()) }
+        }
         _ => spec(kind, 4, 4, 1, MapFlags::default()),
     }
 }
@@ -190,5 +200,31 @@ fn which_rule_comes_first() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn extra() {
+    if !kernel_permits("extra") {
+        return;
+    }
+    for (kind, extra) in KINDS.iter().flat_map(|&kind| [0, 1, 15, 16, 1 << 40].map(|extra| (kind, extra))) {
+        compare(&MapSpec { extra, ..plain(kind) });
+    }
+}
+
+#[test]
+fn inner_maps() {
+    if !kernel_permits("inner_maps") {
+        return;
+    }
+    for outer in [MapKind::ArrayOfMaps, MapKind::HashOfMaps] {
+        compare(&MapSpec { inner: None, ..plain(outer) });
+        for inner in KINDS {
+            compare(&MapSpec { inner: Some(Box::new(plain(inner))), ..plain(outer) });
+        }
+        let broken = MapSpec { max_entries: 0, ..plain(MapKind::Array) };
+        let refusal = Map::create(&MapSpec { inner: Some(Box::new(broken)), ..plain(outer) }, &limits());
+        assert_eq!(refusal.unwrap_err().to_string(), "map \"m\": an inner map: max_entries is zero");
     }
 }

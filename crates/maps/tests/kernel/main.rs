@@ -5,6 +5,7 @@
 mod bpf;
 #[path = "../common/mod.rs"]
 mod common;
+mod containers;
 mod create;
 mod operations;
 mod programs;
@@ -100,6 +101,6 @@ impl Twin {
 
 /// Whether the kind's iteration has an order that is part of its interface.
 fn has_order(kind: MapKind) -> bool {
-    use MapKind::{DevMapHash, Hash, LpmTrie, LruHash, LruPerCpuHash, PerCpuHash};
-    !matches!(kind, Hash | PerCpuHash | LruHash | LruPerCpuHash | LpmTrie | DevMapHash)
+    use MapKind::{DevMapHash, Hash, HashOfMaps, LpmTrie, LruHash, LruPerCpuHash, PerCpuHash};
+    !matches!(kind, Hash | PerCpuHash | LruHash | LruPerCpuHash | LpmTrie | DevMapHash | HashOfMaps)
 }

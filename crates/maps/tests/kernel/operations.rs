@@ -4,7 +4,12 @@ use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use crate::{Twin, has_order, kernel_permits, spec};
 
-const OPERATIONS: usize = 6000;
+/// Operations of each random sequence: a few thousand, or what `PACELINE_OPERATIONS` says.
+pub(crate) fn operations() -> usize {
+    let given = std::env::var("PACELINE_OPERATIONS").ok();
+    given.map_or(6000, |given| given.parse().expect("a number of operations"))
+}
+
 const ENTRIES: u32 = 24;
 
 /// Now and then an array index out of range, or more hash keys than fit.
@@ -55,7 +60,7 @@ fn run(spec: &MapSpec, seed: u64) {
     let twin = Twin::create(spec);
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut full = 0;
-    for step in 0..OPERATIONS {
+    for step in 0..operations() {
         let key = match spec.kind {
             MapKind::LpmTrie => random_prefix(&mut rng, spec.key_size as usize),
             _ => random_key(&mut rng, spec.key_size as usize),

@@ -24,12 +24,13 @@ use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
 use paceline_testkit::verdict::reason_class;
 
 const HELP: &str = "\
-usage: paceline-engines [--seed N] [--count N] [--runs N] [--engines NAME,...] [--kernel] [--stats] [--show] [--most N]
+usage: paceline-engines [--seed N] [--count N] [--runs N] [--engines NAME,...] [--bursts] [--kernel] [--stats] [--show] [--most N]
 
   --seed N       seed of the first program (0)
   --count N      programs (10000)
   --runs N       packets each of them is run on (16)
   --engines ...  of plain, threaded, jit, checked-jit; all that there are
+  --bursts       the engines, the plain interpreter left out, once more with packets in bursts of 1 to 64
   --kernel       the kernel as well
   --stats        print what the programs consist of
   --show         print each program, and why the verifier refuses it if it does
@@ -40,6 +41,7 @@ struct Options {
     count: u64,
     runs: usize,
     engines: Vec<Engine>,
+    bursts: bool,
     kernel: bool,
     stats: bool,
     show: bool,
@@ -70,6 +72,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         count: 10_000,
         runs: 16,
         engines: Vec::new(),
+        bursts: false,
         kernel: false,
         stats: false,
         show: false,
@@ -88,6 +91,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
                     .map(|name| name.parse::<Engine>().map_err(|e| e.to_string()))
                     .collect::<Result<_, _>>()?;
             }
+            Arg::Long("bursts") => options.bursts = true,
             Arg::Long("kernel") => options.kernel = true,
             Arg::Long("stats") => options.stats = true,
             Arg::Long("show") => options.show = true,
@@ -111,6 +115,9 @@ fn subjects(options: &Options, cpu: usize) -> Result<Vec<Box<dyn Subject>>, Stri
     for engine in engines {
         EngineSubject::probe(engine).map_err(|error| format!("{engine}: {error}"))?;
         subjects.push(Box::new(EngineSubject::new(engine, cpu)?));
+        if options.bursts && engine != Engine::Plain {
+            subjects.push(Box::new(EngineSubject::in_bursts(engine, cpu)?));
+        }
     }
     if options.kernel {
         subjects.push(Box::new(KernelSubject::new(cpu).map_err(|error| format!("kernel: {error}"))?));

@@ -1,5 +1,6 @@
 //! Text cases: what they say, before any engine looks at them. `tests/cases/README.md` has the format.
 
+mod chain;
 mod classic;
 mod data;
 mod error;
@@ -19,6 +20,7 @@ use paceline_spec::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::Contents;
 
+pub use chain::CaseChain;
 pub use data::parse_data;
 pub use error::{DataError, FileError, ParseError, Problem};
 pub use parse::parse_file;
@@ -56,6 +58,8 @@ pub struct Case {
     pub kind: CaseKind,
     /// The classic program that `programs` was converted from.
     pub classic: Option<Classic>,
+    /// The machines that it is for, if not all.
+    pub byte_order: Option<ByteOrder>,
     /// What is special about an engine.
     pub notes: Vec<Note>,
     /// The types of all functions of its programs, and of keys and values where the case gives them.
@@ -64,12 +68,28 @@ pub struct Case {
     pub maps: Vec<MapSpec>,
     /// Its programs; the first is run.
     pub programs: Vec<ProgramSpec>,
+    /// What runs of them after what; without, the first runs alone.
+    pub chain: Option<CaseChain>,
     /// Runs of the first program, one after the other on the same maps; none if only the verifier is asked.
     pub runs: Vec<Run>,
     /// Contents of maps after the last run: index of the map, and what it holds.
     pub after: Vec<(usize, Contents)>,
     /// What the verifier says.
     pub verifier: Verifier,
+}
+
+/// The order of a number's bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The least significant one first.
+    Little,
+    /// The most significant one first.
+    Big,
+}
+
+impl ByteOrder {
+    /// This machine's.
+    pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 }
 
 /// A classic program of a case.
@@ -170,6 +190,8 @@ pub struct Expect {
     pub output_meta: Option<Vec<u8>>,
     /// Where a redirected packet goes: `interface N`, or a map's name and the key in it. The kernel does not tell.
     pub redirect: Option<String>,
+    /// The programs of a chain that run, in order.
+    pub path: Option<Vec<String>>,
     /// Text in the error that stops the run.
     pub error: Option<String>,
 }

@@ -6,13 +6,14 @@ use paceline_frame::Verdict;
 use paceline_spec::btf::{Btf, TypeId};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning};
 
-use super::classic;
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
 use super::types::Types;
 use super::{
-    Case, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError, Problem, Run, Verifier,
+    ByteOrder, Case, CaseChain, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError,
+    Problem, Run, Verifier,
 };
+use super::{chain, classic};
 use crate::{Contents, ENGINES};
 
 /// A directive with its block.
@@ -106,9 +107,12 @@ const DIRECTIVES: &[&str] = &[
     "case",
     "type",
     "license",
+    "endian",
     "types",
     "map",
     "program",
+    "chain",
+    "path",
     "update",
     "packet",
     "memory",
@@ -213,10 +217,12 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         line: first.line,
         kind: CaseKind::Xdp,
         classic: None,
+        byte_order: None,
         notes: Vec::new(),
         btf: Btf::default(),
         maps: Vec::new(),
         programs: Vec::new(),
+        chain: None,
         runs: Vec::new(),
         after: Vec::new(),
         verifier: Verifier::Accepts,
@@ -255,6 +261,16 @@ impl<'a> Builder<'a> {
                 self.once(directive)?;
                 self.license = directive.required("a license")?;
                 Ok(())
+            }
+            "endian" => {
+                self.reach(Stage::Head, directive)?;
+                self.once(directive)?;
+                self.case.byte_order = Some(match directive.value {
+                    "little" => ByteOrder::Little,
+                    "big" => ByteOrder::Big,
+                    other => return Err(directive.not_a("byte order: little or big", other)),
+                });
+                directive.no_block()
             }
             "type" => {
                 self.reach(Stage::Head, directive)?;
@@ -297,6 +313,14 @@ impl<'a> Builder<'a> {
             "program" => {
                 self.reach(Stage::Programs, directive)?;
                 self.program(directive)
+            }
+            "chain" => {
+                self.reach(Stage::Programs, directive)?;
+                self.once(directive)?;
+                let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+                let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
+                self.case.chain = Some(chain);
+                Ok(())
             }
             "verifier" => {
                 if self.verifier.is_some() {
@@ -359,12 +383,17 @@ impl<'a> Builder<'a> {
                 return Ok(());
             }
             (
-                "meta" | "context" | "verdict" | "output_meta" | "redirect",
+                "meta" | "context" | "verdict" | "output_meta" | "redirect" | "path",
                 CaseKind::Raw | CaseKind::SocketFilter,
             )
             | ("packet", CaseKind::Raw)
             | ("memory", CaseKind::Xdp | CaseKind::SocketFilter) => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
+            }
+            ("path", _) if self.case.chain.is_some() => {
+                let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+                let words = directive.value.split_whitespace();
+                words.clone().try_for_each(|name| chain::program(directive.line, name, &names).map(drop))?;
             }
             ("meta" | "context" | "r0" | "verdict" | "redirect" | "output" | "output_meta" | "error", _) => {}
             (name, _) => return Err(directive.error(Problem::UnknownDirective(name.to_owned()))),
@@ -435,7 +464,9 @@ impl<'a> Builder<'a> {
         for &(line, text) in &directive.block {
             let at = |problem| ParseError { line, problem };
             let (key, value) = text.split_once(" = ").ok_or(at(Problem::NotAnElement))?;
-            let key = sized("key", key, map.key_size).map_err(at)?;
+            // Queues and stacks have their places for keys, in the order of pops.
+            let has_places = matches!(map.kind, MapKind::Queue | MapKind::Stack);
+            let key = sized("key", key, if has_places { 4 } else { map.key_size }).map_err(at)?;
             contents.insert(key, sized("value", value, map.value_size).map_err(at)?);
         }
         self.case.after.push((index, contents));
@@ -578,6 +609,7 @@ fn run_line(run: &mut Run, directive: &Directive<'_>) -> Result<(), ParseError> 
                 "r0" => expect.r0 = Some(directive.bits(value, 64)?),
                 "verdict" => expect.verdict = Some(verdict(directive)?),
                 "redirect" => expect.redirect = Some(value.to_owned()),
+                "path" => expect.path = Some(value.split_whitespace().map(str::to_owned).collect()),
                 _ => expect.error = Some(value.to_owned()),
             }
         }
@@ -593,6 +625,7 @@ impl Expect {
             || self.output.is_some()
             || self.output_meta.is_some()
             || self.redirect.is_some()
+            || self.path.is_some()
             || self.error.is_some()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
+use paceline_frame::MAX_BURST;
 use paceline_spec::{MapKind, MapSpec, ProgramKind};
 use paceline_verifier::Verified;
 
@@ -19,9 +20,13 @@ const LOOPBACK: u32 = 1;
 /// An engine with maps of its own, which it keeps from program to program.
 pub struct EngineSubject {
     engine: Engine,
+    /// Its name.
+    name: &'static str,
     maps: Vec<Arc<Map>>,
     host: Host,
     burst: Burst,
+    /// Whether packets go in bursts.
+    bursts: bool,
     /// Makes random numbers others than those of another subject.
     salt: u64,
 }
@@ -35,10 +40,25 @@ impl EngineSubject {
         let mut made = Vec::new();
         for spec in maps() {
             let map = Map::create(&spec, &limits()).map_err(|error| error.to_string())?;
-            fill_map(&map, &spec, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
+            fill_map(&map, &spec, &made, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
             made.push(map);
         }
-        Ok(Self { engine, maps: made, host: Host::new(cpu), burst: Burst::new(1), salt: 0 })
+        let (host, burst) = (Host::new(cpu), Burst::default());
+        Ok(Self { engine, name: engine.name(), maps: made, host, burst, bursts: false, salt: 0 })
+    }
+
+    /// The same with packets in bursts of random lengths.
+    ///
+    /// # Errors
+    /// A map that cannot be made.
+    pub fn in_bursts(engine: Engine, cpu: usize) -> Result<Self, String> {
+        let name = match engine {
+            Engine::Jit => "jit-burst",
+            Engine::CheckedJit => "checked-jit-burst",
+            Engine::Threaded => "threaded-burst",
+            Engine::Plain => "plain-burst",
+        };
+        Ok(Self { name, bursts: true, ..Self::new(engine, cpu)? })
     }
 
     /// The same with other random numbers, and memory elsewhere: what differs from the first depends on these.
@@ -63,13 +83,13 @@ impl EngineSubject {
         Program::load(&verified, Vec::new(), engine).map(drop).map_err(|error| error.to_string())
     }
 
-    fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
+    pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
         load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))
     }
 
     /// Nobody reads the records of earlier programs, so they go with their ring.
-    fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
+    pub(super) fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
         for &index in &work.used {
             let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind == MapKind::RingBuf) else {
                 continue;
@@ -77,6 +97,28 @@ impl EngineSubject {
             *map = Map::create(&map.spec().clone(), &limits()).map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// Its maps.
+    pub(super) fn maps(&self) -> &[Arc<Map>] {
+        &self.maps
+    }
+
+    /// Where packets are put, and the host that runs them.
+    pub(super) fn machine(&mut self) -> (&mut Burst, &mut Host) {
+        (&mut self.burst, &mut self.host)
+    }
+
+    /// Sets what the work finds.
+    pub(super) fn prepare(&mut self, work: &Work) -> Result<(), String> {
+        self.host.seed(work.seed ^ self.salt);
+        self.fill(work)
+    }
+
+    /// What the maps of the work hold.
+    pub(super) fn contents(&self, work: &Work) -> Vec<Option<Contents>> {
+        let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
+        maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect()
     }
 
     fn fill(&self, work: &Work) -> Result<(), String> {
@@ -98,22 +140,41 @@ impl EngineSubject {
         Ok(())
     }
 
-    fn run_once(&mut self, program: &Program, input: &super::Input, left: &mut Left) -> Result<(), String> {
+    /// Runs the program on packets: on one, or on those of a burst.
+    fn run_some(
+        &mut self,
+        program: &Program,
+        inputs: &[&super::Input],
+        left: &mut [Left],
+    ) -> Result<(), (usize, String)> {
         self.burst.clear();
-        self.burst.push(&input.data, FrameMeta::default()).map_err(|error| error.to_string())?;
-        let mut frame = self.burst.frame_mut(0);
-        frame.set_ingress(LOOPBACK, 0);
-        // Filters see none.
-        if program.spec().kind != ProgramKind::SocketFilter {
-            frame.set_metadata(&input.meta).map_err(|error| error.to_string())?;
+        for (run, input) in inputs.iter().enumerate() {
+            let failed = |error: &dyn std::fmt::Display| (run, error.to_string());
+            self.burst.push(&input.data, FrameMeta::default()).map_err(|error| failed(&error))?;
+            let mut frame = self.burst.frame_mut(run);
+            frame.set_ingress(LOOPBACK, 0);
+            // Filters see none.
+            if program.spec().kind != ProgramKind::SocketFilter {
+                frame.set_metadata(&input.meta).map_err(|error| failed(&error))?;
+            }
         }
-        let r0 = program.run(&mut frame, &mut self.host).map_err(|fault| fault.to_string())?;
-        (left.code, left.r0) = (r0 as u32, Some(r0));
-        left.data.clear();
-        left.data.extend_from_slice(frame.packet());
-        left.meta.clear();
-        left.meta.extend_from_slice(frame.metadata());
-        left.redirect = Some(redirect_of(frame.redirect()));
+        let r0 = if self.bursts {
+            let run = program.run_burst(&mut self.burst, &mut self.host);
+            run.map_err(|fault| (fault.index, fault.fault.to_string()))?;
+            None
+        } else {
+            let run = program.run(&mut self.burst.frame_mut(0), &mut self.host);
+            Some(run.map_err(|fault| (0, fault.to_string()))?)
+        };
+        for (run, left) in left.iter_mut().enumerate() {
+            let frame = self.burst.frame(run);
+            (left.code, left.r0) = (frame.code(), r0);
+            left.data.clear();
+            left.data.extend_from_slice(frame.packet());
+            left.meta.clear();
+            left.meta.extend_from_slice(frame.metadata());
+            left.redirect = Some(redirect_of(frame.redirect()));
+        }
         Ok(())
     }
 }
@@ -128,7 +189,7 @@ fn value_stride(spec: &MapSpec) -> usize {
 
 impl Subject for EngineSubject {
     fn name(&self) -> &'static str {
-        self.engine.name()
+        self.name
     }
 
     fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
@@ -144,13 +205,18 @@ impl Subject for EngineSubject {
                 return Err(Stopped::Refused(error.to_string()));
             }
         }
-        self.host.seed(work.seed ^ self.salt);
-        self.fill(work).map_err(Stopped::Refused)?;
-        for (run, (input, left)) in work.inputs.iter().zip(left).enumerate() {
-            self.run_once(&program, input, left).map_err(|reason| Stopped::Run { run, reason })?;
+        self.prepare(work).map_err(Stopped::Refused)?;
+        let mut lengths = fastrand::Rng::with_seed(work.seed);
+        let mut first = 0;
+        while first < work.inputs.len() {
+            let most = work.inputs.len() - first;
+            let len = if self.bursts { lengths.usize(1..=MAX_BURST).min(most) } else { 1 };
+            let (inputs, left) = (&work.inputs[first..first + len], &mut left[first..first + len]);
+            let failed = |(run, reason)| Stopped::Run { run: first + run, reason };
+            self.run_some(&program, inputs, left).map_err(failed)?;
+            first += len;
         }
-        let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
-        Ok(maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect())
+        Ok(self.contents(work))
     }
 }
 

@@ -5,10 +5,12 @@
 //! compared too. A program is made once for each engine and run on many packets; what may be is kept from program to
 //! program.
 
+mod chain;
 mod engine;
 mod kernel;
 mod work;
 
+pub use self::chain::{ChainSubject, ChainWay, ChainWork, compare_chains};
 pub use self::engine::EngineSubject;
 pub use self::kernel::KernelSubject;
 pub use work::{Input, Work, Workshop};

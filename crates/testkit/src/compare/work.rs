@@ -74,11 +74,16 @@ impl Workshop {
         if programs.iter().any(Verified::has_tail_calls) {
             programs.extend(self.targets(seed, &made));
         }
+        Ok((made, self.work_of(programs, seed, runs)))
+    }
+
+    /// Work for these programs, with random packets.
+    pub(super) fn work_of(&self, programs: Vec<Verified>, seed: u64, runs: usize) -> Work {
         let used = used_maps(&programs, &self.specs);
         let mut rng = Rng::with_seed(seed);
         let pool = packets();
         let inputs = (0..runs).map(|_| &pool[rng.usize(..pool.len())]).collect();
-        Ok((made, Work { programs, used, inputs, seed }))
+        Work { programs, used, inputs, seed }
     }
 
     /// Programs of the same type for the program arrays: of seeds far from those that are counted up.
@@ -89,12 +94,12 @@ impl Workshop {
         same_kind.filter_map(|other| self.verify(&other).ok()).take(TARGETS).collect()
     }
 
-    fn verify(&self, candidate: &Candidate) -> Result<Verified, Option<Box<Refusal>>> {
+    pub(super) fn verify(&self, candidate: &Candidate) -> Result<Verified, Option<Box<Refusal>>> {
         let program = candidate.program().ok_or(None)?;
         self.verify_program(&program).map_err(Some)
     }
 
-    fn verify_program(&self, program: &ProgramSpec) -> Result<Verified, Box<Refusal>> {
+    pub(super) fn verify_program(&self, program: &ProgramSpec) -> Result<Verified, Box<Refusal>> {
         verify(program, &self.specs, Some(btf()), &self.options)
     }
 

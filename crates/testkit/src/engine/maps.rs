@@ -25,10 +25,7 @@ pub(super) fn create_maps(
             Ok(map) => map,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        if spec.contents.iter().any(|(_, value)| matches!(value, InitialValue::Map(_))) {
-            return Err(Unsupported::MapsInMaps);
-        }
-        if let Err(errno) = fill_map(&map, spec, cpu) {
+        if let Err(errno) = fill_map(&map, spec, &maps, cpu) {
             return Ok(Err(format!("map {}: {errno}", spec.name)));
         }
         maps.push(map);
@@ -36,16 +33,26 @@ pub(super) fn create_maps(
     Ok(Ok(maps))
 }
 
-/// Puts the plain bytes of a specification into a map, for per-CPU maps on one CPU, and freezes it if it says so.
+/// Puts the bytes of a specification into a map, for per-CPU maps on one CPU, and the maps that come before it, and freezes
+/// it if it says so.
 ///
 /// # Errors
 /// The map does not take an element.
-pub fn fill_map(map: &Map, spec: &MapSpec, cpu: usize) -> Result<(), Errno> {
+pub fn fill_map(map: &Map, spec: &MapSpec, maps: &[Arc<Map>], cpu: usize) -> Result<(), Errno> {
     for (key, value) in &spec.contents {
-        let InitialValue::Bytes(bytes) = value else { continue };
-        set(map, key, bytes, cpu)?;
+        match value {
+            InitialValue::Bytes(bytes) => set(map, key, bytes, cpu)?,
+            InitialValue::Map(index) => set_map(map, key, maps, *index)?,
+            InitialValue::Program(_) => {}
+        }
     }
     if spec.frozen { map.freeze() } else { Ok(()) }
+}
+
+/// Sets an element that is a map.
+pub(super) fn set_map(map: &Map, key: &[u8], maps: &[Arc<Map>], index: usize) -> Result<(), Errno> {
+    let inner = maps.get(index).ok_or(Errno::EBADF)?;
+    map.set(key, &inner.id().to_ne_bytes(), 0)
 }
 
 /// Sets an element, for per-CPU maps the value of one CPU, and zeros on the others.
@@ -57,12 +64,17 @@ pub(super) fn set(map: &Map, key: &[u8], bytes: &[u8], cpu: usize) -> Result<(),
     map.set(key, &full, 0)
 }
 
-/// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are no bytes.
+/// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are no bytes. Queues and
+/// stacks are emptied by it.
 #[must_use]
 pub fn map_contents(map: &Map, cpu: usize) -> Option<Contents> {
     let spec = map.spec();
-    if !crate::has_byte_contents(spec.kind) || matches!(spec.kind, MapKind::Queue | MapKind::Stack) {
+    if !crate::has_byte_contents(spec.kind) {
         return None;
+    }
+    if matches!(spec.kind, MapKind::Queue | MapKind::Stack) {
+        let values = std::iter::from_fn(|| map.take_next().ok());
+        return Some((0_u32..).map(|place| place.to_be_bytes().to_vec()).zip(values).collect());
     }
     let value_size = spec.value_size as usize;
     let mut contents = Contents::new();

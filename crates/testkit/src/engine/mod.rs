@@ -1,5 +1,6 @@
 //! Engines that run cases.
 
+mod chains;
 mod classic;
 mod kernel;
 mod maps;
@@ -8,6 +9,7 @@ mod ours;
 use crate::case::Case;
 use crate::outcome::Outcome;
 
+pub use chains::ChainEngine;
 pub use classic::{LibpcapEngine, SocketEngine};
 pub use kernel::KernelEngine;
 pub use maps::{fill_map, map_contents};
@@ -31,15 +33,15 @@ pub enum Unsupported {
     /// A kernel function is not there, in words.
     #[error("{0}")]
     NoKernelFunction(String),
-    /// Maps of maps have no elements of ours yet.
-    #[error("maps cannot be put into maps")]
-    MapsInMaps,
     /// The engine is not for this machine, or not there yet.
     #[error("engine {0} is not available")]
     Unavailable(paceline_vm::Engine),
     /// The program is accepted, and the engine does not have all that it needs.
     #[error("needs what it does not have")]
     Lacks,
+    /// libxdp's dispatcher does not have such a chain, for a reason in words.
+    #[error("the chain {0}")]
+    NoDispatcher(&'static str),
     /// The verifier is asked elsewhere, and nothing is run.
     #[error("nothing is run")]
     NothingToRun,
@@ -60,6 +62,11 @@ pub trait Engine: Send + Sync {
         true
     }
 
+    /// Whether it runs chains, and nothing else.
+    fn runs_chains(&self) -> bool {
+        false
+    }
+
     /// Whether it verifies programs before it runs them, so that a case's `verifier` line is for it.
     fn verifies(&self) -> bool;
 
@@ -75,8 +82,12 @@ pub trait Engine: Send + Sync {
 pub fn available() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> =
         OurEngine::all().map(|engine| Box::new(engine) as Box<dyn Engine>).collect();
+    engines.extend(ChainEngine::all().map(|engine| Box::new(engine) as Box<dyn Engine>));
     match crate::kernel::probe() {
-        Ok(()) => engines.push(Box::new(KernelEngine)),
+        Ok(()) => {
+            engines.push(Box::new(KernelEngine));
+            engines.push(Box::new(ChainEngine::dispatcher()));
+        }
         Err(reason) => crate::skip("kernel", &reason),
     }
     match SocketEngine::new() {

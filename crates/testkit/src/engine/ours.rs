@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use paceline_frame::{Burst, FrameMeta, FrameRef, RedirectTarget, Verdict};
+use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{Engine as VmEngine, Host, LoadError, Program};
 
-use super::maps::{create_maps, map_contents, set};
+use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel;
@@ -23,17 +23,21 @@ enum Way {
     Verified(VmEngine),
     /// The same to the threaded interpreter, which counts instructions: with handlers that do not jump to each other.
     Counted,
+    /// Through the verifier, and packets in bursts.
+    Burst(VmEngine),
 }
 
 impl Way {
     /// The engines of cases; the verifier with the plain interpreter behind it goes by our own name.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
         Self::Verified(VmEngine::Plain),
         Self::Verified(VmEngine::Threaded),
         Self::Verified(VmEngine::Jit),
         Self::Counted,
+        Self::Burst(VmEngine::Jit),
+        Self::Burst(VmEngine::Threaded),
     ];
 
     fn name(self) -> &'static str {
@@ -41,6 +45,8 @@ impl Way {
             Self::Verified(VmEngine::Plain) => "paceline",
             Self::Verified(engine) | Self::Unverified(engine) => engine.name(),
             Self::Counted => "threaded-counted",
+            Self::Burst(VmEngine::Jit) => "jit-burst",
+            Self::Burst(_) => "threaded-burst",
         }
     }
 
@@ -76,7 +82,9 @@ impl OurEngine {
         // The plain interpreter is the same one behind the verifier, and programs that are called are not counted.
         let alike = [Way::Verified(VmEngine::Plain), Way::Counted];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
-        let pairs = mixable().flat_map(move |main| mixable().map(move |targets| (main, targets)));
+        // Programs that are called do not know that there is a burst.
+        let targets = move || mixable().filter(|way| !matches!(way, Way::Burst(_)));
+        let pairs = mixable().flat_map(move |main| targets().map(move |targets| (main, targets)));
         alone.chain(
             pairs.filter(|(main, targets)| main != targets).map(|(main, targets)| Self::of(main, targets)),
         )
@@ -95,7 +103,7 @@ impl OurEngine {
         // Native code of what cannot be verified is for cases in which nothing goes wrong.
         let ends_well = || case.runs.iter().all(|run| run.expect.error.is_none());
         let trusted = self.main == Way::Verified(VmEngine::Jit) && ends_well();
-        if case.kind == CaseKind::Raw && self.verifies() && !trusted {
+        if case.kind == CaseKind::Raw && (self.verifies() && !trusted || matches!(self.main, Way::Burst(_))) {
             return Err(Unsupported::RawMemory);
         }
         let compiles = self.main == self.targets && matches!(self.main, Way::Verified(_));
@@ -135,8 +143,9 @@ impl OurEngine {
             let way = if index == 0 { self.main } else { self.targets };
             let loaded = match (way, verified.get(index)) {
                 (Way::Verified(engine), Some(verified)) => load(verified, maps.to_vec(), engine)?,
+                (Way::Burst(engine), Some(verified)) => load(verified, maps.to_vec(), engine)?,
                 (Way::Counted, Some(verified)) => load(verified, maps.to_vec(), VmEngine::Threaded)?,
-                (Way::Verified(_) | Way::Counted, None) => load_trusted(spec, maps.to_vec()),
+                (Way::Verified(_) | Way::Counted | Way::Burst(_), None) => load_trusted(spec, maps.to_vec()),
                 (Way::Unverified(engine), _) => load_unverified(case.kind, spec, maps.to_vec(), engine),
             };
             match loaded {
@@ -194,8 +203,7 @@ impl Engine for OurEngine {
             Ok(programs) => programs,
             Err(reason) => return Ok(Outcome::Refused(reason.into())),
         };
-        let counts = self.main.counts();
-        let mut loaded = Loaded { case, maps, programs, host: Host::new(cpu), cpu, counts };
+        let mut loaded = Loaded { case, maps, programs, host: Host::new(cpu), cpu, way: self.main };
         Ok(match loaded.install_initial() {
             Ok(()) => Outcome::Ran(loaded.run()?),
             Err(reason) => Outcome::Refused(reason.into()),
@@ -255,8 +263,8 @@ struct Loaded<'a> {
     programs: Vec<Program>,
     host: Host,
     cpu: usize,
-    /// Whether instructions are counted.
-    counts: bool,
+    /// How packets are run.
+    way: Way,
 }
 
 impl Loaded<'_> {
@@ -279,7 +287,9 @@ impl Loaded<'_> {
         match value {
             None => map.remove(key).map_err(|errno| said(&errno)),
             Some(InitialValue::Bytes(bytes)) => set(map, key, bytes, self.cpu).map_err(|errno| said(&errno)),
-            Some(InitialValue::Map(_)) => Err(said(&Unsupported::MapsInMaps)),
+            Some(InitialValue::Map(index)) => {
+                set_map(map, key, &self.maps, *index).map_err(|errno| said(&errno))
+            }
             Some(InitialValue::Program(program)) => {
                 let program = self.programs.iter().find(|known| known.spec().name == *program);
                 let index = key.try_into().map(u32::from_ne_bytes);
@@ -293,11 +303,22 @@ impl Loaded<'_> {
 
     fn run(&mut self) -> Result<Ran, Unsupported> {
         let mut runs = Vec::new();
-        for run in &self.case.runs {
-            runs.push(match self.change(&run.changes) {
-                Ok(()) => self.run_once(run)?,
-                Err(error) => Err(error),
-            });
+        let mut left = self.case.runs.as_slice();
+        while let Some((run, rest)) = left.split_first() {
+            // Those that follow without a change to the maps go in one burst.
+            let together = match self.way {
+                Way::Burst(_) => {
+                    rest.iter().take_while(|run| run.changes.is_empty()).count().min(MAX_BURST - 1)
+                }
+                _ => 0,
+            };
+            let (these, later) = left.split_at(1 + together);
+            left = later;
+            match self.change(&run.changes) {
+                Ok(()) if matches!(self.way, Way::Burst(_)) => runs.extend(self.run_packets(these)?),
+                Ok(()) => runs.push(self.run_once(run)?),
+                Err(error) => runs.push(Err(error)),
+            }
         }
         let maps = self.maps.iter().map(|map| map_contents(map, self.cpu)).collect();
         Ok(Ran { runs, maps })
@@ -319,19 +340,11 @@ impl Loaded<'_> {
     }
 
     fn run_packet(&mut self, run: &Run) -> Result<Result<Finished, String>, Unsupported> {
-        let Context { ingress_ifindex, rx_queue_index, egress_ifindex } = run.context;
-        if egress_ifindex != 0 {
-            return Err(Unsupported::ContextField("egress_ifindex"));
-        }
-        let queue = u16::try_from(rx_queue_index).map_err(|_| Unsupported::ContextField("rx_queue_index"))?;
         let mut burst = Burst::new(1);
-        let unfit = |_| Unsupported::PacketLength(run.data.len());
-        burst.push(&run.data, FrameMeta::default()).map_err(unfit)?;
+        push(&mut burst, run)?;
         let mut frame = burst.frame_mut(0);
-        frame.set_ingress(ingress_ifindex, queue);
-        frame.set_metadata(&run.meta).map_err(|_| Unsupported::ContextField("metadata of this length"))?;
         let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
-        let counted = if self.counts { main.run_counted(&mut frame, &mut self.host) } else { None };
+        let counted = if self.way.counts() { main.run_counted(&mut frame, &mut self.host) } else { None };
         let ended = match counted {
             Some(counted) => counted.map(|exit| (exit.r0, Some(exit.instructions))),
             None => main.run(&mut frame, &mut self.host).map(|r0| (r0, None)),
@@ -340,15 +353,44 @@ impl Loaded<'_> {
             Ok(ended) => ended,
             Err(fault) => return Ok(Err(fault.to_string())),
         };
-        let frame = burst.frame(0);
-        Ok(Ok(Finished {
-            redirect: (self.case.kind == CaseKind::Xdp && r0 as u32 == Verdict::Redirect as u32)
-                .then(|| self.redirect(&frame)),
+        let finished = self.finished(&burst.frame(0), Return::Full(r0));
+        Ok(Ok(Finished { instructions, ..finished }))
+    }
+
+    /// Runs packets in one burst, or those up to one that fails.
+    fn run_packets(&mut self, runs: &[Run]) -> Result<Vec<Result<Finished, String>>, Unsupported> {
+        if self.case.kind == CaseKind::Raw {
+            return Err(Unsupported::RawMemory);
+        }
+        let mut burst = Burst::new(runs.len());
+        for run in runs {
+            push(&mut burst, run)?;
+        }
+        let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
+        let failed = main.run_burst(&mut burst, &mut self.host).err();
+        let done = failed.as_ref().map_or(runs.len(), |fault| fault.index);
+        let finished = |frame: FrameRef<'_>| Ok(self.finished(&frame, Return::Low(frame.code())));
+        let mut ended: Vec<_> = burst.iter().take(done).map(finished).collect();
+        if let Some(fault) = failed {
+            ended.push(Err(fault.fault.to_string()));
+            // The case goes on after it.
+            ended.extend(match &runs[done + 1..] {
+                [] => Vec::new(),
+                later => self.run_packets(later)?,
+            });
+        }
+        Ok(ended)
+    }
+
+    /// What a run left in its frame.
+    fn finished(&self, frame: &FrameRef<'_>, r0: Return) -> Finished {
+        let redirects = self.case.kind == CaseKind::Xdp && frame.code() == Verdict::Redirect as u32;
+        Finished {
+            redirect: redirects.then(|| self.redirect(frame)),
             data: frame.packet().to_vec(),
             meta: frame.metadata().to_vec(),
-            instructions,
-            ..Finished::new(Return::Full(r0))
-        }))
+            ..Finished::new(r0)
+        }
     }
 
     /// Where a packet goes, in the words of cases.
@@ -371,4 +413,19 @@ impl Loaded<'_> {
             Err(fault) => Err(fault.to_string()),
         }
     }
+}
+
+/// Adds a run's packet to a burst.
+fn push(burst: &mut Burst, run: &Run) -> Result<(), Unsupported> {
+    let Context { ingress_ifindex, rx_queue_index, egress_ifindex } = run.context;
+    if egress_ifindex != 0 {
+        return Err(Unsupported::ContextField("egress_ifindex"));
+    }
+    let queue = u16::try_from(rx_queue_index).map_err(|_| Unsupported::ContextField("rx_queue_index"))?;
+    let index = burst.len();
+    let unfit = |_| Unsupported::PacketLength(run.data.len());
+    burst.push(&run.data, FrameMeta::default()).map_err(unfit)?;
+    let mut frame = burst.frame_mut(index);
+    frame.set_ingress(ingress_ifindex, queue);
+    frame.set_metadata(&run.meta).map_err(|_| Unsupported::ContextField("metadata of this length"))
 }

@@ -58,7 +58,7 @@ impl Judge {
         let mut theirs = Vec::new();
         for spec in &specs {
             let map = Map::create(spec, &limits).map_err(|error| error.to_string())?;
-            fill_map(&map, spec, 0).map_err(|error| error.to_string())?;
+            fill_map(&map, spec, &ours, 0).map_err(|error| error.to_string())?;
             ours.push(map);
             theirs.push(kernel_map(spec).map_err(|error| error.to_string())?);
         }

@@ -252,7 +252,7 @@ impl<'a> Membership<'a> {
 
     fn value(&mut self, value: &Value, found: u64) -> bool {
         match value {
-            Value::Unset | Value::Iterator(_) => true,
+            Value::Unset | Value::Iterator(_) | Value::Dynptr(_) => true,
             Value::Scalar(scalar) => self.number(scalar, found),
             Value::Pointer(pointer) if pointer.nullable => {
                 let is_null = found == 0;
@@ -304,7 +304,7 @@ impl<'a> Membership<'a> {
                 let start = variable_end.wrapping_sub(variable) as usize;
                 self.maps.iter().any(|map| map.ring_buffer().is_some() && map.contains(start, size as usize))
             }
-            Target::Memory { .. } | Target::Code { .. } => true,
+            Target::Memory { .. } | Target::Slice { .. } | Target::Code { .. } => true,
         }
     }
 }

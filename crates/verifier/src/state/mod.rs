@@ -7,4 +7,6 @@ mod value;
 pub use frame::{Frame, Lock, Reference, State};
 pub(crate) use stack::parts;
 pub use stack::{Byte, MAX_STACK, Slot, Stack};
-pub use value::{Link, MapRef, NumIterator, PacketRange, Pointer, Progress, Region, Scalar, Target, Value};
+pub use value::{
+    Dynptr, Link, MapRef, NumIterator, PacketRange, Pointer, Progress, Region, Scalar, Target, Value,
+};

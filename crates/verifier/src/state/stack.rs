@@ -1,6 +1,6 @@
 //! The stack of one frame, byte by byte.
 
-use super::{NumIterator, Value};
+use super::{Dynptr, NumIterator, Value};
 use crate::demand::Origin;
 
 /// Bytes of stack a frame may have, and all frames of a call chain together (`MAX_BPF_STACK`).
@@ -19,6 +19,8 @@ pub enum Byte {
     Zero,
     /// Part of an iterator.
     Iterator,
+    /// Part of a dynptr.
+    Dynptr,
 }
 
 /// Eight aligned bytes of the stack.
@@ -51,7 +53,7 @@ impl Slot {
         let is_zero = |byte: &Byte| match byte {
             Byte::Zero => true,
             Byte::Spilled => self.value.is_null(),
-            Byte::Unset | Byte::Data | Byte::Iterator => false,
+            Byte::Unset | Byte::Data | Byte::Iterator | Byte::Dynptr => false,
         };
         self.bytes.iter().enumerate().fold(0, |all, (i, byte)| all | u8::from(is_zero(byte)) << i)
     }
@@ -99,10 +101,25 @@ impl Slot {
         }
     }
 
+    /// Puts half of a dynptr here.
+    pub fn place_dynptr(&mut self, dynptr: Dynptr) {
+        (self.value, self.bytes) = (Value::Dynptr(dynptr), [Byte::Dynptr; 8]);
+        self.written(u8::MAX);
+    }
+
+    /// The dynptr of which half is here.
+    #[must_use]
+    pub fn dynptr(&self) -> Option<Dynptr> {
+        match self.value {
+            Value::Dynptr(dynptr) => Some(dynptr),
+            _ => None,
+        }
+    }
+
     fn forget_value(&mut self) {
         self.value = Value::Unset;
         for b in &mut self.bytes {
-            if matches!(b, Byte::Spilled | Byte::Iterator) {
+            if matches!(b, Byte::Spilled | Byte::Iterator | Byte::Dynptr) {
                 *b = Byte::Data;
             }
         }

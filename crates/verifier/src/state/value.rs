@@ -16,6 +16,17 @@ pub enum Value {
     Pointer(Pointer),
     /// An iterator, which takes a whole slot of the stack; never in a register.
     Iterator(NumIterator),
+    /// Half of a dynptr, which takes two slots of the stack; never in a register.
+    Dynptr(Dynptr),
+}
+
+/// A dynptr on the stack (`struct bpf_dynptr`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dynptr {
+    /// Which one.
+    pub id: u32,
+    /// Whether it is the half with the lower address.
+    pub first: bool,
 }
 
 /// How far something has got that ends at some time: a loop that gets further cannot go on for ever.
@@ -134,6 +145,15 @@ pub enum Target {
         /// Its size in bytes.
         size: u32,
     },
+    /// What a dynptr points to: bytes of the packet, or the buffer that was given for them.
+    Slice {
+        /// Its size in bytes.
+        size: u32,
+        /// Whether it may be written.
+        writable: bool,
+        /// Number of the frame in whose stack the buffer is, if it is in one.
+        buffer: Option<u8>,
+    },
     /// A subprogram, as a callback.
     Code {
         /// Its first slot.
@@ -183,7 +203,11 @@ impl Pointer {
     pub fn is_never_null(&self) -> bool {
         let is_memory = matches!(
             self.target,
-            Target::MapValue(_) | Target::Memory { .. } | Target::Record { .. } | Target::Map(_)
+            Target::MapValue(_)
+                | Target::Memory { .. }
+                | Target::Slice { .. }
+                | Target::Record { .. }
+                | Target::Map(_)
         );
         is_memory && !self.nullable
     }
@@ -244,6 +268,7 @@ impl fmt::Display for Target {
             Self::Packet { region: Region::Meta, .. } => f.write_str("packet metadata"),
             Self::PacketEnd => f.write_str("packet end"),
             Self::Memory { .. } => f.write_str("memory"),
+            Self::Slice { .. } => f.write_str("slice of a dynptr"),
             Self::Record { .. } => f.write_str("ring buffer record"),
             Self::Code { .. } => f.write_str("function"),
         }
@@ -265,7 +290,9 @@ impl fmt::Display for Pointer {
         match self.target {
             Target::Packet { range: PacketRange::Bytes(bytes), .. } => write!(f, ", {bytes} bytes checked"),
             Target::Packet { .. } => f.write_str(", beyond the end"),
-            Target::Memory { size, .. } | Target::Record { size } => write!(f, ", {size} bytes"),
+            Target::Memory { size, .. } | Target::Slice { size, .. } | Target::Record { size } => {
+                write!(f, ", {size} bytes")
+            }
             _ => Ok(()),
         }
     }
@@ -278,6 +305,7 @@ impl fmt::Display for Value {
             Self::Scalar(scalar) => write!(f, "{}", scalar.number),
             Self::Pointer(pointer) => write!(f, "{pointer}"),
             Self::Iterator(_) => f.write_str("iterator"),
+            Self::Dynptr(_) => f.write_str("dynptr"),
         }
     }
 }

@@ -99,8 +99,12 @@ impl Walk<'_> {
     /// All pointers into the packet are worthless once it may have moved; as numbers they may still be looked at.
     pub(super) fn forget_packet(&mut self) {
         let slot = self.slot as u32;
-        let is_packet =
-            |value: &Value| value.pointer().is_some_and(|p| p.is_packet() || p.target == Target::PacketEnd);
+        // What dynptrs point to is the packet.
+        let is_packet = |value: &Value| {
+            value.pointer().is_some_and(|p| {
+                p.is_packet() || matches!(p.target, Target::PacketEnd | Target::Slice { .. })
+            })
+        };
         self.state.update(is_packet, |value| {
             *value = Value::unknown();
             if let Value::Scalar(scalar) = value {
@@ -140,6 +144,7 @@ impl Walk<'_> {
         }
         let Some(frame) = self.state.pop() else { return Ok(Next::End) };
         self.state.set(Reg::R0, result);
+        self.lose_buffers();
         Ok(Next::Go(frame.call_slot + 1))
     }
 

@@ -114,6 +114,7 @@ impl Walk<'_> {
             other => return broken(Cause::CallbackReturn(describe(other))),
         }
         let Some(frame) = self.state.pop() else { return Ok(Next::End) };
+        self.lose_buffers();
         if let Some(loop_) = &mut self.state.top_mut().calling_back {
             loop_.rounds += 1;
         }

@@ -3,6 +3,7 @@
 use paceline_isa::Reg;
 use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
+use paceline_spec::kfunc::Kfunc;
 use paceline_spec::{MapFlags, MapKind, MapSpec};
 
 use super::memory::{Access, Span, check_context_pointer, describe};
@@ -102,6 +103,14 @@ impl Walk<'_> {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.value_size));
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
                 }
+                Arg::NextValue => {
+                    let spec = self.map_of(&arguments);
+                    let size = spec.map_or(0, |spec| u64::from(spec.value_size));
+                    // A filter is asked for the value (`resolve_map_arg_type`).
+                    let asked = spec.is_some_and(|spec| spec.kind == MapKind::BloomFilter);
+                    let access = if asked { Access::Read } else { Access::Write };
+                    self.check_memory(helper, reg, &value, size, access, &mut arguments)?;
+                }
                 Arg::RecordSize => {
                     arguments.record_size = self.check_record_size(helper.name, reg, &value)?
                 }
@@ -116,6 +125,7 @@ impl Walk<'_> {
                     self.check_read_write(helper, reg, &value, size.into(), &mut arguments)?;
                     check_aligned_argument(reg, &value, size.into())?;
                 }
+                Arg::Dynptr => self.check_dynptr(helper.name, reg, &value)?,
                 Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem
@@ -142,7 +152,7 @@ impl Walk<'_> {
         self.map(arguments.map?)
     }
 
-    fn check_context_argument(&self, helper: &'static str, reg: Reg, value: &Value) -> Check {
+    pub(super) fn check_context_argument(&self, helper: &'static str, reg: Reg, value: &Value) -> Check {
         match value {
             Value::Pointer(pointer) if pointer.target == Target::Context => {
                 check_context_pointer(reg, pointer)
@@ -160,7 +170,7 @@ impl Walk<'_> {
         if !helper.takes_map(spec.kind) {
             return broken(Cause::MapKind { helper: helper.name, kind: spec.kind });
         }
-        if spec.flags.contains(MapFlags::RDONLY_PROG) && changes_map(helper.name) {
+        if spec.flags.contains(MapFlags::RDONLY_PROG) && helper.changes_map() {
             return broken(Cause::ReadOnly(RegName(reg), Target::Map(map)));
         }
         self.facts.map(self.slot, map);
@@ -273,9 +283,38 @@ impl Walk<'_> {
         access: Access,
         arguments: &mut Arguments,
     ) -> Check {
+        let packet = helper.takes_packet_memory();
+        let span = self.memory_argument((helper.name, packet), register, value, size, access)?;
+        if access == Access::Write {
+            arguments.written.push(span);
+        }
+        Ok(())
+    }
+
+    /// The same for memory that a kernel function reads and writes; any of them takes the packet's.
+    pub(super) fn check_memory_of_kfunc(
+        &mut self,
+        kfunc: &'static Kfunc,
+        register: Reg,
+        value: &Value,
+        size: u64,
+    ) -> Check<Span> {
+        self.memory_argument((kfunc.name, true), register, value, size, Access::Read)?;
+        self.memory_argument((kfunc.name, true), register, value, size, Access::Write)
+    }
+
+    /// Memory that something of a name, which may take the packet's, reads or writes.
+    fn memory_argument(
+        &mut self,
+        (name, packet): (&'static str, bool),
+        register: Reg,
+        value: &Value,
+        size: u64,
+        access: Access,
+    ) -> Check<Span> {
         let pointer = match value {
             Value::Pointer(pointer) => *pointer,
-            other => return wrong_argument(helper.name, register, "a pointer to memory", other),
+            other => return wrong_argument(name, register, "a pointer to memory", other),
         };
         let span = Span { register, pointer, offset: 0, size, access };
         if pointer.nullable {
@@ -290,24 +329,26 @@ impl Walk<'_> {
                     self.note_read(usize::from(frame), range.min, reach)?;
                 }
             }
-            Target::Packet { .. } if !helper.takes_packet_memory() => {
-                return broken(Cause::PacketArgument(RegName(register), helper.name));
+            Target::Packet { .. } if !packet => {
+                return broken(Cause::PacketArgument(RegName(register), name));
             }
-            Target::MapValue(_) | Target::Packet { .. } | Target::Memory { .. } | Target::Record { .. } => {
-                self.check_span(&span)?;
-            }
-            _ => return wrong_argument(helper.name, register, "a pointer to memory", value),
+            Target::MapValue(_)
+            | Target::Packet { .. }
+            | Target::Memory { .. }
+            | Target::Slice { .. }
+            | Target::Record { .. } => self.check_span(&span)?,
+            _ => return wrong_argument(name, register, "a pointer to memory", value),
         }
-        if access == Access::Write {
-            arguments.written.push(span);
-        }
-        Ok(())
+        Ok(span)
     }
 
     /// Only what a helper writes to the stack is known to the state.
-    fn write_by_helper(&mut self, span: &Span) -> Check {
+    pub(super) fn write_by_helper(&mut self, span: &Span) -> Check {
         match span.pointer.target {
-            Target::Stack { frame } => self.overwrite_stack(span, usize::from(frame)),
+            Target::Stack { frame } => {
+                self.check_no_dynptr(span, usize::from(frame))?;
+                self.overwrite_stack(span, usize::from(frame))
+            }
             _ => Ok(()),
         }
     }
@@ -358,7 +399,9 @@ impl Walk<'_> {
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
         // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
         // find no such CPU, so its key is not looked at.
-        let key = key.filter(|&key| is_array && key < u64::from(spec.max_entries));
+        // How long an inner array is may be left open.
+        let is_sized = is_array && !(map.inner && spec.flags.contains(MapFlags::INNER_MAP));
+        let key = key.filter(|&key| is_sized && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
             _ => Target::MapValue(map),
@@ -385,11 +428,6 @@ fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
         _ if span.is_aligned() => Ok(()),
         _ => broken(Cause::ArgumentAlignment(RegName(register), size)),
     }
-}
-
-/// Whether a helper changes the elements of the map it is called on.
-fn changes_map(helper: &str) -> bool {
-    ["bpf_map_update_elem", "bpf_map_delete_elem", "bpf_map_push_elem", "bpf_map_pop_elem"].contains(&helper)
 }
 
 fn is_record(value: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! Calls of kernel functions, by the table of their prototypes; today those are the steps of iterators.
+//! Calls of kernel functions, by the table of their prototypes, and the steps of iterators.
 
 use paceline_isa::Reg;
 use paceline_spec::kfunc::{IteratorStep, Kfunc, KfuncArg, KfuncReturn, NUM_ITERATOR_BYTES};
@@ -35,39 +35,97 @@ impl Place {
     }
 }
 
+/// What the arguments of a call turned out to be.
+#[derive(Default)]
+struct KfuncArguments {
+    iterator: Option<Place>,
+    new_dynptr: Option<Span>,
+    /// The size of what is asked for.
+    size: u32,
+    /// Memory that is written.
+    written: Vec<Span>,
+}
+
 impl Walk<'_> {
     pub(super) fn call_kfunc(&mut self, index: i32) -> Check<Next> {
         let Some(kfunc) = self.program.kfunc(index).filter(|kfunc| kfunc.is_for(self.program.kind)) else {
             let named = usize::try_from(index).ok().and_then(|index| self.program.kfuncs.get(index));
             return broken(Cause::Kfunc(named.map_or_else(|| index.to_string(), |kfunc| kfunc.name.clone())));
         };
-        let place = self.check_kfunc_arguments(kfunc)?;
+        let arguments = self.check_kfunc_arguments(kfunc)?;
         self.forget_caller_saved();
+        for span in &arguments.written {
+            self.write_by_helper(span)?;
+        }
+        if let Some(span) = &arguments.new_dynptr {
+            self.make_dynptr(span);
+        }
         let next = Next::Go(self.slot + 1);
-        match (kfunc.iterator, place) {
+        match (kfunc.iterator, arguments.iterator) {
             (Some(IteratorStep::New), Some(place)) => self.new_iterator(place)?,
             (Some(IteratorStep::Next), Some(place)) => return Ok(self.next_element(kfunc, place)),
             (Some(IteratorStep::Destroy), Some(place)) => self.destroy_iterator(place),
             _ => {}
         }
-        if kfunc.returns == KfuncReturn::Number {
-            self.return_number();
+        match kfunc.returns {
+            KfuncReturn::Number => self.return_number(),
+            KfuncReturn::SliceOrNull { writable } => {
+                let buffer = arguments.written.iter().find_map(|span| match span.pointer.target {
+                    Target::Stack { frame } => Some(frame),
+                    _ => None,
+                });
+                let slice = self.slice(arguments.size, writable, buffer);
+                self.state.set(Reg::R0, slice);
+            }
+            KfuncReturn::Nothing | KfuncReturn::ElementOrNull(_) => {}
         }
         Ok(next)
     }
 
-    /// Checks the arguments; gives the place of the iterator among them.
-    fn check_kfunc_arguments(&mut self, kfunc: &'static Kfunc) -> Check<Option<Place>> {
-        let mut place = None;
-        for (&arg, reg) in kfunc.args.iter().zip(ARGUMENTS) {
+    fn check_kfunc_arguments(&mut self, kfunc: &'static Kfunc) -> Check<KfuncArguments> {
+        let mut arguments = KfuncArguments::default();
+        for (i, (&arg, reg)) in kfunc.args.iter().zip(ARGUMENTS).enumerate() {
             let value = self.read(reg)?;
             match (arg, value) {
                 (KfuncArg::Number, Value::Scalar(_)) => {}
                 (KfuncArg::Number, other) => return wrong_argument(kfunc.name, reg, "a number", &other),
-                (KfuncArg::NumIterator, value) => place = Some(self.iterator_place(kfunc, reg, &value)?),
+                (KfuncArg::NumIterator, value) => {
+                    arguments.iterator = Some(self.iterator_place(kfunc, reg, &value)?);
+                }
+                (KfuncArg::Context, value) => self.check_context_argument(kfunc.name, reg, &value)?,
+                (KfuncArg::Dynptr, value) => self.check_dynptr(kfunc.name, reg, &value)?,
+                (KfuncArg::NewDynptr, value) => {
+                    arguments.new_dynptr = Some(self.check_new_dynptr(kfunc.name, reg, &value)?);
+                }
+                (KfuncArg::Out(size), value) => {
+                    let span = self.check_memory_of_kfunc(kfunc, reg, &value, size.into())?;
+                    arguments.written.push(span);
+                }
+                // Checked together with its size, which follows.
+                (KfuncArg::BufferOrNull, _) => {}
+                (KfuncArg::KnownSize, value) => {
+                    arguments.size = self.known_size(kfunc.name, reg, &value)?;
+                    let buffer = i.checked_sub(1).and_then(|i| ARGUMENTS.get(i).copied()).unwrap_or(reg);
+                    let value = self.read(buffer)?;
+                    if value.is_null() {
+                        self.demand(&value);
+                    } else {
+                        let size = arguments.size.into();
+                        arguments.written.push(self.check_memory_of_kfunc(kfunc, buffer, &value, size)?);
+                    }
+                }
             }
         }
-        Ok(place)
+        Ok(arguments)
+    }
+
+    fn known_size(&mut self, name: &str, register: Reg, value: &Value) -> Check<u32> {
+        let size = value.scalar().and_then(|scalar| scalar.number.as_constant());
+        self.demand(value);
+        match size.and_then(|size| u32::try_from(size).ok()) {
+            Some(size) => Ok(size),
+            None => wrong_argument(name, register, "a size that is known", value),
+        }
     }
 
     /// Where the iterator lies, which must be there, or must not be there if it is made (`process_iter_arg`).

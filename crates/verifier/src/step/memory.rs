@@ -218,7 +218,7 @@ impl Walk<'_> {
         match span.pointer.target {
             Target::MapValue(map) => self.check_map_value(span, map),
             Target::Packet { range, .. } => span.check_packet(range),
-            Target::Memory { size, writable } => {
+            Target::Memory { size, writable } | Target::Slice { size, writable, .. } => {
                 if span.access == Access::Write && !writable {
                     return broken(Cause::ReadOnly(RegName(span.register), span.pointer.target));
                 }
@@ -337,6 +337,7 @@ pub(super) fn describe(value: &Value) -> String {
         Value::Unset => "nothing".to_owned(),
         Value::Scalar(_) => "a number".to_owned(),
         Value::Iterator(_) => "an iterator".to_owned(),
+        Value::Dynptr(_) => "a dynptr".to_owned(),
         Value::Pointer(pointer) if pointer.nullable => format!("a pointer to {} or null", pointer.target),
         Value::Pointer(pointer) => format!("a pointer to {}", pointer.target),
     }

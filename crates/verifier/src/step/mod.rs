@@ -4,6 +4,7 @@ mod alu;
 mod branch;
 mod call;
 mod callback;
+mod dynptr;
 mod global;
 mod helper;
 mod kfunc;

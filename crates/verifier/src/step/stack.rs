@@ -68,6 +68,9 @@ impl Walk<'_> {
                 if slot.iterator().is_some() {
                     return broken(Cause::IteratorRead);
                 }
+                if slot.dynptr().is_some() {
+                    return broken(Cause::DynptrRead);
+                }
                 self.reads.read(slot.origin, bytes & !slot.fresh);
             }
         }
@@ -119,6 +122,7 @@ impl Walk<'_> {
         if first != 0 && is_zero {
             self.demand(&value);
         }
+        self.lose_dynptrs(frame, range.min, span.size);
         let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         let slot = frame.stack.slot_mut(index);
         if first == 0 {
@@ -139,6 +143,7 @@ impl Walk<'_> {
         if is_zero {
             self.demand(value);
         }
+        self.lose_dynptrs(frame, range.min, size);
         let demands = &mut self.demands;
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(range.min, size) {
@@ -160,6 +165,7 @@ impl Walk<'_> {
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
         self.note_unset(frame, range.min, size);
+        self.lose_dynptrs(frame, range.min, size);
         let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         for (index, bytes) in parts(range.min, size) {
             frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);

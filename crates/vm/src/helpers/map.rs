@@ -1,9 +1,11 @@
 //! Helpers on maps (`kernel/bpf/helpers.c`).
 
-use paceline_spec::Errno;
+use paceline_maps::LookupFunction;
+use paceline_spec::{Errno, MapKind};
 
 use super::args;
 use crate::host::Host;
+use crate::memory;
 
 /// What a helper returns for a result.
 fn status(result: Result<(), Errno>) -> u64 {
@@ -20,11 +22,21 @@ pub(super) unsafe extern "C" fn lookup_elem(
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    let (map, key) = unsafe {
-        let map = args::map(map);
-        (map, args::key(map, key))
-    };
-    map.lookup(&key, host.cpu()).map_or(0, |value| value.as_ptr() as u64)
+    unsafe { lookup(map, key, host.cpu()) }
+}
+
+/// # Safety
+/// The first two must be a map's handle and the address of a key of it, as of [`lookup_elem`].
+unsafe fn lookup(map: u64, key: u64, cpu: usize) -> u64 {
+    // SAFETY: the caller vouches for the map.
+    let map = unsafe { args::map(map) };
+    if let Some(LookupFunction { function, context, .. }) = map.lookup_function() {
+        // SAFETY: the map is in use by the caller, who vouches for the key.
+        return unsafe { function(context, key, cpu as u64) };
+    }
+    // SAFETY: the caller vouches for the key.
+    let key = unsafe { args::key(map, key) };
+    map.lookup(&key, cpu).map_or(0, |value| value.as_ptr() as u64)
 }
 
 /// `void *bpf_map_lookup_percpu_elem(map, key, cpu)`: null for a CPU that there is not.
@@ -37,11 +49,7 @@ pub(super) unsafe extern "C" fn lookup_percpu_elem(
     _: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    let (map, key) = unsafe {
-        let map = args::map(map);
-        (map, args::key(map, key))
-    };
-    map.lookup(&key, cpu as u32 as usize).map_or(0, |value| value.as_ptr() as u64)
+    unsafe { lookup(map, key, cpu as u32 as usize) }
 }
 
 /// `long bpf_map_update_elem(map, key, value, flags)`
@@ -70,4 +78,48 @@ pub(super) unsafe extern "C" fn delete_elem(map: u64, key: u64, _: u64, _: u64, 
         (map, args::key(map, key))
     };
     status(map.delete(&key))
+}
+
+/// `long bpf_map_push_elem(map, value, flags)`
+pub(super) unsafe extern "C" fn push_elem(
+    map: u64,
+    value: u64,
+    flags: u64,
+    _: u64,
+    _: u64,
+    _: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let (map, value) = unsafe {
+        let map = args::map(map);
+        (map, args::bytes(value, map.spec().value_size as usize))
+    };
+    status(map.push(&value, flags))
+}
+
+/// `long bpf_map_pop_elem(map, value)`
+pub(super) unsafe extern "C" fn pop_elem(map: u64, value: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let map = unsafe { args::map(map) };
+    let mut next = vec![0; map.spec().value_size as usize];
+    let result = map.pop(&mut next);
+    // SAFETY: the arguments fit the prototype.
+    unsafe { memory::copy_to(value, &next) };
+    status(result)
+}
+
+/// `long bpf_map_peek_elem(map, value)`: a Bloom filter is asked for the value, and leaves it.
+pub(super) unsafe extern "C" fn peek_elem(map: u64, value: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let map = unsafe { args::map(map) };
+    let len = map.spec().value_size as usize;
+    if map.spec().kind == MapKind::BloomFilter {
+        // SAFETY: the arguments fit the prototype.
+        return status(map.peek(&mut unsafe { args::bytes(value, len) }));
+    }
+    let mut next = vec![0; len];
+    let result = map.peek(&mut next);
+    // SAFETY: the arguments fit the prototype.
+    unsafe { memory::copy_to(value, &next) };
+    status(result)
 }

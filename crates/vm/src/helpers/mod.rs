@@ -6,11 +6,13 @@
 
 mod args;
 mod checksum;
+mod dynptr;
 mod event;
 mod fib;
 mod format;
 mod iterator;
 mod map;
+mod metadata;
 mod packet;
 mod redirect;
 mod ringbuf;
@@ -62,6 +64,9 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
         69 => fib::fib_lookup,
+        87 => map::push_elem,
+        88 => map::pop_elem,
+        89 => map::peek_elem,
         93 => spin_lock::lock,
         94 => spin_lock::unlock,
         118 => system::jiffies64,
@@ -82,6 +87,8 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         189 => packet::load_bytes,
         190 => packet::store_bytes,
         195 => map::lookup_percpu_elem,
+        201 => dynptr::read,
+        202 => dynptr::write,
         204 => syncookie::generate_v4,
         205 => syncookie::generate_v6,
         206 => syncookie::check_v4,
@@ -97,6 +104,17 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
         "bpf_iter_num_new" => iterator::new,
         "bpf_iter_num_next" => iterator::next,
         "bpf_iter_num_destroy" => iterator::destroy,
+        "bpf_dynptr_from_xdp" => dynptr::from_xdp,
+        "bpf_dynptr_slice" => dynptr::slice,
+        "bpf_dynptr_slice_rdwr" => dynptr::slice_rdwr,
+        "bpf_dynptr_size" => dynptr::size,
+        "bpf_dynptr_is_null" => dynptr::is_null,
+        "bpf_dynptr_is_rdonly" => dynptr::is_rdonly,
+        "bpf_dynptr_adjust" => dynptr::adjust,
+        "bpf_dynptr_clone" => dynptr::clone,
+        "bpf_xdp_metadata_rx_timestamp" | "bpf_xdp_metadata_rx_hash" | "bpf_xdp_metadata_rx_vlan_tag" => {
+            metadata::none
+        }
         _ => return None,
     })
 }

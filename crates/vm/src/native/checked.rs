@@ -10,7 +10,8 @@ use paceline_jit::{CheckedLinks, RunOffsets};
 use crate::fault::{Fault, FaultKind};
 use crate::helpers::calls_back;
 use crate::host::Host;
-use crate::image::{Image, Unset};
+use crate::image::Image;
+use crate::interpreter::Interpreter;
 use crate::plain::{Machine, Next, Place};
 use crate::program::Exit;
 
@@ -59,48 +60,19 @@ pub(super) fn links() -> CheckedLinks {
     }
 }
 
-/// Where packets enter programs of this engine.
-///
-/// # Safety
-/// As for [`tail_entry`].
-pub(super) unsafe extern "C" fn entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    host.begin(context);
-    // SAFETY: the caller vouches for the address.
-    let image = unsafe { &*(image as *const Image) };
-    run_packet(image, context, host).unwrap_or_else(|fault| fail(host, fault))
-}
+/// The engine of checked code, which is entered like an interpreter.
+pub(super) struct Checked;
 
-/// Where tail calls enter programs of this engine.
-///
-/// # Safety
-/// The first argument must be the address of the frame that the host runs, the second that of the program's image.
-pub(super) unsafe extern "C" fn tail_entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the caller vouches for the address.
-    let image = unsafe { &*(image as *const Image) };
-    run_packet(image, context, host).unwrap_or_else(|mut fault| {
-        fault.tail_called.get_or_insert_with(|| image.spec.clone());
-        fail(host, fault)
-    })
-}
+impl Interpreter for Checked {
+    type Code<'a> = &'a Image;
 
-#[cold]
-fn fail(host: &mut Host, fault: Box<Fault>) -> u64 {
-    host.fault = Some(fault);
-    0
+    fn prepare<'a>(image: &'a Image, _: &mut Host) -> Option<&'a Image> {
+        Some(image)
+    }
+
+    unsafe fn run(image: &Image, context: u64, host: &mut Host) -> u64 {
+        run_packet(image, context, host).unwrap_or_else(|fault| host.fail(fault))
+    }
 }
 
 fn run_packet(image: &Image, context: u64, host: &mut Host) -> Result<u64, Box<Fault>> {

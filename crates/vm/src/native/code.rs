@@ -28,6 +28,10 @@ impl Program {
 }
 
 impl<'a> NativeCode<'a> {
+    pub(crate) fn new(block: &'a CodeBlock, maps: &'a [Arc<Map>]) -> Self {
+        Self { block, maps }
+    }
+
     /// Where the first byte is.
     #[must_use]
     pub fn address(&self) -> u64 {

@@ -50,6 +50,8 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
             scratch: offset_of!(Host, scratch) as i32,
             scratch_words: SCRATCH_WORDS as i32,
             cpu: Host::OFFSET_CPU as i32,
+            fault: offset_of!(Host, fault) as i32,
+            counts: offset_of!(Host, chain_counts) as i32,
         },
         tail_entry: offset_of!(Image, tail_entry) as i32,
         no_cpu: NO_CPU as usize as u64,

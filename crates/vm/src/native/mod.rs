@@ -6,6 +6,7 @@ mod links;
 
 use std::sync::Arc;
 
+use paceline_chain::Graph;
 use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
 use paceline_jit::{CompileError, Compiled, Features, Settings};
 use paceline_maps::Map;
@@ -13,10 +14,12 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::image::{Entry, Image, Native, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Native, packet_by_packet};
+use crate::interpreter;
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
+use checked::Checked;
 pub(crate) use checked::run_memory;
 pub use code::NativeCode;
 
@@ -63,21 +66,27 @@ fn install(
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
     let links = links::links(&spec, &maps, arena);
     let compiled = compile(&code, &links)?;
-    let block = place(arena, &compiled, &spec)?;
+    let block = place(arena, &compiled, &[&spec])?;
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
     let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
-        (checked::entry, checked::tail_entry)
+        (interpreter::entry::<Checked>, interpreter::tail_entry::<Checked>)
     } else {
         // SAFETY: the code there is a program's, which is called like this.
         unsafe {
             (std::mem::transmute::<usize, Entry>(entry), std::mem::transmute::<usize, Entry>(tail_entry))
         }
     };
+    let burst_entry = match compiled.burst_entry.map(address) {
+        _ if settings.checked => interpreter::burst_entry::<Checked>,
+        // SAFETY: the code there is a program's loop, which is called like this.
+        Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
+        None => packet_by_packet,
+    };
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
-        burst_entry: packet_by_packet,
+        burst_entry,
         id: Image::next_id(),
         engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
         spec,
@@ -91,7 +100,27 @@ fn install(
     Ok(Program::with_image(image)?)
 }
 
-fn place(arena: &Arena, compiled: &Compiled, spec: &ProgramSpec) -> Result<CodeBlock, LoadError> {
+/// Makes native code of the programs of a chain, in one function; gives where bursts enter it, and where those do for
+/// which verdicts are counted. An error names the program.
+pub(crate) fn chain(
+    parts: &[(&Verified, Vec<Arc<Map>>)],
+    graph: &Graph,
+) -> Result<(CodeBlock, [u32; 2]), (usize, LoadError)> {
+    let arena = Arena::global().map_err(|error| (0, LoadError::Memory(error.to_string())))?;
+    let links: Vec<_> =
+        parts.iter().map(|(verified, maps)| links::links(verified.program(), maps, arena)).collect();
+    let programs: Vec<_> =
+        parts.iter().zip(&links).map(|((verified, _), links)| (*verified, links)).collect();
+    let compiled = paceline_jit::compile_chain(&programs, graph, &settings())
+        .map_err(|(node, error)| (node, LoadError::from(error)))?;
+    let specs: Vec<&ProgramSpec> = parts.iter().map(|(verified, _)| verified.program()).collect();
+    let block = place(arena, &compiled, &specs).map_err(|error| (0, error))?;
+    let burst = compiled.burst_entry.unwrap_or(compiled.entry);
+    Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)]))
+}
+
+/// Puts code into executable memory, with the programs that it is made of by node.
+fn place(arena: &Arena, compiled: &Compiled, specs: &[&ProgramSpec]) -> Result<CodeBlock, LoadError> {
     let relocations: Vec<Relocation> = compiled
         .relocations
         .iter()
@@ -102,31 +131,36 @@ fn place(arena: &Arena, compiled: &Compiled, spec: &ProgramSpec) -> Result<CodeB
         .collect();
     let code = paceline_exec::Code::new(&compiled.bytes)
         .relocations(&relocations)
-        .functions(functions(compiled, spec));
+        .functions(functions(compiled, specs));
     arena.install(&code).map_err(|error| LoadError::Memory(error.to_string()))
 }
 
 /// What debuggers and profilers call the code.
-fn functions(compiled: &Compiled, spec: &ProgramSpec) -> Vec<Function> {
-    let lines: Vec<SourceLine> = spec
-        .lines
-        .iter()
-        .map(|line| SourceLine { slot: line.slot as u32, file: line.file.clone(), line: line.line })
-        .collect();
+fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
+    let lines_of = |spec: &ProgramSpec| -> Vec<SourceLine> {
+        let line = |line: &paceline_spec::LineInfo| SourceLine {
+            slot: line.slot as u32,
+            file: line.file.clone(),
+            line: line.line,
+        };
+        spec.lines.iter().map(line).collect()
+    };
+    let lines: Vec<Vec<SourceLine>> = specs.iter().map(|spec| lines_of(spec)).collect();
     let function = |function: &paceline_jit::CompiledFunction| {
         let inside = function.offset..function.offset + function.len;
         let marks = compiled.marks.iter().filter(|mark| inside.contains(&mark.offset));
+        let spec = specs.get(function.node)?;
         let name = match spec.functions.iter().find(|info| info.start == function.slot) {
             Some(info) => info.name.clone(),
             None => format!("{}+{}", spec.name, function.slot),
         };
-        Function {
-            name,
+        Some(Function {
+            name: if function.burst { format!("{name}.burst") } else { name },
             start: function.offset,
             len: function.len,
             map: CodeMap::new(marks.map(|mark| (mark.offset, mark.tag)).collect()),
-            lines: lines.clone(),
-        }
+            lines: lines.get(function.node)?.clone(),
+        })
     };
-    compiled.functions.iter().map(function).collect()
+    compiled.functions.iter().filter_map(function).collect()
 }

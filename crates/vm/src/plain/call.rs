@@ -1,8 +1,9 @@
 //! Calls: subprograms with their stack frames, and helpers with their arguments checked.
 
 use paceline_isa::{Insn, Reg};
-use paceline_spec::MAX_LOOPS;
-use paceline_spec::helper::{Arg, Helper, Prototype};
+use paceline_spec::helper::{Arg, Helper, Prototype, Return};
+use paceline_spec::kfunc::DYNPTR_BYTES;
+use paceline_spec::{MAX_LOOPS, MapKind};
 
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
@@ -67,6 +68,10 @@ impl Machine<'_> {
         // SAFETY: the arguments were just checked against the prototype.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
         self.host.regions = None;
+        if helper.prototype.is_some_and(|prototype| prototype.returns == Return::MapValueOrNull) {
+            // SAFETY: it was just found in the map, and the run is pinned.
+            unsafe { self.regions.note_inner(r1, r0) };
+        }
         Ok(r0)
     }
 
@@ -119,7 +124,7 @@ impl Machine<'_> {
                 Arg::Map => match self.regions.map(value) {
                     None => "map",
                     Some(found) if !helper.takes_map(found.spec().kind) => "map of a kind that it takes",
-                    Some(found) if writes(helper) && !found.program_access().write => {
+                    Some(found) if helper.changes_map() && !found.program_access().write => {
                         "map that programs may write"
                     }
                     Some(found) => {
@@ -130,6 +135,12 @@ impl Machine<'_> {
                 Arg::MapKey | Arg::MapValue => {
                     let len = map.map_or(0, |m| if *arg == Arg::MapKey { m.key_size } else { m.value_size });
                     self.allow(value, 0, u64::from(len), Access::Read)?;
+                    continue;
+                }
+                Arg::NextValue => {
+                    let len = map.map_or(0, |map| u64::from(map.value_size));
+                    let asked = map.is_some_and(|map| map.kind == MapKind::BloomFilter);
+                    self.allow(value, 0, len, if asked { Access::Read } else { Access::Write })?;
                     continue;
                 }
                 Arg::ReadMemOrNull | Arg::WriteMemOrNull if value == 0 => continue,
@@ -147,6 +158,10 @@ impl Machine<'_> {
                 }
                 Arg::ReadWriteBytes(size) => {
                     self.allow(value, 0, u64::from(*size), Access::Write)?;
+                    continue;
+                }
+                Arg::Dynptr => {
+                    self.allow(value, 0, u64::from(DYNPTR_BYTES), Access::Read)?;
                     continue;
                 }
                 Arg::Text => {
@@ -186,11 +201,6 @@ impl Machine<'_> {
     }
 
     fn is_spin_lock(&self, address: u64) -> bool {
-        self.regions.maps.iter().any(|map| map.is_spin_lock(address as usize))
+        self.regions.maps().any(|map| map.is_spin_lock(address as usize))
     }
-}
-
-/// Whether the helper changes the map it is called on.
-fn writes(helper: &Helper) -> bool {
-    matches!(helper.name, "bpf_map_update_elem" | "bpf_map_delete_elem")
 }

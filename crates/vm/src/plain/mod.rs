@@ -19,7 +19,8 @@ use paceline_spec::helper::Helper;
 use crate::fault::{Fault, FaultKind};
 use crate::helpers::{calls_back, release_held};
 use crate::host::{Host, STACK_FRAME};
-use crate::image::{Image, Unset};
+use crate::image::Image;
+use crate::interpreter::Interpreter;
 use crate::memory;
 use crate::observe::Observed;
 use crate::program::Exit;
@@ -70,54 +71,22 @@ pub(crate) enum Next {
     Exit(u64),
 }
 
-/// Where packets enter programs of this engine.
-///
-/// # Safety
-/// As for [`tail_entry`].
-pub(crate) unsafe extern "C" fn entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    host.begin(context);
-    // SAFETY: the caller vouches for the address.
-    let image = unsafe { &*(image as *const Image) };
-    match run_packet(image, context, host, |_| {}) {
-        Ok(exit) => exit.r0,
-        Err(fault) => fail(host, fault),
-    }
-}
+/// The plain interpreter.
+pub(crate) struct Plain;
 
-/// Where tail calls enter programs of this engine.
-///
-/// # Safety
-/// The first argument must be the address of the frame that the host runs, the second that of the program's image.
-pub(crate) unsafe extern "C" fn tail_entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the caller vouches for the address.
-    let image = unsafe { &*(image as *const Image) };
-    match run_packet(image, context, host, |_| {}) {
-        Ok(exit) => exit.r0,
-        Err(mut fault) => {
-            fault.tail_called.get_or_insert_with(|| image.spec.clone());
-            fail(host, fault)
+impl Interpreter for Plain {
+    type Code<'a> = &'a Image;
+
+    fn prepare<'a>(image: &'a Image, _: &mut Host) -> Option<&'a Image> {
+        Some(image)
+    }
+
+    unsafe fn run(image: &Image, context: u64, host: &mut Host) -> u64 {
+        match run_packet(image, context, host, |_| {}) {
+            Ok(exit) => exit.r0,
+            Err(fault) => host.fail(fault),
         }
     }
-}
-
-#[cold]
-fn fail(host: &mut Host, fault: Box<Fault>) -> u64 {
-    host.fault = Some(fault);
-    0
 }
 
 /// Runs a program over the packet that the host runs; `observe` looks at the machine before each instruction.
@@ -201,6 +170,7 @@ impl<'a> Machine<'a> {
             memory,
             keys: Vec::new(),
             maps: image.maps.clone(),
+            inner_maps: Vec::new(),
         };
         let (callers, rounds_left) = (Vec::new(), MAX_LOOPS);
         let mut machine =

@@ -2,7 +2,7 @@
 
 use paceline_isa::{Imm64, Insn, Reg};
 use paceline_spec::helper::{Callback, Helper};
-use paceline_spec::kfunc::{KfuncArg, NUM_ITERATOR_BYTES};
+use paceline_spec::kfunc::{DYNPTR_BYTES, KfuncArg, NUM_ITERATOR_BYTES};
 
 use super::{Machine, Next};
 use crate::fault::FaultKind;
@@ -78,15 +78,29 @@ impl Machine<'_> {
     pub(super) fn call_kfunc(&mut self, index: i32) -> Result<u64, FaultKind> {
         let kfunc = self.image.spec.kfunc(index).ok_or(FaultKind::NoSuchKfunc(index))?;
         let function = kfunc_fn(kfunc.name).ok_or(FaultKind::NoSuchKfunc(index))?;
-        for (arg, value) in kfunc.args.iter().zip(&self.registers[1..]) {
-            if *arg == KfuncArg::NumIterator {
-                for access in [Access::Read, Access::Write] {
-                    self.allow(*value, 0, u64::from(NUM_ITERATOR_BYTES), access)?;
+        for (register, arg) in (1_u8..).zip(kfunc.args) {
+            let (value, next) =
+                (self.registers[usize::from(register)], self.registers[usize::from(register) + 1]);
+            let size = match arg {
+                KfuncArg::Number | KfuncArg::KnownSize => continue,
+                KfuncArg::BufferOrNull if value == 0 => continue,
+                KfuncArg::Context if value == self.regions.context.start && value != 0 => continue,
+                KfuncArg::Context => {
+                    let near = Some(self.regions.near(value, value));
+                    let expected = "the context";
+                    return Err(FaultKind::Argument { helper: kfunc.name, register, expected, near });
                 }
+                KfuncArg::NumIterator => u64::from(NUM_ITERATOR_BYTES),
+                KfuncArg::Dynptr | KfuncArg::NewDynptr => u64::from(DYNPTR_BYTES),
+                KfuncArg::BufferOrNull => u64::from(next as u32),
+                KfuncArg::Out(size) => u64::from(*size),
+            };
+            for access in [Access::Read, Access::Write] {
+                self.allow(value, 0, size, access)?;
             }
         }
         let [_, r1, r2, r3, r4, r5, ..] = self.registers;
-        // SAFETY: iterators are memory that was just allowed, and the other arguments are numbers.
+        // SAFETY: all memory was just allowed, and the context is the frame.
         Ok(unsafe { function(r1, r2, r3, r4, r5, self.host) })
     }
 }

@@ -1,15 +1,13 @@
 //! The same operations dispatched by a `match` over their codes: what an interpreter in Rust usually is, to measure what
 //! jumping from handler to handler brings.
 
-use std::sync::Arc;
-
 use super::handlers::{Loop, each_code, operation};
-use super::machine::Machine;
-use super::op::{Head, Op};
-use super::{Operations, start};
+use super::op::{Head, Op, Packet};
+use super::{Operations, in_fresh_machine, start};
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::image::{Image, Unset, packet_by_packet};
+use crate::image::Image;
+use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
 use crate::program::Program;
 
 /// The program with this kind of dispatch; `None` if it is not one for the threaded interpreter.
@@ -23,14 +21,13 @@ pub fn by_match(program: &Program) -> Option<Program> {
             op.head = Head { word: u64::from(code) };
         }
     }
-    let operations = Some(Operations { ops: Arc::from(ops), notes: operations.notes.clone() });
+    let operations = Some(Operations::new(&ops, operations.start() as u64, operations.notes.clone()));
     // By another engine's name: a tail call from the threaded interpreter must not take these operations for its own.
     let engine = Engine::Plain;
-    let burst_entry = packet_by_packet;
     Program::with_image(Image {
-        entry,
-        tail_entry,
-        burst_entry,
+        entry: entry::<ByMatch>,
+        tail_entry: tail_entry::<ByMatch>,
+        burst_entry: burst_entry::<ByMatch>,
         engine,
         operations,
         ..(*program.image).clone()
@@ -38,41 +35,34 @@ pub fn by_match(program: &Program) -> Option<Program> {
     .ok()
 }
 
-unsafe extern "C" fn entry(context: u64, image: u64, _: Unset, _: Unset, _: Unset, host: &mut Host) -> u64 {
-    host.begin(context);
-    // SAFETY: the caller vouches for it.
-    unsafe { run(context, image, host) }
-}
+/// The interpreter with this kind of dispatch.
+struct ByMatch;
 
-unsafe extern "C" fn tail_entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the caller vouches for it.
-    unsafe { run(context, image, host) }
-}
+impl Interpreter for ByMatch {
+    type Code<'a> = *const Op;
 
-/// # Safety
-/// As of [`tail_entry`](super::tail_entry).
-#[inline(never)]
-unsafe fn run(context: u64, image: u64, host: &mut Host) -> u64 {
-    // SAFETY: the caller vouches for the address.
-    if host.cpu() >= unsafe { &*(image as *const Image) }.cpus {
-        return host.lacks_cpu();
+    fn prepare(image: &Image, host: &mut Host) -> Option<*const Op> {
+        start(image, host)
     }
-    // SAFETY: the caller vouches for the address.
-    let mut ip = unsafe { start(image) };
-    let mut machine = Machine::new(context, host);
-    machine.keeps = true;
-    while !ip.is_null() {
+
+    #[inline(never)]
+    unsafe fn run(mut ip: *const Op, context: u64, host: &mut Host) -> u64 {
+        host.machine.registers[1] = context;
+        host.machine.keeps = true;
         // SAFETY: the operations are those of a verified program, and their heads hold their codes.
-        ip = unsafe { step((*ip).head.word, ip, &raw mut machine) };
+        unsafe {
+            while !ip.is_null() {
+                ip = step((*ip).head.word, ip, host) as *const Op;
+            }
+        }
+        host.machine.keeps = false;
+        host.machine.registers[0]
     }
-    machine.registers[0]
+
+    unsafe fn run_called(start: *const Op, context: u64, host: &mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        in_fresh_machine(host, |host| unsafe { Self::run(start, context, host) })
+    }
 }
 
 macro_rules! step {
@@ -80,11 +70,11 @@ macro_rules! step {
         /// # Safety
         /// As of [`operation`] of this code.
         #[inline(always)]
-        unsafe fn step(code: u64, ip: *const Op, machine: *mut Machine) -> *const Op {
+        unsafe fn step(code: u64, ip: *const Op, host: *mut Host) -> u64 {
             match code {
                 // SAFETY: the caller vouches for it.
-                $($code => unsafe { operation::<Loop, $code>(ip, machine) },)*
-                _ => std::ptr::null(),
+                $($code => unsafe { operation::<Loop, $code>(ip, host, Packet::of(host)) },)*
+                _ => 0,
             }
         }
     };

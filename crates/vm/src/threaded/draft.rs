@@ -5,10 +5,11 @@ use std::sync::Arc;
 use paceline_isa::{Operand, Reg};
 
 use super::Operations;
-use super::fuse::{MOST_FUSED, fuse};
+use super::fuse::{fuse, reorder};
 use super::handlers::HANDLERS;
 use super::kind::{Fused, Kind};
 use super::op::{Note, Op};
+use super::{known, live};
 
 /// Where a jump leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub(super) enum Target {
     Slot(usize),
     /// To the entry of the function that starts at a slot.
     Function(usize),
-    /// So many operations on, each of one part.
-    Ahead(i32),
+    /// To the draft of an index.
+    Draft(usize),
 }
 
 /// An operation whose place is not yet known.
@@ -36,9 +37,9 @@ pub(super) struct Draft {
     /// For jumps, and functions.
     pub(super) target: Option<Target>,
     /// Instructions that it stands for.
-    pub(super) weight: u16,
-    /// Whether it can be come to from elsewhere than the one before, or not only from there.
-    pub(super) starts_block: bool,
+    pub(super) weight: u32,
+    /// Whether it can be come to from elsewhere than the one before.
+    pub(super) leads: bool,
     /// What it does beside its own, together with those that follow.
     pub(super) fused: Option<Fused>,
 }
@@ -55,7 +56,7 @@ impl Draft {
             second: 0,
             target: None,
             weight: 1,
-            starts_block: false,
+            leads: false,
             fused: None,
         }
     }
@@ -92,33 +93,39 @@ impl Draft {
     }
 
     /// Whether execution may go on elsewhere than at the operation that follows.
-    fn ends_block(&self) -> bool {
+    pub(super) fn ends_block(&self) -> bool {
         self.target.is_some()
+            || !self.falls_through()
             || matches!(
                 self.kind,
-                Kind::Exit
-                    | Kind::End
-                    | Kind::TailCall
-                    | Kind::CallBack(_)
-                    | Kind::CalledBack
-                    | Kind::LoadPacket { .. }
+                Kind::TailCall | Kind::CallBack(_) | Kind::CalledBack | Kind::LoadPacket { .. }
             )
+    }
+
+    /// Whether execution may go on at the operation that follows.
+    pub(super) fn falls_through(&self) -> bool {
+        !matches!(self.kind, Kind::Goto | Kind::Exit | Kind::End | Kind::Return(_))
+    }
+
+    /// Whether it goes to its target, and not only names it.
+    pub(super) fn jumps(&self) -> bool {
+        self.target.is_some() && !matches!(self.kind, Kind::CallSubprogram | Kind::LoadFunction)
     }
 }
 
 /// The operations of a program, in order.
 pub(super) struct Drafts {
-    drafts: Vec<Draft>,
+    pub(super) drafts: Vec<Draft>,
     /// The draft that each slot's code starts with.
     of_slot: Vec<usize>,
     /// The same for functions, by their first slot; what sets up their stack is before the slot's code.
     of_function: Vec<(usize, usize)>,
     /// Slots that jumps lead to.
     leaders: Vec<bool>,
-    /// Whether the last draft is followed by the next in any case, and the next comes from nowhere else.
-    in_block: bool,
+    /// Whether the next draft can be come to from elsewhere than the last.
+    leads: bool,
     /// Instructions that were left out since.
-    skipped: u16,
+    skipped: u32,
 }
 
 impl Drafts {
@@ -128,7 +135,7 @@ impl Drafts {
             of_slot: vec![usize::MAX; slots],
             of_function: Vec::new(),
             leaders: vec![false; slots],
-            in_block: false,
+            leads: true,
             skipped: 0,
         }
     }
@@ -141,31 +148,35 @@ impl Drafts {
     }
 
     pub(super) fn enter_function(&mut self, slot: usize) {
-        self.in_block = false;
+        self.leads = true;
         self.of_function.push((slot, self.drafts.len()));
     }
 
     pub(super) fn start_slot(&mut self, slot: usize) {
         if self.leaders.get(slot) == Some(&true) {
             self.count_skipped();
-            self.in_block = false;
+            self.leads = true;
         }
         if let Some(place) = self.of_slot.get_mut(slot) {
             *place = self.drafts.len();
         }
     }
 
+    /// The index that the next draft will have.
+    pub(super) fn next(&self) -> usize {
+        self.drafts.len()
+    }
+
     pub(super) fn push(&mut self, mut draft: Draft) {
         draft.weight += std::mem::take(&mut self.skipped);
-        draft.starts_block = !self.in_block;
-        self.in_block = !draft.ends_block();
+        draft.leads = std::mem::take(&mut self.leads);
         self.drafts.push(draft);
     }
 
     /// Leaves out an instruction that does nothing. It still counts.
     pub(super) fn skip(&mut self) {
         match self.drafts.last_mut() {
-            Some(last) if self.in_block => last.weight += 1,
+            Some(last) if !self.leads && !last.ends_block() => last.weight += 1,
             _ => self.skipped += 1,
         }
     }
@@ -177,77 +188,90 @@ impl Drafts {
         }
     }
 
-    /// The operations of the block that the draft at an index is in, from there on, as far as they may be fused.
-    fn block(&self, index: usize) -> &[Draft] {
-        let rest = self.drafts.get(index..).unwrap_or_default();
-        let rest = &rest[..rest.len().min(MOST_FUSED)];
-        let len = rest.iter().skip(1).position(|draft| draft.starts_block).map_or(rest.len(), |len| len + 1);
-        &rest[..len]
+    /// The index of the draft that a target is; none where there is no code.
+    pub(super) fn index(&self, target: Target) -> Option<usize> {
+        let index = match target {
+            Target::Slot(slot) => *self.of_slot.get(slot)?,
+            Target::Function(slot) => self.of_function.iter().find(|(start, _)| *start == slot)?.1,
+            Target::Draft(index) => index,
+        };
+        (index < self.drafts.len()).then_some(index)
+    }
+
+    /// Names all targets by index.
+    fn resolve(&mut self) {
+        for index in 0..self.drafts.len() {
+            let Some(target) = self.drafts[index].target else { continue };
+            // Nothing goes where there is no code.
+            let target = self.index(target).unwrap_or(self.drafts.len());
+            self.drafts[index].target = Some(Target::Draft(target));
+            if let Some(draft) = self.drafts.get_mut(target) {
+                draft.leads = true;
+            }
+        }
     }
 
     /// Gives the operations that are executed in one go to the first of them.
     fn fuse(&mut self) {
-        let mut index = 0;
-        while index < self.drafts.len() {
-            let Some((fused, len)) = fuse(self.block(index)) else {
-                index += 1;
-                continue;
-            };
-            let weight =
-                self.drafts[index..index + len].iter_mut().map(|draft| std::mem::take(&mut draft.weight));
-            let weight = weight.sum();
-            self.drafts[index].weight = weight;
-            self.drafts[index].fused = Some(fused);
-            index += len;
+        let mut rest = self.drafts.as_mut_slice();
+        while let [first, ..] = rest {
+            first.fused = None;
+            let fused = fuse(rest);
+            rest[0].fused = fused.map(|(fused, _)| fused);
+            rest = &mut rest[fused.map_or(1, |(_, len)| len)..];
         }
     }
 
     pub(super) fn finish(mut self) -> Operations {
+        self.count_skipped();
+        self.resolve();
+        known::rewrite(&mut self.drafts);
+        live::remove_dead(&mut self.drafts);
+        reorder(&mut self.drafts);
         self.fuse();
         let mut places = Vec::with_capacity(self.drafts.len() + 1);
         let end = self.drafts.iter().fold(0, |place, draft| {
             places.push(place);
             place + draft.parts()
         });
-        places.push(end);
-        let place_of = |index: Option<&usize>| index.and_then(|index| places.get(*index)).copied();
         let (mut ops, mut notes) = (Vec::with_capacity(end + 1), Vec::with_capacity(end + 1));
         for draft in &self.drafts {
             let here = ops.len();
-            let target = draft.target.map_or(here, |target| match target {
-                Target::Slot(slot) => place_of(self.of_slot.get(slot)).unwrap_or(end),
-                Target::Function(slot) => {
-                    let entry = self.of_function.iter().find(|(start, _)| *start == slot);
-                    place_of(entry.map(|(_, index)| index)).unwrap_or(end)
-                }
-                Target::Ahead(operations) => here + operations as usize,
-            });
-            emit(draft, target as i64 - here as i64, &mut ops, &mut notes);
+            let target = match draft.target {
+                Some(Target::Draft(index)) => places.get(index).copied().unwrap_or(end),
+                _ => here,
+            };
+            emit(draft, target, &mut ops, &mut notes);
         }
         // Nothing comes here, but what if.
         emit(&Draft::new(Kind::End), 0, &mut ops, &mut notes);
-        Operations { ops: Arc::from(ops), notes: Arc::from(notes) }
+        Operations::new(&ops, 0, Arc::from(notes))
     }
 }
 
-/// Writes an operation whose target is so many operations on.
-fn emit(draft: &Draft, distance: i64, ops: &mut Vec<Op>, notes: &mut Vec<Note>) {
-    let code = draft.fused.map_or(draft.kind, Kind::Fused).code();
+/// Writes an operation and the index of its target, as its kind wants it.
+fn emit(draft: &Draft, target: usize, ops: &mut Vec<Op>, notes: &mut Vec<Note>) {
+    let (alone, fused) = (draft.kind.code(), draft.fused.map_or(draft.kind, Kind::Fused).code());
     let mut op = Op {
         dst: draft.dst,
         src: draft.src,
         offset: draft.offset,
         imm: draft.imm,
-        ..Op::new(HANDLERS[usize::from(code)])
+        ..Op::new(HANDLERS[usize::from(fused)])
     };
+    let distance = target as i64 - ops.len() as i64;
+    let mut word = draft.word;
     match draft.kind {
         Kind::Goto | Kind::CallSubprogram | Kind::LoadFunction => op.imm = distance as i32,
-        Kind::JumpIf { .. } | Kind::MayGoto => op.offset = distance as i16,
+        Kind::JumpIf { .. } | Kind::MayGoto | Kind::JumpLen { .. } | Kind::JumpEnd { .. } => {
+            op.offset = distance as i16;
+        }
+        Kind::Test { .. } => word = Some((target * size_of::<Op>()) as u64),
         _ => {}
     }
     ops.push(op);
-    notes.push(Note::new(code, draft.weight));
-    if let Some(word) = draft.word {
+    notes.push(Note::new(fused, alone, draft.weight));
+    if let Some(word) = word {
         ops.push(Op::data(word, draft.second));
         notes.push(Note::second());
     }

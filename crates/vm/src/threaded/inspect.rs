@@ -1,7 +1,7 @@
 //! The handlers, for a test that reads their code.
 
 use super::handlers::HANDLERS;
-use super::kind::{COUNT, Fused, KINDS, Kind};
+use super::kind::{COUNT, KINDS, Kind};
 
 /// Whether handlers jump to each other in this build, or else return to a loop.
 #[must_use]
@@ -28,7 +28,7 @@ pub fn all() -> Vec<Handler> {
         kind: format!("{kind:?}"),
         address: *handler as usize,
         calls_helper: *kind == Kind::CallHelper,
-        ends: matches!(kind, Kind::End | Kind::Fused(Fused::Return(_))),
+        ends: matches!(kind, Kind::End | Kind::Return(_)),
     };
     KINDS.iter().zip(&HANDLERS).take(COUNT).map(handler).collect()
 }

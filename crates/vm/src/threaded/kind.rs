@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 use paceline_isa::{AluOp, AtomicOp, Condition, Size, Width};
 use paceline_spec::helper::Callback;
 
+use super::part::Anchor;
+
 /// Where the second operand comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
@@ -106,36 +108,76 @@ pub(super) enum Kind {
     Exit,
     /// Ends the program.
     End,
+    /// `dst = src + imm`
+    Sum,
+    /// `dst` = `imm` bytes from where the packet starts.
+    Address,
+    /// `dst` = a [`Part`](super::part::Part) of the packet: its offset is `offset`, its register `src`, its mask `imm`; what it
+    /// is shifted by is the second part's immediate.
+    LoadPart {
+        size: Size,
+        anchor: Anchor,
+        reversed: bool,
+        shift: Option<Direction>,
+    },
+    /// `dst` = `imm` bytes from where the packet starts, and as many more as a byte says that is shifted and masked: the end
+    /// of a header that tells its length. The second part has the mask and, as its immediate, what to shift by.
+    AddressPart {
+        anchor: Anchor,
+        shift: Direction,
+    },
+    /// Goes `offset` operations on if the packet is shorter than `imm` bytes, or if it is not.
+    JumpLen {
+        shorter: bool,
+    },
+    /// Goes `offset` operations on if the packet ends before `src + imm`, or if it does not.
+    JumpEnd {
+        before: bool,
+    },
+    /// Goes on elsewhere if a part of the packet, from `offset` and `src` on, is or is not `imm`; the second part has the address
+    /// of the operation there and, as its immediate, the mask.
+    Test {
+        size: Size,
+        anchor: Anchor,
+        masked: bool,
+        equal: bool,
+    },
+    /// Ends the program with `imm`.
+    Return(Width),
     /// Several operations in one go, which stay where they are (`fuse`).
     Fused(Fused),
+}
+
+/// Where to shift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Direction {
+    Left,
+    Right,
 }
 
 /// Operations that follow each other often enough to have a handler together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Fused {
-    /// `dst = src; dst += imm`
-    MovAdd,
-    /// The same and `if dst > end goto`: whether the packet is long enough.
-    Check,
-    /// `dst += src; other += imm`
-    AddAdd,
-    /// Two pointers from the frame.
-    LoadFrames,
-    /// A byte of the packet, `dst <<= imm; dst &= imm`: the length of a header.
-    LoadShiftMask(Width),
-    /// Part of the packet, and whether it is `imm`.
-    LoadJump { size: Size, condition: Condition },
     /// `dst &= imm`, and whether it is `imm`.
     MaskJump(Condition),
-    /// Two bytes of the packet as one number: `a = byte; b = byte; b <<= 8; b |= a`, with `b &= imm` before or after
-    /// the last one, and whether it is `imm`.
-    Compose { masked: bool, truncated: bool, jump: Option<Condition> },
-    /// `dst = imm; exit`
-    Return(Width),
+    /// Whether the packet is long enough, and a test of a part of it.
+    LenTest { size: Size, masked: bool, equal: bool },
+    /// Tests of one part of the packet for several numbers: all lead away but the last, which may be for another number.
+    Switch { size: Size, anchor: Anchor, masked: bool, three: bool, last_equal: bool },
+    /// Whether the packet is long enough, and two such tests.
+    LenSwitch { size: Size, masked: bool, last_equal: bool },
+    /// Tests of two parts: what a parser that looks for one thing does, again and again.
+    Tests { sizes: (Size, Size), anchor: Anchor, masked: bool, equal: (bool, bool) },
+    /// Whether the packet ends before something behind an address, and a test of a part from there on.
+    EndTest { size: Size, masked: bool, equal: bool },
+    /// The end of a header, and whether the packet ends before something behind it.
+    AddressEnd { anchor: Anchor, shift: Direction },
+    /// The same after another address, such as that of a field that tells what follows the header.
+    AddressesEnd { anchor: Anchor, shift: Direction },
 }
 
 /// Room for kinds, and how many numbers [`each_code`](super::handlers) counts out.
-pub(super) const MAX_KINDS: usize = 320;
+pub(super) const MAX_KINDS: usize = 512;
 
 /// The kinds, each at its code; no operations from [`COUNT`] on.
 pub(super) const KINDS: [Kind; MAX_KINDS] = all().0;
@@ -156,6 +198,10 @@ impl Kind {
 const WIDTHS: [Width; 2] = [Width::W32, Width::W64];
 const SOURCES: [Source; 2] = [Source::Reg, Source::Imm];
 const SIZES: [Size; 4] = [Size::B, Size::H, Size::W, Size::Dw];
+const ANCHORS: [Anchor; 2] = [Anchor::Start, Anchor::Register];
+const PART_SIZES: [Size; 3] = [Size::B, Size::H, Size::W];
+/// Of parts that are tested in pairs.
+const SMALL_SIZES: [Size; 2] = [Size::B, Size::H];
 const REACHES: [Reach; 3] = [Reach::Packet, Reach::Aligned, Reach::Any];
 
 const ALU_OPS: [AluOp; 14] = [
@@ -281,42 +327,83 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
         Kind::TailCall,
         Kind::Exit,
         Kind::End,
+        Kind::Sum,
+        Kind::Address,
     ];
     each!(kind in single, add!(kind));
-    let equal = [Condition::Eq, Condition::Ne];
-    macro_rules! fused {
-        ($fused:expr) => {
-            add!(Kind::Fused($fused))
-        };
-    }
-    fused!(Fused::MovAdd);
-    fused!(Fused::Check);
-    fused!(Fused::AddAdd);
-    fused!(Fused::LoadFrames);
     each!(
-        width in WIDTHS,
-        {
-            fused!(Fused::LoadShiftMask(width));
-            fused!(Fused::Return(width));
-        }
-    );
-    each!(
-        condition in equal,
-        {
-            fused!(Fused::MaskJump(condition));
-            each!(size in [Size::B, Size::H, Size::W], fused!(Fused::LoadJump { size, condition }));
-        }
-    );
-    each!(
-        masked in [false, true],
+        size in PART_SIZES,
         each!(
-            truncated in [false, true],
+            anchor in ANCHORS,
             each!(
-                jump in [None, Some(Condition::Eq), Some(Condition::Ne)],
-                fused!(Fused::Compose { masked, truncated, jump })
+                reversed in [false, true],
+                each!(
+                    shift in [None, Some(Direction::Left), Some(Direction::Right)],
+                    add!(Kind::LoadPart { size, anchor, reversed, shift })
+                )
             )
         )
     );
+    each!(width in WIDTHS, add!(Kind::Return(width)));
+    each!(
+        anchor in ANCHORS,
+        each!(
+            shift in [Direction::Left, Direction::Right],
+            {
+                add!(Kind::AddressPart { anchor, shift });
+                add!(Kind::Fused(Fused::AddressEnd { anchor, shift }));
+                add!(Kind::Fused(Fused::AddressesEnd { anchor, shift }));
+            }
+        )
+    );
+    each!(
+        truth in [false, true],
+        {
+            add!(Kind::JumpLen { shorter: truth });
+            add!(Kind::JumpEnd { before: truth });
+        }
+    );
+    each!(
+        size in PART_SIZES,
+        each!(
+            masked in [false, true],
+            each!(
+                equal in [false, true],
+                {
+                    add!(Kind::Fused(Fused::LenTest { size, masked, equal }));
+                    add!(Kind::Fused(Fused::LenSwitch { size, masked, last_equal: equal }));
+                    add!(Kind::Fused(Fused::EndTest { size, masked, equal }));
+                    each!(
+                        anchor in ANCHORS,
+                        {
+                            add!(Kind::Test { size, anchor, masked, equal });
+                            each!(
+                                three in [false, true],
+                                add!(Kind::Fused(Fused::Switch { size, anchor, masked, three, last_equal: equal }))
+                            );
+                        }
+                    );
+                }
+            )
+        )
+    );
+    each!(
+        first in SMALL_SIZES,
+        each!(
+            second in SMALL_SIZES,
+            each!(
+                anchor in ANCHORS,
+                each!(
+                    masked in [false, true],
+                    each!(
+                        equal in [(false, false), (false, true), (true, false), (true, true)],
+                        add!(Kind::Fused(Fused::Tests { sizes: (first, second), anchor, masked, equal }))
+                    )
+                )
+            )
+        )
+    );
+    each!(condition in [Condition::Eq, Condition::Ne], add!(Kind::Fused(Fused::MaskJump(condition))));
     (kinds, count)
 }
 

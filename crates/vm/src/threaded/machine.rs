@@ -2,13 +2,16 @@
 
 use std::mem::MaybeUninit;
 
-use paceline_frame::Frame;
 use paceline_spec::MAX_LOOPS;
 
 use super::handlers;
 use super::op::Op;
 use crate::helpers::Rounds;
-use crate::host::{Host, MAX_FRAMES, STACK_FRAME};
+use crate::host::{MAX_FRAMES, STACK_FRAME};
+
+/// A register that programs do not have: it keeps the base of a load that overwrites it, until the next one or where ways
+/// meet.
+pub(super) const SHADOW: u8 = 11;
 
 /// Where a called function goes back to, and the registers it keeps for its caller.
 #[derive(Clone, Copy)]
@@ -23,14 +26,11 @@ pub(super) struct CallingBack {
     pub(super) rounds: Rounds,
 }
 
-/// What the handlers share. They reach it by its address, which never escapes into what a program can see.
-#[repr(C)]
-pub(super) struct Machine {
-    /// `r0` to `r10`.
-    pub(super) registers: [u64; 11],
-    pub(super) host: *mut Host,
-    /// The packet's frame, which is the context.
-    pub(super) frame: *mut Frame,
+/// What the handlers share, beside the rest of the host. Between runs no function is active; registers and what else no
+/// program reads before it writes it are left as they were.
+pub(crate) struct Machine {
+    /// `r0` to `r10`, and [`SHADOW`].
+    pub(super) registers: [u64; 12],
     /// Functions that wait for the running one to return.
     depth: usize,
     /// Whether programs that are tail called run in a machine of their own although they could take over this one.
@@ -43,15 +43,12 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// A machine for the start of a program over the packet that the host runs.
-    pub(super) fn new(context: u64, host: &mut Host) -> Self {
-        let mut registers = [0; 11];
-        registers[1] = context;
-        registers[10] = host.stack_top() - (host.depth * STACK_FRAME) as u64;
+    /// A machine in which nothing runs, for programs whose stack ends at an address.
+    pub(crate) fn new(stack_top: u64) -> Self {
+        let mut registers = [0; 12];
+        registers[10] = stack_top;
         Self {
             registers,
-            host,
-            frame: context as *mut Frame,
             depth: 0,
             keeps: false,
             callers: [const { MaybeUninit::uninit() }; _],
@@ -72,7 +69,7 @@ impl Machine {
     #[inline]
     pub(super) unsafe fn enter(&mut self, next: *const Op) {
         debug_assert!(self.depth < self.callers.len());
-        let [.., r6, r7, r8, r9, _] = self.registers;
+        let [.., r6, r7, r8, r9, _, _] = self.registers;
         // SAFETY: the caller vouches for the depth.
         let caller = unsafe { self.callers.get_unchecked_mut(self.depth) };
         caller.write(Caller { next, callee_saved: [r6, r7, r8, r9] });
@@ -90,9 +87,9 @@ impl Machine {
     #[inline]
     pub(super) fn may_go_on(&mut self) -> bool {
         let left = self.rounds_left();
-        let goes_on = *left != 0;
-        *left -= u32::from(goes_on);
-        goes_on
+        let less = left.checked_sub(1);
+        *left = less.unwrap_or(0);
+        less.is_some()
     }
 
     fn rounds_left(&mut self) -> &mut u32 {
@@ -110,5 +107,13 @@ impl Machine {
         self.registers[6..10].copy_from_slice(&callee_saved);
         self.registers[10] += STACK_FRAME as u64;
         next
+    }
+
+    /// Leaves all functions at once.
+    #[cold]
+    pub(super) fn stop(&mut self) {
+        self.registers[10] += (self.depth * STACK_FRAME) as u64;
+        self.depth = 0;
+        self.calling_back.clear();
     }
 }

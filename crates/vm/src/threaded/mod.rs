@@ -14,8 +14,13 @@ mod fuse;
 mod handlers;
 pub mod inspect;
 mod kind;
+mod known;
+mod live;
 mod machine;
 mod op;
+mod part;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 use std::sync::Arc;
@@ -25,11 +30,14 @@ use paceline_maps::Map;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::host::Host;
-use crate::image::{Image, Unset, cpus_of, packet_by_packet};
+use crate::host::{Host, STACK_FRAME};
+use crate::image::{Image, cpus_of};
+use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
 use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
-use machine::Machine;
-use op::{Note, Op};
+use handlers::Dispatch;
+use kind::Kind;
+pub(crate) use machine::Machine;
+use op::{Head, Note, Op, Packet};
 
 /// A program as operations, which hold the addresses of its maps.
 #[derive(Clone)]
@@ -40,6 +48,20 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
+    /// Makes operations of others that lie, or would lie, from an address on.
+    fn new(ops: &[Op], from: u64, notes: Arc<[Note]>) -> Self {
+        let mut ops: Arc<[Op]> = Arc::from(ops);
+        let moved = (ops.as_ptr() as u64).wrapping_sub(from);
+        let is_test = |note: &Note| matches!(note.kind(), Some(Kind::Test { .. }));
+        for (op, note) in Arc::get_mut(&mut ops).into_iter().flatten().skip(1).zip(&*notes) {
+            if is_test(note) {
+                // SAFETY: the second part of a test holds a number, where its first part leads.
+                op.head = Head { word: unsafe { op.head.word }.wrapping_add(moved) };
+            }
+        }
+        Self { ops, notes }
+    }
+
     /// Where the program starts.
     pub(crate) fn start(&self) -> *const Op {
         self.ops.as_ptr()
@@ -54,9 +76,9 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
     let spec = Arc::new(verified.program().clone());
     let code = check(&spec, &maps, false)?;
     Program::with_image(Image {
-        entry,
-        tail_entry,
-        burst_entry: packet_by_packet,
+        entry: entry::<Threaded>,
+        tail_entry: tail_entry::<Threaded>,
+        burst_entry: burst_entry::<Threaded>,
         id: Image::next_id(),
         engine: Engine::Threaded,
         spec,
@@ -78,94 +100,83 @@ fn least_cpus(verified: &Verified, maps: &[Arc<Map>]) -> usize {
     named.filter_map(|map| cpus_of(map)).min().unwrap_or(usize::MAX)
 }
 
-/// Where packets enter programs of this engine.
-///
-/// # Safety
-/// As for [`tail_entry`].
-pub(crate) unsafe extern "C" fn entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    host.begin(context);
-    // SAFETY: the caller vouches for it.
-    unsafe { run(context, image, host) }
+/// The threaded interpreter.
+pub(crate) struct Threaded;
+
+impl Interpreter for Threaded {
+    type Code<'a> = *const Op;
+
+    fn prepare(image: &Image, host: &mut Host) -> Option<*const Op> {
+        start(image, host)
+    }
+
+    unsafe fn run(start: *const Op, context: u64, host: &mut Host) -> u64 {
+        // SAFETY: the operations are those of a verified program, whose maps the image keeps; the caller vouches for the rest.
+        unsafe { run::<handlers::Jump>(start, context, host) }
+    }
+
+    unsafe fn run_called(start: *const Op, context: u64, host: &mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        in_fresh_machine(host, |host| unsafe { Self::run(start, context, host) })
+    }
 }
 
-/// Where tail calls enter programs of this engine.
-///
-/// # Safety
-/// The first argument must be the address of the frame that the host runs, the second that of the program's image.
-pub(crate) unsafe extern "C" fn tail_entry(
-    context: u64,
-    image: u64,
-    _: Unset,
-    _: Unset,
-    _: Unset,
-    host: &mut Host,
-) -> u64 {
-    // SAFETY: the caller vouches for it.
-    unsafe { run(context, image, host) }
+/// Runs a program while the machine, and the frames of the stack that are in use, wait for it.
+fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 {
+    let top = host.stack_top() - (host.depth * STACK_FRAME) as u64;
+    let waiting = std::mem::replace(&mut host.machine, Machine::new(top));
+    let r0 = run(host);
+    host.machine = waiting;
+    r0
 }
 
-/// # Safety
-/// As for [`tail_entry`].
+/// Where a program starts, if it can run for the host's CPU.
 #[inline]
-unsafe fn run(context: u64, image: u64, host: &mut Host) -> u64 {
-    // SAFETY: the caller vouches for the address.
-    if host.cpu() >= unsafe { &*(image as *const Image) }.cpus {
-        return host.lacks_cpu();
+fn start(image: &Image, host: &mut Host) -> Option<*const Op> {
+    if host.cpu() < image.cpus {
+        image.operations.as_ref().map(Operations::start)
+    } else {
+        host.lacks_cpu();
+        None
     }
-    // SAFETY: the caller vouches for the address.
-    let mut ip = unsafe { start(image) };
-    let mut machine = Machine::new(context, host);
-    while !ip.is_null() {
-        // SAFETY: the operations are those of a verified program, whose maps the image keeps.
-        ip = unsafe { ((*ip).head.handler)(ip, &raw mut machine) };
-    }
-    machine.registers[0]
 }
 
-/// Where a program starts.
+/// Runs a program over a packet.
 ///
 /// # Safety
-/// It must be the address of an image of this engine.
+/// The host must run the packet, and its machine nothing; `start` must be where a verified program starts whose maps live.
 #[inline]
-unsafe fn start(image: u64) -> *const Op {
-    // SAFETY: the caller vouches for the address.
-    match &unsafe { &*(image as *const Image) }.operations {
-        Some(operations) => operations.start(),
-        None => handlers::end(),
-    }
+unsafe fn run<D: Dispatch>(start: *const Op, context: u64, host: &mut Host) -> u64 {
+    host.machine.registers[1] = context;
+    // SAFETY: the caller vouches for it.
+    unsafe { D::run(start, host) }
 }
 
 /// Runs a program over the packet that the host runs, and counts its instructions; those of programs that it comes to by
 /// tail calls do not count.
 ///
 /// # Safety
-/// As for [`tail_entry`]; the operations must be those of the image.
+/// The context must be the address of the frame that the host runs.
 pub(crate) unsafe fn run_counted(
     image: &Image,
     operations: &Operations,
     context: u64,
     host: &mut Host,
 ) -> Exit {
-    if host.cpu() >= image.cpus {
-        return Exit { r0: host.lacks_cpu(), instructions: 0 };
-    }
-    let mut machine = Machine::new(context, host);
-    machine.keeps = true;
-    let (start, mut ip, mut instructions) = (operations.start(), operations.start(), 0);
-    // What ends the run is no operation of the program.
+    let Some(start) = start(image, host) else { return Exit { r0: 0, instructions: 0 } };
+    host.machine.registers[1] = context;
+    host.machine.keeps = true;
+    let (mut ip, mut instructions) = (start, 0);
+    // Operations are executed one by one, as those that are fused may leave in the middle. What ends the run is no
+    // operation of the program.
     let index = |ip: *const Op| (ip as usize).wrapping_sub(start as usize) / size_of::<Op>();
-    while let Some((note, code)) = operations.notes.get(index(ip)).and_then(|note| Some((note, note.code()?)))
+    while let Some((note, code)) =
+        operations.notes.get(index(ip)).and_then(|note| Some((note, note.alone()?)))
     {
         instructions += u64::from(note.weight);
-        // SAFETY: `ip` is an operation of this kind, of a verified program whose maps the caller keeps.
-        ip = unsafe { handlers::STEPS[usize::from(code)](ip, &raw mut machine) };
+        // SAFETY: `ip` is an operation of this kind, of a verified program whose maps the image keeps.
+        ip = unsafe { handlers::STEPS[usize::from(code)](ip, host, Packet::of(host)) } as *const Op;
     }
-    Exit { r0: machine.registers[0], instructions }
+    host.machine.keeps = false;
+    Exit { r0: host.machine.registers[0], instructions }
 }

@@ -12,6 +12,7 @@ use paceline_verifier::{Base, FunctionFact, KeyFact, MapFact, MemoryFact, Verifi
 use super::Operations;
 use super::draft::{Draft, Drafts, Target};
 use super::kind::{Kind, Reach, Source};
+use super::machine::SHADOW;
 use crate::helpers::{HelperFn, calls_back, helper_fn, kfunc_fn};
 
 /// `bpf_map_lookup_elem`
@@ -187,7 +188,13 @@ impl Translator<'_> {
                 }
             }
             _ => {
-                let kind = Kind::Load { size, signed, reach: self.reach(size) };
+                let reach = self.reach(size);
+                if reach == Reach::Packet && dst == base {
+                    // Unless somebody needs it, it goes again.
+                    let kind = Kind::Alu { width: Width::W64, op: AluOp::Mov, src: Source::Reg };
+                    self.push(Draft { dst: SHADOW, weight: 0, ..Draft::new(kind).src(base) });
+                }
+                let kind = Kind::Load { size, signed, reach };
                 self.push(Draft::new(kind).dst(dst).src(base).offset(offset));
             }
         }
@@ -281,9 +288,10 @@ impl Translator<'_> {
                 self.push(Draft { target: self.target(insn), ..draft });
             }
             (true, true) => {
-                let over = |operations| Some(Target::Ahead(operations));
+                let next = self.drafts.next();
+                let over = |operations| Some(Target::Draft(next + operations));
                 self.push(Draft { target: over(2), ..draft });
-                self.push(Draft { target: over(2), weight: 0, ..Draft::new(Kind::Goto) });
+                self.push(Draft { target: over(3), weight: 0, ..Draft::new(Kind::Goto) });
                 self.push(Draft { target: self.target(insn), weight: 0, ..Draft::new(Kind::Goto) });
             }
         }

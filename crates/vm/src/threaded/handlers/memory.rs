@@ -7,23 +7,23 @@ use paceline_spec::context::Field;
 
 use super::{get, set};
 use crate::context;
+use crate::host::Host;
 use crate::memory;
 use crate::threaded::kind::Reach;
-use crate::threaded::machine::Machine;
 use crate::threaded::op::Op;
 
 /// # Safety
 /// Of all functions here: as of [`operation`](super::operation).
 #[inline(always)]
-pub(super) unsafe fn load_address(op: &Op, machine: *mut Machine) -> u64 {
+pub(super) unsafe fn load_address(op: &Op, host: *mut Host) -> u64 {
     // SAFETY: the source is a register.
-    unsafe { get(machine, op.src) }.wrapping_add(op.offset as u64)
+    unsafe { get(host, op.src) }.wrapping_add(op.offset as u64)
 }
 
 #[inline(always)]
-pub(super) unsafe fn store_address(op: &Op, machine: *mut Machine) -> u64 {
+pub(super) unsafe fn store_address(op: &Op, host: *mut Host) -> u64 {
     // SAFETY: the destination is a register.
-    unsafe { get(machine, op.dst) }.wrapping_add(op.offset as u64)
+    unsafe { get(host, op.dst) }.wrapping_add(op.offset as u64)
 }
 
 /// A load from where the program may read; aligned unless it is in the packet.
@@ -51,37 +51,37 @@ pub(super) unsafe fn store(address: u64, size: Size, reach: Reach, value: u64) {
 }
 
 #[inline(always)]
-pub(super) unsafe fn load_acquire(op: &Op, machine: *mut Machine, size: Size) {
+pub(super) unsafe fn load_acquire(op: &Op, host: *mut Host, size: Size) {
     // SAFETY: the verifier has shown that the program may read there, and asks for alignment.
     unsafe {
-        let value = memory::load_aligned(load_address(op, machine), size);
+        let value = memory::load_aligned(load_address(op, host), size);
         fence(Ordering::Acquire);
-        set(machine, op.dst, value);
+        set(host, op.dst, value);
     }
 }
 
 #[inline(always)]
-pub(super) unsafe fn store_release(op: &Op, machine: *mut Machine, size: Size) {
+pub(super) unsafe fn store_release(op: &Op, host: *mut Host, size: Size) {
     // SAFETY: the verifier has shown that the program may write there, and asks for alignment.
     unsafe {
         fence(Ordering::Release);
-        memory::store_aligned(store_address(op, machine), size, get(machine, op.src));
+        memory::store_aligned(store_address(op, host), size, get(host, op.src));
     }
 }
 
 #[inline(always)]
-pub(super) unsafe fn atomic(op: &Op, machine: *mut Machine, width: Width, atomic: AtomicOp) {
+pub(super) unsafe fn atomic(op: &Op, host: *mut Host, width: Width, atomic: AtomicOp) {
     // SAFETY: the verifier has shown that the program may read and write there, and that it is aligned.
     unsafe {
-        let address = get(machine, op.dst).wrapping_add(op.offset as u64);
-        let old = memory::atomic(address, width, atomic, get(machine, op.src), get(machine, 0));
+        let address = get(host, op.dst).wrapping_add(op.offset as u64);
+        let old = memory::atomic(address, width, atomic, get(host, op.src), get(host, 0));
         match atomic {
-            AtomicOp::CmpXchg => set(machine, 0, old),
+            AtomicOp::CmpXchg => set(host, 0, old),
             AtomicOp::Xchg
             | AtomicOp::Add { fetch: true }
             | AtomicOp::Or { fetch: true }
             | AtomicOp::And { fetch: true }
-            | AtomicOp::Xor { fetch: true } => set(machine, op.src, old),
+            | AtomicOp::Xor { fetch: true } => set(host, op.src, old),
             _ => {}
         }
     }
@@ -89,44 +89,44 @@ pub(super) unsafe fn atomic(op: &Op, machine: *mut Machine, width: Width, atomic
 
 /// Part of the packet's frame.
 #[inline(always)]
-pub(super) unsafe fn load_frame(op: &Op, machine: *mut Machine, size: Size) -> u64 {
+pub(super) unsafe fn load_frame(op: &Op, host: *mut Host, size: Size) -> u64 {
     // SAFETY: `imm` is the offset of a field of this size, and nothing else uses the frame while handlers run.
-    unsafe { memory::load_unshared((*machine).frame as u64 + op.imm as u64, size) }
+    unsafe { memory::load_unshared((*host).frame as u64 + op.imm as u64, size) }
 }
 
 #[inline(never)]
-pub(super) unsafe fn load_context(op: &Op, machine: *mut Machine, field: u64, size: Size) -> u64 {
+pub(super) unsafe fn load_context(op: &Op, host: *mut Host, field: u64, size: Size) -> u64 {
     // SAFETY: the second part holds the address of a field, and the frame is the run's.
-    let (frame, field) = unsafe { (&*(*machine).frame, &*(field as *const Field)) };
+    let (frame, field) = unsafe { (&*(*host).frame, &*(field as *const Field)) };
     context::part(context::number(frame, field.kind), op.imm as u64, size)
 }
 
 /// The address of a place in the scratch area, aligned to the access, as the rules for contexts ask.
 #[inline(always)]
-unsafe fn scratch(op: &Op, machine: *mut Machine) -> u64 {
+unsafe fn scratch(op: &Op, host: *mut Host) -> u64 {
     // SAFETY: the host outlives the run.
-    unsafe { (&raw const (*(*machine).host).scratch) as u64 + op.offset as u64 }
+    unsafe { (&raw const (*host).scratch) as u64 + op.offset as u64 }
 }
 
 #[inline(always)]
-pub(super) unsafe fn load_scratch(op: &Op, machine: *mut Machine, size: Size) -> u64 {
+pub(super) unsafe fn load_scratch(op: &Op, host: *mut Host, size: Size) -> u64 {
     // SAFETY: `offset` is within the scratch area.
-    unsafe { memory::load_aligned(scratch(op, machine), size) }
+    unsafe { memory::load_aligned(scratch(op, host), size) }
 }
 
 #[inline(always)]
-pub(super) unsafe fn store_scratch(op: &Op, machine: *mut Machine, size: Size, value: u64) {
+pub(super) unsafe fn store_scratch(op: &Op, host: *mut Host, size: Size, value: u64) {
     // SAFETY: `offset` is within the scratch area.
-    unsafe { memory::store_aligned(scratch(op, machine), size, value) };
+    unsafe { memory::store_aligned(scratch(op, host), size, value) };
 }
 
 /// A legacy packet load; `None` outside of the packet, which negative offsets are too.
 #[inline(always)]
-pub(super) unsafe fn load_packet(op: &Op, machine: *mut Machine, size: Size, indexed: bool) -> Option<u64> {
+pub(super) unsafe fn load_packet(op: &Op, host: *mut Host, size: Size, indexed: bool) -> Option<u64> {
     // SAFETY: the frame is the run's, and the bytes are seen to be in the packet.
     unsafe {
-        let frame = &*(*machine).frame;
-        let index = if indexed { i64::from(get(machine, op.src) as i32) } else { 0 };
+        let frame = &*(*host).frame;
+        let index = if indexed { i64::from(get(host, op.src) as i32) } else { 0 };
         let offset = u64::try_from(index + i64::from(op.imm)).ok()?;
         let (start, end) = (frame.data() as u64, frame.data_end() as u64);
         if offset + size.bytes() as u64 > end - start {
@@ -138,10 +138,10 @@ pub(super) unsafe fn load_packet(op: &Op, machine: *mut Machine, size: Size, ind
 
 /// Zeroes words of the stack frame: bit 0 is the word below the frame pointer.
 #[inline(always)]
-pub(super) unsafe fn zero(machine: *mut Machine, mut words: u64) {
+pub(super) unsafe fn zero(host: *mut Host, mut words: u64) {
     // SAFETY: the words are the running function's.
     unsafe {
-        let frame_pointer = get(machine, 10);
+        let frame_pointer = get(host, 10);
         while words != 0 {
             let below = u64::from(words.trailing_zeros() + 1) * 8;
             memory::store_aligned(frame_pointer - below, Size::Dw, 0);

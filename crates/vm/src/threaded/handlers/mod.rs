@@ -5,44 +5,101 @@
 
 mod call;
 mod codes;
-mod fused;
 mod memory;
+mod part;
 
 use paceline_isa::{Size, SwapOrder, eval};
 
 use super::kind::{KINDS, Kind, MAX_KINDS, Reach, Source};
-use super::machine::Machine;
-use super::op::{Handler, Op};
+use super::op::{Handler, Op, Packet};
+use crate::host::Host;
 pub(super) use codes::each_code;
 
-/// How to go on to the next operation.
+/// How to go on to the next operation. What handlers return is for their [`run`](Self::run).
 pub(super) trait Dispatch {
+    /// Runs from an operation to the end; gives `r0`.
+    ///
     /// # Safety
-    /// `ip` must be an operation of a program that the machine runs, or [`end`].
-    unsafe fn go(ip: *const Op, machine: *mut Machine) -> *const Op;
+    /// `ip` must be an operation of a verified program whose maps live, which came to it on this host's machine.
+    unsafe fn run(ip: *const Op, host: *mut Host) -> u64;
+
+    /// # Safety
+    /// `ip` must be an operation of a program that the machine runs, or [`end`]; the packet is the host's.
+    unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet) -> u64;
+
+    /// Ends the run with what `r0` holds.
+    ///
+    /// # Safety
+    /// The machine must be this run's.
+    unsafe fn end(host: *mut Host) -> u64;
+
+    /// Ends the run with a number.
+    ///
+    /// # Safety
+    /// The machine must be this run's.
+    unsafe fn end_with(host: *mut Host, r0: u64) -> u64;
 }
 
-/// Returns to a loop, which calls the handler.
+/// Returns the address of the next operation to a loop, which calls the handler; 0 at the end.
 pub(super) struct Loop;
 
 impl Dispatch for Loop {
+    unsafe fn run(mut ip: *const Op, host: *mut Host) -> u64 {
+        // SAFETY: the caller vouches for the first operation, and each gives one that follows it.
+        unsafe {
+            while !ip.is_null() {
+                ip = ((*ip).head.handler)(ip, host, Packet::of(host)) as *const Op;
+            }
+            get(host, 0)
+        }
+    }
+
     #[inline(always)]
-    unsafe fn go(ip: *const Op, _: *mut Machine) -> *const Op {
-        ip
+    unsafe fn go(ip: *const Op, _: *mut Host, _: Packet) -> u64 {
+        ip as u64
+    }
+
+    #[inline(always)]
+    unsafe fn end(_: *mut Host) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn end_with(host: *mut Host, r0: u64) -> u64 {
+        // SAFETY: the caller vouches for it.
+        unsafe { set(host, 0, r0) };
+        0
     }
 }
 
-/// Jumps to the handler. It is a call as the last thing that a handler does, which the compiler makes a jump when it
-/// optimizes; `tests/tail_jumps.rs` looks whether it did.
+/// Jumps to the handler; the last one returns `r0`. It is a call as the last thing that a handler does, which the compiler
+/// makes a jump when it optimizes; `tests/tail_jumps.rs` looks whether it did.
 #[cfg(all(tail_jumps, not(debug_assertions)))]
 pub(super) struct Jump;
 
 #[cfg(all(tail_jumps, not(debug_assertions)))]
 impl Dispatch for Jump {
     #[inline(always)]
-    unsafe fn go(ip: *const Op, machine: *mut Machine) -> *const Op {
+    unsafe fn run(ip: *const Op, host: *mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        unsafe { Self::go(ip, host, Packet::of(host)) }
+    }
+
+    #[inline(always)]
+    unsafe fn go(ip: *const Op, host: *mut Host, packet: Packet) -> u64 {
         // SAFETY: the caller vouches for `ip`, and the first part of an operation has a handler.
-        unsafe { ((*ip).head.handler)(ip, machine) }
+        unsafe { ((*ip).head.handler)(ip, host, packet) }
+    }
+
+    #[inline(always)]
+    unsafe fn end(host: *mut Host) -> u64 {
+        // SAFETY: the caller vouches for it.
+        unsafe { get(host, 0) }
+    }
+
+    #[inline(always)]
+    unsafe fn end_with(_: *mut Host, r0: u64) -> u64 {
+        r0
     }
 }
 
@@ -71,8 +128,9 @@ pub(super) fn end() -> *const Op {
     &raw const END
 }
 
-unsafe extern "C" fn finish(_: *const Op, _: *mut Machine) -> *const Op {
-    std::ptr::null()
+unsafe extern "C" fn finish(_: *const Op, host: *mut Host, _: Packet) -> u64 {
+    // SAFETY: it is called for a run's machine, as an operation is.
+    unsafe { Jump::end(host) }
 }
 
 /// The value of a register.
@@ -80,23 +138,23 @@ unsafe extern "C" fn finish(_: *const Op, _: *mut Machine) -> *const Op {
 /// # Safety
 /// The number must be a register's.
 #[inline(always)]
-unsafe fn get(machine: *mut Machine, register: u8) -> u64 {
+unsafe fn get(host: *mut Host, register: u8) -> u64 {
     // SAFETY: the machine is this run's, the number a register's.
-    unsafe { *(&raw const (*machine).registers).cast::<u64>().add(usize::from(register)) }
+    unsafe { *(&raw const (*host).machine.registers).cast::<u64>().add(usize::from(register)) }
 }
 
 #[inline(always)]
-unsafe fn set(machine: *mut Machine, register: u8, value: u64) {
+unsafe fn set(host: *mut Host, register: u8, value: u64) {
     // SAFETY: the machine is this run's, the number a register's.
-    unsafe { *(&raw mut (*machine).registers).cast::<u64>().add(usize::from(register)) = value };
+    unsafe { *(&raw mut (*host).machine.registers).cast::<u64>().add(usize::from(register)) = value };
 }
 
 /// The second operand.
 #[inline(always)]
-unsafe fn operand(op: &Op, machine: *mut Machine, source: Source) -> u64 {
+unsafe fn operand(op: &Op, host: *mut Host, source: Source) -> u64 {
     match source {
         // SAFETY: as the caller's.
-        Source::Reg => unsafe { get(machine, op.src) },
+        Source::Reg => unsafe { get(host, op.src) },
         Source::Imm => op.imm as u64,
     }
 }
@@ -104,13 +162,14 @@ unsafe fn operand(op: &Op, machine: *mut Machine, source: Source) -> u64 {
 /// The handler of the kind with a code.
 ///
 /// # Safety
-/// `ip` must be an operation of that kind, made from a verified program, which runs on the machine and came to this
-/// operation.
+/// `ip` must be an operation of that kind, made from a verified program, which runs on the host's machine and came to
+/// this operation; the packet is the host's.
 #[cfg_attr(feature = "match-dispatch", inline(always))]
 pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
     ip: *const Op,
-    machine: *mut Machine,
-) -> *const Op {
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
     // SAFETY: for all of it: operations are made by `translate`, which puts register numbers, offsets and second parts
     // where their kind has them, and follows each operation but jumps by the one that comes next. The verifier has
     // shown that the program comes only to what it may do.
@@ -119,96 +178,127 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
         match const { KINDS[CODE] } {
             Kind::Nop => {}
             Kind::Alu { width, op: alu, src } => {
-                let b = operand(op, machine, src);
-                set(machine, op.dst, eval::alu(width, alu, get(machine, op.dst), b));
+                let b = operand(op, host, src);
+                set(host, op.dst, eval::alu(width, alu, get(host, op.dst), b));
             }
-            Kind::Neg(width) => set(machine, op.dst, eval::neg(width, get(machine, op.dst))),
+            Kind::Neg(width) => set(host, op.dst, eval::neg(width, get(host, op.dst))),
             Kind::MovSx { width, from } => {
-                let value = eval::sign_extend(from, get(machine, op.src));
-                set(machine, op.dst, eval::truncate(width, value));
+                let value = eval::sign_extend(from, get(host, op.src));
+                set(host, op.dst, eval::truncate(width, value));
             }
             Kind::Reverse(size) => {
-                set(machine, op.dst, eval::swap(SwapOrder::Always, size, get(machine, op.dst)));
+                set(host, op.dst, eval::swap(SwapOrder::Always, size, get(host, op.dst)));
             }
             Kind::LoadImm64 => {
-                set(machine, op.dst, second(ip).head.word);
-                return D::go(ip.add(2), machine);
+                set(host, op.dst, second(ip).head.word);
+                return D::go(ip.add(2), host, packet);
             }
-            Kind::LoadFunction => set(machine, op.dst, ip.offset(op.imm as isize) as u64),
+            Kind::LoadFunction => set(host, op.dst, ip.offset(op.imm as isize) as u64),
             Kind::Load { size, signed, reach } => {
-                let address = memory::load_address(op, machine);
+                let address = memory::load_address(op, host);
                 if reach == Reach::Any && !is_aligned(address, size) {
-                    return load_unaligned::<D, CODE>(ip, machine);
+                    return load_unaligned::<D, CODE>(ip, host, packet);
                 }
                 let value = memory::load(address, size, reach);
-                set(machine, op.dst, if signed { eval::sign_extend(size, value) } else { value });
+                set(host, op.dst, if signed { eval::sign_extend(size, value) } else { value });
             }
             Kind::Store { size, src, reach } => {
-                let address = memory::store_address(op, machine);
+                let address = memory::store_address(op, host);
                 if reach == Reach::Any && !is_aligned(address, size) {
-                    return store_unaligned::<D, CODE>(ip, machine);
+                    return store_unaligned::<D, CODE>(ip, host, packet);
                 }
-                memory::store(address, size, reach, operand(op, machine, src));
+                memory::store(address, size, reach, operand(op, host, src));
             }
-            Kind::LoadAcquire(size) => memory::load_acquire(op, machine, size),
-            Kind::StoreRelease(size) => memory::store_release(op, machine, size),
-            Kind::Atomic { width, op: atomic } => memory::atomic(op, machine, width, atomic),
-            Kind::LoadFrame(size) => set(machine, op.dst, memory::load_frame(op, machine, size)),
+            Kind::LoadAcquire(size) => memory::load_acquire(op, host, size),
+            Kind::StoreRelease(size) => memory::store_release(op, host, size),
+            Kind::Atomic { width, op: atomic } => memory::atomic(op, host, width, atomic),
+            Kind::LoadFrame(size) => set(host, op.dst, memory::load_frame(op, host, size)),
             Kind::LoadContext(size) => {
                 let field = second(ip).head.word;
-                set(machine, op.dst, memory::load_context(op, machine, field, size));
-                return D::go(ip.add(2), machine);
+                set(host, op.dst, memory::load_context(op, host, field, size));
+                return D::go(ip.add(2), host, packet);
             }
-            Kind::LoadScratch(size) => set(machine, op.dst, memory::load_scratch(op, machine, size)),
+            Kind::LoadScratch(size) => set(host, op.dst, memory::load_scratch(op, host, size)),
             Kind::StoreScratch { size, src } => {
-                memory::store_scratch(op, machine, size, operand(op, machine, src));
+                memory::store_scratch(op, host, size, operand(op, host, src));
             }
-            Kind::LoadPacket { size, indexed } => match memory::load_packet(op, machine, size, indexed) {
-                Some(value) => set(machine, 0, value),
+            Kind::LoadPacket { size, indexed } => match memory::load_packet(op, host, size, indexed) {
+                Some(value) => set(host, 0, value),
                 // It returns from the function, as the kernel's code for it does.
                 None => {
-                    set(machine, 0, 0);
-                    return D::go((*machine).leave(), machine);
+                    set(host, 0, 0);
+                    return D::go((*host).machine.leave(), host, packet);
                 }
             },
-            Kind::Goto => return D::go(ip.offset(op.imm as isize), machine),
+            Kind::Goto => return D::go(ip.offset(op.imm as isize), host, packet),
             Kind::JumpIf { width, condition, src } => {
-                let b = operand(op, machine, src);
-                if eval::compare(width, condition, get(machine, op.dst), b) {
-                    return D::go(ip.offset(op.offset as isize), machine);
+                let b = operand(op, host, src);
+                if eval::compare(width, condition, get(host, op.dst), b) {
+                    return D::go(ip.offset(op.offset as isize), host, packet);
                 }
             }
-            Kind::AllowRounds => (*machine).allow_rounds(),
+            Kind::AllowRounds => (*host).machine.allow_rounds(),
             Kind::MayGoto => {
-                if !(*machine).may_go_on() {
-                    return D::go(ip.offset(op.offset as isize), machine);
+                if !(*host).machine.may_go_on() {
+                    return D::go(ip.offset(op.offset as isize), host, packet);
                 }
             }
             Kind::Zero => {
-                memory::zero(machine, second(ip).head.word);
-                return D::go(ip.add(2), machine);
+                memory::zero(host, second(ip).head.word);
+                return D::go(ip.add(2), host, packet);
             }
             Kind::CallHelper => {
-                call::helper(machine, second(ip).head.word);
-                return D::go(ip.add(2), machine);
+                call::helper(host, second(ip).head.word);
+                return go_afresh::<D>(ip.add(2), host);
             }
             Kind::LookupArray => {
-                call::lookup_array(op, second(ip), machine);
-                return D::go(ip.add(2), machine);
+                call::lookup_array(op, second(ip), host);
+                return D::go(ip.add(2), host, packet);
             }
             Kind::CallSubprogram => {
-                (*machine).enter(ip.add(1));
-                return D::go(ip.offset(op.imm as isize), machine);
+                (*host).machine.enter(ip.add(1));
+                return D::go(ip.offset(op.imm as isize), host, packet);
             }
-            Kind::CallBack(callback) => return D::go(call::call_back(ip, machine, callback), machine),
-            Kind::CalledBack => return D::go(call::called_back(ip, machine), machine),
-            Kind::TailCall => return D::go(call::tail_call(ip, machine), machine),
-            Kind::Exit => return D::go((*machine).leave(), machine),
-            Kind::End => return std::ptr::null(),
-            Kind::Fused(fused) => return fused::run::<D>(fused, ip, machine),
+            Kind::CallBack(callback) => return go_afresh::<D>(call::call_back(ip, host, callback), host),
+            Kind::CalledBack => return go_afresh::<D>(call::called_back(ip, host), host),
+            Kind::TailCall => return go_afresh::<D>(call::tail_call(ip, host), host),
+            Kind::Exit => return D::go((*host).machine.leave(), host, packet),
+            Kind::End => return D::end(host),
+            Kind::Sum => set(host, op.dst, get(host, op.src).wrapping_add(op.imm as u64)),
+            Kind::Address => set(host, op.dst, packet.start.wrapping_add(op.imm as u64)),
+            Kind::LoadPart { size, anchor, reversed, shift } => {
+                set(host, op.dst, part::load(ip, size, anchor, reversed, shift, host, packet));
+                return D::go(ip.add(1 + usize::from(shift.is_some())), host, packet);
+            }
+            Kind::AddressPart { anchor, shift } => {
+                set(host, op.dst, part::address(ip, anchor, shift, host, packet));
+                return D::go(ip.add(2), host, packet);
+            }
+            Kind::JumpLen { shorter } => {
+                return part::jump::<D>(part::is_shorter(op, packet) == shorter, ip, host, packet);
+            }
+            Kind::JumpEnd { before } => {
+                let ends = part::ends_before(get(host, op.src), op, packet);
+                return part::jump::<D>(ends == before, ip, host, packet);
+            }
+            Kind::Test { size, anchor, masked, equal } => {
+                return part::test::<D>(size, anchor, masked, equal, ip, host, packet);
+            }
+            Kind::Return(width) => return D::end_with(host, eval::truncate(width, op.imm as u64)),
+            Kind::Fused(fused) => return part::run::<D>(fused, ip, host, packet),
         }
-        D::go(ip.add(1), machine)
+        D::go(ip.add(1), host, packet)
     }
+}
+
+/// Goes on after what may have changed where the packet is.
+///
+/// # Safety
+/// As of [`Dispatch::go`].
+#[inline(always)]
+unsafe fn go_afresh<D: Dispatch>(ip: *const Op, host: *mut Host) -> u64 {
+    // SAFETY: the caller vouches for it.
+    unsafe { D::go(ip, host, Packet::of(host)) }
 }
 
 #[inline(always)]
@@ -224,15 +314,16 @@ fn is_aligned(address: u64, size: Size) -> bool {
 #[inline(never)]
 unsafe extern "C" fn load_unaligned<D: Dispatch, const CODE: usize>(
     ip: *const Op,
-    machine: *mut Machine,
-) -> *const Op {
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
     // SAFETY: as in `operation`.
     unsafe {
         if let Kind::Load { size, signed, .. } = const { KINDS[CODE] } {
-            let value = crate::memory::load(memory::load_address(&*ip, machine), size);
-            set(machine, (*ip).dst, if signed { eval::sign_extend(size, value) } else { value });
+            let value = crate::memory::load(memory::load_address(&*ip, host), size);
+            set(host, (*ip).dst, if signed { eval::sign_extend(size, value) } else { value });
         }
-        D::go(ip.add(1), machine)
+        D::go(ip.add(1), host, packet)
     }
 }
 
@@ -244,15 +335,16 @@ unsafe extern "C" fn load_unaligned<D: Dispatch, const CODE: usize>(
 #[inline(never)]
 unsafe extern "C" fn store_unaligned<D: Dispatch, const CODE: usize>(
     ip: *const Op,
-    machine: *mut Machine,
-) -> *const Op {
+    host: *mut Host,
+    packet: Packet,
+) -> u64 {
     // SAFETY: as in `operation`.
     unsafe {
         if let Kind::Store { size, src, .. } = const { KINDS[CODE] } {
-            let value = operand(&*ip, machine, src);
-            crate::memory::store(memory::store_address(&*ip, machine), size, value);
+            let value = operand(&*ip, host, src);
+            crate::memory::store(memory::store_address(&*ip, host), size, value);
         }
-        D::go(ip.add(1), machine)
+        D::go(ip.add(1), host, packet)
     }
 }
 

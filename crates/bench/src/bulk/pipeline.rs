@@ -1,0 +1,208 @@
+//! Whole pipelines over memory ports: in bursts against one by one, and acting by group against acting at once.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use paceline::isa::{Names, assemble};
+use paceline::port::{Generator, MemoryPort};
+use paceline::verifier::{Options, verify};
+use paceline::{
+    Engine, FrameMeta, Limits, MAX_BURST, Map, MapFlags, MapKind, MapSpec, Pinning, Pipeline, Program,
+    ProgramKind, ProgramSpec, Target, Worker, XdpAttach, helper::Helper,
+};
+
+use crate::measure::{Work, interleaved};
+use crate::report::{Bar, Figure, Row};
+use crate::{Rows, Settings};
+
+/// Packets of a round.
+const PACKETS: usize = 1 << 16;
+
+/// As the kernel's sample xdp2: swaps the addresses, and sends the packet back.
+const TRANSMIT: &str = "
+    r2 = *(u32 *)(r1 + 0)
+    r3 = *(u32 *)(r1 + 4)
+    r0 = 1
+    r4 = r2
+    r4 += 14
+    if r4 > r3 goto end
+    r3 = *(u32 *)(r2 + 0)
+    r4 = *(u16 *)(r2 + 4)
+    r5 = *(u32 *)(r2 + 6)
+    *(u32 *)(r2 + 0) = r5
+    r5 = *(u16 *)(r2 + 10)
+    *(u16 *)(r2 + 4) = r5
+    *(u32 *)(r2 + 6) = r3
+    *(u16 *)(r2 + 10) = r4
+    r0 = 3
+end:
+    exit
+";
+
+/// To the other interface, by a device map.
+const REDIRECT: &str = "
+    r2 = *(u32 *)(r1 + 12)
+    r1 = map[devices] ll
+    r3 = 0
+    call bpf_redirect_map
+    exit
+";
+
+/// Every verdict, by the packet's first byte.
+const MIXED: &str = "
+    r2 = *(u32 *)(r1 + 0)
+    r3 = *(u32 *)(r1 + 4)
+    r0 = 1
+    r4 = r2
+    r4 += 14
+    if r4 > r3 goto end
+    r0 = *(u8 *)(r2 + 0)
+    if r0 != 4 goto end
+    r2 = *(u32 *)(r1 + 12)
+    r1 = map[devices] ll
+    r3 = 0
+    call bpf_redirect_map
+end:
+    exit
+";
+
+struct Known;
+
+impl Names for Known {
+    fn helper(&self, name: &str) -> Option<i32> {
+        Helper::from_name(name).map(|helper| helper.id as i32)
+    }
+
+    fn map(&self, name: &str) -> Option<i32> {
+        (name == "devices").then_some(0)
+    }
+}
+
+/// Interface 1 leads to 2, and back.
+fn devices() -> Result<Arc<Map>, Box<dyn Error>> {
+    let spec = MapSpec {
+        name: "devices".to_owned(),
+        kind: MapKind::DevMap,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 4,
+        flags: MapFlags(0),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        special: Box::default(),
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    };
+    let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 })?;
+    for (key, device) in [(1_u32, 2_u32), (2, 1)] {
+        map.set(&key.to_ne_bytes(), &device.to_ne_bytes(), 0).map_err(|error| error.to_string())?;
+    }
+    Ok(map)
+}
+
+/// The program, and what keeps its map.
+fn load(text: &str, map: &Arc<Map>) -> Result<Target, Box<dyn Error>> {
+    let insns = assemble(text, &Known)?.encode()?;
+    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+    let spec = ProgramSpec::new("pipeline", kind, insns);
+    let verified = verify(&spec, &[map.spec().clone()], None, &Options::default())?;
+    Ok(Target::from(&Program::load(&verified, vec![Arc::clone(map)], Engine::best())?))
+}
+
+/// How a worker works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Bursts, and each group at once.
+    Groups,
+    /// Bursts, and each packet before the next one's verdict is looked at.
+    Each,
+    /// One packet through all of it, and then the next.
+    OneByOne,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::Groups, Self::Each, Self::OneByOne];
+
+    fn worker(self, pipeline: &Pipeline) -> Worker {
+        let mut worker = pipeline.worker(0);
+        match self {
+            Self::Groups => {}
+            Self::Each => worker.act_on_each(),
+            Self::OneByOne => worker.set_burst(1),
+        }
+        worker
+    }
+}
+
+/// Packets that go round: what a worker sends it receives again.
+fn loopback(worker: &mut Worker, ifindex: u32) {
+    let port = MemoryPort::loopback(4 * MAX_BURST);
+    for _ in 0..2 * MAX_BURST {
+        assert!(port.push(&[7; 64], FrameMeta::default()), "the ring has room");
+    }
+    worker.attach(ifindex, 0, port);
+}
+
+type Attach = fn(&mut Worker);
+
+fn transmitting(worker: &mut Worker) {
+    loopback(worker, 1);
+}
+
+fn redirecting(worker: &mut Worker) {
+    loopback(worker, 1);
+    loopback(worker, 2);
+}
+
+/// Packets of all verdicts in random order, from where they never end; what goes out is gone.
+fn mixing(worker: &mut Worker) {
+    let mut rng = fastrand::Rng::with_seed(5);
+    let packets = (0..1000).map(|_| vec![rng.u8(1..=4); 64]).collect();
+    worker.attach(1, 0, Generator::new(packets, None));
+    worker.attach(2, 0, Generator::new(Vec::new(), None));
+    worker.deliver_to(Generator::new(Vec::new(), None));
+}
+
+pub(super) fn rows(settings: Settings) -> Rows {
+    let scenarios: [(&str, &str, Attach, bool); 3] = [
+        ("transmit in a pipeline", TRANSMIT, transmitting, true),
+        ("redirect in a pipeline", REDIRECT, redirecting, true),
+        ("drop, pass, transmit and redirect in a pipeline", MIXED, mixing, false),
+    ];
+    let mut rows = Vec::new();
+    for (name, text, attach, asked) in scenarios {
+        let map = devices()?;
+        let target = load(text, &map)?;
+        let packets = if settings.smoke { MAX_BURST } else { PACKETS };
+        let mut works: Vec<Work<'_>> = Vec::new();
+        for way in Way::ALL {
+            let pipeline = Pipeline::new();
+            pipeline.set_program(1, Some(&target))?;
+            pipeline.set_program(2, Some(&target))?;
+            let mut worker = way.worker(&pipeline);
+            attach(&mut worker);
+            works.push(Box::new(move || {
+                let mut done = 0;
+                while done < packets {
+                    done += worker.poll()?;
+                }
+                let counts = pipeline.counts();
+                if counts.refused + counts.no_target > 0 {
+                    return Err(format!("{way:?}: packets were lost: {counts:?}").into());
+                }
+                Ok(done as u64)
+            }));
+        }
+        let times = interleaved(settings.smoke, &mut works)?;
+        let row = |against: &str, other: usize| {
+            Row::new(name, against, Figure::Time { ours: times[0], against: Some(times[other]) })
+        };
+        rows.push(row("the same, each packet's action at once", 1));
+        let (bar, reach) = (asked.then_some(Bar::Ratio(1.6)), asked.then_some(Bar::Ratio(2.0)));
+        rows.push(Row { reach, ..row("the same, one by one", 2).with_bar(bar) });
+    }
+    Ok(rows)
+}

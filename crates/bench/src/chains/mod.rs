@@ -1,0 +1,304 @@
+//! What a chain costs (`chains`): all programs in one function against one call per program, against other mechanisms, and
+//! stage by stage.
+//!
+//! Everybody runs bursts of 64 packets. That all come to the same verdicts is seen before anything is timed.
+
+#[cfg(feature = "kernel")]
+mod kernel;
+mod programs;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use paceline::{Burst, Chain, ChainOrder, Engine, FrameMeta, Host, Map, Program};
+use paceline_chain::{Edges, Graph, Next};
+use paceline_frame::Verdict;
+use paceline_verifier::Verified;
+
+use crate::engines::Packets;
+use crate::measure::{Timing, Work, rounds};
+use crate::report::{Bar, Figure, Row};
+use crate::{Rows, Settings, Table};
+
+/// Rounds of a measurement that counts.
+const ROUNDS: usize = 31;
+/// Packets that a round runs about.
+const ROUND: usize = 50_000;
+/// Lengths of chains.
+const LENGTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
+/// Programs of a chain that is compiled again.
+const RECOMPILED: usize = 10;
+
+/// A program and its maps.
+type Part = (Verified, Vec<Arc<Map>>);
+
+pub(crate) fn table(settings: Settings) -> Table {
+    if !Engine::Jit.is_available() {
+        return Ok(Vec::new().into());
+    }
+    let mut rows = Vec::new();
+    rows.extend(steps(settings)?);
+    rows.extend(two_in_one(settings)?);
+    rows.extend(real_programs(settings)?);
+    rows.extend(orders(settings)?);
+    rows.extend(recompiled(settings)?);
+    Ok(rows.into())
+}
+
+fn borrowed(parts: &[Part]) -> Vec<(&Verified, Vec<Arc<Map>>)> {
+    parts.iter().map(|(verified, maps)| (verified, maps.clone())).collect()
+}
+
+/// A chain in which each program runs after the one before it passed the packet.
+fn chain(parts: &[Part], order: ChainOrder) -> Result<Chain, Box<dyn Error>> {
+    let graph = Graph::sequence(parts.len())?;
+    Ok(Chain::load_in_order(&borrowed(parts), graph, Engine::Jit, order)?)
+}
+
+/// The same with programs that are called one by one.
+fn called(parts: &[Part]) -> Result<Chain, Box<dyn Error>> {
+    let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
+    let programs = parts.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    Ok(Chain::new(programs, Graph::sequence(parts.len())?)?)
+}
+
+type Run = Box<dyn FnMut(&mut Burst) -> Result<(), Box<dyn Error>>>;
+
+fn running(chain: Chain) -> Run {
+    let mut host = Host::default();
+    Box::new(move |burst| Ok(chain.run_burst(burst, &mut host)?))
+}
+
+fn counting(chain: Chain) -> Run {
+    let (mut host, mut counts) = (Host::default(), chain.counts());
+    Box::new(move |burst| Ok(chain.run_burst_counted(burst, &mut host, &mut counts)?))
+}
+
+/// What the seed does: a loop that looks up what runs next by program and verdict, for each packet.
+fn hashed(parts: &[Part]) -> Result<Run, Box<dyn Error>> {
+    let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
+    let programs: Vec<Program> = parts.iter().map(load).collect::<Result<_, _>>()?;
+    let mut next: HashMap<(u32, u32), Program> = HashMap::new();
+    for pair in programs.windows(2) {
+        next.insert((pair[0].id(), Verdict::Pass as u32), pair[1].clone());
+    }
+    let first = programs.first().ok_or("no program")?.clone();
+    let mut host = Host::default();
+    Ok(Box::new(move |burst| {
+        for mut frame in burst.iter_mut() {
+            let mut program = &first;
+            loop {
+                let code = program.run(&mut frame, &mut host)? as u32;
+                match next.get(&(program.id(), code)) {
+                    Some(following) => program = following,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }))
+}
+
+/// A burst of the same packet.
+fn hit() -> Result<Vec<Burst>, Box<dyn Error>> {
+    let mut packets = Packets::hit()?;
+    let packet = packets.frames().first().ok_or("no packet")?.packet().to_vec();
+    let mut burst = Burst::default();
+    while !burst.is_full() {
+        burst.push(&packet, FrameMeta::default())?;
+    }
+    Ok(vec![burst])
+}
+
+/// What a packet takes each of the contenders.
+fn measure(
+    settings: Settings,
+    mut contenders: Vec<Run>,
+    mut bursts: Vec<Burst>,
+) -> Result<Vec<Timing>, Box<dyn Error>> {
+    let mut expected: Option<Vec<Verdict>> = None;
+    for (index, run) in contenders.iter_mut().enumerate() {
+        let mut found = Vec::new();
+        for burst in &mut bursts {
+            run(burst)?;
+            found.extend(burst.iter().map(|frame| frame.verdict()));
+        }
+        if *expected.get_or_insert_with(|| found.clone()) != found {
+            return Err(format!("chains: contender {index} comes to other verdicts").into());
+        }
+    }
+    let packets: usize = bursts.iter().map(Burst::len).sum();
+    let passes = if settings.smoke { 1 } else { ROUND.div_ceil(packets) };
+    let bursts = RefCell::new(bursts);
+    let work = |mut run: Run| -> Work<'_> {
+        let bursts = &bursts;
+        Box::new(move || {
+            let mut bursts = bursts.borrow_mut();
+            for _ in 0..passes {
+                for burst in bursts.iter_mut() {
+                    run(burst)?;
+                }
+            }
+            Ok((passes * packets) as u64)
+        })
+    };
+    let mut works: Vec<Work<'_>> = contenders.into_iter().map(work).collect();
+    rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
+}
+
+/// What each further program takes: the seed's PASS and DROP, and programs that look at the packet.
+fn steps(settings: Settings) -> Rows {
+    let mut rows = Vec::new();
+    for (title, pass, drop) in
+        [("PASS then DROP", programs::PASS, programs::DROP), ("headers", programs::IPV4, programs::TCP)]
+    {
+        let (pass, drop) = (programs::part(pass)?, programs::part(drop)?);
+        let of_length = |length: usize| -> Vec<Part> {
+            let passes = std::iter::repeat_n(&pass, length - 1);
+            passes.chain([&drop]).cloned().collect()
+        };
+        let mut each = Vec::new();
+        for length in LENGTHS {
+            each.push(running(chain(&of_length(length), ChainOrder::PacketByPacket)?));
+        }
+        let others = each.len();
+        let longest = LENGTHS[LENGTHS.len() - 1];
+        for length in [1, longest] {
+            each.push(running(called(&of_length(length))?));
+            each.push(hashed(&of_length(length))?);
+            each.push(counting(chain(&of_length(length), ChainOrder::PacketByPacket)?));
+        }
+        let times = measure_apart(settings, each)?;
+        let per_step = |long: Timing, short: Timing| long.minus(short).divided_by((longest - 1) as f64);
+        for (length, timing) in LENGTHS.into_iter().zip(&times).skip(1) {
+            let further = timing.minus(times[0]).divided_by((length - 1) as f64);
+            let figure = Figure::Time { ours: further, against: None };
+            let row = Row::new(format!("{title}: each further program of a chain of {length}"), "", figure);
+            rows.push(Row { bar: Some(Bar::Most(1.0)), reach: Some(Bar::Most(0.5)), ..row });
+        }
+        let fused = per_step(times[LENGTHS.len() - 1], times[0]);
+        let [call, hash, counted] =
+            [0, 1, 2].map(|way| per_step(times[others + 3 + way], times[others + way]));
+        let step = |against: Timing| Figure::Time { ours: fused, against: Some(against) };
+        rows.push(Row::new(
+            format!("{title}: each further program of {longest}"),
+            "one call per program",
+            step(call),
+        ));
+        let row = Row::new(
+            format!("{title}: each further program of {longest}"),
+            "a loop with a hash look-up (seed 001)",
+            step(hash),
+        );
+        rows.push(Row { bar: Some(Bar::Ratio(8.0)), reach: Some(Bar::Ratio(15.0)), ..row });
+        let more = Figure::Time { ours: counted.minus(fused), against: None };
+        let row = Row::new(format!("{title}: what counting takes more, each program"), "", more);
+        rows.push(Row { bar: Some(Bar::Most(0.5)), ..row });
+        #[cfg(feature = "kernel")]
+        if title == "PASS then DROP" {
+            rows.extend(kernel::rows(settings, fused)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// The same for contenders that need not agree.
+fn measure_apart(settings: Settings, contenders: Vec<Run>) -> Result<Vec<Timing>, Box<dyn Error>> {
+    let bursts = RefCell::new(hit()?);
+    let passes = if settings.smoke { 1 } else { ROUND.div_ceil(64) };
+    let work = |mut run: Run| -> Work<'_> {
+        let bursts = &bursts;
+        Box::new(move || {
+            let mut bursts = bursts.borrow_mut();
+            let burst = bursts.first_mut().ok_or("no burst")?;
+            for _ in 0..passes {
+                run(burst)?;
+            }
+            Ok((passes * burst.len()) as u64)
+        })
+    };
+    let mut works: Vec<Work<'_>> = contenders.into_iter().map(work).collect();
+    rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
+}
+
+/// Two programs against one that does what both do.
+fn two_in_one(settings: Settings) -> Rows {
+    let two = [programs::part(programs::IPV4)?, programs::part(programs::TCP)?];
+    let one = [programs::part(programs::BOTH)?];
+    let contenders = |fused: Chain, one: Chain| vec![running(fused), running(one)];
+    let mut rows = Vec::new();
+    for (name, bursts) in [("hit", hit()?), ("miss", Packets::miss()?.into_shuffled())] {
+        let runs =
+            contenders(chain(&two, ChainOrder::PacketByPacket)?, chain(&one, ChainOrder::PacketByPacket)?);
+        let times = measure(settings, runs, bursts)?;
+        let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
+        let row = Row::new(format!("two programs fused, {name}"), "one program that does both", figure);
+        rows.push(Row { bar: Some(Bar::Ratio(1.0 / 1.15)), reach: Some(Bar::Ratio(1.0)), ..row });
+    }
+    Ok(rows)
+}
+
+/// Three examples that parse the same headers.
+fn real_programs(settings: Settings) -> Rows {
+    let mut rows = Vec::new();
+    for (name, bursts) in [("hit", hit()?), ("miss", Packets::miss()?.into_shuffled())] {
+        let (fused, apart) = (programs::examples(3)?, programs::examples(3)?);
+        let graph = through(fused.len())?;
+        let one =
+            Chain::load_in_order(&borrowed(&fused), graph.clone(), Engine::Jit, ChainOrder::PacketByPacket)?;
+        let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
+        let programs = apart.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let times = measure(settings, vec![running(one), running(Chain::new(programs, graph)?)], bursts)?;
+        let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
+        let row = Row::new(format!("three examples fused, {name}"), "one call per program", figure);
+        rows.push(Row { bar: Some(Bar::Ratio(1.3)), reach: Some(Bar::Ratio(2.0)), ..row });
+    }
+    Ok(rows)
+}
+
+/// A graph in which all programs run, whatever they return; the last one's verdict counts.
+fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
+    let edges = |node: usize| match node + 1 {
+        next if next < nodes => Edges::NONE.with_wildcard(Next::Program(next)),
+        _ => Edges::NONE,
+    };
+    Ok(Graph::new((0..nodes).map(edges).collect())?)
+}
+
+/// Packet by packet against stage by stage, for chains of more and more code.
+fn orders(settings: Settings) -> Rows {
+    let mut rows = Vec::new();
+    for length in [2, 8, 32] {
+        for (what, parts) in
+            [("W2", programs::workload("port22", length)?), ("examples", programs::examples(length)?)]
+        {
+            let graph = through(length)?;
+            let load = |order| Chain::load_in_order(&borrowed(&parts), graph.clone(), Engine::Jit, order);
+            let (packets, stages) = (load(ChainOrder::PacketByPacket)?, load(ChainOrder::StageByStage)?);
+            let bytes = packets.native_code().map_or(0, |code| code.bytes().len());
+            let bursts = Packets::miss()?.into_shuffled();
+            let times = measure(settings, vec![running(packets), running(stages)], bursts)?;
+            let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
+            let name = format!("{length} times {what}, {bytes} bytes of code, packet by packet");
+            rows.push(Row::new(name, "stage by stage", figure));
+        }
+    }
+    Ok(rows)
+}
+
+/// What it takes to compile a chain again.
+fn recompiled(settings: Settings) -> Rows {
+    let parts = programs::examples(RECOMPILED)?;
+    let graph = Graph::sequence(parts.len())?;
+    let work: Work<'_> = Box::new(|| {
+        black_box(Chain::load(&borrowed(&parts), graph.clone(), Engine::Jit)?);
+        Ok(1)
+    });
+    let times = rounds(if settings.smoke { 0 } else { ROUNDS }, &mut [work])?;
+    let figure = Figure::Time { ours: times[0], against: None };
+    let row = Row::new(format!("recompiling a chain of {RECOMPILED} examples"), "", figure);
+    Ok(vec![Row { bar: Some(Bar::Most(2e6)), reach: Some(Bar::Most(0.5e6)), ..row }])
+}

@@ -1,0 +1,89 @@
+//! The programs of the chains.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use paceline::{LoadOptions, Object};
+use paceline_isa::assemble;
+use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+use paceline_verifier::{Options, verify};
+
+use super::Part;
+use crate::engines::OBJECT;
+
+/// The seed's first program.
+pub(super) const PASS: &str = "r0 = 2\nexit";
+/// And its second one.
+pub(super) const DROP: &str = "r0 = 1\nexit";
+/// Passes IPv4.
+pub(super) const IPV4: &str = "
+    r2 = *(u32 *)(r1 + 0)
+    r3 = *(u32 *)(r1 + 4)
+    r0 = 1
+    r4 = r2
+    r4 += 34
+    if r4 > r3 goto out
+    r4 = *(u16 *)(r2 + 12)
+    if r4 != 8 goto out
+    r0 = 2
+  out:
+    exit";
+/// Passes TCP, of IPv4.
+pub(super) const TCP: &str = "
+    r2 = *(u32 *)(r1 + 0)
+    r3 = *(u32 *)(r1 + 4)
+    r0 = 1
+    r4 = r2
+    r4 += 34
+    if r4 > r3 goto out
+    r4 = *(u8 *)(r2 + 23)
+    if r4 != 6 goto out
+    r0 = 2
+  out:
+    exit";
+/// What the two before do.
+pub(super) const BOTH: &str = "
+    r2 = *(u32 *)(r1 + 0)
+    r3 = *(u32 *)(r1 + 4)
+    r0 = 1
+    r4 = r2
+    r4 += 34
+    if r4 > r3 goto out
+    r4 = *(u16 *)(r2 + 12)
+    if r4 != 8 goto out
+    r4 = *(u8 *)(r2 + 23)
+    if r4 != 6 goto out
+    r0 = 2
+  out:
+    exit";
+
+/// Examples that look at the same headers.
+const EXAMPLES: [&str; 3] = ["protocols", "counter", "firewall"];
+
+/// A program in text.
+pub(super) fn part(text: &str) -> Result<Part, Box<dyn Error>> {
+    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+    let program = ProgramSpec::new("program", kind, assemble(text, &())?.encode()?);
+    Ok((verify(&program, &[], None, &Options::default())?, Vec::new()))
+}
+
+/// So many of one of the benchmarks' workloads, each with maps of its own.
+pub(super) fn workload(name: &str, count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
+    let object = Object::parse(OBJECT)?;
+    (0..count).map(|_| of_object(&object, Some(&format!("{name}_program")))).collect()
+}
+
+/// So many programs of the examples, one after the other, each with maps of its own.
+pub(super) fn examples(count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
+    let open = |name: &&str| Ok(Object::open(folder.join(format!("{name}.o")))?);
+    let objects = EXAMPLES.iter().map(open).collect::<Result<Vec<Object>, Box<dyn Error>>>()?;
+    objects.iter().cycle().take(count).map(|object| of_object(object, None)).collect()
+}
+
+fn of_object(object: &Object, name: Option<&str>) -> Result<Part, Box<dyn Error>> {
+    let mut programs = object.programs.iter();
+    let spec = programs.find(|spec| name.is_none_or(|name| spec.name == name)).ok_or("no such program")?;
+    let collection = object.load(&LoadOptions::default())?;
+    Ok((object.verify(spec)?, collection.maps().to_vec()))
+}

@@ -1,0 +1,226 @@
+//! What follows a program in a loop: another one, or the verdict.
+
+use paceline_chain::Next;
+use paceline_frame::{Frame, Verdict};
+use paceline_isa::{Insn, Reg, RegSet};
+
+use crate::burst::Exits;
+use crate::defer::Value;
+use crate::emitter::{Emitter, Leave};
+use crate::plan::FRAME;
+use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
+
+/// Counts of each node of a chain: one for each verdict, and then one for values that are none.
+pub const COUNTS: usize = Verdict::ALL.len() + 1;
+
+/// A value that stands for all that are no verdict.
+const NONE: u32 = Verdict::ALL.len() as u32;
+
+/// The greatest verdict.
+const LAST: i32 = Verdict::ALL.len() as i32 - 1;
+
+const VERDICT: Mem = Mem::at(FRAME, Frame::OFFSET_VERDICT as i32);
+const REDIRECT: Mem = Mem::at(FRAME, Frame::OFFSET_REDIRECT as i32);
+
+/// Longest row of jumps that lead to an exit.
+const HOPS: usize = 4;
+
+impl Emitter<'_> {
+    /// Whether control that goes to a slot does nothing but exit there.
+    fn leads_to_exit(&self, target: i64) -> bool {
+        let mut target = target;
+        for _ in 0..HOPS {
+            let slot = usize::try_from(target).unwrap_or(usize::MAX);
+            match self.source.code.get(slot) {
+                Some(Insn::Exit) => return true,
+                Some(insn @ (Insn::Jump { .. } | Insn::JumpLong { .. })) => {
+                    target = insn.jump_target(slot).unwrap_or(-1);
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Where a jump goes that leads to an exit, in a loop.
+    pub(crate) fn exit_target(&mut self, target: i64) -> Option<Label> {
+        if !matches!(self.leave, Leave::Edge) || !self.leads_to_exit(target) {
+            return None;
+        }
+        let label = self.asm.new_label();
+        let looped = self.looped.as_mut()?;
+        Some(*looped.exits.any.get_or_insert(label))
+    }
+
+    /// What the program returns, if it exits at a slot of a loop with what is known there.
+    pub(crate) fn known_result(&self, slot: usize) -> Option<u64> {
+        if !matches!(self.leave, Leave::Edge) {
+            return None;
+        }
+        match self.deferred.get(Reg::R0) {
+            Value::Const(value) => Some(value),
+            _ => self.returns.before(slot),
+        }
+    }
+
+    /// The same where a jump leads to an exit.
+    pub(crate) fn exits_with(&self, slot: usize, insn: &Insn) -> Option<u32> {
+        let known = self.known_result(slot)?;
+        insn.jump_target(slot).is_some_and(|target| self.leads_to_exit(target)).then_some(known as u32)
+    }
+
+    /// Registers without `r0` where it is known: there nobody looks into the register.
+    pub(crate) fn without_known_result(&self, slot: usize, registers: RegSet) -> RegSet {
+        let known = matches!(self.leave, Leave::Edge) && self.returns.before(slot).is_some();
+        if known { registers.minus(RegSet::of(Reg::R0)) } else { registers }
+    }
+
+    /// At a place that jumps lead to: what is known of `r0`.
+    pub(crate) fn recall_result(&mut self, slot: usize) {
+        if matches!(self.leave, Leave::Edge)
+            && let Some(value) = self.returns.before(slot)
+        {
+            self.deferred.set(Reg::R0, Value::Const(value));
+        }
+    }
+
+    /// Computes what must be in registers where a jump leads.
+    pub(crate) fn flush_before_jump(&mut self, slot: usize, insn: &Insn, registers: RegSet) {
+        let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+        let registers = match target {
+            Some(_) if self.exits_with(slot, insn).is_some() => registers.minus(RegSet::of(Reg::R0)),
+            Some(target) => self.without_known_result(target, registers),
+            None => registers,
+        };
+        self.flush(registers);
+    }
+
+    /// Where a jump goes that may lead to an exit with a known result.
+    pub(crate) fn known_exit(&mut self, slot: usize, insn: &Insn) -> Option<Label> {
+        let code = self.exits_with(slot, insn)?;
+        self.exit_label(code)
+    }
+
+    /// Leaves the program with what it returned in `rax`.
+    pub(crate) fn leave_by_value(&mut self) {
+        let label = self.asm.new_label();
+        let Some(looped) = &mut self.looped else { return };
+        let any = *looped.exits.any.get_or_insert(label);
+        self.asm.jmp(any);
+    }
+
+    /// Leaves the program with a known result.
+    pub(crate) fn leave_with(&mut self, code: u32) {
+        self.check_fault();
+        let Some(looped) = &mut self.looped else { return };
+        let Some(graph) = looped.graph else {
+            self.asm.store_imm(OpSize::D32, VERDICT, code.cast_signed());
+            return self.next_packet();
+        };
+        let index = self.node * COUNTS + code.min(NONE) as usize;
+        match graph.after(self.node, code) {
+            Next::Program(next) => {
+                let label = looped.lead_to(next);
+                self.count_at(index);
+                label.into_iter().for_each(|label| self.asm.jmp(label));
+            }
+            Next::End(verdict) => {
+                self.count_at(index);
+                self.end_with(verdict);
+            }
+        }
+    }
+
+    fn end_with(&mut self, verdict: Verdict) {
+        self.asm.store_imm(OpSize::D32, VERDICT, verdict as i32);
+        if verdict != Verdict::Redirect && self.looped.as_ref().is_some_and(|looped| looped.redirects) {
+            self.asm.store_imm(OpSize::D32, REDIRECT, 0);
+        }
+        self.next_packet();
+    }
+
+    /// A packet for which too many programs would run.
+    pub(crate) fn end_overrun(&mut self) {
+        self.count_at(self.parts.len() * COUNTS);
+        self.end_with(Verdict::Aborted);
+    }
+
+    /// Where the program is left with a known result: at the next one, if nothing else is to be done.
+    fn exit_label(&mut self, code: u32) -> Option<Label> {
+        let checks = self.parts.get(self.node).is_some_and(|part| part.any(|needs| needs.tail_calls));
+        let node = self.node;
+        let label = self.asm.new_label();
+        let looped = self.looped.as_mut()?;
+        if let Some(graph) = looped.graph
+            && let Next::Program(next) = graph.after(node, code)
+            && !checks
+            && !looped.counted
+        {
+            return looped.lead_to(next);
+        }
+        let known = &mut looped.exits.known;
+        if let Some((_, label)) = known.iter().find(|(known, _)| *known == code) {
+            return Some(*label);
+        }
+        known.push((code, label));
+        Some(label)
+    }
+
+    /// Emits the ways out that were jumped to.
+    pub(crate) fn ways_out(&mut self) {
+        let Some(any) = self.looped.as_mut().map(|looped| looped.exits.any.take()) else { return };
+        if let Some(any) = any {
+            self.asm.bind(any);
+            self.tell_apart();
+        }
+        let exits = self.looped.as_mut().map(|looped| std::mem::take(&mut looped.exits));
+        for (code, label) in exits.map(|Exits { known, .. }| known).unwrap_or_default() {
+            self.asm.bind(label);
+            self.leave_with(code);
+        }
+    }
+
+    /// Goes where the result in `rax` leads.
+    fn tell_apart(&mut self) {
+        self.check_fault();
+        let Some(looped) = &self.looped else { return };
+        let (counted, redirects) = (looped.counted, looped.redirects);
+        let Some(graph) = looped.graph else {
+            self.asm.store(OpSize::D32, VERDICT, Gpr::Rax);
+            return self.next_packet();
+        };
+        let node = self.node;
+        let next = |code: u32| graph.after(node, code);
+        let is_own = |code: u32| match next(code) {
+            Next::End(verdict) => verdict as u32 == code,
+            Next::Program(_) => false,
+        };
+        let all_same = (0..=NONE).all(|code| next(code) == next(0));
+        if all_same && !counted {
+            return self.leave_with(0);
+        }
+        let own_is_rest = !counted && (0..NONE).any(is_own);
+        let apart: Vec<u32> = (0..NONE).filter(|&code| !(own_is_rest && is_own(code))).collect();
+        for code in apart {
+            let label = self.exit_label(code);
+            self.asm.alu_ri(Alu::Cmp, Width::D32, Gpr::Rax, code.cast_signed());
+            label.into_iter().for_each(|label| self.asm.jcc(Cond::E, label));
+        }
+        if !own_is_rest {
+            return self.leave_with(NONE);
+        }
+        let none = self.exit_label(NONE);
+        self.asm.alu_ri(Alu::Cmp, Width::D32, Gpr::Rax, LAST);
+        none.into_iter().for_each(|none| self.asm.jcc(Cond::A, none));
+        self.asm.store(OpSize::D32, VERDICT, Gpr::Rax);
+        if redirects {
+            let keep = self.asm.new_label();
+            if is_own(Verdict::Redirect as u32) {
+                self.asm.jcc(Cond::E, keep);
+            }
+            self.asm.store_imm(OpSize::D32, REDIRECT, 0);
+            self.asm.bind(keep);
+        }
+        self.next_packet();
+    }
+}

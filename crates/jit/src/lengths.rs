@@ -1,0 +1,371 @@
+//! What a program finds out of the packet's length, so that the programs after it need not ask again.
+//!
+//! The main function is walked in slot order, over what registers hold (the packet's start with a displacement, its end, a
+//! number) and how many bytes of packet there are for sure. A comparison with the end that is decided by these bytes
+//! leaves one way only; what only the other way leads to has no code.
+
+use paceline_chain::{Graph, Next};
+use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Width};
+use paceline_spec::context::FieldKind;
+use paceline_spec::helper::Helper;
+
+use crate::context;
+use crate::edges::COUNTS;
+use crate::plan::accesses_context;
+use crate::source::{Source, is_tail_call};
+
+/// What a register holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// Nothing that matters here.
+    Other,
+    /// The address of the packet's first byte, and so many bytes.
+    Start(i32),
+    /// The address past the packet's last byte.
+    End,
+    Number(u64),
+}
+
+/// What is known at a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    registers: [Held; 11],
+    /// Bytes that the packet has at least.
+    bytes: u16,
+}
+
+impl State {
+    /// At an exit that was only reached with results that were known: it is reached, and no more is asked of it.
+    const REACHED: Self = Self { registers: [Held::Other; 11], bytes: u16::MAX };
+
+    fn get(&self, reg: Reg) -> Held {
+        self.registers.get(usize::from(reg.number())).copied().unwrap_or(Held::Other)
+    }
+
+    fn set(&mut self, reg: Reg, held: Held) {
+        if let Some(place) = self.registers.get_mut(usize::from(reg.number())) {
+            *place = held;
+        }
+    }
+
+    /// The packet may be another one.
+    fn forget_packet(&mut self) {
+        self.bytes = 0;
+        for held in &mut self.registers {
+            if !matches!(held, Held::Number(_)) {
+                *held = Held::Other;
+            }
+        }
+    }
+
+    fn join(mut self, other: &Self) -> Self {
+        for (held, other) in self.registers.iter_mut().zip(&other.registers) {
+            if held != other {
+                *held = Held::Other;
+            }
+        }
+        self.bytes = self.bytes.min(other.bytes);
+        self
+    }
+}
+
+/// What was found out.
+#[derive(Clone, Debug)]
+pub(crate) struct Lengths {
+    /// Before each slot that is reached.
+    before: Vec<Option<State>>,
+    /// Bytes that packets have at least for which the program returns a verdict, by class; `None` if it never does.
+    pub(crate) exits: [Option<u16>; COUNTS],
+}
+
+/// Passes over a function after which nothing is taken to be known.
+const PASSES: usize = 16;
+
+impl Lengths {
+    /// What a program finds out of packets that have so many bytes; `None` where that takes too long.
+    pub(crate) fn of(source: &Source<'_>, bytes: u16) -> Option<Self> {
+        let function = source.functions.first()?;
+        let mut lengths = Self { before: vec![None; source.code.len()], exits: [None; COUNTS] };
+        lengths.meet(function.start, &State { registers: [Held::Other; 11], bytes });
+        let walk = Walk::new(source);
+        for _ in 0..PASSES {
+            lengths.exits = [None; COUNTS];
+            let mut again = false;
+            for (slot, insn) in source.reached(function) {
+                let Some(state) = lengths.before.get(slot).copied().flatten() else { continue };
+                walk.follow(slot, insn, state, |target, state| {
+                    again |= lengths.arrive(source, target, state) && target <= slot;
+                });
+                match insn {
+                    Insn::Exit if state != State::REACHED => lengths.exit(&state),
+                    Insn::LoadPacket { .. } => {
+                        // Where there is no such byte the program returns 0.
+                        let mut state = state;
+                        state.set(Reg::R0, Held::Number(0));
+                        lengths.exit(&state);
+                    }
+                    _ => {}
+                }
+            }
+            if !again {
+                if walk.tail_calls {
+                    // What another program left is not known.
+                    lengths.exits = [Some(0); COUNTS];
+                }
+                return Some(lengths);
+            }
+        }
+        None
+    }
+
+    /// Whether a slot is reached, and what way a jump goes if it is always the same.
+    pub(crate) fn narrow(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> Narrowed {
+        match self.before.get(slot).copied().flatten() {
+            None => Narrowed::Unreached,
+            Some(state) => decided(&state, insn).map_or(Narrowed::Same, |taken| {
+                let fact = source.fact(slot);
+                if taken && fact.may_jump || !taken && fact.may_fall_through {
+                    Narrowed::Goes(taken)
+                } else {
+                    Narrowed::Same
+                }
+            }),
+        }
+    }
+
+    /// Comes to a slot. Exits are told apart by where they are reached from, as long as the result is known there.
+    fn arrive(&mut self, source: &Source<'_>, slot: usize, state: &State) -> bool {
+        if matches!(source.code.get(slot), Some(Insn::Exit)) && matches!(state.get(Reg::R0), Held::Number(_))
+        {
+            self.exit(state);
+            if let Some(place @ None) = self.before.get_mut(slot) {
+                *place = Some(State::REACHED);
+            }
+            return false;
+        }
+        self.meet(slot, state)
+    }
+
+    fn meet(&mut self, slot: usize, state: &State) -> bool {
+        let Some(place) = self.before.get_mut(slot) else { return false };
+        let joined = place.map_or(*state, |old| old.join(state));
+        place.replace(joined) != Some(joined)
+    }
+
+    fn exit(&mut self, state: &State) {
+        let least = |old: Option<u16>| Some(old.map_or(state.bytes, |old| old.min(state.bytes)));
+        match state.get(Reg::R0) {
+            Held::Number(code) => {
+                let class = (code as u32 as usize).min(COUNTS - 1);
+                self.exits[class] = least(self.exits[class]);
+            }
+            _ => self.exits.iter_mut().for_each(|exit| *exit = least(*exit)),
+        }
+    }
+}
+
+/// What is known of an instruction beside what the verifier found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Narrowed {
+    Same,
+    Unreached,
+    /// A jump that is always taken, or never.
+    Goes(bool),
+}
+
+/// The rules for instructions.
+struct Walk<'a, 'b> {
+    source: &'a Source<'b>,
+    /// Whether a function that is called may change the packet.
+    functions_change: bool,
+    tail_calls: bool,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    fn new(source: &'a Source<'b>) -> Self {
+        let called = source.functions.iter().skip(1);
+        // A program that a function tail calls returns to the function's caller.
+        let changes =
+            |insn: &Insn| matches!(insn, Insn::Call(callee) if moves_packet(callee)) || is_tail_call(insn);
+        let functions_change =
+            called.flat_map(|function| source.reached(function)).any(|(_, insn)| changes(insn));
+        let tail_calls = source.functions.iter().any(|function| function.tail_calls);
+        Self { source, functions_change, tail_calls }
+    }
+
+    /// Tells where control goes from an instruction, with what is known there.
+    fn follow(&self, slot: usize, insn: &Insn, state: State, mut to: impl FnMut(usize, &State)) {
+        let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+        let fact = self.source.fact(slot);
+        let (falls, jumps) = match (insn.falls_through(), target) {
+            (true, Some(_)) => match decided(&state, insn) {
+                Some(taken) => (!taken && fact.may_fall_through, taken && fact.may_jump),
+                None => (fact.may_fall_through, fact.may_jump),
+            },
+            (falls, target) => (falls, target.is_some()),
+        };
+        if falls {
+            let mut next = self.step(slot, insn, state);
+            next.bytes = next.bytes.max(proven(&state, insn, false));
+            to(slot + insn.slots(), &next);
+        }
+        if let Some(target) = target.filter(|_| jumps) {
+            let mut next = self.step(slot, insn, state);
+            next.bytes = next.bytes.max(proven(&state, insn, true));
+            to(target, &next);
+        }
+    }
+
+    fn step(&self, slot: usize, insn: &Insn, mut state: State) -> State {
+        match *insn {
+            Insn::Load { dst, .. } => {
+                let held = self.loaded(slot, insn);
+                state.set(dst, held);
+            }
+            Insn::LoadImm64 { dst, value: Imm64::Value(value) } => state.set(dst, Held::Number(value)),
+            Insn::Alu { width, op, dst, src } => {
+                let held = computed(&state, width, op, dst, src);
+                state.set(dst, held);
+            }
+            Insn::Call(callee) => {
+                if moves_packet(&callee) || self.functions_change && runs_functions(&callee) {
+                    state.forget_packet();
+                }
+                (0..6).filter_map(Reg::new).for_each(|reg| state.set(reg, Held::Other));
+            }
+            _ => insn.writes().iter().for_each(|reg| state.set(reg, Held::Other)),
+        }
+        state
+    }
+
+    fn loaded(&self, slot: usize, insn: &Insn) -> Held {
+        if !accesses_context(self.source, slot) {
+            return Held::Other;
+        }
+        match context::field(self.source, slot, insn).map(|place| place.field.kind) {
+            Ok(FieldKind::PacketData) => Held::Start(0),
+            Ok(FieldKind::PacketEnd) => Held::End,
+            _ => Held::Other,
+        }
+    }
+}
+
+fn computed(state: &State, width: Width, op: AluOp, dst: Reg, src: Operand) -> Held {
+    match (op, src, width) {
+        (AluOp::Mov, Operand::Imm(imm), _) => Held::Number(paceline_isa::eval::truncate(width, imm as u64)),
+        (AluOp::Mov, Operand::Reg(reg), Width::W64) => state.get(reg),
+        (AluOp::Add | AluOp::Sub, Operand::Imm(imm), Width::W64) => match state.get(dst) {
+            Held::Start(bytes) => {
+                let moved = if op == AluOp::Add { bytes.checked_add(imm) } else { bytes.checked_sub(imm) };
+                moved.map_or(Held::Other, Held::Start)
+            }
+            _ => Held::Other,
+        },
+        _ => Held::Other,
+    }
+}
+
+/// A comparison with the packet's end: how many bytes there are for sure if it goes one way, and which way that is.
+fn comparison(state: &State, insn: &Insn) -> Option<(i32, bool)> {
+    let Insn::JumpIf { width: Width::W64, condition, dst, src: Operand::Reg(src), .. } = *insn else {
+        return None;
+    };
+    match (state.get(dst), state.get(src)) {
+        (Held::Start(bytes), Held::End) => match condition {
+            Condition::Gt => Some((bytes, false)),
+            Condition::Ge => Some((bytes.checked_add(1)?, false)),
+            Condition::Lt => Some((bytes.checked_add(1)?, true)),
+            Condition::Le => Some((bytes, true)),
+            _ => None,
+        },
+        (Held::End, Held::Start(bytes)) => match condition {
+            Condition::Lt => Some((bytes, false)),
+            Condition::Le => Some((bytes.checked_add(1)?, false)),
+            Condition::Gt => Some((bytes.checked_add(1)?, true)),
+            Condition::Ge => Some((bytes, true)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a jump is taken, if what is known decides that.
+fn decided(state: &State, insn: &Insn) -> Option<bool> {
+    let (bytes, taken) = comparison(state, insn)?;
+    (0..=i32::from(state.bytes)).contains(&bytes).then_some(taken)
+}
+
+/// Bytes that there are for sure if a jump is taken, or if it is not.
+fn proven(state: &State, insn: &Insn, taken: bool) -> u16 {
+    let found = comparison(state, insn).filter(|(_, way)| *way == taken);
+    found.and_then(|(bytes, _)| u16::try_from(bytes).ok()).unwrap_or(0)
+}
+
+/// Whether a call may leave another packet, or the same elsewhere, by itself.
+fn moves_packet(callee: &Callee) -> bool {
+    match callee {
+        // When it returns, nothing has happened.
+        Callee::Helper(Helper::TAIL_CALL) | Callee::Subprogram(_) => false,
+        Callee::Helper(id) => {
+            let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+            helper.and_then(|helper| helper.prototype).is_none_or(|prototype| prototype.moves_packet)
+        }
+        Callee::Kfunc { .. } => true,
+    }
+}
+
+/// Whether a call runs functions of the program.
+fn runs_functions(callee: &Callee) -> bool {
+    match callee {
+        Callee::Subprogram(_) => true,
+        Callee::Helper(id) => u32::try_from(*id)
+            .ok()
+            .and_then(Helper::from_id)
+            .is_some_and(|helper| helper.callback().is_some()),
+        Callee::Kfunc { .. } => false,
+    }
+}
+
+/// Drops from programs what the ones before them in a graph make needless.
+pub(crate) fn narrow(sources: &mut [Source<'_>], graph: &Graph) {
+    let nodes = sources.len();
+    let (mut bytes, mut found): (Vec<Option<u16>>, Vec<Option<Lengths>>) =
+        (vec![None; nodes], vec![None; nodes]);
+    let mut waiting = vec![0];
+    if let Some(first) = bytes.first_mut() {
+        *first = Some(0);
+    }
+    let mut visits = 0;
+    while let Some(node) = waiting.pop() {
+        visits += 1;
+        let (Some(source), Some(Some(least))) = (sources.get(node), bytes.get(node)) else { continue };
+        let lengths = Lengths::of(source, *least);
+        // Loops that do not settle soon are left as they are.
+        if visits > VISITS * nodes {
+            return;
+        }
+        for class in 0..COUNTS {
+            let Next::Program(next) = graph.after(node, class as u32) else { continue };
+            let exit = match &lengths {
+                Some(lengths) => lengths.exits[class],
+                None => Some(0),
+            };
+            let (Some(exit), Some(place)) = (exit, bytes.get_mut(next)) else { continue };
+            let joined = place.map_or(exit, |old| old.min(exit));
+            if place.replace(joined) != Some(joined) && !waiting.contains(&next) {
+                waiting.push(next);
+            }
+        }
+        if let Some(place) = found.get_mut(node) {
+            *place = lengths;
+        }
+    }
+    for ((source, lengths), bytes) in sources.iter_mut().zip(&found).zip(bytes) {
+        if let (Some(lengths), Some(1..)) = (lengths, bytes) {
+            source.narrow(lengths);
+        }
+    }
+}
+
+/// Visits to each program on average after which a graph is left as it is.
+const VISITS: usize = 8;

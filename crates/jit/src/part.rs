@@ -1,0 +1,62 @@
+//! A program of a graph, as the emitter takes it.
+
+use paceline_verifier::FunctionFact;
+
+use crate::links::Links;
+use crate::liveness::Liveness;
+use crate::plan::{Needs, Plan};
+use crate::settings::Settings;
+use crate::source::Source;
+
+pub(crate) struct Part<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) links: &'a Links,
+    /// The functions and what they need, the main program first.
+    pub(crate) functions: Vec<(FunctionFact, Needs)>,
+    pub(crate) liveness: Liveness,
+}
+
+impl<'a> Part<'a> {
+    pub(crate) fn new(source: Source<'a>, links: &'a Links) -> Self {
+        let functions = source
+            .functions
+            .iter()
+            .map(|&function| (function, Needs::of(&source, links, &function)))
+            .collect();
+        let liveness = Liveness::of(&source, links);
+        Self { source, links, functions, liveness }
+    }
+
+    /// Whether some function needs something.
+    pub(crate) fn any(&self, need: impl Fn(&Needs) -> bool) -> bool {
+        self.functions.iter().any(|(_, needs)| need(needs))
+    }
+
+    /// Whether a function that the main program calls needs the host.
+    fn shares_host(&self) -> bool {
+        self.functions.iter().skip(1).any(|(_, needs)| needs.host)
+    }
+
+    /// The plan of a function as it is called.
+    pub(crate) fn plan(&self, index: usize, settings: &Settings) -> Option<(FunctionFact, Plan)> {
+        let &(function, needs) = self.functions.get(index)?;
+        let plan = if settings.checked {
+            Plan::checked()
+        } else {
+            Plan::new(&function, needs, index == 0, self.shares_host(), settings)
+        };
+        Some((function, plan))
+    }
+
+    /// Whether the context's scratch area has to be zero when a packet enters.
+    pub(crate) fn clears_scratch(&self) -> bool {
+        let has_scratch = self.source.kind == paceline_spec::ProgramKind::SocketFilter;
+        has_scratch && self.any(|needs| needs.scratch || needs.tail_calls)
+    }
+
+    /// CPUs that all its per-CPU arrays have values for, where it has some.
+    pub(crate) fn cpus(&self) -> Option<u32> {
+        let maps = self.source.maps().filter_map(|index| self.links.maps.get(index));
+        maps.filter_map(|map| map.cpus).min()
+    }
+}

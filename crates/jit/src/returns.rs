@@ -1,0 +1,93 @@
+//! What a program returns, where that is always the same: an exit with a known verdict needs no comparison, and the
+//! verdict no register.
+
+use paceline_isa::{AluOp, Imm64, Insn, Operand, Reg, eval};
+use paceline_verifier::FunctionFact;
+
+use crate::source::Source;
+
+/// What is known of `r0`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Known {
+    /// No path was seen yet.
+    #[default]
+    Nothing,
+    Always(u64),
+    /// It differs, or is not a number that the program names.
+    Different,
+}
+
+impl Known {
+    fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nothing, known) | (known, Self::Nothing) => known,
+            (a, b) if a == b => a,
+            _ => Self::Different,
+        }
+    }
+}
+
+/// `r0` before each slot of a function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Returns {
+    before: Vec<Known>,
+}
+
+impl Returns {
+    pub(crate) fn of(source: &Source<'_>, function: &FunctionFact) -> Self {
+        let mut returns = Self { before: vec![Known::Nothing; source.code.len() + 1] };
+        returns.meet(function.start, Known::Different);
+        // With the direction of execution one pass settles all but loops; each pass after that loses something.
+        while returns.pass(source, function) {}
+        returns
+    }
+
+    /// `r0` before a slot.
+    pub(crate) fn before(&self, slot: usize) -> Option<u64> {
+        match self.before.get(slot) {
+            Some(Known::Always(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// Whether something changed behind an instruction that was looked at already.
+    fn pass(&mut self, source: &Source<'_>, function: &FunctionFact) -> bool {
+        let mut changed = false;
+        for (slot, insn) in source.reached(function) {
+            let before = self.before.get(slot).copied().unwrap_or_default();
+            let (after, fact) = (transfer(insn, before), source.fact(slot));
+            let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+            let conditional = target.is_some() && insn.falls_through();
+            if insn.falls_through() && (!conditional || fact.may_fall_through) {
+                self.meet(slot + insn.slots(), after);
+            }
+            if let Some(target) = target.filter(|_| !conditional || fact.may_jump) {
+                changed |= self.meet(target, after) && target <= slot;
+            }
+        }
+        changed
+    }
+
+    fn meet(&mut self, slot: usize, known: Known) -> bool {
+        let Some(place) = self.before.get_mut(slot) else { return false };
+        let joined = place.join(known);
+        std::mem::replace(place, joined) != joined
+    }
+}
+
+fn transfer(insn: &Insn, before: Known) -> Known {
+    match *insn {
+        Insn::LoadImm64 { dst: Reg::R0, value: Imm64::Value(value) } => Known::Always(value),
+        Insn::Alu { width, op: AluOp::Mov, dst: Reg::R0, src: Operand::Imm(imm) } => {
+            Known::Always(eval::truncate(width, imm as u64))
+        }
+        Insn::Alu { width, op, dst: Reg::R0, src: Operand::Imm(imm) } => match before {
+            Known::Always(value) => Known::Always(eval::alu(width, op, value, imm as u64)),
+            other => other,
+        },
+        _ if insn.writes().contains(Reg::R0) || insn.is_call() || matches!(insn, Insn::LoadPacket { .. }) => {
+            Known::Different
+        }
+        _ => before,
+    }
+}

@@ -1,0 +1,93 @@
+//! What workers count, told once for each burst.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline_frame::Verdict;
+
+/// What became of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PipelineCounts {
+    /// Packets per verdict, in the order of [`Verdict::ALL`].
+    pub verdicts: [u64; 5],
+    /// Packets whose program returned a value that is no verdict; they count as aborted too.
+    pub unknown: u64,
+    /// Packets that ports took, those delivered included. One that is redirected to several counts for each.
+    pub sent: u64,
+    /// Packets that ports had no room for.
+    pub refused: u64,
+    /// Redirects to where the worker has no port, or that had no target when the burst was over.
+    pub no_target: u64,
+    /// Bursts.
+    pub bursts: u64,
+}
+
+impl PipelineCounts {
+    const LEN: usize = 10;
+
+    /// Packets that got a verdict.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.verdicts.iter().sum()
+    }
+
+    /// Packets with a verdict.
+    #[must_use]
+    pub fn of(&self, verdict: Verdict) -> u64 {
+        self.verdicts[verdict as usize]
+    }
+
+    fn to_words(self) -> [u64; Self::LEN] {
+        let [a, b, c, d, e] = self.verdicts;
+        [a, b, c, d, e, self.unknown, self.sent, self.refused, self.no_target, self.bursts]
+    }
+
+    fn from_words(words: [u64; Self::LEN]) -> Self {
+        let [a, b, c, d, e, unknown, sent, refused, no_target, bursts] = words;
+        Self { verdicts: [a, b, c, d, e], unknown, sent, refused, no_target, bursts }
+    }
+}
+
+/// The counts of one worker, written by it alone.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Counts([AtomicU64; PipelineCounts::LEN]);
+
+impl Counts {
+    /// Adds what one burst came to.
+    pub(super) fn commit(&self, burst: PipelineCounts) {
+        for (count, more) in self.0.iter().zip(burst.to_words()) {
+            if more != 0 {
+                count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The counts of all workers. They stay when a worker goes.
+#[derive(Default)]
+pub(super) struct Totals(Mutex<Vec<Arc<Counts>>>);
+
+impl Totals {
+    pub(super) fn register(&self) -> Arc<Counts> {
+        let counts = Arc::<Counts>::default();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those of workers that are gone become one.
+        let (live, gone): (Vec<_>, Vec<_>) = all.drain(..).partition(|counts| Arc::strong_count(counts) > 1);
+        let rest = Arc::<Counts>::default();
+        rest.commit(sum(&gone));
+        all.extend(live);
+        all.push(rest);
+        all.push(Arc::clone(&counts));
+        counts
+    }
+
+    pub(super) fn sum(&self) -> PipelineCounts {
+        sum(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn sum(all: &[Arc<Counts>]) -> PipelineCounts {
+    let word = |index: usize| all.iter().map(|counts| counts.0[index].load(Ordering::Relaxed)).sum();
+    PipelineCounts::from_words(std::array::from_fn(word))
+}

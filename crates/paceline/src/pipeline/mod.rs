@@ -1,0 +1,117 @@
+//! Pipelines: packets from ports, through programs, to ports.
+
+mod actions;
+mod counts;
+mod maps;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+
+use paceline_maps::Map;
+use paceline_vm::{KeyedSite, Target, UpdateError};
+
+pub use counts::PipelineCounts;
+pub use worker::{Worker, WorkerError};
+
+use counts::Totals;
+use maps::RedirectMaps;
+
+/// Which program the packets of each interface run through, for any number of workers. Clones are handles to the same pipeline.
+///
+/// Programs are called through one call site ([`KeyedSite`]), by interface: a program that is replaced gets no burst that a worker
+/// begins from then on, and no packet is lost or runs twice.
+///
+/// Redirects go to interfaces: by number, by an entry of a device map as it is when the burst is over, or by all of its entries
+/// (`BPF_F_BROADCAST`, `BPF_F_EXCLUDE_INGRESS`). Programs of the entries are not run. CPU and socket maps lead nowhere here: such
+/// packets count as without target.
+///
+/// ```
+/// use paceline::port::MemoryPort;
+/// use paceline::{LoadOptions, Object, Pipeline, Target};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+/// let counter = Object::open(path)?.load(&LoadOptions::default())?.program(None)?;
+/// let pipeline = Pipeline::new();
+/// pipeline.set_program(1, Some(&Target::from(&*counter)))?;
+///
+/// let (card, wire) = MemoryPort::link(256);
+/// let (stack, host) = MemoryPort::link(256);
+/// let mut worker = pipeline.worker(0); // on each thread
+/// worker.attach(1, 0, card);
+/// worker.deliver_to(stack);
+///
+/// wire.push(&[0; 60], Default::default());
+/// assert_eq!(worker.poll()?, 1);
+/// assert!(host.pop().is_some(), "the program passes it");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Pipeline {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    site: KeyedSite,
+    maps: RedirectMaps,
+    totals: Totals,
+}
+
+impl Pipeline {
+    /// A pipeline without programs: all packets pass.
+    #[must_use]
+    pub fn new() -> Self {
+        let shared =
+            Shared { site: KeyedSite::by_key(), maps: RedirectMaps::default(), totals: Totals::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Gives an interface a program, instead of the one before; or none, and its packets pass. Workers see it from their next
+    /// burst on.
+    ///
+    /// # Errors
+    /// [`UpdateError`]; the pipeline is as it was.
+    pub fn set_program(&self, ifindex: u32, program: Option<&Target>) -> Result<(), UpdateError> {
+        // The maps first: the program's packets may come any moment after.
+        self.add_maps(&program.map_or_else(Vec::new, Target::maps));
+        self.shared.site.set(u64::from(ifindex), program)
+    }
+
+    /// Makes maps known that packets may be redirected by. Those of the programs are; those of programs that they come to by
+    /// tail calls must be told. Maps are kept by programs and not by this.
+    pub fn add_maps(&self, maps: &[Arc<Map>]) {
+        self.shared.maps.add(maps);
+    }
+
+    /// A worker, for a thread: the number is that of its CPU, for per-CPU maps.
+    #[must_use]
+    pub fn worker(&self, cpu: usize) -> Worker {
+        Worker::new(Arc::clone(&self.shared), cpu)
+    }
+
+    /// What all workers counted, up to the last burst of each.
+    #[must_use]
+    pub fn counts(&self) -> PipelineCounts {
+        self.shared.totals.sum()
+    }
+
+    /// The site through which programs are called: its statistics, its code.
+    #[must_use]
+    pub fn site(&self) -> &KeyedSite {
+        &self.shared.site
+    }
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline").field("site", &self.shared.site).finish_non_exhaustive()
+    }
+}

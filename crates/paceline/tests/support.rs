@@ -1,0 +1,98 @@
+//! `docs/SUPPORT.md` says what is there: it is written from the tables that the engines go by.
+//! `PACELINE_WRITE_DOCS=1 cargo test -p paceline --test support` writes it anew.
+
+use std::fmt::Write;
+use std::fs;
+
+use paceline::helper::Helper;
+use paceline::kfunc::{ABSENT, Kfunc};
+use paceline::{
+    CreateErrorKind, Limits, Map, MapFlags, MapKind, MapSpec, Pinning, ProgramKind, XdpAttach, has_helper,
+};
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SUPPORT.md");
+const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+
+const HEAD: &str = "\
+# What is there
+
+Every map type of the kernel, and every helper and kernel function that XDP programs and socket filters may call there.
+This page is written from the tables that the verifier and the engines go by, and a test holds it against them
+(`cargo test -p paceline --test support`; with `PACELINE_WRITE_DOCS=1` it writes the page). `paceline inspect OBJECT` says
+the same of an object. What is not there is refused when a program is loaded, by its name.
+";
+
+fn map(kind: MapKind) -> MapSpec {
+    MapSpec {
+        name: kind.name().to_owned(),
+        kind,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 1,
+        flags: MapFlags::default(),
+        extra: 0,
+        pinning: Pinning::None,
+        key_type: 0,
+        value_type: 0,
+        special: Box::default(),
+        inner: None,
+        contents: Vec::new(),
+        frozen: false,
+    }
+}
+
+/// Whether there are such maps; that this one cannot be made for its sizes does not matter.
+fn has_map(kind: MapKind) -> bool {
+    let made = Map::create(&map(kind), &Limits { cpus: 1, memory: 1 << 20 });
+    !matches!(made, Err(error) if matches!(error.cause, CreateErrorKind::Unsupported(_)))
+}
+
+fn yes(is: bool) -> &'static str {
+    if is { "yes" } else { "no" }
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    page.push_str("\n## Map types\n\n| map type | there |\n|---|---|\n");
+    for &kind in MapKind::ALL {
+        let _ = writeln!(page, "| {kind} | {} |", yes(has_map(kind)));
+    }
+    page.push_str(
+        "\n## Helpers\n\n| helper | XDP | socket filters | there | it would take |\n|---|---|---|---|---|\n",
+    );
+    for helper in Helper::all() {
+        let (xdp, filter) = (helper.is_for(XDP), helper.is_for(ProgramKind::SocketFilter));
+        if !xdp && !filter {
+            continue;
+        }
+        let is_there = has_helper(helper.id) && helper.prototype.is_some();
+        let take = if is_there { "" } else { helper.would_take() };
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} | {take} |",
+            helper.name,
+            yes(xdp),
+            yes(filter),
+            yes(is_there)
+        );
+    }
+    page.push_str("\n## Kernel functions\n\n| function | there | it would take |\n|---|---|---|\n");
+    for kfunc in Kfunc::all() {
+        let _ = writeln!(page, "| {} | yes | |", kfunc.name);
+    }
+    for (name, take) in ABSENT {
+        assert!(Kfunc::from_name(name).is_none(), "{name} is there");
+        let _ = writeln!(page, "| {name} | no | {take} |");
+    }
+    page
+}
+
+#[test]
+fn the_page_says_what_is_there() {
+    let page = page();
+    if std::env::var_os("PACELINE_WRITE_DOCS").is_some() {
+        fs::write(PATH, &page).expect("the page can be written");
+    }
+    let written = fs::read_to_string(PATH).unwrap_or_default();
+    assert!(written == page, "docs/SUPPORT.md is not current: PACELINE_WRITE_DOCS=1 writes it");
+}

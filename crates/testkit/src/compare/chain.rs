@@ -1,0 +1,310 @@
+//! Random graphs of random programs, on all ways to run a chain, which must leave the same: verdicts, packets, redirect
+//! targets, maps, and how often each program returned what.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use paceline::{Chain, ChainOrder, Engine, FrameMeta, Map};
+use paceline_chain::{Edges, Graph, Next};
+use paceline_frame::{MAX_BURST, Verdict};
+use paceline_isa::{Callee, Insn, assemble};
+use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+use paceline_verifier::Verified;
+
+use super::engine::random_array;
+use super::{EngineSubject, Left, Stopped, Work, Workshop, redirect_of};
+use crate::Contents;
+use crate::random::{Purpose, candidate};
+
+const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+
+/// Most programs of a graph.
+const NODES: usize = 6;
+
+/// Number of `bpf_get_prandom_u32`.
+const RANDOM: i32 = 7;
+
+/// A chain to run.
+#[derive(Clone, Debug)]
+pub struct ChainWork {
+    /// The programs by node, then those in the program array; maps, packets, and the seed of contents.
+    pub work: Work,
+    /// What follows what.
+    pub graph: Graph,
+}
+
+impl ChainWork {
+    fn nodes(&self) -> &[Verified] {
+        let nodes = self.graph.nodes().len();
+        self.work.programs.get(..nodes).unwrap_or_default()
+    }
+
+    /// Whether programs can run in another order: none sees what another one did for another packet.
+    fn is_apart(&self) -> bool {
+        let random = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(RANDOM)));
+        let code = || self.work.programs.iter().flat_map(|verified| verified.code().iter());
+        self.work.used.is_empty()
+            && !self.nodes().iter().any(Verified::has_tail_calls)
+            && !code().any(|(_, insn)| random(insn))
+    }
+}
+
+impl Workshop {
+    /// The random chain of a seed, with so many packets; `None` if no programs for it are accepted.
+    #[must_use]
+    pub fn chain(&self, seed: u64, runs: usize) -> Option<ChainWork> {
+        let mut rng = Rng::with_seed(seed ^ 0xc4a1);
+        let nodes = rng.usize(1..=NODES);
+        let mut programs: Vec<Verified> = Vec::with_capacity(nodes);
+        while programs.len() < nodes {
+            let next = rng.u64(..);
+            let made = if rng.bool() { self.any_program(next) } else { self.small_program(&mut rng) };
+            programs.extend(made);
+        }
+        let graph = random_graph(nodes, &mut rng)?;
+        if programs.iter().any(Verified::has_tail_calls) {
+            programs.extend((0..4).filter_map(|_| self.any_program(rng.u64(..))).take(2));
+        }
+        let work = self.work_of(programs, seed, runs);
+        Some(ChainWork { work, graph })
+    }
+
+    /// A random XDP program, if the seed is that of one.
+    fn any_program(&self, seed: u64) -> Option<Verified> {
+        let made = candidate(seed, Purpose::Run);
+        matches!(made.kind, ProgramKind::Xdp { .. }).then(|| self.verify(&made).ok()).flatten()
+    }
+
+    /// A program that returns verdicts, as random ones rarely do.
+    fn small_program(&self, rng: &mut Rng) -> Option<Verified> {
+        let text = small_text(rng);
+        let slots = assemble(&text, &()).ok()?.encode().ok()?;
+        let mut program = ProgramSpec::new("small", XDP, slots);
+        program.license = "GPL".to_owned();
+        self.verify_program(&program).ok()
+    }
+}
+
+fn small_text(rng: &mut Rng) -> String {
+    let (verdict, other) = (rng.u32(..6), rng.u32(..6));
+    let (byte, length, value) = (rng.u32(..14), rng.u32(14..80), rng.u32(..8));
+    let bytes = format!(
+        "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr4 = r2\nr4 += {length}\nif r4 > r3 goto short\n"
+    );
+    match rng.u8(..8) {
+        0 => format!("r0 = {verdict}\nexit"),
+        // The verdict is a byte of the packet.
+        1 => format!("{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit"),
+        // Verdicts that are known on each way.
+        2 => format!(
+            "r0 = {verdict}\n{bytes}r5 = *(u8 *)(r2 + {byte})\nr5 &= 7\nif r5 > {value} goto short\nr0 = {other}\nshort:\nexit"
+        ),
+        // What nobody wrote on the stack is zero, whatever ran before.
+        3 => "r0 = *(u64 *)(r10 - 8)\nr2 = *(u64 *)(r10 - 16)\nr0 |= r2\nr3 = -1\n*(u64 *)(r10 - 8) = r3\n*(u64 *)(r10 - 16) = r3\nif r0 != 0 goto bad\nr0 = 2\nexit\nbad:\nr0 = 77\nexit".to_owned(),
+        4 => format!("r1 = {value}\nr2 = 0\ncall bpf_redirect\nexit"),
+        // It redirects and then thinks better of it.
+        5 => format!("r1 = {value}\nr2 = 0\ncall bpf_redirect\nr0 = {verdict}\nexit"),
+        // The packet changes between programs.
+        6 => format!("r6 = r1\nr2 = {}\ncall bpf_xdp_adjust_head\nr1 = r6\nr0 = {verdict}\nexit", rng.i32(-16..16)),
+        _ => format!(
+            "{bytes}r5 = *(u8 *)(r2 + {byte})\nr5 += 1\n*(u8 *)(r2 + {byte}) = r5\nr0 = {verdict}\nexit\nshort:\nr0 = {other}\nexit"
+        ),
+    }
+}
+
+fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
+    let next = |rng: &mut Rng| {
+        let end = || Next::End(Verdict::ALL[0]);
+        match rng.u8(..4) {
+            0 => rng.choice(Verdict::ALL).map_or_else(end, Next::End),
+            _ => Next::Program(rng.usize(..nodes)),
+        }
+    };
+    let edges = |_| {
+        let mut edges = Edges::NONE;
+        for verdict in Verdict::ALL {
+            if rng.bool() {
+                edges = edges.with(verdict, next(rng));
+            }
+        }
+        if rng.u8(..3) == 0 { edges.with_wildcard(next(rng)) } else { edges }
+    };
+    Graph::new((0..nodes).map(edges).collect()).ok()
+}
+
+/// How a chain is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainWay {
+    /// Program by program.
+    Called(Engine),
+    /// As one function of native code, without or with counts.
+    Fused(bool),
+    /// Stage by stage.
+    Staged(Engine),
+}
+
+impl ChainWay {
+    /// All of them, the first of which the others are compared with.
+    pub const ALL: [Self; 8] = [
+        Self::Called(Engine::Plain),
+        Self::Called(Engine::Threaded),
+        Self::Called(Engine::CheckedJit),
+        Self::Called(Engine::Jit),
+        Self::Fused(false),
+        Self::Fused(true),
+        Self::Staged(Engine::Jit),
+        Self::Staged(Engine::Threaded),
+    ];
+
+    fn engine(self) -> Engine {
+        match self {
+            Self::Called(engine) | Self::Staged(engine) => engine,
+            Self::Fused(_) => Engine::Jit,
+        }
+    }
+
+    /// Whether it says what programs returned.
+    fn counts(self) -> bool {
+        self != Self::Fused(false)
+    }
+}
+
+/// What a chain left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ChainLeft {
+    packets: Vec<Left>,
+    counts: Option<Vec<u64>>,
+    maps: Vec<Option<Contents>>,
+}
+
+/// One way to run chains, with maps of its own.
+pub struct ChainSubject {
+    way: ChainWay,
+    subject: EngineSubject,
+}
+
+impl ChainSubject {
+    /// A way, on a CPU of that number; `None` if its engine is not there.
+    ///
+    /// # Errors
+    /// A map that cannot be made.
+    pub fn new(way: ChainWay, cpu: usize) -> Result<Option<Self>, String> {
+        if EngineSubject::probe(way.engine()).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Self { way, subject: EngineSubject::new(way.engine(), cpu)? }))
+    }
+
+    fn chain(&self, work: &ChainWork) -> Result<Chain, String> {
+        let maps = self.subject.maps();
+        let parts = || {
+            work.nodes().iter().map(|verified| (verified, maps.to_vec())).collect::<Vec<(_, Vec<Arc<Map>>)>>()
+        };
+        let (graph, engine) = (work.graph.clone(), self.way.engine());
+        let chain = match self.way {
+            ChainWay::Called(_) => {
+                let programs = work.nodes().iter().map(|verified| self.subject.load(verified));
+                let programs = programs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+                Chain::new(programs, graph)
+            }
+            ChainWay::Fused(_) => Chain::load_in_order(&parts(), graph, engine, ChainOrder::PacketByPacket),
+            ChainWay::Staged(_) => Chain::load_in_order(&parts(), graph, engine, ChainOrder::StageByStage),
+        };
+        chain.map_err(|error| error.to_string())
+    }
+
+    fn run(&mut self, work: &ChainWork) -> Result<ChainLeft, String> {
+        self.subject.renew_rings(&work.work)?;
+        let chain = self.chain(work)?;
+        let targets = work.work.programs.get(work.graph.nodes().len()..).unwrap_or_default();
+        let targets =
+            targets.iter().map(|target| self.subject.load(target)).collect::<Result<Vec<_>, Stopped>>();
+        let targets = targets.map_err(|error| error.to_string())?;
+        if let Some(array) = self.subject.maps().get(random_array(XDP)) {
+            for (target, index) in targets.iter().zip(0..) {
+                target.install(array, index).map_err(|error| error.to_string())?;
+            }
+        }
+        self.subject.prepare(&work.work)?;
+        let mut counts = chain.counts();
+        let mut left = ChainLeft::default();
+        let mut lengths = Rng::with_seed(work.work.seed);
+        let mut inputs = work.work.inputs.as_slice();
+        while !inputs.is_empty() {
+            let (these, later) = inputs.split_at(lengths.usize(1..=MAX_BURST).min(inputs.len()));
+            inputs = later;
+            let (burst, host) = self.subject.machine();
+            burst.clear();
+            for (index, input) in these.iter().enumerate() {
+                burst.push(&input.data, FrameMeta::default()).map_err(|error| error.to_string())?;
+                burst.frame_mut(index).set_metadata(&input.meta).map_err(|error| error.to_string())?;
+            }
+            let run = if self.way.counts() {
+                chain.run_burst_counted(burst, host, &mut counts)
+            } else {
+                chain.run_burst(burst, host)
+            };
+            run.map_err(|fault| fault.to_string())?;
+            left.packets.extend(burst.iter().map(|frame| Left {
+                code: frame.code(),
+                r0: None,
+                data: frame.packet().to_vec(),
+                meta: frame.metadata().to_vec(),
+                redirect: Some(redirect_of(frame.redirect())),
+            }));
+        }
+        let all = (0..counts.nodes()).flat_map(|node| {
+            Verdict::ALL.map(Some).into_iter().chain([None]).map(move |verdict| (node, verdict))
+        });
+        let all = all.map(|(node, verdict)| counts.of(node, verdict)).chain([counts.overruns()]);
+        left.counts = self.way.counts().then(|| all.collect());
+        left.maps = self.subject.contents(&work.work);
+        Ok(left)
+    }
+}
+
+/// Runs a chain on all ways.
+///
+/// # Errors
+/// How two of them differ, or why one does not take the chain.
+pub fn compare_chains(subjects: &mut [ChainSubject], work: &ChainWork) -> Result<(), String> {
+    let apart = work.is_apart();
+    let mut first: Option<(ChainWay, ChainLeft)> = None;
+    for subject in subjects.iter_mut().filter(|subject| apart || !matches!(subject.way, ChainWay::Staged(_)))
+    {
+        let left = subject.run(work).map_err(|error| format!("{:?}: {error}", subject.way))?;
+        match &first {
+            None => first = Some((subject.way, left)),
+            Some((way, expected)) => {
+                if let Some(text) = difference(expected, &left) {
+                    return Err(format!("{way:?} and {:?}: {text}\n{}", subject.way, listing(work)));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn difference(one: &ChainLeft, other: &ChainLeft) -> Option<String> {
+    let pairs = || one.packets.iter().zip(&other.packets);
+    if let Some(index) = pairs().position(|(one, other)| one != other) {
+        return Some(format!("packet {index}\n{:x?}\n{:x?}", one.packets[index], other.packets[index]));
+    }
+    if one.counts.is_some() && other.counts.is_some() && one.counts != other.counts {
+        return Some(format!("counts\n{:?}\n{:?}", one.counts, other.counts));
+    }
+    (one.maps != other.maps).then(|| "maps".to_owned())
+}
+
+/// The graph and the programs, for people.
+fn listing(work: &ChainWork) -> String {
+    let mut text = String::new();
+    for (node, (edges, verified)) in work.graph.nodes().iter().zip(work.nodes()).enumerate() {
+        let _ = writeln!(text, "node {node}: {edges:?}");
+        for line in paceline_isa::disassemble(&verified.program().insns) {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    text
+}

@@ -1,0 +1,234 @@
+//! Cases with chains: on each engine with the programs called one by one and with the chain loaded as a whole, program by
+//! program as traces are made, and as libxdp's dispatcher in the kernel.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use paceline::chain::Graph;
+use paceline::{Object, RedirectTarget, step};
+use paceline_frame::{Burst, FrameMeta, Verdict};
+use paceline_maps::Map;
+use paceline_verifier::{Options, Verified, verify};
+use paceline_vm::{Chain, Engine as VmEngine, Host, Program};
+
+use super::maps::{create_maps, map_contents};
+use super::{Engine, Unsupported};
+use crate::case::{Case, CaseChain, Run};
+use crate::dispatcher::{self, Component, fill_slots};
+use crate::kernel::{self, KernelObject, LoadOptions, Packet};
+use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
+
+/// How a chain runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As a whole, on an engine.
+    Whole(VmEngine),
+    /// Program after program, by whoever traces.
+    Steps,
+    /// As libxdp's dispatcher, in the kernel.
+    Dispatcher,
+}
+
+/// Chains of cases, one way to run them.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainEngine(Way);
+
+impl ChainEngine {
+    /// All of them that are ours.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let engines = [VmEngine::Plain, VmEngine::Threaded, VmEngine::Jit].map(Way::Whole);
+        engines.into_iter().chain([Way::Steps]).map(Self)
+    }
+
+    /// The kernel's, with libxdp's dispatcher.
+    #[must_use]
+    pub fn dispatcher() -> Self {
+        Self(Way::Dispatcher)
+    }
+}
+
+impl Engine for ChainEngine {
+    fn name(&self) -> &str {
+        match self.0 {
+            Way::Whole(VmEngine::Plain) => "chain-plain",
+            Way::Whole(VmEngine::Threaded) => "chain-threaded",
+            Way::Whole(_) => "chain-jit",
+            Way::Steps => "chain-steps",
+            Way::Dispatcher => "chain-dispatcher",
+        }
+    }
+
+    fn runs_chains(&self) -> bool {
+        true
+    }
+
+    fn verifies(&self) -> bool {
+        true
+    }
+
+    fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
+        let Some(chain) = &case.chain else { return Err(Unsupported::NothingToRun) };
+        if self.0 == Way::Dispatcher {
+            return by_dispatcher(case, chain);
+        }
+        let unasked = |reason: &dyn std::fmt::Display| Ok(Outcome::Unasked(reason.to_string()));
+        let (plan, nodes) = match chain.plan(&case.programs) {
+            Ok(planned) => planned,
+            Err(error) => return unasked(&error),
+        };
+        let verified = match verify_all(case) {
+            Ok(verified) => verified,
+            Err(refusal) => return Ok(Outcome::Refused(refusal)),
+        };
+        let cpu = kernel::pin().cpu();
+        let maps = match create_maps(&case.maps, cpu)? {
+            Ok(maps) => maps,
+            Err(reason) => return Ok(Outcome::Refused(reason.into())),
+        };
+        let engine = if let Way::Whole(engine) = self.0 { engine } else { VmEngine::best() };
+        let parts: Vec<_> = nodes.iter().map(|program| (&verified[*program], maps.clone())).collect();
+        let programs = parts.iter().map(|(verified, maps)| Program::load(verified, maps.clone(), engine));
+        let programs: Vec<Program> = match programs.collect() {
+            Ok(programs) => programs,
+            Err(error) => return unasked(&error),
+        };
+        let chain = match Chain::load(&parts, plan.graph.clone(), engine) {
+            Ok(chain) => chain,
+            Err(error) => return unasked(&error),
+        };
+        let names: Vec<_> = nodes.iter().map(|program| case.programs[*program].name.as_str()).collect();
+        let mut loaded =
+            Loaded { way: self.0, chain, programs, graph: plan.graph, names, maps, host: Host::new(cpu) };
+        let runs = case.runs.iter().map(|run| loaded.run(run)).collect::<Result<_, _>>()?;
+        let maps = loaded.maps.iter().map(|map| map_contents(map, cpu)).collect();
+        Ok(Outcome::Ran(Ran { runs, maps }))
+    }
+}
+
+fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
+    let verify = |(program, spec)| {
+        verify(spec, &case.maps, Some(&case.btf), &Options::default()).map_err(|refusal| Refusal {
+            reason: refusal.to_string(),
+            place: Some((program, refusal.slot)),
+            in_our_words: true,
+        })
+    };
+    case.programs.iter().enumerate().map(verify).collect()
+}
+
+struct Loaded<'a> {
+    way: Way,
+    chain: Chain,
+    programs: Vec<Program>,
+    graph: Graph,
+    /// Names of the programs, by node.
+    names: Vec<&'a str>,
+    maps: Vec<Arc<Map>>,
+    host: Host,
+}
+
+impl Loaded<'_> {
+    /// A packet; the inner error is what stopped it, or where it went another way than the case says.
+    fn run(&mut self, run: &Run) -> Result<Result<Finished, String>, Unsupported> {
+        let mut burst = Burst::new(1);
+        burst.push(&run.data, FrameMeta::default()).map_err(|_| Unsupported::PacketLength(run.data.len()))?;
+        burst.frame_mut(0).set_ingress(run.context.ingress_ifindex, 0);
+        let mut path = Vec::new();
+        let ended = if self.way == Way::Steps {
+            let note = |step: paceline::Step, _: &_| path.push(self.names[step.node].to_owned());
+            let chain = (self.programs.as_slice(), &self.graph);
+            step(chain, &mut burst.frame_mut(0), &mut self.host, |_, _| {}, note)
+                .map_err(|fault| fault.to_string())
+                .map(drop)
+        } else {
+            let mut counts = self.chain.counts();
+            let ran = self.chain.run_burst_counted(&mut burst, &mut self.host, &mut counts);
+            // How often each ran, in no order.
+            for (node, name) in self.names.iter().enumerate() {
+                let verdicts = Verdict::ALL.into_iter().map(Some).chain([None]);
+                let runs: u64 = verdicts.map(|verdict| counts.of(node, verdict)).sum();
+                path.extend((0..runs).map(|_| (*name).to_owned()));
+            }
+            path.sort();
+            ran.map_err(|fault| fault.to_string())
+        };
+        if let Err(error) = ended {
+            return Ok(Err(error));
+        }
+        if let Some(mut expected) = run.expect.path.clone() {
+            if self.way != Way::Steps {
+                expected.sort();
+            }
+            if path != expected {
+                return Ok(Err(format!("went by {}, expected {}", path.join(" "), expected.join(" "))));
+            }
+        }
+        let frame = burst.frame(0);
+        let redirect = frame.redirect().map(|redirect| match redirect.target {
+            RedirectTarget::Interface { ifindex } => format!("interface {ifindex}"),
+            RedirectTarget::Map { key, .. } => format!("a map {key}"),
+        });
+        Ok(Ok(Finished {
+            data: frame.packet().to_vec(),
+            meta: frame.metadata().to_vec(),
+            // None is left when the verdict is another: the case can say so.
+            redirect: Some(redirect.unwrap_or_else(|| "nowhere".to_owned())),
+            ..Finished::new(Return::Low(frame.code()))
+        }))
+    }
+}
+
+/// The chain as libxdp would run it.
+fn by_dispatcher(case: &Case, chain: &CaseChain) -> Result<Outcome, Unsupported> {
+    let CaseChain::Priority(members) = chain else {
+        return Err(Unsupported::NoDispatcher("is not ordered by priority"));
+    };
+    if !Path::new(dispatcher::OBJECT).exists() {
+        return Err(Unsupported::NoDispatcher("has no dispatcher: libxdp1 is not installed"));
+    }
+    if members.len() > dispatcher::SLOTS {
+        return Err(Unsupported::NoDispatcher("has more programs than slots"));
+    }
+    let unasked = |reason: &dyn std::fmt::Display| Ok(Outcome::Unasked(reason.to_string()));
+    let mut sorted: Vec<_> =
+        members.iter().map(|(program, config)| (&case.programs[*program], *config)).collect();
+    sorted.sort_by_key(|(spec, config)| (config.priority, spec.name.as_bytes(), spec.insns.len()));
+    let component = sorted.iter().map(|(program, config)| Component {
+        program,
+        maps: &[],
+        actions: config.actions,
+        priority: config.priority,
+    });
+    if !case.maps.is_empty() {
+        return Err(Unsupported::NoDispatcher("has maps that its programs share"));
+    }
+    let object = Object::open(dispatcher::OBJECT).map_err(|error| error.to_string());
+    let object = object.and_then(|object| {
+        fill_slots(&object, &component.collect::<Vec<_>>()).map_err(|error| error.to_string())
+    });
+    let object = match object {
+        Ok(object) => object,
+        Err(error) => return unasked(&error),
+    };
+    let main = object.program(dispatcher::PROGRAM);
+    let options = LoadOptions { btf: object.btf.as_deref(), ..LoadOptions::default() };
+    let loaded = match KernelObject::load(&object.maps, main, options) {
+        Ok(loaded) => loaded,
+        Err(error) => return unasked(&error),
+    };
+    let mut runs = Vec::new();
+    for run in &case.runs {
+        if run.data.len() < 14 {
+            return Err(Unsupported::PacketLength(run.data.len()));
+        }
+        let ran = loaded.programs.first().map(|program| program.test_run(&Packet::new(&run.data)));
+        runs.push(match ran {
+            Some(Ok(ran)) => {
+                Ok(Finished { data: ran.data, meta: ran.meta, ..Finished::new(Return::Low(ran.retval)) })
+            }
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err("the kernel has no program".to_owned()),
+        });
+    }
+    Ok(Outcome::Ran(Ran { runs, maps: Vec::new() }))
+}

@@ -1,0 +1,22 @@
+//! Random chains on all ways to run them, thousands each time; `paceline-chains` does the same for as long as one likes.
+
+use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
+use paceline_testkit::kernel;
+use paceline_testkit::random::maps;
+
+const CHAINS: u64 = 400;
+const RUNS: usize = 40;
+
+#[test]
+fn all_ways_to_run_a_chain_agree() {
+    let pinned = kernel::pin();
+    let subject = |way| ChainSubject::new(way, pinned.cpu()).expect("small maps");
+    let mut subjects: Vec<ChainSubject> = ChainWay::ALL.into_iter().filter_map(subject).collect();
+    let shop = Workshop::new(maps());
+    for seed in 0..CHAINS {
+        let Some(work) = shop.chain(seed, RUNS) else { continue };
+        if let Err(difference) = compare_chains(&mut subjects, &work) {
+            panic!("paceline-chains --seed {seed} --count 1: {difference}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Dynptrs: pointers with a size that lie on the stack, and slices of what they point to (`process_dynptr_func`,
+//! `destroy_if_dynptr_stack_slot`, `check_special_kfunc` in `kernel/bpf/verifier.c`). Those there are all point to the packet.
+
+use paceline_isa::Reg;
+use paceline_spec::kfunc::DYNPTR_BYTES;
+
+use super::helper::wrong_argument;
+use super::memory::{Access, Span};
+use super::stack::check_aligned;
+use crate::error::{Cause, Check, RegName, broken};
+use crate::state::{Byte, Dynptr, Pointer, Slot, Stack, Target, Value, parts};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    /// The place on the stack that an argument points to, which must be known.
+    fn dynptr_span(&mut self, callee: &str, register: Reg, value: &Value) -> Check<(Span, usize)> {
+        const WANTED: &str = "a dynptr at a known place on the stack";
+        let (pointer, frame) = match value {
+            Value::Pointer(pointer @ Pointer { target: Target::Stack { frame }, .. })
+                if pointer.offset().is_some() =>
+            {
+                (*pointer, usize::from(*frame))
+            }
+            other => return wrong_argument(callee, register, WANTED, other),
+        };
+        let span = Span { register, pointer, offset: 0, size: DYNPTR_BYTES.into(), access: Access::Write };
+        check_aligned_to_slots(&span)?;
+        self.check_stack(&span, frame)?;
+        Ok((span, frame))
+    }
+
+    /// A dynptr that is there.
+    pub(super) fn check_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check {
+        let (span, frame) = self.dynptr_span(callee, register, value)?;
+        let (low, high) = (Stack::place(span.offsets().min).0, Stack::place(span.offsets().min + 8).0);
+        let half = |index| self.state.frame(frame).and_then(|frame| frame.stack.slot(index).dynptr());
+        match (half(low), half(high)) {
+            (Some(low), Some(high)) if low.first && !high.first && low.id == high.id => Ok(()),
+            _ => broken(Cause::NoDynptr(RegName(register))),
+        }
+    }
+
+    /// A place for a new dynptr; one that is there is lost.
+    pub(super) fn check_new_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Span> {
+        let (span, frame) = self.dynptr_span(callee, register, value)?;
+        self.overwrite_stack(&span, frame)?;
+        Ok(span)
+    }
+
+    pub(super) fn make_dynptr(&mut self, span: &Span) {
+        let Target::Stack { frame } = span.pointer.target else { return };
+        let id = self.new_id();
+        let start = span.offsets().min;
+        let Some(frame) = self.state.frame_mut(usize::from(frame)) else { return };
+        for (offset, first) in [(start, true), (start + 8, false)] {
+            frame.stack.slot_mut(Stack::place(offset).0).place_dynptr(Dynptr { id, first });
+        }
+    }
+
+    /// A pointer to memory of a dynptr, or null.
+    pub(super) fn slice(&mut self, size: u32, writable: bool, buffer: Option<u8>) -> Value {
+        let slice = Pointer::to(Target::Slice { size, writable, buffer });
+        Value::Pointer(Pointer { nullable: true, id: self.new_id(), ..slice })
+    }
+
+    /// A function has returned: pointers that may be to buffers on its stack are numbers from here on. The kernel leaves
+    /// them as they are.
+    pub(super) fn lose_buffers(&mut self) {
+        let depth = self.state.depth();
+        let is_gone = |value: &Value| {
+            value.pointer().is_some_and(|pointer| {
+                matches!(pointer.target, Target::Slice { buffer: Some(frame), .. } if usize::from(frame) > depth)
+            })
+        };
+        self.state.update(is_gone, |value| *value = Value::unknown());
+    }
+
+    /// Helpers do not write over dynptrs.
+    pub(super) fn check_no_dynptr(&self, span: &Span, frame: usize) -> Check {
+        let range = span.offsets();
+        let size = (range.max - range.min).unsigned_abs() + span.size;
+        let Some(frame) = self.state.frame(frame) else { return Ok(()) };
+        match parts(range.min, size).any(|(index, _)| frame.stack.slot(index).dynptr().is_some()) {
+            true => broken(Cause::DynptrWritten(RegName(span.register))),
+            false => Ok(()),
+        }
+    }
+
+    /// Stack bytes are written, so that a dynptr of which some were is none any more.
+    pub(super) fn lose_dynptrs(&mut self, frame: usize, offset: i64, size: u64) {
+        let Some(found) = self.state.frame(frame) else { return };
+        let touched = parts(offset, size).filter_map(|(index, _)| found.stack.slot(index).dynptr());
+        let ids: Vec<u32> = touched.map(|dynptr| dynptr.id).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let is_part = |slot: &Slot| slot.dynptr().is_some_and(|dynptr| ids.contains(&dynptr.id));
+        if let Some(frame) = self.state.frame_mut(frame) {
+            for slot in frame.stack.slots_mut().iter_mut().filter(|slot| is_part(slot)) {
+                slot.overwrite(u8::MAX, Byte::Data);
+            }
+        }
+    }
+}
+
+/// Dynptrs lie at multiples of 8, not of their size.
+fn check_aligned_to_slots(span: &Span) -> Check {
+    check_aligned(&Span { size: 8, ..*span })
+}

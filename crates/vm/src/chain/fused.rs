@@ -1,0 +1,64 @@
+//! Chains that are one function of native code.
+
+use std::sync::Arc;
+
+use paceline_chain::Graph;
+use paceline_exec::CodeBlock;
+use paceline_maps::{Map, ProgArrayUser};
+use paceline_verifier::Verified;
+
+use super::{Chain, ChainError, Shared};
+use crate::engine::Engine;
+use crate::image::BurstEntry;
+use crate::load::{LoadError, check_load};
+use crate::native::{self, NativeCode};
+use crate::program::{Uses, check};
+
+/// The code of a chain, and what it refers to.
+pub(super) struct Fused {
+    block: CodeBlock,
+    maps: Vec<Arc<Map>>,
+    /// Keeps the entries of the program arrays that it uses.
+    _tables: Vec<ProgArrayUser>,
+}
+
+impl Fused {
+    pub(super) fn code(&self) -> NativeCode<'_> {
+        NativeCode::new(&self.block, &self.maps)
+    }
+
+    pub(super) fn maps(&self) -> &[Arc<Map>] {
+        &self.maps
+    }
+}
+
+/// Compiles the programs of a chain to one function.
+pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result<Chain, ChainError> {
+    let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
+    for (node, (verified, maps)) in parts.iter().enumerate() {
+        let failed = |error: LoadError| ChainError::Program { node, error };
+        check_load(verified, maps, Engine::Jit).map_err(failed)?;
+        let code = check(verified.program(), maps, false).map_err(|error| failed(error.into()))?;
+        let kind = u64::from(verified.program().kind.rules().number);
+        let uses = Uses::of(&code, maps, kind).map_err(|error| failed(error.into()))?;
+        users.extend(uses.tables);
+        pins |= uses.pins;
+        all_maps.extend(maps.iter().cloned());
+    }
+    let (block, entries) =
+        native::chain(parts, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
+    let entry = |offset: u32| -> BurstEntry {
+        // SAFETY: the code there is a chain's loop, which is called like this.
+        unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
+    };
+    let (entry, counted_entry) = (entry(entries[0]), entry(entries[1]));
+    let shared = Shared {
+        graph,
+        entry,
+        counted_entry,
+        pins,
+        programs: Box::default(),
+        fused: Some(Fused { block, maps: all_maps, _tables: users }),
+    };
+    Ok(Chain { shared: Arc::new(shared) })
+}

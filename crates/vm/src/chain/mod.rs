@@ -1,0 +1,261 @@
+//! Chains: several programs that run one after the other, as a graph says.
+
+mod called;
+mod counts;
+mod fused;
+mod stages;
+
+use std::sync::Arc;
+
+use paceline_chain::Graph;
+use paceline_frame::{Burst, Frame, FrameMut, Verdict};
+use paceline_maps::Map;
+use paceline_verifier::Verified;
+
+pub use counts::ChainCounts;
+
+use crate::engine::Engine;
+use crate::fault::Fault;
+use crate::host::Host;
+use crate::image::{BurstEntry, Unset};
+use crate::load::LoadError;
+use crate::native::NativeCode;
+use crate::program::{BurstFault, Program, pinned, run_frames};
+use crate::target::{Named, Target};
+
+/// Programs and the graph that says which runs after which. It runs like a program, over a packet or a burst.
+///
+/// Each program runs as if alone: a tail call inside one counts for that program only, and its verdict, or that of the
+/// last one it came to, is what the graph goes by. Of several redirects the last one counts; none is left when the
+/// final verdict is another.
+#[derive(Clone)]
+pub struct Chain {
+    shared: Arc<Shared>,
+}
+
+/// What all who have the chain share. Its address is the token.
+struct Shared {
+    graph: Graph,
+    /// Where bursts enter.
+    entry: BurstEntry,
+    /// The same where what programs return is counted.
+    counted_entry: BurstEntry,
+    /// Whether a program can come to others, or to elements of maps, that may be taken away meanwhile.
+    pins: bool,
+    /// The programs, by node, where they are called; empty in native code that has all of them in it.
+    programs: Box<[Program]>,
+    /// That code.
+    fused: Option<fused::Fused>,
+}
+
+/// In which order the packets of a burst go through a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ChainOrder {
+    /// Whichever is faster, where both leave the same.
+    #[default]
+    Best,
+    /// Each packet through all programs, then the next packet. As native code, all programs are one function.
+    PacketByPacket,
+    /// All packets through a program, then those that go on through the next. A program then runs for a packet before
+    /// others have run for the packets before it: what they leave in maps that they share can differ. Chains with tail
+    /// calls go packet by packet.
+    StageByStage,
+}
+
+/// Why programs and a graph are no chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainError {
+    /// The graph has another number of nodes than there are programs.
+    #[error("the graph has {nodes} nodes, and there are {programs} programs")]
+    NodeCount {
+        /// Nodes of the graph.
+        nodes: usize,
+        /// Programs given.
+        programs: usize,
+    },
+    /// A program cannot be run.
+    #[error("program {node} of the chain: {error}")]
+    Program {
+        /// Its node.
+        node: usize,
+        /// Why.
+        #[source]
+        error: LoadError,
+    },
+}
+
+impl Chain {
+    /// A chain of programs of any engines; the programs are the graph's nodes, in order. They are called one by one.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn new(programs: Vec<Program>, graph: Graph) -> Result<Self, ChainError> {
+        check_nodes(&graph, programs.len())?;
+        Ok(Self::calling(programs, graph, called::run))
+    }
+
+    /// Makes a chain of verified programs ready to run on an engine: the parts are the graph's nodes, in order, each a
+    /// program and its maps in the order of its object. One program may be several nodes. As native code they are
+    /// compiled to one function.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn load(
+        parts: &[(&Verified, Vec<Arc<Map>>)],
+        graph: Graph,
+        engine: Engine,
+    ) -> Result<Self, ChainError> {
+        Self::load_in_order(parts, graph, engine, ChainOrder::Best)
+    }
+
+    /// The same with the packets of a burst in a certain order.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub fn load_in_order(
+        parts: &[(&Verified, Vec<Arc<Map>>)],
+        graph: Graph,
+        engine: Engine,
+        order: ChainOrder,
+    ) -> Result<Self, ChainError> {
+        check_nodes(&graph, parts.len())?;
+        let staged = match order {
+            ChainOrder::Best => stages::pays(parts),
+            ChainOrder::PacketByPacket => false,
+            ChainOrder::StageByStage => !parts.iter().any(|(verified, _)| verified.has_tail_calls()),
+        };
+        if engine == Engine::Jit && !staged {
+            return fused::load(parts, graph);
+        }
+        let load = |(node, (verified, maps)): (usize, &(&Verified, Vec<Arc<Map>>))| {
+            Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
+        };
+        let programs = parts.iter().enumerate().map(load).collect::<Result<_, _>>()?;
+        Ok(Self::calling(programs, graph, if staged { stages::run } else { called::run }))
+    }
+
+    fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {
+        let pins = programs.iter().any(|program| program.pins);
+        let shared =
+            Shared { graph, entry, counted_entry: entry, pins, programs: programs.into(), fused: None };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The native code of all programs, if they were compiled to one function.
+    #[must_use]
+    pub fn native_code(&self) -> Option<NativeCode<'_>> {
+        self.shared.fused.as_ref().map(fused::Fused::code)
+    }
+
+    /// What runs after what.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.shared.graph
+    }
+
+    /// Counts for this chain, all 0.
+    #[must_use]
+    pub fn counts(&self) -> ChainCounts {
+        ChainCounts::new(self.graph().nodes().len())
+    }
+
+    /// Runs the chain over one packet; the frame gets the verdict.
+    ///
+    /// # Errors
+    /// The packet made a program do what it may not.
+    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<Verdict, Box<Fault>> {
+        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
+        let frame = unsafe { frame.descriptor_mut() };
+        let frames = std::slice::from_mut(frame);
+        self.run_frames(self.shared.entry, frames, host).map_err(|fault| Box::new(fault.fault))?;
+        Ok(frames[0].verdict())
+    }
+
+    /// Runs the chain over the packets of a burst, in order; each frame gets its verdict.
+    ///
+    /// # Errors
+    /// A packet made a program do what it may not.
+    #[inline]
+    pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
+        let frames = unsafe { burst.descriptors_mut() };
+        self.run_frames(self.shared.entry, frames, host)
+    }
+
+    /// The same, and counts what each program returned.
+    ///
+    /// # Errors
+    /// A packet made a program do what it may not.
+    ///
+    /// # Panics
+    /// If the counts are those of a chain of another length.
+    pub fn run_burst_counted(
+        &self,
+        burst: &mut Burst,
+        host: &mut Host,
+        counts: &mut ChainCounts,
+    ) -> Result<(), BurstFault> {
+        assert_eq!(counts.nodes(), self.graph().nodes().len(), "counts of another chain");
+        // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
+        let frames = unsafe { burst.descriptors_mut() };
+        host.chain_counts = counts.counts.as_mut_ptr();
+        let result = self.run_frames(self.shared.counted_entry, frames, host);
+        host.chain_counts = std::ptr::null_mut();
+        result
+    }
+
+    #[inline]
+    fn run_frames(&self, entry: BurstEntry, frames: &mut [Frame], host: &mut Host) -> Result<(), BurstFault> {
+        // SAFETY: the token is the address that the entry takes.
+        let mut run = |host: &mut Host| unsafe { run_frames(entry, self.token(), frames, host) };
+        if self.shared.pins { pinned(host, run) } else { run(host) }
+    }
+
+    fn token(&self) -> u64 {
+        Arc::as_ptr(&self.shared) as u64
+    }
+}
+
+fn check_nodes(graph: &Graph, programs: usize) -> Result<(), ChainError> {
+    let nodes = graph.nodes().len();
+    if nodes == programs { Ok(()) } else { Err(ChainError::NodeCount { nodes, programs }) }
+}
+
+/// Runs the chain over one packet, which is a burst of one.
+///
+/// # Safety
+/// The frame must be one that nothing else uses during the call, and `chain` the address of a [`Shared`].
+unsafe extern "C" fn run_packet(
+    frame: u64,
+    chain: u64,
+    _: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let entry = unsafe { &*(chain as *const Shared) }.entry;
+    // SAFETY: the caller vouches for the frame.
+    unsafe { entry(frame, frame + size_of::<Frame>() as u64, chain, r4, r5, host) };
+    // SAFETY: as above; the run has ended. Whoever has a fault does not ask for the verdict.
+    u64::from(unsafe { &*(frame as *const Frame) }.code())
+}
+
+impl Named for Shared {
+    fn name(&self) -> &str {
+        "chain"
+    }
+
+    fn maps(&self) -> Vec<Arc<Map>> {
+        let fused = self.fused.iter().flat_map(fused::Fused::maps);
+        self.programs.iter().flat_map(Program::maps).chain(fused).cloned().collect()
+    }
+}
+
+impl From<&Chain> for Target {
+    fn from(chain: &Chain) -> Self {
+        let owner = Arc::clone(&chain.shared);
+        // SAFETY: the owner is what the token points to, and it keeps the programs or their code.
+        unsafe { Self::new(run_packet, chain.shared.entry, chain.token(), owner, chain.shared.pins) }
+    }
+}
