@@ -63,12 +63,8 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Both registers are zero on entry.
-    const ENTRY: Self = Self {
-        a: Fact::constant(0),
-        x: Fact::constant(0),
-        memory: [UNKNOWN; MEMORY_WORDS],
-        linked: false,
-    };
+    const ENTRY: Self =
+        Self { a: Fact::constant(0), x: Fact::constant(0), memory: [UNKNOWN; MEMORY_WORDS], linked: false };
 
     /// The index register is not greater.
     pub(super) fn max_x(&self) -> u32 {
