@@ -25,6 +25,9 @@ use paceline_vm::{Engine, LoadError, Program};
 
 const GOPACKET: &str = "/usr/share/gocode/src/github.com/google/gopacket";
 
+/// Bytes behind so many are outside of a packet (docs/FILTERS.md): those that have any are left out.
+const LONGEST: usize = 65_535;
+
 /// Packets with the length that they had on the wire.
 type Packets = BTreeSet<(Vec<u8>, u32)>;
 
@@ -53,7 +56,8 @@ fn packets(captures: &[PathBuf]) -> BTreeMap<u32, Packets> {
         let link_type = reader.link().link_type.0;
         while reader.fill(&mut burst).is_ok_and(|read| read > 0) {
             let packet = |frame: paceline::FrameRef<'_>| (frame.packet().to_vec(), frame.meta().original_len);
-            packets.entry(link_type).or_default().extend(burst.iter().map(packet));
+            let short = burst.iter().filter(|frame| frame.len() <= LONGEST);
+            packets.entry(link_type).or_default().extend(short.map(packet));
         }
     }
     packets

@@ -12,7 +12,6 @@ use crate::args::{Args, engine_names};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline filter tcp port 22 --in traffic.pcap --out ssh.pcap
-  paceline filter 'host 10.0.0.1 and not arp' -r traffic.pcap -w - | tcpdump -r -
   paceline filter port 22 -d                          the classic program beside what it is converted to
   paceline filter --filters rules.txt -r traffic.pcap -w '{name}.pcap'
   tcpdump -ddd udp > udp.txt; paceline filter --program udp.txt -r traffic.pcap
