@@ -65,10 +65,13 @@ pub(crate) fn table(settings: Settings) -> Table {
     Ok(rows.into())
 }
 
+/// A subject with look-ups and one without.
+pub(crate) type Pair<'a> = (Box<dyn Subject + 'a>, Box<dyn Subject + 'a>);
+
 /// What each subject's look-ups cost, for subjects that come as pairs: with look-ups and without.
 pub(crate) fn differences(
     settings: Settings,
-    subjects: &mut [(Box<dyn Subject + '_>, Box<dyn Subject + '_>)],
+    subjects: &mut [Pair<'_>],
 ) -> Result<Vec<Timing>, Box<dyn Error>> {
     let runs = runs(settings);
     let mut works: Vec<Work<'_>> = Vec::new();
@@ -92,7 +95,7 @@ fn describe(like: Like) -> String {
 fn array(settings: Settings, like: Like) -> Result<Row, Box<dyn Error>> {
     let keys = Keys { count: like.entries, start: 0 };
     let ours = Ours::filled(like)?;
-    let mut subjects: Vec<(Box<dyn Subject>, Box<dyn Subject>)> = vec![
+    let mut subjects: Vec<Pair<'_>> = vec![
         (Box::new(ours.with(Task::LookUp, keys)?), Box::new(ours.with(Task::Nothing, keys)?)),
         (native::array(keys, true), native::array(keys, false)),
     ];
@@ -108,7 +111,7 @@ fn hash(settings: Settings, like: Like) -> Result<Vec<Row>, Box<dyn Error>> {
     let kernels = program::Kernels::filled(like);
     for (what, start) in [("hit", 0), ("miss", like.entries)] {
         let keys = Keys { count: like.entries, start };
-        let mut subjects: Vec<(Box<dyn Subject>, Box<dyn Subject>)> =
+        let mut subjects: Vec<Pair<'_>> =
             vec![(Box::new(ours.with(Task::LookUp, keys)?), Box::new(ours.with(Task::Nothing, keys)?))];
         let (rust, bare) = native::hash(like, keys);
         subjects.push((rust, bare));

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::hash::Hash;
 use std::hint::black_box;
 
-use super::Like;
 use super::program::{Keys, MULTIPLIER, Subject, key, number};
+use super::{Like, Pair};
 
 /// Keys of a run, as many as a program has.
 const TIMES: usize = 16;
@@ -38,9 +38,7 @@ pub(crate) fn array(keys: Keys, looks: bool) -> Box<dyn Subject> {
     Box::new(Native { keys, state: 1, look })
 }
 
-type Pair = (Box<dyn Subject>, Box<dyn Subject>);
-
-pub(crate) fn hash(like: Like, keys: Keys) -> Pair {
+pub(crate) fn hash(like: Like, keys: Keys) -> Pair<'static> {
     match like.key_size {
         4 => pair::<4>(like, keys),
         16 => pair::<16>(like, keys),
@@ -49,7 +47,7 @@ pub(crate) fn hash(like: Like, keys: Keys) -> Pair {
 }
 
 /// What makes one key of another's number.
-fn pair<const SIZE: usize>(like: Like, keys: Keys) -> Pair
+fn pair<const SIZE: usize>(like: Like, keys: Keys) -> Pair<'static>
 where
     [u8; SIZE]: Hash + Eq,
 {

@@ -5,7 +5,7 @@ use std::error::Error;
 use paceline::{MapFlags, MapKind};
 
 use super::program::{Kernels, Keys, Ours, Subject, Task, kernel_name};
-use super::{Like, differences};
+use super::{Like, Pair, differences};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
 
@@ -68,7 +68,7 @@ fn row(settings: Settings, count: u32) -> Result<Row, Box<dyn Error>> {
         ours.maps[0].set(key, &[1; 8], 0)?;
     }
     let keys = Keys { count: 0, start: 0 };
-    let mut subjects: Vec<(Box<dyn Subject>, Box<dyn Subject>)> =
+    let mut subjects: Vec<Pair<'_>> =
         vec![(Box::new(ours.with(Task::LookUp, keys)?), Box::new(ours.with(Task::Nothing, keys)?))];
     if let Some(kernels) = &kernels {
         for key in &routes {
