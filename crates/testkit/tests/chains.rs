@@ -4,7 +4,7 @@ use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains
 use paceline_testkit::kernel;
 use paceline_testkit::random::maps;
 
-const CHAINS: u64 = 400;
+const CHAINS: u64 = 60;
 const RUNS: usize = 40;
 
 #[test]
