@@ -4,7 +4,7 @@ use std::error::Error;
 
 use paceline::{MapFlags, MapKind};
 
-use super::program::{Kernels, Keys, Ours, Subject, Task, kernel_name};
+use super::program::{Kernels, Keys, Ours, Task, kernel_name};
 use super::{Like, Pair, differences};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
