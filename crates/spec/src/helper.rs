@@ -460,7 +460,14 @@ mod tests {
         for helper in Helper::all() {
             let args = helper.prototype.map_or(&[][..], |p| p.args);
             for pair in args.windows(2) {
-                let memory = matches!(pair[0], Arg::ReadMem | Arg::ReadMemOrNull | Arg::WriteMem);
+                let memory = matches!(
+                    pair[0],
+                    Arg::ReadMem
+                        | Arg::ReadMemOrNull
+                        | Arg::WriteMem
+                        | Arg::WriteMemOrNull
+                        | Arg::ReadWriteMem
+                );
                 let size = matches!(pair[1], Arg::Size | Arg::SizeOrZero);
                 assert_eq!(memory, size, "{}", helper.name);
             }

@@ -65,6 +65,9 @@ int main(int argc, char **argv)
 		return 1;
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, bpf_program__type(program) == BPF_PROG_TYPE_XDP);
+	/* Nothing is left behind, and there may be no file system to pin to. */
+	bpf_object__for_each_map(map, object)
+		bpf_map__set_pin_path(map, NULL);
 	/* Some were loaded even where one was refused; then the rest says nothing. */
 	if (bpf_object__load(object))
 		return 1;

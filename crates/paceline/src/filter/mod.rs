@@ -7,7 +7,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // From an expression, where libpcap is installed:
 //! //   Libpcap::open()?.compile("ip", Target::default())?
-//! let insns = text::parse("ldh [12]; jne #0x800, drop; ret #-1; drop: ret #0")?;
+//! let insns = text::parse("ldh [12]\n jne #0x800, drop\n ret #-1\n drop: ret #0")?;
 //! let ip = Filter::new(insns, Purpose::Socket)?; // checked as the kernel does
 //! let ip = PacketFilter::new("ip", ip, &ConvertOptions::default(), Engine::best())?;
 //!
