@@ -8,6 +8,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use common::{examples, fixture, fixtures, objects_in, root, section, skip};
 use paceline_isa::RawInsn;
@@ -33,8 +34,13 @@ const LD_IMM64: u8 = 0x18;
 /// Opcode of a call.
 const CALL: u8 = 0x85;
 
-/// The program that prints what libbpf makes of an object.
-fn build_dump() -> Option<PathBuf> {
+/// The program that prints what libbpf makes of an object, built once: a file that is written cannot be run.
+fn build_dump() -> Option<&'static PathBuf> {
+    static DUMP: OnceLock<Option<PathBuf>> = OnceLock::new();
+    DUMP.get_or_init(try_build_dump).as_ref()
+}
+
+fn try_build_dump() -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/libbpf_dump.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libbpf_dump");
     let built = Command::new("cc").arg("-o").arg(&program).arg(source).arg("-lbpf").output().ok()?;
@@ -133,7 +139,7 @@ fn maps_and_instructions_are_libbpfs() {
     for path in fixtures().into_iter().chain(examples()).chain(debian) {
         let name = path.file_name().and_then(|n| n.to_str()).expect("a name").to_owned();
         let refused = REFUSED.iter().any(|(prefix, _)| name.starts_with(prefix));
-        let theirs = libbpf(&dump, &path, None);
+        let theirs = libbpf(dump, &path, None);
         assert_eq!(theirs.is_none(), refused, "{name}: whether libbpf refuses it");
         let Some(theirs) = theirs else { continue };
         let bytes = std::fs::read(&path).expect("a file that is there");
@@ -164,7 +170,7 @@ fn core_relocations_are_libbpfs() {
                 continue;
             }
             let bytes = std::fs::read(&path).expect("a fixture");
-            match (Object::parse_with(&bytes, &options), libbpf(&dump, &path, Some(&file))) {
+            match (Object::parse_with(&bytes, &options), libbpf(dump, &path, Some(&file))) {
                 (Ok(object), Some(theirs)) => assert!(assert_same(&name, &object, theirs) > 1),
                 (Err(LoadError::Core { problem, .. }), None) => {
                     assert!(
