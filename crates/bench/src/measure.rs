@@ -27,12 +27,22 @@ pub(crate) fn interleaved(smoke: bool, contenders: &mut [Work<'_>]) -> Result<Ve
 
 /// The same with a number of rounds after the one that warms up; without any, that one is what there is.
 pub(crate) fn rounds(rounds: usize, contenders: &mut [Work<'_>]) -> Result<Vec<Timing>, Box<dyn Error>> {
+    prepared(rounds, contenders, || ())
+}
+
+/// The same, with something done before each work that is not timed.
+pub(crate) fn prepared(
+    rounds: usize,
+    contenders: &mut [Work<'_>],
+    mut prepare: impl FnMut(),
+) -> Result<Vec<Timing>, Box<dyn Error>> {
     let mut times = vec![Vec::with_capacity(rounds.max(1)); contenders.len()];
     let mut order: Vec<usize> = (0..contenders.len()).collect();
     let mut rng = fastrand::Rng::with_seed(4);
     for round in 0..=rounds {
         rng.shuffle(&mut order);
         for &index in &order {
+            prepare();
             let start = thread_time();
             let units = contenders[index]()?;
             let nanoseconds = (thread_time() - start) / units.max(1) as f64;

@@ -133,6 +133,14 @@ pub struct BurstFault {
     pub fault: Fault,
 }
 
+impl BurstFault {
+    /// That of the first packet.
+    #[cold]
+    pub(crate) fn of_first(fault: Box<Fault>) -> Self {
+        Self { index: 0, fault: *fault }
+    }
+}
+
 /// A program bound to its maps, ready to run.
 #[derive(Clone)]
 pub struct Program {
@@ -312,6 +320,10 @@ impl Program {
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
+        if let [frame] = frames {
+            // SAFETY: the image is the entry's own.
+            return unsafe { run_alone(self.entry, self.token, frame, host) };
+        }
         // SAFETY: the image is the entry's own.
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
     }
@@ -331,22 +343,8 @@ impl Program {
     /// The packet made the program do what it may not, which verified programs never do.
     #[inline]
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
-        self.enter(self.entry, frame, host)
-    }
-
-    #[inline]
-    fn enter(&self, entry: Entry, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
-        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
-        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-        let unset = Unset::uninit();
-        // SAFETY: the frame is borrowed for the run and the host runs it, and the image is the program's.
-        let r0 = unsafe { entry(frame as u64, self.token, unset, unset, unset, host) };
-        if host.fault.is_some() {
-            return fault(host, r0);
-        }
-        // SAFETY: the pointer comes from a reference that is still borrowed.
-        unsafe { &mut *frame }.set_code(r0 as u32);
-        Ok(r0)
+        // SAFETY: the frame stays in its place; programs and helpers only change what it describes. The image is the program's.
+        unsafe { run_packet(self.entry, self.token, frame.descriptor_mut(), host) }
     }
 
     /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
@@ -532,6 +530,44 @@ fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, Progr
         index,
         maps: maps.len(),
     })
+}
+
+/// Runs a packet, and stores in its frame what was returned.
+///
+/// # Safety
+/// `token` must be what the entry takes.
+#[inline]
+unsafe fn run_packet(
+    entry: Entry,
+    token: u64,
+    frame: &mut Frame,
+    host: &mut Host,
+) -> Result<u64, Box<Fault>> {
+    let (frame, unset): (*mut Frame, _) = (frame, Unset::uninit());
+    // SAFETY: the frame is borrowed for the run and the host runs it; the caller vouches for the token.
+    let r0 = unsafe { entry(frame as u64, token, unset, unset, unset, host) };
+    if host.fault.is_some() {
+        return fault(host, r0);
+    }
+    // SAFETY: the pointer comes from a reference that is still borrowed.
+    unsafe { &mut *frame }.set_code(r0 as u32);
+    Ok(r0)
+}
+
+/// Runs the only packet of a burst, for which a loop would be set up in vain.
+///
+/// # Safety
+/// As for [`run_packet`].
+#[inline]
+pub(crate) unsafe fn run_alone(
+    entry: Entry,
+    token: u64,
+    frame: &mut Frame,
+    host: &mut Host,
+) -> Result<(), BurstFault> {
+    // SAFETY: the caller vouches for the token.
+    let run = unsafe { run_packet(entry, token, frame, host) };
+    run.map(drop).map_err(BurstFault::of_first)
 }
 
 /// Runs a burst's frames.

@@ -8,7 +8,7 @@ use paceline_maps::Map;
 
 use crate::host::Host;
 use crate::image::{BurstEntry, Entry};
-use crate::program::{BurstFault, Program, pinned, run_frames};
+use crate::program::{BurstFault, Program, pinned, run_alone, run_frames};
 
 /// Something that takes packets: a program or a chain, whatever the engine.
 #[derive(Clone)]
@@ -71,8 +71,12 @@ impl Target {
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
-        // SAFETY: the token is the entry's own.
-        let mut run = |host: &mut Host| unsafe { run_frames(self.burst_entry, self.token, frames, host) };
+        let mut run = |host: &mut Host| match frames {
+            // SAFETY: the token is the entry's own.
+            [frame] => unsafe { run_alone(self.entry, self.token, frame, host) },
+            // SAFETY: the token is the entry's own.
+            frames => unsafe { run_frames(self.burst_entry, self.token, frames, host) },
+        };
         if self.pinned { pinned(host, run) } else { run(host) }
     }
 }

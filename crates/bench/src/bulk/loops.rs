@@ -6,8 +6,9 @@ use std::error::Error;
 use paceline::{Burst, Collection, Engine, FrameMeta, Host, LoadOptions, Object, Program};
 use paceline_vm::{LoopEnd, NativeSettings, Prefetch};
 
+use super::cache::evict;
 use crate::engines::{OBJECT, Packets};
-use crate::measure::{Timing, Work, rounds};
+use crate::measure::{Timing, Work, prepared};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
 
@@ -57,6 +58,19 @@ impl Role {
         Self::Native(true),
     ];
 
+    /// Those for packets out of the cache.
+    const COLD: [Self; 9] = [
+        Self::Ours,
+        Self::Single,
+        Self::Ahead(0),
+        Self::Ahead(4),
+        Self::Ahead(8),
+        Self::Ahead(12),
+        Self::Ahead(16),
+        Self::Native(false),
+        Self::Native(true),
+    ];
+
     fn name(self) -> String {
         let native = || {
             #[cfg(feature = "native")]
@@ -87,14 +101,13 @@ pub(super) fn rows(settings: Settings) -> Rows {
     for (workload, title) in WORKLOADS {
         for kind in [Kind::Hit, Kind::Miss] {
             let mut bursts = kind.bursts(settings.smoke)?;
-            let results = measure(settings, workload, &Role::ALL, &mut bursts)?;
+            let results = measure(settings, workload, &Role::ALL, None, &mut bursts)?;
             rows.extend(compare(workload, &format!("{title}, {}", kind.name()), kind, &results));
         }
     }
     let mut bursts = Kind::Cold.bursts(settings.smoke)?;
     for (workload, title) in WORKLOADS {
-        let roles = [Role::Ours, Role::Single, Role::Ahead(0)];
-        let results = measure(settings, workload, &roles, &mut bursts)?;
+        let results = measure(settings, workload, &Role::COLD, Some(evict), &mut bursts)?;
         rows.extend(compare(workload, &format!("{title}, {}", Kind::Cold.name()), Kind::Cold, &results));
     }
     Ok(rows)
@@ -212,6 +225,7 @@ fn measure(
     settings: Settings,
     workload: &str,
     roles: &[Role],
+    prepare: Option<fn(&[Burst])>,
     bursts: &mut [Burst],
 ) -> Result<Vec<(Role, Timing)>, Box<dyn Error>> {
     let mut contenders = contenders(workload, roles)?;
@@ -236,7 +250,8 @@ fn measure(
     };
     let (roles, mut works): (Vec<Role>, Vec<Work<'_>>) =
         contenders.into_iter().map(|(role, run)| (role, work(run))).unzip();
-    let times = rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)?;
+    let prepare = || prepare.into_iter().for_each(|prepare| prepare(&bursts.borrow()));
+    let times = prepared(if settings.smoke { 0 } else { ROUNDS }, &mut works, prepare)?;
     Ok(roles.into_iter().zip(times).collect())
 }
 

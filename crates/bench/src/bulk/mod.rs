@@ -5,6 +5,7 @@
 //! (`hit`), or 10,000 mixed packets whose buffers lie in random order, which do not fit the caches (`miss`). That all
 //! come to the same verdicts is seen before anything is timed.
 
+mod cache;
 mod loops;
 #[cfg(feature = "native")]
 mod native;

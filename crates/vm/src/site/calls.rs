@@ -82,11 +82,16 @@ impl<C: Choice> Calls<'_, C> {
     /// The packet made the program do what it may not.
     #[inline]
     pub fn run(&mut self, named: C::Named<'_>, frame: &mut FrameMut<'_>) -> Result<u64, Box<Fault>> {
+        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
+        self.run_frame(named, unsafe { frame.descriptor_mut() })
+    }
+
+    #[inline]
+    fn run_frame(&mut self, named: C::Named<'_>, frame: &mut Frame) -> Result<u64, Box<Fault>> {
         let (key, token) = C::packet(named);
         let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
         self.calls += 1;
-        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
-        let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+        let frame: *mut Frame = frame;
         // SAFETY: the image, and the programs that it calls, are kept by the pin; others by who named them. The frame is
         // borrowed for the run and the host runs it.
         let r0 = unsafe { (self.packet)(frame as u64, token, Unset::uninit(), key, image, self.host) };
@@ -132,8 +137,11 @@ impl<C: Choice> Calls<'_, C> {
     }
 
     fn run_frames(&mut self, named: C::Named<'_>, frames: &mut [Frame]) -> Result<(), BurstFault> {
-        if frames.is_empty() {
-            return Ok(());
+        match frames {
+            [] => return Ok(()),
+            // A loop would be set up in vain.
+            [frame] => return self.run_frame(named, frame).map(drop).map_err(BurstFault::of_first),
+            _ => {}
         }
         let (key, token) = C::burst(named);
         let (key, image) = (Unset::new(key), Unset::new(self.image as *const Image as u64));
