@@ -62,20 +62,19 @@ struct descriptor {
 	u8 rest[24];
 };
 
-#define AHEAD 8
-
 #define BURST(name)                                                                        \
 	void native_burst_##name(struct descriptor *frame, struct descriptor *end)         \
 	{                                                                                  \
 		for (; frame != end; frame++)                                              \
 			frame->verdict = (u32)name(frame->data, frame->end);               \
 	}                                                                                  \
-	void native_prefetch_##name(struct descriptor *frame, struct descriptor *end)      \
+	void native_prefetch_##name(struct descriptor *frame, struct descriptor *end,      \
+				    unsigned ahead)                                        \
 	{                                                                                  \
-		for (int i = 1; i < AHEAD && frame + i < end; i++)                         \
+		for (unsigned i = 1; i < ahead && frame + i < end; i++)                    \
 			__builtin_prefetch(frame[i].data);                                 \
 		for (; frame != end; frame++) {                                            \
-			__builtin_prefetch((frame + AHEAD < end ? frame + AHEAD : frame)->data); \
+			__builtin_prefetch((frame + ahead < end ? frame + ahead : frame)->data); \
 			frame->verdict = (u32)name(frame->data, frame->end);               \
 		}                                                                          \
 	}

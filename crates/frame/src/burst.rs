@@ -247,6 +247,11 @@ impl FrameMut<'_> {
         self.frame.set_ingress(ifindex, queue);
     }
 
+    /// Says where the packet goes out, for programs of device maps.
+    pub fn set_egress(&mut self, ifindex: u32) {
+        self.frame.set_egress(ifindex);
+    }
+
     /// Puts metadata before the packet, as a driver or an earlier program would have.
     ///
     /// # Errors

@@ -367,6 +367,11 @@ impl Frame {
         self.egress_ifindex
     }
 
+    /// Says where the packet goes out, for programs of device maps.
+    pub fn set_egress(&mut self, ifindex: u32) {
+        self.egress_ifindex = ifindex;
+    }
+
     /// Says where the packet came in.
     pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
         self.ingress_ifindex = ifindex;

@@ -357,8 +357,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Packets ahead that are fetched, where it pays.
-const PREFETCH_AHEAD: i32 = 8;
+/// Packets ahead that are fetched, where it pays: as many as lines that a core can be waiting for.
+const PREFETCH_AHEAD: i32 = 16;
 /// Instructions of a program from which on it pays: with shorter ones the processor is at the next packets by itself
 /// while it waits for one.
 const PREFETCH_FROM: usize = 16;

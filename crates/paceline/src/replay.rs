@@ -167,7 +167,7 @@ fn step<R: Read, W: Write>(
         std::array::from_fn(|index| if index < burst.len() { burst.frame(index).len() } else { 0 });
     let ran = runner.run_burst(burst, host).map_err(|fault| {
         burst.truncate(fault.index);
-        ReplayError::Fault { packet: tally.packets + fault.index as u64 + 1, fault: fault.fault }
+        ReplayError::Fault { packet: tally.packets + fault.index as u64 + 1, fault: *fault.fault }
     });
     tally.bytes += lengths[..burst.len()].iter().sum::<usize>() as u64;
     tally.count(burst);

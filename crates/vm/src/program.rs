@@ -130,14 +130,14 @@ pub struct BurstFault {
     pub index: usize,
     /// What happened.
     #[source]
-    pub fault: Fault,
+    pub fault: Box<Fault>,
 }
 
 impl BurstFault {
     /// That of the first packet.
     #[cold]
     pub(crate) fn of_first(fault: Box<Fault>) -> Self {
-        Self { index: 0, fault: *fault }
+        Self { index: 0, fault }
     }
 }
 
@@ -606,7 +606,7 @@ pub(crate) fn burst_result(first: u64, reached: u64, host: &mut Host) -> Result<
 #[cold]
 #[inline(never)]
 fn burst_fault(host: &mut Host, index: usize) -> Result<(), BurstFault> {
-    host.fault.take().map_or(Ok(()), |fault| Err(BurstFault { index, fault: *fault }))
+    host.fault.take().map_or(Ok(()), |fault| Err(BurstFault { index, fault }))
 }
 
 /// Takes the fault of a run.

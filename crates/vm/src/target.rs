@@ -71,7 +71,7 @@ impl Target {
     pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
         let frames = unsafe { burst.descriptors_mut() };
-        let mut run = |host: &mut Host| match frames {
+        let run = |host: &mut Host| match frames {
             // SAFETY: the token is the entry's own.
             [frame] => unsafe { run_alone(self.entry, self.token, frame, host) },
             // SAFETY: the token is the entry's own.

@@ -39,12 +39,12 @@ enum Role {
     Ahead(u8),
     /// The loop that counts.
     Counter,
-    /// The C compiler's loop, with packets fetched ahead or not.
-    Native(bool),
+    /// The C compiler's loop, with packets fetched so far ahead; 0 for not at all.
+    Native(u32),
 }
 
 impl Role {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Ours,
         Self::Single,
         Self::Ones,
@@ -53,9 +53,11 @@ impl Role {
         Self::Ahead(4),
         Self::Ahead(8),
         Self::Ahead(16),
+        Self::Ahead(24),
         Self::Counter,
-        Self::Native(false),
-        Self::Native(true),
+        Self::Native(0),
+        Self::Native(8),
+        Self::Native(24),
     ];
 
     /// Those for packets out of the cache.
@@ -63,12 +65,12 @@ impl Role {
         Self::Ours,
         Self::Single,
         Self::Ahead(0),
-        Self::Ahead(4),
         Self::Ahead(8),
-        Self::Ahead(12),
         Self::Ahead(16),
-        Self::Native(false),
-        Self::Native(true),
+        Self::Ahead(24),
+        Self::Native(0),
+        Self::Native(8),
+        Self::Native(24),
     ];
 
     fn name(self) -> String {
@@ -85,8 +87,8 @@ impl Role {
             Self::Ahead(0) => "nothing fetched ahead".to_owned(),
             Self::Ahead(packets) => format!("fetched {packets} ahead"),
             Self::Counter => "packets counted down".to_owned(),
-            Self::Native(false) => format!("native C -O2 inlined in the loop ({})", native()),
-            Self::Native(true) => format!("the same with prefetch 8 ahead ({})", native()),
+            Self::Native(0) => format!("native C -O2 inlined in the loop ({})", native()),
+            Self::Native(ahead) => format!("the same with prefetch {ahead} ahead ({})", native()),
         }
     }
 }
@@ -100,12 +102,12 @@ pub(super) fn rows(settings: Settings) -> Rows {
     }
     for (workload, title) in WORKLOADS {
         for kind in [Kind::Hit, Kind::Miss] {
-            let mut bursts = kind.bursts(settings.smoke)?;
+            let mut bursts = kind.bursts()?;
             let results = measure(settings, workload, &Role::ALL, None, &mut bursts)?;
             rows.extend(compare(workload, &format!("{title}, {}", kind.name()), kind, &results));
         }
     }
-    let mut bursts = Kind::Cold.bursts(settings.smoke)?;
+    let mut bursts = Kind::Cold.bursts()?;
     for (workload, title) in WORKLOADS {
         let results = measure(settings, workload, &Role::COLD, Some(evict), &mut bursts)?;
         rows.extend(compare(workload, &format!("{title}, {}", Kind::Cold.name()), Kind::Cold, &results));
@@ -130,11 +132,10 @@ impl Kind {
         }
     }
 
-    fn bursts(self, smoke: bool) -> Result<Vec<Burst>, Box<dyn Error>> {
+    fn bursts(self) -> Result<Vec<Burst>, Box<dyn Error>> {
         match self {
             Self::Hit => hit(),
-            Self::Miss => Ok(Packets::miss()?.into_shuffled()),
-            Self::Cold => Ok(Packets::cold(smoke)?.into_shuffled()),
+            Self::Miss | Self::Cold => Ok(Packets::miss()?.into_shuffled()),
         }
     }
 }
@@ -157,7 +158,7 @@ fn contenders(workload: &str, roles: &[Role]) -> Result<Vec<(Role, Run<'static>)
     let mut contenders: Vec<(Role, Run<'static>)> = Vec::new();
     for &role in roles {
         let run: Run<'static> = match role {
-            Role::Native(prefetch) => match native(workload, prefetch) {
+            Role::Native(ahead) => match native(workload, ahead) {
                 Some(run) => run,
                 None => continue,
             },
@@ -169,8 +170,8 @@ fn contenders(workload: &str, roles: &[Role]) -> Result<Vec<(Role, Run<'static>)
 }
 
 #[cfg(feature = "native")]
-fn native(workload: &str, prefetch: bool) -> Option<Run<'static>> {
-    let run = super::native::workload(workload, prefetch)?;
+fn native(workload: &str, ahead: u32) -> Option<Run<'static>> {
+    let run = super::native::workload(workload, ahead)?;
     Some(Box::new(move |burst| {
         run(burst);
         Ok(())
@@ -178,7 +179,7 @@ fn native(workload: &str, prefetch: bool) -> Option<Run<'static>> {
 }
 
 #[cfg(not(feature = "native"))]
-fn native(_: &str, _: bool) -> Option<Run<'static>> {
+fn native(_: &str, _: u32) -> Option<Run<'static>> {
     None
 }
 
@@ -225,6 +226,7 @@ fn measure(
     settings: Settings,
     workload: &str,
     roles: &[Role],
+    // What is done before each pass.
     prepare: Option<fn(&[Burst])>,
     bursts: &mut [Burst],
 ) -> Result<Vec<(Role, Timing)>, Box<dyn Error>> {
@@ -234,7 +236,7 @@ fn measure(
     }
     agree(workload, &mut contenders, bursts)?;
     let packets: usize = bursts.iter().map(Burst::len).sum();
-    let passes = if settings.smoke { 1 } else { ROUND.div_ceil(packets) };
+    let passes = if settings.smoke || prepare.is_some() { 1 } else { ROUND.div_ceil(packets) };
     let bursts = RefCell::new(bursts);
     let work = |run: Run<'static>| -> Work<'_> {
         let (bursts, mut run) = (&bursts, run);
@@ -304,9 +306,9 @@ fn bars(workload: &str, kind: Kind, role: Role) -> (Option<Bar>, Option<Bar>) {
         (Role::Ones, _) => return (Some(Bar::Most(2.0)), Some(Bar::Most(0.0))),
         (Role::Single, Kind::Hit | Kind::Miss) if workload == "xdp1" => (1.2, 1.6),
         (Role::Single, Kind::Cold) if filters => (2.0, 2.4),
-        (Role::Native(false), Kind::Hit) if workload != "xdp1" => (1.0 / 1.3, 1.0 / 1.1),
-        (Role::Native(false), Kind::Miss) if filters => return (Some(Bar::Ratio(1.0)), None),
-        (Role::Native(true), Kind::Miss) if filters => return (None, Some(Bar::Ratio(1.0))),
+        (Role::Native(0), Kind::Hit) if workload != "xdp1" => (1.0 / 1.3, 1.0 / 1.1),
+        (Role::Native(0), Kind::Miss) if filters => return (Some(Bar::Ratio(1.0)), None),
+        (Role::Native(8), Kind::Miss) if filters => return (None, Some(Bar::Ratio(1.0))),
         _ => return (None, None),
     };
     (Some(Bar::Ratio(least)), Some(Bar::Ratio(reach)))

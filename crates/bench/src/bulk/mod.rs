@@ -2,8 +2,8 @@
 //! packet.
 //!
 //! All contenders run the same bursts of 64 packets: one burst of the packet that the filters let through, again and again
-//! (`hit`), or 10,000 mixed packets whose buffers lie in random order, which do not fit the caches (`miss`). That all
-//! come to the same verdicts is seen before anything is timed.
+//! (`hit`); 10,000 mixed packets whose buffers lie in random order, which do not fit the first cache (`miss`); or these, and
+//! none of their bytes in any cache (`out of cache`). That all come to the same verdicts is seen before anything is timed.
 
 mod cache;
 mod loops;

@@ -6,6 +6,8 @@ use paceline_frame::Frame;
 
 /// A loop over the frames from the first to the end, which get the verdicts.
 type Loop = unsafe extern "C" fn(*mut Frame, *mut Frame);
+/// The same with packets fetched so far ahead.
+type Prefetching = unsafe extern "C" fn(*mut Frame, *mut Frame, u32);
 
 // `struct descriptor` of native.c.
 const _: () = assert!(Frame::OFFSET_DATA == 0 && Frame::OFFSET_DATA_END == 8);
@@ -17,34 +19,32 @@ unsafe extern "C" {
     fn native_burst_port22_payload(first: *mut Frame, end: *mut Frame);
     fn native_burst_count(first: *mut Frame, end: *mut Frame);
     fn native_burst_xdp1(first: *mut Frame, end: *mut Frame);
-    fn native_prefetch_drop(first: *mut Frame, end: *mut Frame);
-    fn native_prefetch_port22(first: *mut Frame, end: *mut Frame);
-    fn native_prefetch_port22_payload(first: *mut Frame, end: *mut Frame);
-    fn native_prefetch_count(first: *mut Frame, end: *mut Frame);
-    fn native_prefetch_xdp1(first: *mut Frame, end: *mut Frame);
+    fn native_prefetch_drop(first: *mut Frame, end: *mut Frame, ahead: u32);
+    fn native_prefetch_port22(first: *mut Frame, end: *mut Frame, ahead: u32);
+    fn native_prefetch_port22_payload(first: *mut Frame, end: *mut Frame, ahead: u32);
+    fn native_prefetch_count(first: *mut Frame, end: *mut Frame, ahead: u32);
+    fn native_prefetch_xdp1(first: *mut Frame, end: *mut Frame, ahead: u32);
 }
 
-/// Runs a workload over a burst, with packets fetched ahead or not; `None` for one that is not there in C.
-pub(super) fn workload(name: &str, prefetch: bool) -> Option<impl Fn(&mut Burst) + use<>> {
-    let run: Loop = match (name, prefetch) {
-        ("drop", false) => native_burst_drop,
-        ("drop", true) => native_prefetch_drop,
-        ("port22", false) => native_burst_port22,
-        ("port22", true) => native_prefetch_port22,
-        ("port22_payload", false) => native_burst_port22_payload,
-        ("port22_payload", true) => native_prefetch_port22_payload,
-        ("count", false) => native_burst_count,
-        ("count", true) => native_prefetch_count,
-        ("xdp1", false) => native_burst_xdp1,
-        ("xdp1", true) => native_prefetch_xdp1,
+/// Runs a workload over a burst, with packets fetched so far ahead or, for 0, not at all; `None` for one that is not there in C.
+pub(super) fn workload(name: &str, ahead: u32) -> Option<impl Fn(&mut Burst) + use<>> {
+    let (plain, prefetching): (Loop, Prefetching) = match name {
+        "drop" => (native_burst_drop, native_prefetch_drop),
+        "port22" => (native_burst_port22, native_prefetch_port22),
+        "port22_payload" => (native_burst_port22_payload, native_prefetch_port22_payload),
+        "count" => (native_burst_count, native_prefetch_count),
+        "xdp1" => (native_burst_xdp1, native_prefetch_xdp1),
         _ => return None,
     };
     Some(move |burst: &mut Burst| {
-        // SAFETY: the frames stay in their places; the loop reads packets between the pointers that each frame begins with,
-        // and writes the verdicts and what is its own.
+        // SAFETY: the frames stay in their places; the loops read packets between the pointers that each frame begins with,
+        // and write the verdicts and what is their own.
         unsafe {
             let frames = burst.descriptors_mut().as_mut_ptr_range();
-            run(frames.start, frames.end);
+            match ahead {
+                0 => plain(frames.start, frames.end),
+                _ => prefetching(frames.start, frames.end, ahead),
+            }
         }
     })
 }

@@ -6,8 +6,6 @@ use paceline::{Burst, FrameMeta, FrameMut, MAX_BURST};
 
 /// Packets of the mix.
 const MIXED: usize = 10_000;
-/// Packets of which two cache lines each fill the last level of any cache.
-const COLD: usize = 200_000;
 
 /// Bytes of the packet's length before each packet, as metadata, for an engine that knows no other place for it.
 pub(crate) const LENGTH: usize = size_of::<u64>();
@@ -36,17 +34,8 @@ impl Packets {
     /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments. None is
     /// cut off: the contenders without bounds checks would not see it.
     pub(crate) fn miss() -> Result<Self, Box<dyn Error>> {
-        Self::mixed("miss", MIXED)
-    }
-
-    /// So many of them that what is read of each is in no cache when it comes again.
-    pub(crate) fn cold(smoke: bool) -> Result<Self, Box<dyn Error>> {
-        Self::mixed("cold", if smoke { MIXED } else { COLD })
-    }
-
-    fn mixed(name: &'static str, packets: usize) -> Result<Self, Box<dyn Error>> {
         let mut rng = fastrand::Rng::with_seed(2);
-        Self::new(name, (0..packets).map(|_| mixed(&mut rng)))
+        Self::new("miss", (0..MIXED).map(|_| mixed(&mut rng)))
     }
 
     fn new(name: &'static str, packets: impl Iterator<Item = Vec<u8>>) -> Result<Self, Box<dyn Error>> {

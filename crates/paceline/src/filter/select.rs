@@ -132,7 +132,7 @@ fn step<R: Read, W: Write>(
             continue;
         }
         let mask = selection.filter.matches(burst, host);
-        let mask = mask.map_err(|fault| SelectError::Fault { selection: index, fault: fault.fault })?;
+        let mask = mask.map_err(|fault| SelectError::Fault { selection: index, fault: *fault.fault })?;
         let mask = first(mask, left);
         needed |= if u64::from(mask.count_ones()) == left { mask } else { all };
         selection.matched.add(burst, mask);

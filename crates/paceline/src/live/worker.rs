@@ -81,7 +81,7 @@ impl ChainWorker {
                         }
                     };
                     step((all, &layout.graph), &mut frame, host, |_, _| {}, note)
-                        .map_err(|fault| BurstFault { index, fault: *fault })?;
+                        .map_err(|fault| BurstFault { index, fault })?;
                     *overruns += u64::from(matches!(last, Some(Next::Program(_))));
                 }
                 count(bursts)

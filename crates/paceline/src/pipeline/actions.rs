@@ -1,145 +1,253 @@
 //! What is done with the packets of a burst: each goes to the queue of its target, and each queue is sent once.
 
+use std::sync::Weak;
+
 use paceline_frame::{Burst, FrameRef, Redirect, RedirectTarget, Verdict};
 use paceline_maps::{Map, RedirectTarget as Element};
 use paceline_port::{Group, Port, PortError};
+use paceline_vm::{Fault, Host};
 
+use super::Shared;
 use super::counts::PipelineCounts;
-use super::maps::{RedirectMaps, Seen};
+use super::cpus::Lane;
+use super::egress::Egress;
+use super::known::Seen;
+use super::queue::{Queue, Through};
 
 /// `BPF_F_BROADCAST`: to all entries of a device map.
 const BROADCAST: u32 = 1 << 3;
 /// `BPF_F_EXCLUDE_INGRESS`: but not to where the packet came in.
 const EXCLUDE_INGRESS: u32 = 1 << 4;
 
-/// A port and what waits to be sent to it, by index in the burst.
+/// A burst that is acted on.
+pub(super) struct Act<'a> {
+    pub(super) burst: &'a Burst,
+    /// Index of the port that it came from; `None` if another CPU handed it over.
+    pub(super) from: Option<usize>,
+    pub(super) shared: &'a Shared,
+    pub(super) host: &'a mut Host,
+    pub(super) counts: &'a mut PipelineCounts,
+}
+
+impl Act<'_> {
+    /// Sends packets of a burst, this one or another.
+    pub(super) fn send(
+        &mut self,
+        port: &mut dyn Port,
+        burst: &Burst,
+        indices: &[u8],
+    ) -> Result<(), PortError> {
+        if indices.is_empty() {
+            return Ok(());
+        }
+        let sent = port.send(Group::new(burst, indices))?;
+        self.count(sent, indices.len());
+        Ok(())
+    }
+
+    fn count(&mut self, sent: usize, of: usize) {
+        self.counts.sent += sent as u64;
+        self.counts.refused += (of - sent) as u64;
+    }
+}
+
+/// Why not all was sent.
+pub(super) enum SendError {
+    Port(PortError),
+    /// A packet, by its index in the burst, made the program of a map's entry do what it may not.
+    Fault {
+        index: usize,
+        fault: Box<Fault>,
+    },
+}
+
+impl From<PortError> for SendError {
+    fn from(error: PortError) -> Self {
+        Self::Port(error)
+    }
+}
+
+/// A port and what waits to be sent to it.
 pub(super) struct Outlet {
+    /// The number of the interface or socket that it is.
+    pub(super) number: u32,
     pub(super) port: Box<dyn Port>,
-    waiting: Vec<u8>,
+    queue: Queue,
 }
 
 impl Outlet {
-    pub(super) fn new(port: impl Port + 'static) -> Self {
-        Self { port: Box::new(port), waiting: Vec::new() }
+    pub(super) fn new(number: u32, port: impl Port + 'static) -> Self {
+        Self { number, port: Box::new(port), queue: Queue::default() }
     }
 
-    fn send(&mut self, burst: &Burst, counts: &mut PipelineCounts) -> Result<(), PortError> {
-        if self.waiting.is_empty() {
+    fn send(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
+        if self.queue.is_empty() {
             return Ok(());
         }
-        let sent = self.port.send(Group::new(burst, &self.waiting));
-        let waiting = self.waiting.len() as u64;
-        self.waiting.clear();
-        let sent = sent? as u64;
-        counts.sent += sent;
-        counts.refused += waiting - sent;
-        Ok(())
+        let mut result = Ok(());
+        for (through, indices) in self.queue.runs() {
+            let sent = match through.program {
+                0 => act.send(&mut *self.port, act.burst, indices).map_err(SendError::Port),
+                program => egress.send(&mut *self.port, self.number, program, indices, act),
+            };
+            result = result.and(sent);
+        }
+        self.queue.clear();
+        result
     }
 }
 
-/// Where a worker's packets go. The order of packets that go to one port is that of the burst, whatever sends them there.
+/// Another CPU, and what waits to be handed over to it.
+struct CpuOutlet {
+    cpu: u32,
+    lane: Weak<Lane>,
+    queue: Queue,
+}
+
+impl CpuOutlet {
+    fn send(&mut self, act: &mut Act<'_>) {
+        if self.queue.is_empty() {
+            return;
+        }
+        let lane = self.lane.upgrade();
+        for (through, indices) in self.queue.runs() {
+            let sent = lane.as_ref().map_or(0, |lane| lane.send(Group::new(act.burst, indices), through));
+            act.count(sent, indices.len());
+        }
+        self.queue.clear();
+    }
+}
+
+/// Where a worker's packets go. The order of packets that go to one place is that of the burst, whatever sends them there.
 #[derive(Default)]
 pub(super) struct Outlets {
-    /// With their interfaces. Of several queues of one the first sends.
-    pub(super) ports: Vec<(u32, Outlet)>,
+    /// Interfaces. Of several queues of one the first sends.
+    pub(super) ports: Vec<Outlet>,
     /// Where packets go that pass.
     pub(super) passed: Option<Outlet>,
-    pub(super) seen: Seen,
+    /// Sockets, by the numbers that socket maps hold.
+    pub(super) sockets: Vec<Outlet>,
+    cpus: Vec<CpuOutlet>,
+    maps: Seen<Weak<Map>>,
+    egress: Egress,
     /// Sends each packet before it looks at the next one: what groups are measured against.
     pub(super) each_alone: bool,
 }
 
 impl Outlets {
-    /// Acts on a burst that came from the port of this index.
+    /// Acts on a burst.
     ///
     /// # Errors
-    /// A port does not work any more. The others have what was for them.
-    pub(super) fn act(
-        &mut self,
-        burst: &Burst,
-        from: usize,
-        maps: &RedirectMaps,
-        counts: &mut PipelineCounts,
-    ) -> Result<(), PortError> {
-        self.seen.follow(maps);
+    /// [`SendError`] of the first place at fault. The others have what was for them.
+    pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
+        self.maps.follow(&act.shared.maps);
+        self.egress.programs.follow(&act.shared.egress);
         let mut result = Ok(());
-        for (index, frame) in burst.iter().enumerate() {
-            let verdict = frame.verdict();
-            counts.verdicts[verdict as usize] += 1;
+        for (index, frame) in act.burst.iter().enumerate() {
+            let verdict = match (frame.verdict(), act.from) {
+                // There is no interface to go back to (`cpu_map_bpf_prog_run_xdp`).
+                (Verdict::Tx, None) => Verdict::Aborted,
+                (verdict, _) => verdict,
+            };
+            act.counts.verdicts[verdict as usize] += 1;
             match verdict {
                 // They are released with the burst.
                 Verdict::Drop => {}
-                Verdict::Aborted => counts.unknown += u64::from(Verdict::from_code(frame.code()).is_none()),
-                Verdict::Pass => self.passed.iter_mut().for_each(|outlet| outlet.waiting.push(index as u8)),
-                Verdict::Tx => self.queue(from, index),
-                Verdict::Redirect => self.redirect(frame, index, maps, counts),
-            }
-            if self.each_alone {
-                result = result.and(self.send(burst, counts));
-            }
-        }
-        result.and(self.send(burst, counts))
-    }
-
-    fn queue(&mut self, port: usize, index: usize) {
-        if let Some((_, outlet)) = self.ports.get_mut(port) {
-            outlet.waiting.push(index as u8);
-        }
-    }
-
-    /// Puts a packet before the port of an interface, if there is one.
-    fn queue_for(&mut self, ifindex: u32, index: usize) -> bool {
-        let port = self.ports.iter().position(|&(own, _)| own == ifindex);
-        port.map(|port| self.queue(port, index)).is_some()
-    }
-
-    fn redirect(
-        &mut self,
-        frame: FrameRef<'_>,
-        index: usize,
-        maps: &RedirectMaps,
-        counts: &mut PipelineCounts,
-    ) {
-        let found = match frame.redirect() {
-            None => false,
-            Some(Redirect { target: RedirectTarget::Interface { ifindex }, .. }) => {
-                self.queue_for(ifindex, index)
-            }
-            Some(Redirect { target: RedirectTarget::Map { map, key }, flags }) => {
-                let map = self.seen.get(map, maps);
-                if flags & BROADCAST == 0 {
-                    let ifindex = map.and_then(|map| device(map, key));
-                    ifindex.is_some_and(|ifindex| self.queue_for(ifindex, index))
-                } else {
-                    let excluded = (flags & EXCLUDE_INGRESS != 0).then(|| frame.ingress_ifindex());
-                    let all = map.map(devices).unwrap_or_default();
-                    let others = all.into_iter().filter(|&ifindex| Some(ifindex) != excluded);
-                    others.filter(|&ifindex| self.queue_for(ifindex, index)).count() > 0
+                Verdict::Aborted => {
+                    act.counts.unknown += u64::from(Verdict::from_code(frame.code()).is_none());
+                }
+                Verdict::Pass => {
+                    let passed = self.passed.iter_mut();
+                    passed.for_each(|outlet| outlet.queue.push(index, Through::default()));
+                }
+                Verdict::Tx => {
+                    let outlet = act.from.and_then(|from| self.ports.get_mut(from));
+                    push(outlet, index, Through::default());
+                }
+                Verdict::Redirect => {
+                    let found = self.redirect(frame, index, act.shared);
+                    act.counts.no_target += u64::from(!found);
                 }
             }
-        };
-        counts.no_target += u64::from(!found);
+            if self.each_alone {
+                result = result.and(self.send(act));
+            }
+        }
+        result.and(self.send(act))
     }
 
-    fn send(&mut self, burst: &Burst, counts: &mut PipelineCounts) -> Result<(), PortError> {
-        let mut result = Ok(());
-        for outlet in self.ports.iter_mut().map(|(_, outlet)| outlet).chain(&mut self.passed) {
-            result = result.and(outlet.send(burst, counts));
+    /// Puts a packet before all places that it is redirected to, if there is any.
+    fn redirect(&mut self, frame: FrameRef<'_>, index: usize, shared: &Shared) -> bool {
+        match frame.redirect() {
+            None => false,
+            Some(Redirect { target: RedirectTarget::Interface { ifindex }, .. }) => {
+                self.redirect_to(Element::Device { ifindex, program: 0 }, index, shared)
+            }
+            Some(Redirect { target: RedirectTarget::Map { map, key }, flags }) => {
+                let map = self.maps.get(map, &shared.maps);
+                if flags & BROADCAST == 0 {
+                    let element = map.and_then(|map| map.redirect_target(key));
+                    return element.is_some_and(|element| self.redirect_to(element, index, shared));
+                }
+                let excluded = (flags & EXCLUDE_INGRESS != 0).then(|| frame.ingress_ifindex());
+                let all = map.map(|map| elements(map)).unwrap_or_default();
+                let others = all.into_iter().filter(
+                    |element| !matches!(element, Element::Device { ifindex, .. } if Some(*ifindex) == excluded),
+                );
+                others.filter(|&element| self.redirect_to(element, index, shared)).count() > 0
+            }
         }
+    }
+
+    /// Puts a packet before the place of a map's entry, if there is one.
+    fn redirect_to(&mut self, element: Element, index: usize, shared: &Shared) -> bool {
+        match element {
+            Element::Device { ifindex, program } => {
+                push(find(&mut self.ports, ifindex), index, Through { program, room: 0 })
+            }
+            Element::Socket { socket } => push(find(&mut self.sockets, socket), index, Through::default()),
+            Element::Cpu { cpu, queue_size, program } => {
+                let outlet = self.cpu(cpu, shared);
+                let through = Through { program, room: queue_size };
+                outlet.map(|outlet| outlet.queue.push(index, through)).is_some()
+            }
+        }
+    }
+
+    fn cpu(&mut self, cpu: u32, shared: &Shared) -> Option<&mut CpuOutlet> {
+        let known = self.cpus.iter().position(|outlet| outlet.cpu == cpu);
+        let Some(known) = known else {
+            self.cpus.push(CpuOutlet { cpu, lane: shared.lanes.get(cpu)?, queue: Queue::default() });
+            return self.cpus.last_mut();
+        };
+        let outlet = &mut self.cpus[known];
+        if outlet.lane.strong_count() == 0 {
+            // Its worker has gone; there may be another.
+            outlet.lane = shared.lanes.get(cpu)?;
+        }
+        Some(outlet)
+    }
+
+    fn send(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
+        let mut result = Ok(());
+        for outlet in self.ports.iter_mut().chain(&mut self.passed).chain(&mut self.sockets) {
+            result = result.and(outlet.send(act, &mut self.egress));
+        }
+        self.cpus.iter_mut().for_each(|outlet| outlet.send(act));
         result
     }
 }
 
-/// The interface of a device map's entry.
-fn device(map: &Map, key: u32) -> Option<u32> {
-    match map.redirect_target(key) {
-        Some(Element::Device { ifindex, .. }) => Some(ifindex),
-        _ => None,
-    }
+fn find(outlets: &mut [Outlet], number: u32) -> Option<&mut Outlet> {
+    outlets.iter_mut().find(|outlet| outlet.number == number)
 }
 
-/// Those of all entries.
-fn devices(map: &Map) -> Vec<u32> {
-    let key = |key: Vec<u8>| device(map, u32::from_ne_bytes(key.try_into().ok()?));
+fn push(outlet: Option<&mut Outlet>, index: usize, through: Through) -> bool {
+    outlet.map(|outlet| outlet.queue.push(index, through)).is_some()
+}
+
+/// All entries of a device map.
+fn elements(map: &Map) -> Vec<Element> {
+    let key = |key: Vec<u8>| map.redirect_target(u32::from_ne_bytes(key.try_into().ok()?));
     map.program_keys().filter_map(key).collect()
 }

@@ -8,22 +8,25 @@ use paceline_frame::Verdict;
 /// What became of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PipelineCounts {
-    /// Packets per verdict, in the order of [`Verdict::ALL`].
+    /// Packets per verdict, in the order of [`Verdict::ALL`]. One that was handed over to another CPU counts there again.
     pub verdicts: [u64; 5],
     /// Packets whose program returned a value that is no verdict; they count as aborted too.
     pub unknown: u64,
-    /// Packets that ports took, those delivered included. One that is redirected to several counts for each.
+    /// Packets that ports and queues of CPUs took, those delivered included. One that is redirected to several counts for each.
     pub sent: u64,
-    /// Packets that ports had no room for.
+    /// Packets that these had no room for.
     pub refused: u64,
-    /// Redirects to where the worker has no port, or that had no target when the burst was over.
+    /// Redirects to where the worker has no port, to a CPU without worker, through a program that the pipeline does not have, or
+    /// that had no target when the burst was over.
     pub no_target: u64,
+    /// Packets that programs of device maps' entries did not pass.
+    pub stopped: u64,
     /// Bursts.
     pub bursts: u64,
 }
 
 impl PipelineCounts {
-    const LEN: usize = 10;
+    const LEN: usize = 11;
 
     /// Packets that got a verdict.
     #[must_use]
@@ -39,12 +42,12 @@ impl PipelineCounts {
 
     fn to_words(self) -> [u64; Self::LEN] {
         let [a, b, c, d, e] = self.verdicts;
-        [a, b, c, d, e, self.unknown, self.sent, self.refused, self.no_target, self.bursts]
+        [a, b, c, d, e, self.unknown, self.sent, self.refused, self.no_target, self.stopped, self.bursts]
     }
 
     fn from_words(words: [u64; Self::LEN]) -> Self {
-        let [a, b, c, d, e, unknown, sent, refused, no_target, bursts] = words;
-        Self { verdicts: [a, b, c, d, e], unknown, sent, refused, no_target, bursts }
+        let [a, b, c, d, e, unknown, sent, refused, no_target, stopped, bursts] = words;
+        Self { verdicts: [a, b, c, d, e], unknown, sent, refused, no_target, stopped, bursts }
     }
 }
 

@@ -2,29 +2,38 @@
 
 mod actions;
 mod counts;
-mod maps;
+mod cpus;
+mod egress;
+mod known;
+mod queue;
 mod worker;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use paceline_maps::Map;
-use paceline_vm::{KeyedSite, Target, UpdateError};
+use paceline_spec::{ProgramKind, XdpAttach};
+use paceline_vm::{KeyedSite, Program, Target, UpdateError};
 
 pub use counts::PipelineCounts;
 pub use worker::{Worker, WorkerError};
 
 use counts::Totals;
-use maps::RedirectMaps;
+use cpus::Lanes;
+use known::Known;
 
 /// Which program the packets of each interface run through, for any number of workers. Clones are handles to the same pipeline.
 ///
 /// Programs are called through one call site ([`KeyedSite`]), by interface: a program that is replaced gets no burst that a worker
 /// begins from then on, and no packet is lost or runs twice.
 ///
-/// Redirects go to interfaces: by number, by an entry of a device map as it is when the burst is over, or by all of its entries
-/// (`BPF_F_BROADCAST`, `BPF_F_EXCLUDE_INGRESS`). Programs of the entries are not run. CPU and socket maps lead nowhere here: such
-/// packets count as without target.
+/// Redirects go where maps' entries lead when the burst is over:
+/// - device maps to the port of the interface, by one entry or by all of them (`BPF_F_BROADCAST`, `BPF_F_EXCLUDE_INGRESS`), through
+///   the entry's program;
+/// - socket maps to the port that stands for the socket ([`Worker::attach_socket`]);
+/// - CPU maps to the queue of the CPU, which its worker empties: there the packet goes through the entry's program, and passes.
+///
+/// Entries name their programs by [number](Program::id); the pipeline is told them by [`add_program`](Self::add_program).
 ///
 /// ```
 /// use paceline::port::MemoryPort;
@@ -55,16 +64,32 @@ pub struct Pipeline {
 
 struct Shared {
     site: KeyedSite,
-    maps: RedirectMaps,
+    maps: Known<Weak<Map>>,
+    /// Programs of device maps' entries.
+    egress: Known<Target>,
+    /// Programs of CPU maps' entries.
+    arrival: Known<Target>,
+    lanes: Lanes,
     totals: Totals,
 }
+
+/// A program is for no entries of maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program is not for entries of device or CPU maps (sections xdp/devmap and xdp/cpumap)")]
+pub struct NotForEntries;
 
 impl Pipeline {
     /// A pipeline without programs: all packets pass.
     #[must_use]
     pub fn new() -> Self {
-        let shared =
-            Shared { site: KeyedSite::by_key(), maps: RedirectMaps::default(), totals: Totals::default() };
+        let shared = Shared {
+            site: KeyedSite::by_key(),
+            maps: Known::default(),
+            egress: Known::default(),
+            arrival: Known::default(),
+            lanes: Lanes::default(),
+            totals: Totals::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -82,7 +107,24 @@ impl Pipeline {
     /// Makes maps known that packets may be redirected by. Those of the programs are; those of programs that they come to by
     /// tail calls must be told. Maps are kept by programs and not by this.
     pub fn add_maps(&self, maps: &[Arc<Map>]) {
-        self.shared.maps.add(maps);
+        self.shared.maps.add(maps.iter().map(|map| (map.id(), Arc::downgrade(map))));
+    }
+
+    /// Makes a program known that entries of device or CPU maps may name, by its [number](Program::id); and its maps. The pipeline
+    /// keeps it.
+    ///
+    /// # Errors
+    /// [`NotForEntries`] if the program is for interfaces.
+    pub fn add_program(&self, program: &Program) -> Result<(), NotForEntries> {
+        let programs = match program.spec().kind {
+            ProgramKind::Xdp { attach: XdpAttach::DevMap, .. } => &self.shared.egress,
+            ProgramKind::Xdp { attach: XdpAttach::CpuMap, .. } => &self.shared.arrival,
+            _ => return Err(NotForEntries),
+        };
+        // The maps first: packets may come through it any moment after.
+        self.add_maps(program.maps());
+        programs.add([(program.id(), Target::from(program))]);
+        Ok(())
     }
 
     /// A worker, for a thread: the number is that of its CPU, for per-CPU maps.

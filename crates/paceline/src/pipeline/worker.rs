@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_frame::{Burst, MAX_BURST};
+use paceline_frame::{Burst, MAX_BURST, Verdict};
 use paceline_port::{Port, PortError};
-use paceline_vm::{ByKey, Caller, Fault, Host};
+use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
 
 use super::Shared;
-use super::actions::{Outlet, Outlets};
+use super::actions::{Act, Outlet, Outlets, SendError};
 use super::counts::{Counts, PipelineCounts};
+use super::cpus::Lane;
+use super::known::Seen;
 
 /// Why a worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +32,8 @@ pub enum WorkerError {
         /// Why.
         source: PortError,
     },
-    /// A packet made the program do what it may not. The packets before were acted on; it and those behind it in the burst are
-    /// lost.
+    /// A packet made a program do what it may not: that of the interface, or of an entry of a map. The packets before were acted
+    /// on; it and those behind it that go the same way are lost.
     #[error("interface {ifindex}, packet {index} of the burst: {fault}")]
     Fault {
         /// Where the packet came in.
@@ -53,6 +55,10 @@ pub struct Worker {
     outlets: Outlets,
     /// Queues of the ports, by index.
     queues: Vec<u16>,
+    /// What other CPUs hand over.
+    lane: Arc<Lane>,
+    /// The programs that it goes through.
+    arrival: Seen<Target>,
     counts: Arc<Counts>,
 }
 
@@ -61,23 +67,31 @@ impl Worker {
         Self {
             caller: shared.site.caller(),
             counts: shared.totals.register(),
+            lane: shared.lanes.open(cpu as u32),
             shared,
             host: Host::new(cpu),
             burst: Burst::new(MAX_BURST),
             outlets: Outlets::default(),
             queues: Vec::new(),
+            arrival: Seen::default(),
         }
     }
 
     /// Receives from a port, as a queue of an interface, and sends to it what goes to the interface.
     pub fn attach(&mut self, ifindex: u32, queue: u16, port: impl Port + 'static) {
-        self.outlets.ports.push((ifindex, Outlet::new(port)));
+        self.outlets.ports.push(Outlet::new(ifindex, port));
         self.queues.push(queue);
     }
 
     /// Sends packets that pass to a port. Without one they are counted and released.
     pub fn deliver_to(&mut self, port: impl Port + 'static) {
-        self.outlets.passed = Some(Outlet::new(port));
+        self.outlets.passed = Some(Outlet::new(0, port));
+    }
+
+    /// Sends to a port what programs redirect to the socket of this number: the one that was stored in a socket map. Where the
+    /// kernel has sockets of an interface's queue, there are the ports of the worker that has the queue.
+    pub fn attach_socket(&mut self, socket: u32, port: impl Port + 'static) {
+        self.outlets.sockets.push(Outlet::new(socket, port));
     }
 
     /// Takes no more packets at once than this.
@@ -99,7 +113,8 @@ impl Worker {
         &mut self.host
     }
 
-    /// One burst of each port: receives, runs, acts. Says how many packets that were; 0 means that nothing has arrived.
+    /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts. Says how many packets that were; 0
+    /// means that nothing has arrived.
     ///
     /// # Errors
     /// [`WorkerError`] of the first port at fault; it may be called again.
@@ -108,32 +123,78 @@ impl Worker {
         for index in 0..self.outlets.ports.len() {
             packets += self.poll_port(index)?;
         }
-        Ok(packets)
+        Ok(packets + self.poll_lane()?)
     }
 
     fn poll_port(&mut self, index: usize) -> Result<usize, WorkerError> {
-        let (ifindex, outlet) = &mut self.outlets.ports[index];
-        let ifindex = *ifindex;
+        let outlet = &mut self.outlets.ports[index];
+        let ifindex = outlet.number;
         self.burst.clear();
         let received = outlet.port.receive(&mut self.burst);
+        let received = received.map_err(|source| WorkerError::Receive { ifindex, source });
         if self.burst.is_empty() {
-            return received.map_err(|source| WorkerError::Receive { ifindex, source });
+            return received;
         }
         let queue = self.queues[index];
         self.burst.iter_mut().for_each(|mut frame| frame.set_ingress(ifindex, queue));
         let ran = self.caller.run_burst(u64::from(ifindex), &mut self.burst, &mut self.host);
-        let ran = ran.map_err(|fault| {
-            self.burst.truncate(fault.index);
-            WorkerError::Fault { ifindex, index: fault.index, fault: Box::new(fault.fault) }
+        self.act(Some(index), ran)?;
+        received?;
+        Ok(self.burst.len())
+    }
+
+    /// What was handed over goes through the program of the CPU map's entry, or passes.
+    fn poll_lane(&mut self) -> Result<usize, WorkerError> {
+        self.burst.clear();
+        let program = self.lane.receive(&mut self.burst);
+        if self.burst.is_empty() {
+            return Ok(0);
+        }
+        let received = self.burst.len();
+        let ran = match program {
+            0 => {
+                self.burst.iter_mut().for_each(|mut frame| frame.set_verdict(Verdict::Pass));
+                Ok(())
+            }
+            program => {
+                self.arrival.follow(&self.shared.arrival);
+                match self.arrival.get(program, &self.shared.arrival) {
+                    Some(target) => target.run_burst(&mut self.burst, &mut self.host),
+                    None => {
+                        self.counts.commit(PipelineCounts { no_target: received as u64, ..PipelineCounts::default() });
+                        return Ok(received);
+                    }
+                }
+            }
+        };
+        self.act(None, ran)?;
+        Ok(received)
+    }
+
+    /// Acts on the burst as far as it was run.
+    fn act(&mut self, from: Option<usize>, ran: Result<(), BurstFault>) -> Result<(), WorkerError> {
+        let ingress = |burst: &Burst, index: usize| burst.frame(index).ingress_ifindex();
+        let ran = ran.map_err(|BurstFault { index, fault }| {
+            let ifindex = ingress(&self.burst, index);
+            self.burst.truncate(index);
+            WorkerError::Fault { ifindex, index, fault }
         });
         let mut counts = PipelineCounts { bursts: 1, ..PipelineCounts::default() };
-        let acted = self.outlets.act(&self.burst, index, &self.shared.maps, &mut counts);
+        let acted = self.outlets.act(&mut Act {
+            burst: &self.burst,
+            from,
+            shared: &self.shared,
+            host: &mut self.host,
+            counts: &mut counts,
+        });
         self.counts.commit(counts);
-        let packets = self.burst.len();
         ran?;
-        acted.map_err(|source| WorkerError::Send { ifindex, source })?;
-        received.map_err(|source| WorkerError::Receive { ifindex, source })?;
-        Ok(packets)
+        acted.map_err(|error| match error {
+            SendError::Port(source) => WorkerError::Send { ifindex: ingress(&self.burst, 0), source },
+            SendError::Fault { index, fault } => {
+                WorkerError::Fault { ifindex: ingress(&self.burst, index), index, fault }
+            }
+        })
     }
 }
 

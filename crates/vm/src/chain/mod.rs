@@ -167,7 +167,7 @@ impl Chain {
         // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
         let frame = unsafe { frame.descriptor_mut() };
         let frames = std::slice::from_mut(frame);
-        self.run_frames(self.shared.entry, frames, host).map_err(|fault| Box::new(fault.fault))?;
+        self.run_frames(self.shared.entry, frames, host).map_err(|fault| fault.fault)?;
         Ok(frames[0].verdict())
     }
 

@@ -1,0 +1,106 @@
+//! Packets handed over to other CPUs (`kernel/bpf/cpumap.c`): each CPU has a queue, which its worker empties.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use paceline_frame::{Burst, FrameMeta, FrameRef};
+use paceline_port::Group;
+
+use super::queue::Through;
+
+/// A packet on its way, with what stays known of it. The queue it came in on does not, as in the kernel.
+#[derive(Default)]
+struct Waiting {
+    /// Metadata, and then the packet.
+    bytes: Vec<u8>,
+    metadata: usize,
+    meta: FrameMeta,
+    ingress: u32,
+    program: u32,
+}
+
+impl Waiting {
+    fn fill(&mut self, frame: FrameRef<'_>, program: u32) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(frame.metadata());
+        self.bytes.extend_from_slice(frame.packet());
+        (self.metadata, self.program) = (frame.metadata().len(), program);
+        (self.meta, self.ingress) = (*frame.meta(), frame.ingress_ifindex());
+    }
+
+    fn push_to(&self, burst: &mut Burst) {
+        let (metadata, packet) = self.bytes.split_at(self.metadata);
+        let index = burst.len();
+        // It was in a frame before: one holds it, and its metadata.
+        if burst.push(packet, self.meta).is_ok() {
+            let mut frame = burst.frame_mut(index);
+            let _ = frame.set_metadata(metadata);
+            frame.set_ingress(self.ingress, 0);
+        }
+    }
+}
+
+/// The queue of a CPU.
+#[derive(Default)]
+pub(super) struct Lane(Mutex<Packets>);
+
+#[derive(Default)]
+struct Packets {
+    waiting: VecDeque<Waiting>,
+    /// Buffers to use again.
+    spare: Vec<Waiting>,
+}
+
+impl Lane {
+    /// Hands a group over, and says how many there was room for.
+    pub(super) fn send(&self, group: Group<'_>, through: Through) -> usize {
+        let mut packets = self.lock();
+        let room = (through.room as usize).saturating_sub(packets.waiting.len());
+        for frame in group.iter().take(room) {
+            let mut waiting = packets.spare.pop().unwrap_or_default();
+            waiting.fill(frame, through.program);
+            packets.waiting.push_back(waiting);
+        }
+        group.len().min(room)
+    }
+
+    /// Adds the packets that have waited longest to an empty burst, as far as they go through the same program; gives that.
+    pub(super) fn receive(&self, burst: &mut Burst) -> u32 {
+        let mut packets = self.lock();
+        let program = packets.waiting.front().map_or(0, |first| first.program);
+        while !burst.is_full() && packets.waiting.front().is_some_and(|next| next.program == program) {
+            let Some(next) = packets.waiting.pop_front() else { break };
+            next.push_to(burst);
+            packets.spare.push(next);
+        }
+        program
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Packets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The queues of the CPUs that have workers.
+#[derive(Default)]
+pub(super) struct Lanes(Mutex<HashMap<u32, Weak<Lane>>>);
+
+impl Lanes {
+    /// That of a worker. Workers of one CPU share it.
+    pub(super) fn open(&self, cpu: u32) -> Arc<Lane> {
+        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        if let Some(lane) = lanes.get(&cpu).and_then(Weak::upgrade) {
+            return lane;
+        }
+        let lane = Arc::<Lane>::default();
+        lanes.insert(cpu, Arc::downgrade(&lane));
+        lane
+    }
+
+    /// That of a CPU which has a worker.
+    pub(super) fn get(&self, cpu: u32) -> Option<Weak<Lane>> {
+        let lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.get(&cpu).filter(|lane| lane.strong_count() > 0).cloned()
+    }
+}

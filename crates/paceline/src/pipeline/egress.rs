@@ -1,0 +1,62 @@
+//! Programs of device maps' entries, which run on the way out (`dev_map_bpf_prog_run` in `kernel/bpf/devmap.c`).
+
+use paceline_frame::{Burst, Verdict};
+use paceline_port::{Group, Port};
+use paceline_vm::Target;
+
+use super::actions::{Act, SendError};
+use super::known::Seen;
+
+/// What a worker needs to run them.
+#[derive(Default)]
+pub(super) struct Egress {
+    pub(super) programs: Seen<Target>,
+    /// Copies: another device, or another program, may get the packet as it was.
+    copies: Option<Burst>,
+    passed: Vec<u8>,
+}
+
+impl Egress {
+    /// Sends the packets that the program passes, as it leaves them.
+    ///
+    /// # Errors
+    /// The port does not work any more, or a packet made the program do what it may not: those before it are sent.
+    pub(super) fn send(
+        &mut self,
+        port: &mut dyn Port,
+        ifindex: u32,
+        program: u32,
+        indices: &[u8],
+        act: &mut Act<'_>,
+    ) -> Result<(), SendError> {
+        let Some(target) = self.programs.get(program, &act.shared.egress) else {
+            act.counts.no_target += indices.len() as u64;
+            return Ok(());
+        };
+        let copies = self.copies.get_or_insert_default();
+        copies.clear();
+        for frame in Group::new(act.burst, indices).iter() {
+            let index = copies.len();
+            // What one frame holds another does, with the room in front of it that this one has.
+            if copies.push(frame.packet(), *frame.meta()).is_ok() {
+                let mut copy = copies.frame_mut(index);
+                let _ = copy.set_metadata(frame.metadata());
+                copy.set_ingress(frame.ingress_ifindex(), 0);
+                copy.set_egress(ifindex);
+            }
+        }
+        let ran = target.run_burst(copies, act.host);
+        if let Err(fault) = &ran {
+            copies.truncate(fault.index);
+        }
+        self.passed.clear();
+        let passes = |&index: &usize| copies.frame(index).verdict() == Verdict::Pass;
+        self.passed.extend((0..copies.len()).filter(passes).map(|index| index as u8));
+        act.counts.stopped += (copies.len() - self.passed.len()) as u64;
+        act.send(port, copies, &self.passed)?;
+        ran.map_err(|fault| SendError::Fault {
+            index: indices.get(fault.index).map_or(0, |&index| usize::from(index)),
+            fault: fault.fault,
+        })
+    }
+}

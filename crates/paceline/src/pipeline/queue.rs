@@ -1,0 +1,44 @@
+//! What waits to go to one place.
+
+/// How packets go to an entry of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Through {
+    /// Number of the entry's program; 0 for none.
+    pub(super) program: u32,
+    /// Packets that may wait there before it, in a CPU's queue.
+    pub(super) room: u32,
+}
+
+/// Packets of a burst that wait, by index, in the order in which they go.
+#[derive(Default)]
+pub(super) struct Queue {
+    indices: Vec<u8>,
+    /// From which on they go through something else than those before; the first ones go through nothing.
+    changes: Vec<(usize, Through)>,
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, index: usize, through: Through) {
+        let before = self.changes.last().map_or(Through::default(), |&(_, before)| before);
+        if before != through {
+            self.changes.push((self.indices.len(), through));
+        }
+        self.indices.push(index as u8);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// Neighbors that go through the same.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (Through, &[u8])> {
+        let starts = std::iter::once((0, Through::default())).chain(self.changes.iter().copied());
+        let ends = self.changes.iter().map(|&(start, _)| start).chain([self.indices.len()]);
+        starts.zip(ends).map(|((start, through), end)| (through, &self.indices[start..end]))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.indices.clear();
+        self.changes.clear();
+    }
+}
