@@ -14,10 +14,13 @@ pub mod generate;
 pub mod kernel;
 pub mod outcome;
 pub mod random;
+pub mod redirects;
 pub mod runner;
+pub mod text;
 pub mod traffic;
 pub mod verdict;
 pub mod whole;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt;

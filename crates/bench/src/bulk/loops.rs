@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::error::Error;
 
-use paceline::{Burst, Collection, Engine, FrameMeta, Host, LoadOptions, Object, Program};
+use paceline::{Burst, Collection, Engine, FrameMeta, Host, LoadOptions, Object, Program, XdpAttach};
+use paceline_testkit::text;
 use paceline_vm::{LoopEnd, NativeSettings, Prefetch};
 
-use super::cache::evict;
+use super::cache::{evict, in_huge_pages};
+use crate::chains::programs::IPV4;
 use crate::engines::{OBJECT, Packets};
 use crate::measure::{Timing, Work, prepared};
 use crate::report::{Bar, Figure, Row};
@@ -25,6 +27,9 @@ const WORKLOADS: [(&str, &str); 5] = [
     ("count", "W4 count protocols"),
     ("xdp1", "xdp1, drop with header touch"),
 ];
+
+/// Shorter than what packets are fetched ahead for.
+const SHORT: (&str, &str) = ("ipv4", "9 instructions, IPv4 or not");
 
 /// Who runs bursts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +64,9 @@ impl Role {
         Self::Native(8),
         Self::Native(24),
     ];
+
+    /// Those for the short program.
+    const SHORT: [Self; 4] = [Self::Ours, Self::Single, Self::Ahead(0), Self::Ahead(16)];
 
     /// Those for packets out of the cache.
     const COLD: [Self; 9] = [
@@ -100,17 +108,17 @@ pub(super) fn rows(settings: Settings) -> Rows {
     if !Engine::Jit.is_available() {
         return Ok(rows);
     }
-    for (workload, title) in WORKLOADS {
-        for kind in [Kind::Hit, Kind::Miss] {
-            let mut bursts = kind.bursts()?;
-            let results = measure(settings, workload, &Role::ALL, None, &mut bursts)?;
+    for kind in [Kind::Hit, Kind::Miss, Kind::Cold] {
+        let mut bursts = kind.bursts()?;
+        for (workload, title) in WORKLOADS.into_iter().chain([SHORT]) {
+            let roles = match kind {
+                _ if workload == SHORT.0 => Role::SHORT.as_slice(),
+                Kind::Cold => &Role::COLD,
+                Kind::Hit | Kind::Miss => &Role::ALL,
+            };
+            let results = measure(settings, workload, roles, kind, &mut bursts)?;
             rows.extend(compare(workload, &format!("{title}, {}", kind.name()), kind, &results));
         }
-    }
-    let mut bursts = Kind::Cold.bursts()?;
-    for (workload, title) in WORKLOADS {
-        let results = measure(settings, workload, &Role::COLD, Some(evict), &mut bursts)?;
-        rows.extend(compare(workload, &format!("{title}, {}", Kind::Cold.name()), Kind::Cold, &results));
     }
     Ok(rows)
 }
@@ -135,7 +143,12 @@ impl Kind {
     fn bursts(self) -> Result<Vec<Burst>, Box<dyn Error>> {
         match self {
             Self::Hit => hit(),
-            Self::Miss | Self::Cold => Ok(Packets::miss()?.into_shuffled()),
+            Self::Miss => Ok(Packets::miss()?.into_shuffled()),
+            Self::Cold => {
+                let bursts = Packets::miss()?.into_shuffled();
+                in_huge_pages(&bursts);
+                Ok(bursts)
+            }
         }
     }
 }
@@ -189,14 +202,21 @@ fn ours(
     collection: &Collection,
     workload: &str,
 ) -> Result<Run<'static>, Box<dyn Error>> {
-    let name = format!("{workload}_program");
-    let spec = object.programs.iter().find(|spec| spec.name == name).ok_or("no such program")?;
+    let verified = match workload {
+        "ipv4" => text::verified(IPV4, XdpAttach::Interface, &[])?,
+        _ => {
+            let name = format!("{workload}_program");
+            let spec = object.programs.iter().find(|spec| spec.name == name).ok_or("no such program")?;
+            object.verify(spec)?
+        }
+    };
+    // Maps by index, which a program without maps does not ask for.
     let change = move |settings: &mut NativeSettings| match role {
         Role::Ahead(packets) => settings.prefetch = Prefetch::Ahead(packets),
         Role::Counter => settings.loop_end = LoopEnd::Counter,
         _ => {}
     };
-    let program = Program::load_with_settings(&object.verify(spec)?, collection.maps().to_vec(), change)?;
+    let program = Program::load_with_settings(&verified, collection.maps().to_vec(), change)?;
     let mut host = Host::default();
     Ok(match role {
         Role::Single => Box::new(move |burst| {
@@ -226,8 +246,7 @@ fn measure(
     settings: Settings,
     workload: &str,
     roles: &[Role],
-    // What is done before each pass.
-    prepare: Option<fn(&[Burst])>,
+    kind: Kind,
     bursts: &mut [Burst],
 ) -> Result<Vec<(Role, Timing)>, Box<dyn Error>> {
     let mut contenders = contenders(workload, roles)?;
@@ -236,7 +255,7 @@ fn measure(
     }
     agree(workload, &mut contenders, bursts)?;
     let packets: usize = bursts.iter().map(Burst::len).sum();
-    let passes = if settings.smoke || prepare.is_some() { 1 } else { ROUND.div_ceil(packets) };
+    let passes = if settings.smoke || kind == Kind::Cold { 1 } else { ROUND.div_ceil(packets) };
     let bursts = RefCell::new(bursts);
     let work = |run: Run<'static>| -> Work<'_> {
         let (bursts, mut run) = (&bursts, run);
@@ -252,7 +271,11 @@ fn measure(
     };
     let (roles, mut works): (Vec<Role>, Vec<Work<'_>>) =
         contenders.into_iter().map(|(role, run)| (role, work(run))).unzip();
-    let prepare = || prepare.into_iter().for_each(|prepare| prepare(&bursts.borrow()));
+    let prepare = || {
+        if kind == Kind::Cold {
+            evict(&bursts.borrow());
+        }
+    };
     let times = prepared(if settings.smoke { 0 } else { ROUNDS }, &mut works, prepare)?;
     Ok(roles.into_iter().zip(times).collect())
 }

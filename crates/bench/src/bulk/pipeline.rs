@@ -3,13 +3,11 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use paceline::isa::{Names, assemble};
 use paceline::port::{Generator, MemoryPort};
-use paceline::verifier::{Options, verify};
 use paceline::{
-    Engine, FrameMeta, Limits, MAX_BURST, Map, MapFlags, MapKind, MapSpec, Pinning, Pipeline, Program,
-    ProgramKind, ProgramSpec, Target, Worker, XdpAttach, helper::Helper,
+    Engine, FrameMeta, MAX_BURST, Map, MapKind, Pipeline, Program, Target, Worker, XdpAttach,
 };
+use paceline_testkit::text;
 
 use crate::measure::{Work, interleaved};
 use crate::report::{Bar, Figure, Row};
@@ -66,50 +64,19 @@ end:
     exit
 ";
 
-struct Known;
-
-impl Names for Known {
-    fn helper(&self, name: &str) -> Option<i32> {
-        Helper::from_name(name).map(|helper| helper.id as i32)
-    }
-
-    fn map(&self, name: &str) -> Option<i32> {
-        (name == "devices").then_some(0)
-    }
-}
-
 /// Interface 1 leads to 2, and back.
 fn devices() -> Result<Arc<Map>, Box<dyn Error>> {
-    let spec = MapSpec {
-        name: "devices".to_owned(),
-        kind: MapKind::DevMap,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 4,
-        flags: MapFlags(0),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
-    let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 })?;
+    let map = text::map(&text::map_spec("devices", MapKind::DevMap, 4, 4), 1)?;
     for (key, device) in [(1_u32, 2_u32), (2, 1)] {
         map.set(&key.to_ne_bytes(), &device.to_ne_bytes(), 0).map_err(|error| error.to_string())?;
     }
     Ok(map)
 }
 
-/// The program, and what keeps its map.
-fn load(text: &str, map: &Arc<Map>) -> Result<Target, Box<dyn Error>> {
-    let insns = assemble(text, &Known)?.encode()?;
-    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-    let spec = ProgramSpec::new("pipeline", kind, insns);
-    let verified = verify(&spec, &[map.spec().clone()], None, &Options::default())?;
-    Ok(Target::from(&Program::load(&verified, vec![Arc::clone(map)], Engine::best())?))
+fn load(program: &str, map: &Arc<Map>) -> Result<Target, Box<dyn Error>> {
+    let maps = vec![Arc::clone(map)];
+    let verified = text::verified(program, XdpAttach::Interface, &maps)?;
+    Ok(Target::from(&Program::load(&verified, maps, Engine::best())?))
 }
 
 /// How a worker works.

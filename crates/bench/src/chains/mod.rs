@@ -5,7 +5,7 @@
 
 #[cfg(feature = "kernel")]
 mod kernel;
-mod programs;
+pub(crate) mod programs;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -4,9 +4,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use paceline::{LoadOptions, Object};
-use paceline_isa::assemble;
-use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{Options, verify};
+use paceline_spec::XdpAttach;
+use paceline_testkit::text;
 
 use super::Part;
 use crate::engines::OBJECT;
@@ -16,7 +15,7 @@ pub(super) const PASS: &str = "r0 = 2\nexit";
 /// And its second one.
 pub(super) const DROP: &str = "r0 = 1\nexit";
 /// Passes IPv4.
-pub(super) const IPV4: &str = "
+pub(crate) const IPV4: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
     r0 = 1
@@ -61,10 +60,8 @@ pub(super) const BOTH: &str = "
 const EXAMPLES: [&str; 3] = ["protocols", "counter", "firewall"];
 
 /// A program in text.
-pub(super) fn part(text: &str) -> Result<Part, Box<dyn Error>> {
-    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-    let program = ProgramSpec::new("program", kind, assemble(text, &())?.encode()?);
-    Ok((verify(&program, &[], None, &Options::default())?, Vec::new()))
+pub(super) fn part(program: &str) -> Result<Part, Box<dyn Error>> {
+    Ok((text::verified(program, XdpAttach::Interface, &[])?, Vec::new()))
 }
 
 /// So many of one of the benchmarks' workloads, each with maps of its own.

@@ -53,8 +53,8 @@ pub struct Worker {
     host: Host,
     burst: Burst,
     outlets: Outlets,
-    /// Queues of the ports, by index.
-    queues: Vec<u16>,
+    /// Queues of the ports, by index; `None` for those that are sent to alone.
+    queues: Vec<Option<u16>>,
     /// What other CPUs hand over.
     lane: Arc<Lane>,
     /// The programs that it goes through.
@@ -80,7 +80,13 @@ impl Worker {
     /// Receives from a port, as a queue of an interface, and sends to it what goes to the interface.
     pub fn attach(&mut self, ifindex: u32, queue: u16, port: impl Port + 'static) {
         self.outlets.ports.push(Outlet::new(ifindex, port));
-        self.queues.push(queue);
+        self.queues.push(Some(queue));
+    }
+
+    /// Sends to a port what goes to the interface, and leaves it to another worker to receive from it.
+    pub fn attach_to_send(&mut self, ifindex: u32, port: impl Port + 'static) {
+        self.outlets.ports.push(Outlet::new(ifindex, port));
+        self.queues.push(None);
     }
 
     /// Sends packets that pass to a port. Without one they are counted and released.
@@ -127,6 +133,7 @@ impl Worker {
     }
 
     fn poll_port(&mut self, index: usize) -> Result<usize, WorkerError> {
+        let Some(queue) = self.queues[index] else { return Ok(0) };
         let outlet = &mut self.outlets.ports[index];
         let ifindex = outlet.number;
         self.burst.clear();
@@ -135,7 +142,6 @@ impl Worker {
         if self.burst.is_empty() {
             return received;
         }
-        let queue = self.queues[index];
         self.burst.iter_mut().for_each(|mut frame| frame.set_ingress(ifindex, queue));
         let ran = self.caller.run_burst(u64::from(ifindex), &mut self.burst, &mut self.host);
         self.act(Some(index), ran)?;

@@ -2,7 +2,7 @@
 
 mod compare;
 mod generate;
-mod packet_socket;
+pub(crate) mod packet_socket;
 mod reference;
 
 pub use compare::{Bench, Difference, Tally};

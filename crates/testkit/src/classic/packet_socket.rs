@@ -12,7 +12,7 @@ pub const MIN_PACKET: usize = 14;
 
 const LOOPBACK: i32 = 1;
 
-fn checked(result: libc::c_int) -> Result<libc::c_int> {
+pub(crate) fn checked(result: libc::c_int) -> Result<libc::c_int> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -119,8 +119,8 @@ impl Interface {
             libc::ioctl(control.as_raw_fd(), libc::SIOCSIFADDR, &raw const address);
         }
         // Sockets that were bound later get packets first.
-        let witness = packet_socket()?;
-        let filtered = packet_socket()?;
+        let witness = packet_socket(LOOPBACK)?;
+        let filtered = packet_socket(LOOPBACK)?;
         let sender = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         let second = libc::timeval { tv_sec: 1, tv_usec: 0 };
         set_option(&witness, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &second)?;
@@ -143,7 +143,7 @@ impl Interface {
         let mut buffer = vec![0; 65_536];
         while receive(&self.filtered, &mut buffer, libc::MSG_DONTWAIT).is_ok() {}
         while receive(&self.witness, &mut buffer, libc::MSG_DONTWAIT).is_ok() {}
-        let address = link_address();
+        let address = link_address(LOOPBACK);
         let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         // SAFETY: packet and address live for the call and have these lengths.
         let sent = unsafe {
@@ -167,28 +167,28 @@ impl Interface {
     }
 }
 
-fn link_address() -> libc::sockaddr_ll {
+fn link_address(ifindex: i32) -> libc::sockaddr_ll {
     // SAFETY: all zeros is a valid address.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = LOOPBACK;
+    address.sll_ifindex = ifindex;
     address
 }
 
-/// A socket that gets what comes in, and not what goes out as well.
-fn packet_socket() -> Result<OwnedFd> {
+/// A socket that gets what comes in on an interface, and not what goes out as well.
+pub(crate) fn packet_socket(ifindex: i32) -> Result<OwnedFd> {
     let socket = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     const IGNORE_OUTGOING: libc::c_int = 23;
     set_option(&socket, libc::SOL_PACKET, IGNORE_OUTGOING, &1i32)?;
-    let address = link_address();
+    let address = link_address(ifindex);
     let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: the address lives for the call and has this length.
     checked(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
     Ok(socket)
 }
 
-fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: libc::c_int) -> Result<usize> {
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: libc::c_int) -> Result<usize> {
     // SAFETY: the buffer is ours and has this length.
     let len = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
     usize::try_from(len).map_err(|_| Error::last_os_error())

@@ -148,6 +148,14 @@ impl Program {
         self.fd.as_fd()
     }
 
+    /// Attaches an XDP program to an interface, until what this gives goes.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn attach(&self, ifindex: u32) -> Result<OwnedFd, KernelError> {
+        sys::link_create(self.fd(), ifindex, ATTACH_XDP).map_err(|errno| KernelError::new("attach", errno))
+    }
+
     pub(super) fn raw_fd(&self) -> u32 {
         self.fd.as_raw_fd().cast_unsigned()
     }

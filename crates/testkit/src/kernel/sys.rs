@@ -20,6 +20,7 @@ const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const BTF_LOAD: libc::c_int = 18;
 const MAP_LOOKUP_AND_DELETE: libc::c_int = 21;
 const MAP_FREEZE: libc::c_int = 22;
+const LINK_CREATE: libc::c_int = 28;
 
 /// An arm of `union bpf_attr`.
 ///
@@ -294,6 +295,23 @@ pub(super) fn prog_load(load: &ProgLoad<'_>, log: &mut [u8]) -> Result<OwnedFd, 
         fd_array: if load.fd_array.is_empty() { 0 } else { load.fd_array.as_ptr() as u64 },
     };
     bpf(PROG_LOAD, &mut attr).map(descriptor)
+}
+
+/// `BPF_LINK_CREATE`.
+#[repr(C)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+// SAFETY: integers without a hole, and no addresses.
+unsafe impl Attr for LinkCreate {}
+
+pub(super) fn link_create(prog: BorrowedFd<'_>, ifindex: u32, attach_type: u32) -> Result<OwnedFd, Errno> {
+    let mut attr = LinkCreate { prog_fd: raw(prog), target_ifindex: ifindex, attach_type, flags: 0 };
+    bpf(LINK_CREATE, &mut attr).map(descriptor)
 }
 
 /// `BPF_PROG_TEST_RUN`.
