@@ -126,9 +126,9 @@ const ROOM: u32 = 192;
 #[must_use]
 pub fn maps() -> [MapSpec; 3] {
     [
-        text::map_spec("devices", MapKind::DevMap, 8, 10),
-        text::map_spec("sockets", MapKind::XskMap, 4, 4),
-        text::map_spec("cpus", MapKind::CpuMap, 8, CPUS as u32),
+        MapSpec::new("devices", MapKind::DevMap, 4, 8, 10),
+        MapSpec::new("sockets", MapKind::XskMap, 4, 4, 4),
+        MapSpec::new("cpus", MapKind::CpuMap, 4, 8, CPUS as u32),
     ]
 }
 
@@ -197,7 +197,9 @@ impl Rig {
         let (egress, arrival) = (load(EGRESS, XdpAttach::DevMap)?, load(ARRIVAL, XdpAttach::CpuMap)?);
         pipeline.add_program(&egress)?;
         pipeline.add_program(&arrival)?;
-        let set = |map: &Map, key: u32, value: &[u8]| map.set(&key.to_ne_bytes(), value, 0).map_err(|e| e.to_string());
+        let set = |map: &Map, key: u32, value: &[u8]| {
+            map.set(&key.to_ne_bytes(), value, 0).map_err(|e| e.to_string())
+        };
         for (key, entry) in devices(egress.id()) {
             set(&maps[0], key, &value(entry))?;
         }

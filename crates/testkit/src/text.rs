@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
 
 /// Helpers, and maps by what they are called.
@@ -42,28 +42,7 @@ pub fn verified(text: &str, attach: XdpAttach, maps: &[Arc<Map>]) -> Result<Veri
     Ok(verify(&xdp(text, attach, &maps)?, &maps, None, &Options::default())?)
 }
 
-/// A map of so many entries whose keys are numbers of 32 bits.
-#[must_use]
-pub fn map_spec(name: &str, kind: MapKind, value_size: u32, max_entries: u32) -> MapSpec {
-    MapSpec {
-        name: name.to_owned(),
-        kind,
-        key_size: 4,
-        value_size,
-        max_entries,
-        flags: MapFlags(0),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
-}
-
-/// The same map, for so many CPUs.
+/// A map, for so many CPUs.
 ///
 /// # Errors
 /// The kind does not take such values.

@@ -5,7 +5,7 @@ use std::thread;
 
 use paceline::port::{Generator, MemoryPort};
 use paceline::{Engine, FrameMeta, NotForEntries, Pipeline, PipelineCounts, Program, Target, Verdict};
-use paceline_spec::{MapKind, XdpAttach};
+use paceline_spec::{MapKind, MapSpec, XdpAttach};
 use paceline_testkit::redirects::{Out, Rig, goes_to_cpu, packets, sorted};
 use paceline_testkit::text;
 
@@ -99,7 +99,8 @@ fn packets_go_out_through_the_programs_of_entries() {
     assert_eq!((counts.sent, counts.stopped, counts.packets()), (4, 0, 1));
     // Only a pass lets it out.
     for verdict in [0, 1, 3, 4, 5] {
-        let packets = [(2, asking(6, 4, verdict, 3)), (2, asking(6, 4, PASS, 0)), (2, asking(5, 4, verdict, 0))];
+        let packets =
+            [(2, asking(6, 4, verdict, 3)), (2, asking(6, 4, PASS, 0)), (2, asking(5, 4, verdict, 0))];
         let (out, counts) = run(&packets, 64, false, Engine::best());
         assert_eq!(written(&out, 4), [[4, 2, 0, 0], [0; 4]], "in order, the last one past the entry");
         assert_eq!((counts.stopped, counts.sent, counts.no_target), (1, 2, 0));
@@ -138,7 +139,7 @@ fn a_cpu_has_as_much_room_as_its_entry_says() {
 fn programs_of_entries_must_be_known() {
     let pipeline = Pipeline::new();
     assert_eq!(pipeline.add_program(&load("r0 = 2\nexit", XdpAttach::Interface)), Err(NotForEntries));
-    let devices = text::map(&text::map_spec("devices", MapKind::DevMap, 8, 2), 1).unwrap();
+    let devices = text::map(&MapSpec::new("devices", MapKind::DevMap, 4, 8, 2), 1).unwrap();
     let all = "r1 = map[devices] ll\nr2 = 0\nr3 = 8\ncall bpf_redirect_map\nexit";
     let all = text::verified(all, XdpAttach::Interface, std::slice::from_ref(&devices)).unwrap();
     let all = Program::load(&all, vec![devices.clone()], Engine::best()).unwrap();

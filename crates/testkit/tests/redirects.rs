@@ -138,7 +138,12 @@ fn packets_come_out_where_the_kernel_sends_them() {
             let (ours, theirs) = (sorted(ours), sorted(theirs.clone()));
             for (place, packets) in &ours {
                 let same = packets == &theirs[place];
-                assert!(same, "seed {seed}, {engine}, {place}: {} and {}", packets.len(), theirs[place].len());
+                assert!(
+                    same,
+                    "seed {seed}, {engine}, {place}: {} and {}",
+                    packets.len(),
+                    theirs[place].len()
+                );
             }
         }
     }

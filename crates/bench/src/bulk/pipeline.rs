@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use paceline::port::{Generator, MemoryPort};
 use paceline::{
-    Engine, FrameMeta, MAX_BURST, Map, MapKind, Pipeline, Program, Target, Worker, XdpAttach,
+    Engine, FrameMeta, MAX_BURST, Map, MapKind, MapSpec, Pipeline, Program, Target, Worker, XdpAttach,
 };
 use paceline_testkit::text;
 
@@ -66,7 +66,7 @@ end:
 
 /// Interface 1 leads to 2, and back.
 fn devices() -> Result<Arc<Map>, Box<dyn Error>> {
-    let map = text::map(&text::map_spec("devices", MapKind::DevMap, 4, 4), 1)?;
+    let map = text::map(&MapSpec::new("devices", MapKind::DevMap, 4, 4, 4), 1)?;
     for (key, device) in [(1_u32, 2_u32), (2, 1)] {
         map.set(&key.to_ne_bytes(), &device.to_ne_bytes(), 0).map_err(|error| error.to_string())?;
     }

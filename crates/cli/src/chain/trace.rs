@@ -46,8 +46,8 @@ impl Runner for Tracer {
         self.worker.refresh();
         for (index, mut frame) in burst.iter_mut().enumerate() {
             // All of the burst goes the same way.
-            let trace = trace(self.worker.parts(), &mut frame, host)
-                .map_err(|fault| BurstFault { index, fault })?;
+            let trace =
+                trace(self.worker.parts(), &mut frame, host).map_err(|fault| BurstFault { index, fault })?;
             let packet = first + index as u64;
             if self.wanted.contains(packet) {
                 self.traces.push(Traced { packet, trace, layout: self.worker.layout().clone() });

@@ -167,7 +167,10 @@ impl Worker {
                 match self.arrival.get(program, &self.shared.arrival) {
                     Some(target) => target.run_burst(&mut self.burst, &mut self.host),
                     None => {
-                        self.counts.commit(PipelineCounts { no_target: received as u64, ..PipelineCounts::default() });
+                        self.counts.commit(PipelineCounts {
+                            no_target: received as u64,
+                            ..PipelineCounts::default()
+                        });
                         return Ok(received);
                     }
                 }
