@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use paceline_frame::Verdict;
 use paceline_spec::btf::{Btf, TypeId};
-use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec};
 
 use super::data::{fit, parse_data, parse_number};
 use super::source::Source;
@@ -688,22 +688,7 @@ fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Res
     }
     let kind = words.next().ok_or_else(|| directive.error(Problem::Missing("kind of the map")))?;
     let found = MapKind::ALL.iter().copied().find(|k| k.name() == kind);
-    let mut map = MapSpec {
-        name: name.to_owned(),
-        kind: found.ok_or_else(|| directive.not_a("kind of map", kind))?,
-        key_size: 0,
-        value_size: 0,
-        max_entries: 0,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let mut map = MapSpec::new(name, found.ok_or_else(|| directive.not_a("kind of map", kind))?, 0, 0, 0);
     while let Some(word) = words.next() {
         if word == "frozen" {
             map.frozen = true;
