@@ -202,21 +202,20 @@ fn ours(
     collection: &Collection,
     workload: &str,
 ) -> Result<Run<'static>, Box<dyn Error>> {
-    let verified = match workload {
-        "ipv4" => text::verified(IPV4, XdpAttach::Interface, &[])?,
+    let (verified, maps) = match workload {
+        "ipv4" => (text::verified(IPV4, XdpAttach::Interface, &[])?, Vec::new()),
         _ => {
             let name = format!("{workload}_program");
             let spec = object.programs.iter().find(|spec| spec.name == name).ok_or("no such program")?;
-            object.verify(spec)?
+            (object.verify(spec)?, collection.maps().to_vec())
         }
     };
-    // Maps by index, which a program without maps does not ask for.
     let change = move |settings: &mut NativeSettings| match role {
         Role::Ahead(packets) => settings.prefetch = Prefetch::Ahead(packets),
         Role::Counter => settings.loop_end = LoopEnd::Counter,
         _ => {}
     };
-    let program = Program::load_with_settings(&verified, collection.maps().to_vec(), change)?;
+    let program = Program::load_with_settings(&verified, maps, change)?;
     let mut host = Host::default();
     Ok(match role {
         Role::Single => Box::new(move |burst| {
