@@ -81,9 +81,16 @@ impl Outlet {
     }
 
     fn send(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
-        if self.queue.is_empty() {
-            return Ok(());
-        }
+        let result = match self.queue.plain() {
+            Some(indices) => act.send(&mut *self.port, act.burst, indices).map_err(SendError::Port),
+            None => self.send_through(act, egress),
+        };
+        self.queue.clear();
+        result
+    }
+
+    #[cold]
+    fn send_through(&mut self, act: &mut Act<'_>, egress: &mut Egress) -> Result<(), SendError> {
         let mut result = Ok(());
         for (through, indices) in self.queue.runs() {
             let sent = match through.program {
@@ -92,7 +99,6 @@ impl Outlet {
             };
             result = result.and(sent);
         }
-        self.queue.clear();
         result
     }
 }
@@ -229,11 +235,14 @@ impl Outlets {
     }
 
     fn send(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
+        let Self { ports, passed, sockets, cpus, egress, .. } = self;
         let mut result = Ok(());
-        for outlet in self.ports.iter_mut().chain(&mut self.passed).chain(&mut self.sockets) {
-            result = result.and(outlet.send(act, &mut self.egress));
+        for outlets in [ports.as_mut_slice(), passed.as_mut_slice(), sockets.as_mut_slice()] {
+            for outlet in outlets.iter_mut().filter(|outlet| !outlet.queue.is_empty()) {
+                result = result.and(outlet.send(act, egress));
+            }
         }
-        self.cpus.iter_mut().for_each(|outlet| outlet.send(act));
+        cpus.iter_mut().for_each(|outlet| outlet.send(act));
         result
     }
 }

@@ -1,6 +1,7 @@
 //! Packets handed over to other CPUs (`kernel/bpf/cpumap.c`): each CPU has a queue, which its worker empties.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_frame::{Burst, FrameMeta, FrameRef};
@@ -42,7 +43,11 @@ impl Waiting {
 
 /// The queue of a CPU.
 #[derive(Default)]
-pub(super) struct Lane(Mutex<Packets>);
+pub(super) struct Lane {
+    packets: Mutex<Packets>,
+    /// How many wait: whoever finds none need not lock.
+    len: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Packets {
@@ -61,11 +66,15 @@ impl Lane {
             waiting.fill(frame, through.program);
             packets.waiting.push_back(waiting);
         }
+        self.len.store(packets.waiting.len(), Ordering::Release);
         group.len().min(room)
     }
 
     /// Adds the packets that have waited longest to an empty burst, as far as they go through the same program; gives that.
     pub(super) fn receive(&self, burst: &mut Burst) -> u32 {
+        if self.len.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
         let mut packets = self.lock();
         let program = packets.waiting.front().map_or(0, |first| first.program);
         while !burst.is_full() && packets.waiting.front().is_some_and(|next| next.program == program) {
@@ -73,11 +82,12 @@ impl Lane {
             next.push_to(burst);
             packets.spare.push(next);
         }
+        self.len.store(packets.waiting.len(), Ordering::Release);
         program
     }
 
     fn lock(&self) -> MutexGuard<'_, Packets> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    #[inline]
     pub(super) fn push(&mut self, index: usize, through: Through) {
         let before = self.changes.last().map_or(Through::default(), |&(_, before)| before);
         if before != through {
@@ -26,8 +27,15 @@ impl Queue {
         self.indices.push(index as u8);
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.indices.is_empty()
+    }
+
+    /// All that waits, if it goes through nothing.
+    #[inline]
+    pub(super) fn plain(&self) -> Option<&[u8]> {
+        self.changes.is_empty().then_some(&*self.indices)
     }
 
     /// Neighbors that go through the same.
