@@ -122,7 +122,7 @@ fn ways_out() {
         way_out(indirect(true)),
         [
             "inc dword ptr [r9+48h]",
-            "call 0000555550000020h",
+            "call 0000555550000010h",
             "lfence",
             "pause",
             "jmp short 0000555550000009h",
