@@ -117,17 +117,17 @@ impl Index {
         loop {
             let line = self.buckets.get(bucket)?;
             let [first, second] = [0, 1].map(|word| line.tags[word].load(Acquire));
-            let fits = [candidates(first ^ pattern), candidates(second ^ pattern) & SECOND];
-            for (word, mut fits) in fits.into_iter().enumerate() {
-                while fits != 0 {
-                    let position = word * TAGS + fits.trailing_zeros() as usize / 8;
-                    // Acquire: the key is in the slot.
-                    let number = line.slots[position].load(Acquire);
-                    if number != 0 && is_it(number - 1) {
-                        return Some((Place { bucket, position }, number - 1));
-                    }
-                    fits &= fits - 1;
+            // Both words as one, the second's in the bits between: which word it is cannot be foreseen.
+            let mut fits = candidates(first ^ pattern) >> 7 | (candidates(second ^ pattern) & SECOND) >> 6;
+            while fits != 0 {
+                let bit = fits.trailing_zeros() as usize;
+                let position = bit / 8 | (bit & 1) * TAGS;
+                // Acquire: the key is in the slot.
+                let number = line.slots.get(position)?.load(Acquire);
+                if number != 0 && is_it(number - 1) {
+                    return Some((Place { bucket, position }, number - 1));
                 }
+                fits &= fits - 1;
             }
             if second < PASSED {
                 return None;

@@ -16,6 +16,7 @@ use crate::entries::Entries;
 use crate::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::{Map, Mismatch};
+use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
 use crate::table::{Table, TableShape};
 use crate::words;
@@ -164,7 +165,7 @@ impl HashOfMaps {
     }
 
     fn put(&self, key: &[u8], map: Arc<Map>, mode: Mode) -> Result<(), Errno> {
-        let mut spare = self.table.spare(key)?;
+        let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &handle(&map).to_ne_bytes());
         let mut maps = lock(&self.maps);
         let mut entry = self.table.lock(key);

@@ -21,7 +21,7 @@ use crate::hashing;
 use crate::index::{Index, Place};
 use crate::lru::State;
 use crate::slab::{NoMemory, Shape, Slab, WORD};
-use crate::slots::{Permit, SlotCount, Slots};
+use crate::slots::{Caller, Permit, SlotCount, Slots};
 use crate::words;
 
 /// Stripes per CPU: so many that two workers seldom want the same.
@@ -39,6 +39,8 @@ pub(crate) struct TableShape {
     pub(crate) payload_words: usize,
     pub(crate) max_entries: u32,
     pub(crate) cpus: usize,
+    /// Most bytes that it may take.
+    pub(crate) memory: u64,
     /// Hash with a fixed seed (`BPF_F_ZERO_SEED`).
     pub(crate) zero_seed: bool,
     /// Whether it gives up elements to make room.
@@ -53,6 +55,7 @@ impl TableShape {
             payload_words,
             max_entries: request.spec.max_entries,
             cpus: request.limits.cpus,
+            memory: request.limits.memory,
             zero_seed: request.spec.flags.contains(MapFlags::ZERO_SEED),
             lru: request.spec.kind.is_lru(),
         }
@@ -74,7 +77,7 @@ impl TableShape {
     fn count(self, beside: u64) -> SlotCount {
         let bytes = (self.slot_words() as u64 * WORD as u64).saturating_add(beside);
         // One more than there are workers, for user space.
-        SlotCount::new(self.max_entries, bytes, self.cpus.saturating_add(1))
+        SlotCount::new(self.max_entries, bytes, self.cpus.saturating_add(1), self.memory)
     }
 
     fn slab(self, beside: u64) -> Option<Shape> {
@@ -231,8 +234,8 @@ impl Table {
 
     /// A slot for an element that is going to be added or replaced, with its key; its payload holds what an earlier element left.
     /// `ENOMEM` when workers in their bursts may be using all that are left.
-    pub(crate) fn spare(&self, key: &[u8]) -> Result<Spare<'_>, Errno> {
-        let slot = self.slots.take().ok_or(Errno::ENOMEM)?;
+    pub(crate) fn spare(&self, key: &[u8], caller: Caller) -> Result<Spare<'_>, Errno> {
+        let slot = self.slots.take(caller).ok_or(Errno::ENOMEM)?;
         words::fill(self.key(slot), key);
         Ok(Spare { table: self, slot: Some(slot) })
     }
