@@ -12,7 +12,7 @@ use crate::lru::Clock;
 use crate::slab::{Shape, Slab, WORD};
 use crate::slots::{Caller, Permit};
 use crate::storage::{Mode, Storage};
-use crate::table::{Locked, Spare, Table, TableShape};
+use crate::table::{Found, Locked, Spare, Table, TableShape};
 use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
@@ -199,15 +199,16 @@ impl lookup::Elements for Hash {
     }
 
     #[inline(always)]
-    fn value(&self, slot: u32, _cpu: usize) -> Option<NonNull<u8>> {
-        self.elements.table.payload_address(slot)
+    fn value(&self, found: Found<'_>, _cpu: usize) -> Option<NonNull<u8>> {
+        Some(found.address())
     }
 }
 
 impl Storage for Hash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        self.value(self.elements.table.find(key)?, cpu)
+        let table = &self.elements.table;
+        self.value(table.found(table.find(key)?), cpu)
     }
 
     fn lookup_function(&self) -> Option<LookupFunction> {
@@ -323,15 +324,16 @@ impl lookup::Elements for PerCpuHash {
     }
 
     #[inline(always)]
-    fn value(&self, slot: u32, cpu: usize) -> Option<NonNull<u8>> {
-        self.values.cell(cpu, slot as usize)
+    fn value(&self, found: Found<'_>, cpu: usize) -> Option<NonNull<u8>> {
+        self.values.cell(cpu, found.slot as usize)
     }
 }
 
 impl Storage for PerCpuHash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        self.value(self.elements.table.find(key)?, cpu)
+        let table = &self.elements.table;
+        self.value(table.found(table.find(key)?), cpu)
     }
 
     fn lookup_function(&self) -> Option<LookupFunction> {

@@ -95,6 +95,21 @@ impl TableShape {
     }
 }
 
+/// What a look-up finds: the slot, and its payload, which is not empty in kinds whose values are there.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) slot: u32,
+    pub(crate) payload: &'a [AtomicU64],
+}
+
+impl Found<'_> {
+    /// Address of the payload, for programs.
+    #[inline(always)]
+    pub(crate) fn address(self) -> NonNull<u8> {
+        NonNull::from(self.payload).cast()
+    }
+}
+
 /// A lock on cache lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
@@ -138,9 +153,13 @@ impl Table {
         self.state_words + self.key_words
     }
 
-    fn key(&self, slot: u32) -> &[AtomicU64] {
-        let key = self.state_words..self.payload_start();
-        self.slab.words(0, slot as usize).get(key).unwrap_or_default()
+    fn key(&self, slot: u32) -> Option<&[AtomicU64]> {
+        self.slab.row(slot as usize)?.get(self.state_words..self.payload_start())
+    }
+
+    /// The words of a slot's key, of a slot that there is.
+    fn words_of_key(&self, slot: u32) -> &[AtomicU64] {
+        self.key(slot).unwrap_or_default()
     }
 
     /// The payload of a slot.
@@ -177,22 +196,39 @@ impl Table {
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
         let hash = self.hash(words::as_words(key));
-        let slot = self.index.find(hash, |slot| words::equal(self.key(slot), key))?;
+        let slot = self.index.find(hash, |slot| words::equal(self.key(slot)?, key).then_some(slot))?;
         self.touch(slot);
         Some(slot)
     }
 
-    /// The same for a key of so many words, the last one filled up with zeros.
+    /// The same for a key of so many words, the last one filled up with zeros, in a table whose slots have so many words of
+    /// state.
     #[inline(always)]
-    pub(crate) fn find_words<const WORDS: usize>(&self, key: &[u64; WORDS]) -> Option<u32> {
-        let hash = self.hash(key.iter().copied());
-        let slot = self.index.find(hash, |slot| {
-            let words = self.slab.words(0, slot as usize).get(self.state_words..);
-            let words = words.and_then(|words| words.first_chunk::<WORDS>());
-            words.is_some_and(|words| words.iter().zip(key).all(|(word, key)| word.load(Relaxed) == *key))
-        })?;
-        self.touch(slot);
-        Some(slot)
+    pub(crate) fn find_words<const WORDS: usize, const STATE: usize>(
+        &self,
+        key: &[u64; WORDS],
+    ) -> Option<Found<'_>> {
+        self.index.find(self.hash(key.iter().copied()), |slot| {
+            let (before, payload) = self.slab.row(slot as usize)?.split_at_checked(STATE + WORDS)?;
+            let (state, words) = before.split_at_checked(STATE)?;
+            let differs = words.iter().zip(key).fold(0, |bits, (word, key)| bits | word.load(Relaxed) ^ *key);
+            if differs != 0 {
+                return None;
+            }
+            state.iter().for_each(|state| State(state).touch());
+            Some(Found { slot, payload })
+        })
+    }
+
+    /// What a look-up finds with a slot.
+    #[inline]
+    pub(crate) fn found(&self, slot: u32) -> Found<'_> {
+        Found { slot, payload: self.payload(slot) }
+    }
+
+    /// Whether slots have a word of state.
+    pub(crate) fn has_state(&self) -> bool {
+        self.state_words != 0
     }
 
     /// Notes that an element was used.
@@ -223,7 +259,7 @@ impl Table {
     pub(crate) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
         let hash = self.hash(words::as_words(key));
         let stripe = self.lock_stripe(hash);
-        let found = self.index.locate(hash, |slot| words::equal(self.key(slot), key));
+        let found = self.index.locate(hash, |slot| self.key(slot).is_some_and(|words| words::equal(words, key)));
         Locked { table: self, hash, found, _stripe: stripe }
     }
 
@@ -236,7 +272,7 @@ impl Table {
     /// `ENOMEM` when workers in their bursts may be using all that are left.
     pub(crate) fn spare(&self, key: &[u8], caller: Caller) -> Result<Spare<'_>, Errno> {
         let slot = self.slots.take(caller).ok_or(Errno::ENOMEM)?;
-        words::fill(self.key(slot), key);
+        words::fill(self.words_of_key(slot), key);
         Ok(Spare { table: self, slot: Some(slot) })
     }
 
@@ -282,12 +318,12 @@ impl Table {
 
     /// Appends the first bytes of a slot's key.
     pub(crate) fn append_key_start(&self, slot: u32, len: usize, out: &mut Vec<u8>) {
-        words::append(out, self.key(slot), len);
+        words::append(out, self.words_of_key(slot), len);
     }
 
     /// The first four bytes of a slot's key.
     pub(crate) fn first_half_word_of_key(&self, slot: u32) -> u32 {
-        let [a, b, c, d, ..] = words::load_first(self.key(slot)).to_ne_bytes();
+        let [a, b, c, d, ..] = words::load_first(self.words_of_key(slot)).to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     }
 

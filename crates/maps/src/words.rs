@@ -151,6 +151,17 @@ pub(crate) unsafe fn load_half_word(address: u64) -> u32 {
         // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
         return unsafe { AtomicU32::from_ptr(pointer) }.load(Relaxed);
     }
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { load_unaligned_half_word(address) }
+}
+
+/// Keys may lie anywhere.
+///
+/// # Safety
+/// As for [`load_bytes`].
+#[cold]
+#[inline(never)]
+unsafe fn load_unaligned_half_word(address: u64) -> u32 {
     let mut bytes = [0; 4];
     // SAFETY: the caller vouches for the bytes.
     unsafe { load_bytes(&mut bytes, address) };
@@ -174,11 +185,12 @@ pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS
     std::array::from_fn(|i| u64::from_le(half(2 * i) | half(2 * i + 1) << 32))
 }
 
-/// Keys may lie anywhere.
+/// The same.
 ///
 /// # Safety
 /// As for [`load_bytes`].
 #[cold]
+#[inline(never)]
 unsafe fn load_unaligned_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
     let mut words = [[0; WORD]; WORDS];
     // SAFETY: the caller vouches for the bytes.

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use paceline::chain::CallMap;
-use paceline::{Change, Collection, Engine, LiveChain, LoadOptions, Member, NoMember, Object, Order};
+use paceline::{
+    Change, Collection, Engine, Instance, LiveChain, LoadOptions, Member, NoMember, Object, Order, Pinning,
+};
 
 use super::failure::ChainFailure;
 use super::{calls, file};
@@ -111,9 +113,9 @@ fn load_objects(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
     check_maps(&files, &targets)?;
     let taken = targets.iter().filter_map(|target| target.taken.clone()).chain(maps::identities(&how.maps));
     let taken: Vec<_> = taken.collect();
-    let mut loaded = Vec::new();
+    let (mut loaded, instance) = (Vec::new(), Instance::new());
     for target in targets {
-        loaded.push(load_target(target, &files, how)?);
+        loaded.push(load_target(target, &files, how, &instance)?);
     }
     let name = loaded.iter().map(|(part, _)| part.name.as_str()).collect::<Vec<_>>().join(", ");
     let (parts, members): (Vec<_>, Vec<_>) = loaded.into_iter().unzip();
@@ -152,7 +154,10 @@ fn open(arg: &OsStr) -> Result<Opened, Failure> {
 fn check_maps(files: &[JsonFile], targets: &[Opened]) -> Result<(), Failure> {
     for file in files {
         let map = file.map();
-        match targets.iter().filter(|target| target.object.map(map).is_some()).count() {
+        let specs: Vec<_> = targets.iter().filter_map(|target| target.object.map(map)).collect();
+        match specs.len() {
+            // One map, if all pin it.
+            2.. if specs.iter().all(|spec| spec.pinning == Pinning::ByName) => {}
             0 => {
                 let names =
                     targets.iter().flat_map(|target| &target.object.maps).map(|spec| spec.name.as_str());
@@ -166,13 +171,18 @@ fn check_maps(files: &[JsonFile], targets: &[Opened]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn load_target(target: Opened, files: &[JsonFile], how: &LoadHow) -> Result<(Part, Member), Failure> {
+fn load_target(
+    target: Opened,
+    files: &[JsonFile],
+    how: &LoadHow,
+    instance: &Instance,
+) -> Result<(Part, Member), Failure> {
     let Opened { name, mut object, program, .. } = target;
     let own = || files.iter().filter(|file| object.map(file.map()).is_some()).collect::<Vec<_>>();
     let own: Vec<&JsonFile> = own();
     maps::set_variables(own.iter().copied(), &mut object)?;
-    let collection = object
-        .load(&how.options())
+    let collection = instance
+        .load(&object, &how.options())
         .map_err(|source| Failure::Setup { name: name.clone(), source: Box::new(source) })?;
     fill(&collection, own.iter().copied(), how)?;
     let member = member(&collection, &name, program.as_deref(), None, how)?;
