@@ -52,9 +52,9 @@ mod table;
 mod words;
 mod xskmap;
 
+pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use lookup::LookupFunction;
-pub use batch::{BatchError, Elements};
 pub use map::{ArrayLayout, FillError, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
 pub use prog_array::{Owner, ProgArray, ProgArrayUser, TokenLayout};
 pub use ringbuf::RingBuffer;

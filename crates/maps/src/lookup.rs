@@ -30,8 +30,11 @@ impl LookupFunction {
     /// That of a kind with a table, made for the size of its keys.
     pub(crate) fn of_table<E: Elements>(elements: &E, takes_cpu: bool) -> Self {
         let table = elements.table();
-        let function =
-            if table.has_state() { of_size::<E, 1>(table.key_size()) } else { of_size::<E, 0>(table.key_size()) };
+        let function = if table.has_state() {
+            of_size::<E, 1>(table.key_size())
+        } else {
+            of_size::<E, 0>(table.key_size())
+        };
         Self { function, context: std::ptr::from_ref(elements) as u64, takes_cpu }
     }
 }

@@ -398,6 +398,17 @@ impl Map {
         Ok(value)
     }
 
+    /// The values of a queue or stack, the oldest first. They stay there.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
+    pub fn values(&self) -> Result<Vec<Vec<u8>>, Errno> {
+        self.check_user_may_read()?;
+        let mut values = Vec::new();
+        self.storage.values(&mut values)?;
+        Ok(values)
+    }
+
     /// Whether a map can be an element of this map of maps. As such it is set by its [`id`](Self::id).
     ///
     /// # Errors

@@ -128,6 +128,11 @@ pub(crate) trait Storage: Send + Sync {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// Appends all values without a key, the oldest first.
+    fn values(&self, _out: &mut Vec<Vec<u8>>) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
     /// What asking for keys gives where there are none.
     fn has_keys(&self) -> Result<(), Errno> {
         Ok(())

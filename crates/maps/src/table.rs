@@ -259,7 +259,8 @@ impl Table {
     pub(crate) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
         let hash = self.hash(words::as_words(key));
         let stripe = self.lock_stripe(hash);
-        let found = self.index.locate(hash, |slot| self.key(slot).is_some_and(|words| words::equal(words, key)));
+        let found =
+            self.index.locate(hash, |slot| self.key(slot).is_some_and(|words| words::equal(words, key)));
         Locked { table: self, hash, found, _stripe: stripe }
     }
 

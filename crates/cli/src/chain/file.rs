@@ -15,7 +15,7 @@ use super::failure::ChainFailure;
 use super::load::{LoadHow, Loaded, Part, fill, member};
 use crate::args::MapFile;
 use crate::failure::Failure;
-use crate::maps::{self, JsonFile};
+use crate::maps::{self, JsonFile, SavedMaps};
 use crate::object;
 use crate::run::Taken;
 
@@ -48,8 +48,17 @@ pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Resul
     let text = String::from_utf8(bytes).map_err(|_| ChainFailure::NotText { name: name.clone() })?;
     let file = ChainFile::parse(&text).map_err(|source| ChainFailure::File { name: name.clone(), source })?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let (taken, kept, instance) = (Vec::new(), Vec::new(), Instance::new());
-    let mut maker = Maker { name: &name, folder, how, before, instance, taken, kept };
+    let mut maker = Maker {
+        name: &name,
+        folder,
+        how,
+        before,
+        instance: Instance::new(),
+        saved: how.saved()?,
+        several: file.objects.len() > 1,
+        taken: Vec::new(),
+        kept: Vec::new(),
+    };
     maker.taken.extend(Taken::of_path(path, &format!("the chain file {name}")));
     let parts = maker.parts(&file)?;
     let mut members = Vec::new();
@@ -75,6 +84,9 @@ struct Maker<'a> {
     before: Option<&'a [Part]>,
     /// The maps that its objects pin by name.
     instance: Instance,
+    saved: Option<SavedMaps>,
+    /// Whether there is more than one object.
+    several: bool,
     taken: Vec<Taken>,
     kept: Vec<(String, String)>,
 }
@@ -164,7 +176,8 @@ impl Maker<'_> {
         shared: &BTreeMap<String, Arc<Map>>,
     ) -> Result<Part, Failure> {
         let name = said.name.value.clone();
-        let files = self.map_files(said)?;
+        let mut files = self.restored(said, &object)?;
+        files.extend(self.map_files(said)?);
         maps::set_variables(&files, &mut object).map_err(self.at(said.name.at))?;
         let setup = |source| {
             let (name, at) = (name.clone(), said.name.at);
@@ -173,13 +186,21 @@ impl Maker<'_> {
         let options = self.how.options();
         let before = self.before.and_then(|parts| parts.iter().find(|part| part.name == name));
         let before = before.map(|part| &part.collection);
-        let (collection, kept) =
-            self.instance.load_with(&object, &options, shared, before).map_err(setup)?;
+        let (collection, kept) = self.instance.load_with(&object, &options, shared, before).map_err(setup)?;
         // What traffic left in a map that was kept is newer than what the file says.
         let new = files.iter().filter(|file| !kept.iter().any(|kept| kept == file.map()));
         fill(&collection, new, self.how).map_err(self.at(said.name.at))?;
         self.kept.extend(kept.into_iter().map(|map| (name.clone(), map)));
         Ok(Part { name, collection })
+    }
+
+    /// What an earlier run left in the maps of an object; a chain that is changed under traffic goes on with what it has.
+    fn restored(&self, said: &FileObject, object: &Object) -> Result<Vec<JsonFile>, Failure> {
+        let name = self.several.then_some(said.name.value.as_str());
+        match &self.saved {
+            Some(saved) if self.before.is_none() => saved.of(object, name),
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn map_files(&mut self, object: &FileObject) -> Result<Vec<JsonFile>, Failure> {

@@ -184,14 +184,23 @@ mod model {
                 let table = Arc::clone(&table);
                 thread::spawn(move || {
                     table.index.insert(hash(last), last);
-                    assert_eq!(table.index.find(hash(last), |slot| (slot == last).then_some(slot)), Some(last));
+                    assert_eq!(
+                        table.index.find(hash(last), |slot| (slot == last).then_some(slot)),
+                        Some(last)
+                    );
                 })
             };
             table.index.insert(hash(last + 1), last + 1);
-            assert_eq!(table.index.find(hash(last + 1), |slot| (slot == last + 1).then_some(slot)), Some(last + 1));
+            assert_eq!(
+                table.index.find(hash(last + 1), |slot| (slot == last + 1).then_some(slot)),
+                Some(last + 1)
+            );
             other.join().unwrap();
             for slot in 0..=last + 1 {
-                assert_eq!(table.index.find(hash(slot), |found| (found == slot).then_some(found)), Some(slot));
+                assert_eq!(
+                    table.index.find(hash(slot), |found| (found == slot).then_some(found)),
+                    Some(slot)
+                );
             }
         });
     }
