@@ -66,7 +66,7 @@ impl Bucket {
 #[inline(always)]
 fn position_of(fits: u64) -> usize {
     let bit = fits.trailing_zeros() as usize;
-    bit / 8 | (bit & 1) * TAGS
+    (bit / 8) | ((bit & 1) * TAGS)
 }
 
 /// Where an element is.

@@ -293,7 +293,8 @@ fn maps_that_are_pinned_by_name_are_one_in_an_instance() {
 /// All that libbpf's `map_is_reuse_compat` compares.
 #[test]
 fn a_pinned_map_of_another_shape_is_refused() {
-    let changes: [(fn(&mut MapSpec), Difference); 5] = [
+    type Change = fn(&mut MapSpec);
+    let changes: [(Change, Difference); 5] = [
         (|spec| spec.kind = MapKind::Array, Difference::Kind),
         (|spec| spec.key_size = 8, Difference::KeySize(8, 4)),
         (|spec| spec.value_size += 8, Difference::ValueSize(16, 8)),

@@ -3,12 +3,11 @@
 use paceline_maps::BatchError;
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
+use crate::bpf::Element;
 use crate::operations::{operations, random_prefix};
 use crate::{Twin, kernel_permits, spec};
 
 const ENTRIES: u32 = 24;
-
-type Element = (Vec<u8>, Vec<u8>);
 
 fn outcome(result: Result<usize, BatchError>) -> (usize, Result<(), Errno>) {
     match result {

@@ -53,6 +53,9 @@ pub(crate) fn possible_cpus() -> usize {
     last + 1
 }
 
+/// A key and its value.
+pub(crate) type Element = (Vec<u8>, Vec<u8>);
+
 /// A map of the kernel, with the operations of [`paceline_maps::Map`]'s user side.
 pub(crate) struct KernelMap {
     fd: OwnedFd,
@@ -158,11 +161,7 @@ impl KernelMap {
         (if attr[8] as usize == count && result.is_err() { 0 } else { attr[8] as usize }, result)
     }
 
-    pub(crate) fn set_batch(
-        &self,
-        elements: &[(Vec<u8>, Vec<u8>)],
-        flags: u64,
-    ) -> (usize, Result<(), Errno>) {
+    pub(crate) fn set_batch(&self, elements: &[Element], flags: u64) -> (usize, Result<(), Errno>) {
         let keys: Vec<u8> = elements.iter().flat_map(|(key, _)| key.clone()).collect();
         let values: Vec<u8> = elements.iter().flat_map(|(_, value)| value.clone()).collect();
         self.batch(UPDATE_BATCH, (keys.as_ptr(), values.as_ptr()), elements.len(), flags)
@@ -173,7 +172,7 @@ impl KernelMap {
     }
 
     /// All elements, of a map that has no more than `most`; and whether they are removed.
-    pub(crate) fn elements(&self, most: usize, take: bool) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Errno> {
+    pub(crate) fn elements(&self, most: usize, take: bool) -> Result<Vec<Element>, Errno> {
         let (mut keys, mut values) = (vec![0_u8; most * self.key_size], vec![0_u8; most * self.value_size]);
         let command = if take { LOOKUP_AND_DELETE_BATCH } else { LOOKUP_BATCH };
         let (count, result) = self.batch(command, (keys.as_mut_ptr(), values.as_mut_ptr()), most, 0);
