@@ -92,7 +92,7 @@ fn buckets_for(entries: u32) -> usize {
 }
 
 fn tag_of(hash: u64) -> u8 {
-    ((hash >> 8) as u8).max(1)
+    ((hash >> 24) as u8).max(1)
 }
 
 impl Index {

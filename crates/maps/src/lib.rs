@@ -57,4 +57,4 @@ pub use create::{CreateError, CreateErrorKind, Limits};
 pub use lookup::LookupFunction;
 pub use map::{ArrayLayout, FillError, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
 pub use prog_array::{Owner, ProgArray, ProgArrayUser, TokenLayout};
-pub use ringbuf::RingBuffer;
+pub use ringbuf::{Origin, Record, RingBuffer};

@@ -55,7 +55,7 @@ pub use paceline_frame::{
 pub use paceline_isa as isa;
 pub use paceline_load::{LoadError, SkippedProgram};
 pub use paceline_maps::{
-    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, Mismatch,
+    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, Mismatch, Origin, Record,
 };
 pub use paceline_network as network;
 pub use paceline_port as port;

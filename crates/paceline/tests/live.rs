@@ -274,10 +274,12 @@ fn maps_that_are_pinned_by_name_are_one_in_an_instance() {
     let first = instance.load(&pinning(|_| ()), &options).unwrap();
     first.program(None).unwrap().run_burst(&mut burst(5), &mut Host::default()).unwrap();
     let name = kept_name(&first);
-    let counted = first.map(&name).unwrap().get(&[0; 4]).unwrap();
+    let contents =
+        |collection: &Collection| -> Vec<_> { collection.map(&name).unwrap().elements().unwrap().collect() };
+    let counted = contents(&first);
     drop(first);
     let second = instance.load(&pinning(|_| ()), &options).unwrap();
-    assert_eq!(second.map(&name).unwrap().get(&[0; 4]).unwrap(), counted, "it stays without an object");
+    assert_eq!(contents(&second), counted, "it stays without an object");
     // Another instance, an object that does not pin, and one that is loaded after the name is gone have their own.
     let others = [
         Instance::new().load(&pinning(|_| ()), &options).unwrap(),
@@ -287,7 +289,7 @@ fn maps_that_are_pinned_by_name_are_one_in_an_instance() {
             instance.load(&pinning(|_| ()), &options).unwrap()
         },
     ];
-    assert!(others.iter().all(|other| other.map(&name).unwrap().get(&[0; 4]).unwrap() != counted));
+    assert!(others.iter().all(|other| contents(other) != counted));
 }
 
 /// All that libbpf's `map_is_reuse_compat` compares.

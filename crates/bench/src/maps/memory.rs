@@ -1,5 +1,5 @@
-//! What an entry takes, when the map is full: pages of ours that come into memory, and what the kernel says it charges. A map of
-//! ours is filled in a process of its own, in which no memory can have been used before.
+//! What an entry takes, when the map is full: pages of ours that come into memory, and what the kernel says it charges, or takes
+//! from its allocator where it does not say all. A map of ours is filled in a process of its own, in which no memory can have been used before.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -38,11 +38,14 @@ fn row(like: Like, name: &str) -> Result<Row, Box<dyn Error>> {
     let entries = u64::from(like.entries);
     let per_entry = |bytes: u64| bytes.div_ceil(entries);
     let against = Kernels::empty(like).map(|kernels| -> Result<u64, Box<dyn Error>> {
-        match like.kind {
-            MapKind::LpmTrie => routes::routes(like.entries).iter().try_for_each(|key| kernels.set(key))?,
-            _ => kernels.fill(0..like.entries)?,
+        if like.kind != MapKind::LpmTrie {
+            kernels.fill(0..like.entries)?;
+            return kernels.charged_bytes();
         }
-        kernels.charged_bytes()
+        let routes = routes::routes(like.entries);
+        let before = allocated_bytes()?;
+        routes.iter().try_for_each(|key| kernels.set(key))?;
+        Ok(allocated_bytes()?.saturating_sub(before))
     });
     let figure = Figure::Size {
         ours: per_entry(filled_apart(like)?),
@@ -50,7 +53,8 @@ fn row(like: Like, name: &str) -> Result<Row, Box<dyn Error>> {
         unit: Unit::Bytes,
     };
     let bar = matches!(figure, Figure::Size { against: Some(_), .. }).then_some(Bar::Ratio(1.0));
-    Ok(Row::new(name, format!("{}: memlock", kernel_name()), figure).with_bar(bar))
+    let how = if like.kind == MapKind::LpmTrie { "kmalloc" } else { "memlock" };
+    Ok(Row::new(name, format!("{}: {how}", kernel_name()), figure).with_bar(bar))
 }
 
 /// Bytes that a map of ours takes, by a process that fills it and does nothing else.
@@ -97,6 +101,18 @@ fn fill(map: &str) -> Result<u64, Box<dyn Error>> {
         ours.fill(0..entries)?;
     }
     Ok(resident_bytes()?.saturating_sub(before))
+}
+
+/// Bytes of all objects of the kernel's general caches. What it says that a trie takes (`trie_mem_usage`) is a node for each entry:
+/// neither those between them, of which there are nearly as many, nor what the allocator rounds them up to.
+fn allocated_bytes() -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/slabinfo")?;
+    let caches = text.lines().filter(|line| line.starts_with("kmalloc-"));
+    let bytes = caches.filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(2).map(str::parse::<u64>);
+        Some(fields.next()?.ok()? * fields.next()?.ok()?)
+    });
+    Ok(bytes.sum())
 }
 
 /// Anonymous pages of this process that are in memory.

@@ -2,7 +2,7 @@
 
 /// A hash whose home is a bucket of so many.
 fn hash_at(bucket: u64, buckets: u64, tag: u8) -> u64 {
-    ((bucket << 32).div_ceil(buckets) << 32) | u64::from(tag) << 8
+    ((bucket << 32).div_ceil(buckets) << 32) | u64::from(tag) << 24
 }
 
 #[cfg(not(loom))]
