@@ -29,7 +29,7 @@ mod tests {
         let keys = |i: u32| {
             let n = u64::from(i);
             let address = u64::from((0x0a00_0000 + i).swap_bytes());
-            let grid = n % 32 | n / 32 << 32;
+            let grid = (n % 32) | ((n / 32) << 32);
             [vec![n], vec![n << 8], vec![n << 32], vec![address], vec![grid], vec![n, 0x5a5a]]
         };
         (0..1000).map(keys).collect()
