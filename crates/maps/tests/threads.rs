@@ -159,29 +159,3 @@ fn a_tail_call_sees_a_token_of_its_program_only() {
     map.remove(&[0; 4]).unwrap();
     assert_eq!((table.program(0), table.token(0)), (None, None));
 }
-
-/// A worker that stays in its burst keeps what others replace from being used again. They go on for as long as there is room, and
-/// then are told at once; when it is done, all of the room is there again.
-#[test]
-fn a_worker_that_is_stuck_in_its_burst_stops_no_other() {
-    const UPDATES: u32 = 100_000;
-    let key = |number: u32| (number % 1000).to_ne_bytes();
-    for kind in [MapKind::Hash, MapKind::LruHash] {
-        let map = create(kind, 8, 1000);
-        let mut stuck = paceline_epoch::Domain::global().reader();
-        let mut update_until_full = || {
-            let burst = stuck.pin();
-            let updates = (0..).take_while(|&i| map.update(&key(i), &[1; 8], 0, 0).is_ok()).count();
-            drop(burst);
-            updates
-        };
-        let first = update_until_full();
-        assert!(first > UPDATES as usize, "{kind}: {first}");
-        // Other tests of this process may be in bursts of theirs.
-        while map.update(&key(0), &[1; 8], 0, 0) == Err(Errno::ENOMEM) {
-            thread::yield_now();
-        }
-        let second = update_until_full();
-        assert!(second > UPDATES as usize, "{kind}: {second} after {first}");
-    }
-}
