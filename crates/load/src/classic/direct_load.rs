@@ -14,9 +14,7 @@ use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::{Op, Value};
 use super::order::Order;
-use super::packet_load::{
-    GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place,
-};
+use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
 
 /// Verifiers know of no byte behind this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet has one.
 pub(super) const LONGEST: u32 = 0xffff;
