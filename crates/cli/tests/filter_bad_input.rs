@@ -80,7 +80,7 @@ fn a_capture_in_the_place_of_the_expression_is_told() {
 fn outputs_that_cannot_be_opened_leave_the_others_as_they_are() {
     let folder = Folder::new();
     let rules = folder.write("rules", "first: ip\nsecond: arp\n");
-    std::fs::create_dir(folder.text("first")).unwrap();
+    fs::create_dir(folder.text("first")).unwrap();
     let precious = folder.write("first/out.pcap", "precious");
     let done = paceline(["filter", "--filters", &rules, "-w", &folder.text("{name}/out.pcap")]);
     done.fails(1, &format!("{}: No such file", folder.text("second/out.pcap")), &[]);
