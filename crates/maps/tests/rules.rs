@@ -5,7 +5,7 @@ mod common;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use paceline_maps::{CreateErrorKind, Limits, Map, ProgArrayUser, RedirectTarget};
+use paceline_maps::{CreateErrorKind, Limits, Map, MapUser, RedirectTarget};
 use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 
@@ -259,7 +259,7 @@ fn program_arrays_bind_programs_to_tokens() {
     assert!(map.lookup(&key(1), 0).is_none());
     assert!(table.admits(3) && table.admits(3) && !table.admits(4));
 
-    let user = ProgArrayUser::new(&map).unwrap();
+    let user = MapUser::new(&map).unwrap();
     let other = user.clone();
     assert!(install(2, &owner));
     drop(user);

@@ -197,7 +197,6 @@ const WOULD_TAKE: &[(&str, &[&str])] = &[
             "this_cpu_ptr",
         ],
     ),
-    ("functions of a program that run when a timer fires", &["timer_"]),
     ("dynptrs to other memory than packets", &["dynptr_", "ringbuf_", "user_ringbuf_"]),
 ];
 

@@ -265,6 +265,12 @@ pub enum Cause {
     /// A callback returns something else than 0 or 1.
     #[error("r0: a callback must return 0 or 1, not {0}")]
     CallbackReturn(String),
+    /// What a timer calls returns something else than 0.
+    #[error("r0: what a timer calls must return 0, not {0}")]
+    TimerReturn(String),
+    /// A timer is not where it should be, or not of the map that it is used with.
+    #[error("{0}: {1}")]
+    Timer(RegName, &'static str),
     /// An iterator is made where one is.
     #[error("{0}: there is an iterator here already")]
     IteratorThere(RegName),

@@ -10,6 +10,7 @@ use paceline_frame::{Burst, Frame};
 use paceline_network::Network;
 
 use crate::fault::{Fault, FaultKind};
+use crate::later::Timers;
 use crate::memory;
 use crate::region::{Access, Regions};
 use crate::threaded::Machine;
@@ -73,6 +74,8 @@ pub struct Host {
     pub(crate) chain_counts: *mut u64,
     /// Calls that a dispatcher had no direct jump for.
     pub(crate) misses: u32,
+    /// The timers that programs started on this host.
+    pub(crate) timers: Timers,
     cpu: usize,
     random: u64,
     /// What hosts use that sign something for each other, such as cookies.
@@ -125,6 +128,7 @@ impl Host {
             reader: Domain::global().reader(),
             chain_counts: std::ptr::null_mut(),
             misses: 0,
+            timers: Timers::default(),
             cpu,
             random: 0,
             secret: common_secret(),

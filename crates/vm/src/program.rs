@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
-use paceline_maps::{Map, Owner, ProgArrayUser};
+use paceline_maps::{Map, Owner, MapUser};
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
 
@@ -143,8 +143,8 @@ pub struct Program {
     pub(crate) image: Arc<Image>,
     /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pub(crate) pins: bool,
-    /// Keeps the entries of the program arrays that it uses.
-    _tables: Arc<[ProgArrayUser]>,
+    /// Keeps the programs in the maps that it uses.
+    _tables: Arc<[MapUser]>,
 }
 
 /// An image in a program array. Who read its token before it went may still run it.
@@ -212,6 +212,7 @@ impl Program {
             cpus: usize::MAX,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
+            home: None,
             native: None,
         };
         Self::with_image(image)
@@ -426,8 +427,8 @@ impl Program {
 
 /// What a program's maps ask of those who run it.
 pub(crate) struct Uses {
-    /// What makes it a user of the program arrays that it names.
-    pub(crate) tables: Vec<ProgArrayUser>,
+    /// What makes it a user of the maps that it names which hold programs.
+    pub(crate) tables: Vec<MapUser>,
     /// Whether it must be pinned, because it can come to programs or elements that others may take away.
     pub(crate) pins: bool,
 }
@@ -445,11 +446,10 @@ impl Uses {
         let mut uses = Self { tables: Vec::new(), pins: tail_calls };
         for map in named {
             uses.pins |= map.elements_can_go();
-            let Some(array) = map.prog_array() else { continue };
-            if !array.admits(kind) {
+            if map.prog_array().is_some_and(|array| !array.admits(kind)) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
-            uses.tables.extend(ProgArrayUser::new(map));
+            uses.tables.extend(MapUser::new(map));
         }
         Ok(uses)
     }
