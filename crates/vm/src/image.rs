@@ -58,7 +58,7 @@ pub(crate) struct Image {
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
     /// Where the functions are that timers may call, in code that is compiled.
-    pub(crate) home: Option<Arc<Home>>,
+    pub(crate) _home: Option<Arc<Home>>,
     /// The program's native code, where it has some.
     pub(crate) native: Option<Native>,
 }

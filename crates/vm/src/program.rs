@@ -212,7 +212,7 @@ impl Program {
             cpus: usize::MAX,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
-            home: None,
+            _home: None,
             native: None,
         };
         Self::with_image(image)

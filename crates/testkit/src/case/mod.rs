@@ -3,6 +3,7 @@
 mod chain;
 mod classic;
 mod data;
+mod directives;
 mod error;
 mod layer;
 mod parse;
@@ -144,6 +145,8 @@ pub struct Run {
     pub context: Context,
     /// What user space does to the maps before it.
     pub changes: Vec<Change>,
+    /// Milliseconds that pass after these, in which timers fire that are due.
+    pub wait_ms: u64,
     /// What is expected.
     pub expect: Expect,
 }

@@ -7,6 +7,7 @@ use paceline_spec::btf::{Btf, TypeId};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning};
 
 use super::data::{fit, parse_data, parse_number};
+use super::directives::DIRECTIVES;
 use super::source::Source;
 use super::types::Types;
 use super::{
@@ -102,32 +103,6 @@ fn is_label(content: &str) -> bool {
         .is_some_and(|name| !DIRECTIVES.contains(&name) && !ENGINES.contains(&name))
 }
 
-/// Directives besides the names of engines.
-const DIRECTIVES: &[&str] = &[
-    "case",
-    "type",
-    "license",
-    "endian",
-    "types",
-    "map",
-    "program",
-    "chain",
-    "path",
-    "update",
-    "packet",
-    "memory",
-    "meta",
-    "context",
-    "r0",
-    "verdict",
-    "redirect",
-    "output",
-    "output_meta",
-    "error",
-    "after",
-    "verifier",
-];
-
 /// The line without a comment: `#` at its start or after white space, not in a string, not the `#!` of a mark.
 fn without_comment(line: &str) -> &str {
     let mut in_string = false;
@@ -205,6 +180,7 @@ struct Builder<'a> {
     types: Types,
     /// What the next run starts with, and the line of the first of them.
     changes: Vec<Change>,
+    wait_ms: u64,
     changed_at: usize,
     verifier: Option<(usize, Verifier)>,
 }
@@ -236,6 +212,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         is_classic: false,
         types: Types::default(),
         changes: Vec::new(),
+        wait_ms: 0,
         changed_at: first.line,
         verifier: None,
     };
@@ -334,6 +311,12 @@ impl<'a> Builder<'a> {
                 self.reach(Stage::Runs, directive)?;
                 self.update(directive)
             }
+            "wait" => {
+                self.reach(Stage::Runs, directive)?;
+                let bad = || directive.not_a("number of milliseconds", directive.value);
+                self.wait_ms = parse_number(directive.value).and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)?;
+                Ok(())
+            }
             "after" => {
                 self.reach(Stage::After, directive)?;
                 self.after(directive)
@@ -379,7 +362,8 @@ impl<'a> Builder<'a> {
             ("packet", CaseKind::Xdp | CaseKind::SocketFilter) | ("memory", CaseKind::Raw) => {
                 self.seen.clear();
                 let (data, changes) = (directive.data()?, std::mem::take(&mut self.changes));
-                self.case.runs.push(Run { line: directive.line, data, changes, ..Run::default() });
+                let wait_ms = std::mem::take(&mut self.wait_ms);
+                self.case.runs.push(Run { line: directive.line, data, changes, wait_ms, ..Run::default() });
                 return Ok(());
             }
             (

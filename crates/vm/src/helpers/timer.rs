@@ -109,8 +109,11 @@ fn due(host: &Host, clock: u64, time: u64, flags: u64) -> u64 {
         CLOCK_BOOTTIME => host.now(Clock::Boot),
         _ => now,
     };
-    // A time before the clock's beginning is one that has passed.
-    let left = i128::from(time as i64) - i128::from(there);
+    // What would lie before the clock's beginning never comes, as with delays that are too long (`ktime_add_safe`).
+    if time > NEVER {
+        return NEVER;
+    }
+    let left = i128::from(time) - i128::from(there);
     (i128::from(now) + left).clamp(0, i128::from(NEVER)) as u64
 }
 

@@ -103,7 +103,7 @@ fn install(
         cpus: usize::MAX,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
-        home,
+        _home: home,
         native: Some(Native { block, entry, raw }),
     };
     Ok(Program::with_image(image)?)

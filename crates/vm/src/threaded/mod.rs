@@ -97,7 +97,7 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
         cpus,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
-        home,
+        _home: home,
         native: None,
     })
 }
