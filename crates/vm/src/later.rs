@@ -47,7 +47,11 @@ fn homes() -> MutexGuard<'static, BTreeMap<u64, Weak<Home>>> {
 
 impl Home {
     /// The home of a program's functions, if timers may call any.
-    pub(crate) fn new(program: &Code, code: impl FnOnce() -> HomeCode, maps: &[Arc<Map>]) -> Option<Arc<Self>> {
+    pub(crate) fn new(
+        program: &Code,
+        code: impl FnOnce() -> HomeCode,
+        maps: &[Arc<Map>],
+    ) -> Option<Arc<Self>> {
         let calls_later = |(_, insn): (usize, &Insn)| {
             matches!(insn, Insn::Call(Callee::Helper(Helper::TIMER_SET_CALLBACK)))
         };
@@ -113,7 +117,13 @@ impl Later {
         let [r1, r2, r3, r4, r5] = arguments;
         match self {
             Self::Checked(image, slot) => {
-                return plain::run_function(image, *slot, arguments, start..start + due.key.len() as u64, host);
+                return plain::run_function(
+                    image,
+                    *slot,
+                    arguments,
+                    start..start + due.key.len() as u64,
+                    host,
+                );
             }
             Self::Compiled(home, address) => match home.code {
                 // SAFETY: the address is that of a function which takes what a helper takes, in code that the home keeps; the

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
-use paceline_maps::{Map, Owner, MapUser};
+use paceline_maps::{Map, MapUser, Owner};
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
 

@@ -314,7 +314,8 @@ impl<'a> Builder<'a> {
             "wait" => {
                 self.reach(Stage::Runs, directive)?;
                 let bad = || directive.not_a("number of milliseconds", directive.value);
-                self.wait_ms = parse_number(directive.value).and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)?;
+                self.wait_ms =
+                    parse_number(directive.value).and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)?;
                 Ok(())
             }
             "after" => {

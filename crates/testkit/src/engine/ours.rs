@@ -309,9 +309,11 @@ impl Loaded<'_> {
         while let Some((run, rest)) = left.split_first() {
             // Those that follow without a change to the maps go in one burst.
             let together = match self.way {
-                Way::Burst(_) => {
-                    rest.iter().take_while(|run| run.changes.is_empty() && run.wait_ms == 0).count().min(MAX_BURST - 1)
-                }
+                Way::Burst(_) => rest
+                    .iter()
+                    .take_while(|run| run.changes.is_empty() && run.wait_ms == 0)
+                    .count()
+                    .min(MAX_BURST - 1),
                 _ => 0,
             };
             let (these, later) = left.split_at(1 + together);

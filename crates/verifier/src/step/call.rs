@@ -165,7 +165,8 @@ pub(crate) fn check_stack_depth(
     functions: &[FunctionFact],
     walked: &[Root],
 ) -> Result<(), Box<Refusal>> {
-    let is_later = |function| walked.iter().any(|r| matches!(r, Root::Timer { function: f, .. } if *f == function));
+    let is_later =
+        |function| walked.iter().any(|r| matches!(r, Root::Timer { function: f, .. } if *f == function));
     // What a timer calls has a stack to itself.
     let calls_now = |insn: &Insn, callee| insn.is_call() || !is_later(callee);
     let calls: Vec<Vec<(usize, usize)>> =

@@ -28,7 +28,9 @@ pub(crate) fn entry_state(walk: &mut Walk<'_>, root: Root) -> Result<State, Box<
     match root {
         Root::Main => frame.set(Reg::R1, Value::Pointer(Pointer::to(Target::Context))),
         Root::Global(function) => set_parameters(walk, &mut frame, function)?,
-        Root::Timer { map, .. } => walk.set_element(&mut frame, map, Value::Pointer(Pointer::to(Target::Map(map)))),
+        Root::Timer { map, .. } => {
+            walk.set_element(&mut frame, map, Value::Pointer(Pointer::to(Target::Map(map))))
+        }
     }
     Ok(State::new(frame))
 }

@@ -34,7 +34,9 @@ impl Walk<'_> {
     /// The lock that a pointer is to: of which map, and which of its values.
     fn lock_at(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<Lock> {
         const WANTED: &str = "a spin lock of a map value";
-        let Some((map, pointer)) = in_value(value) else { return wrong_argument(helper.name, reg, WANTED, value) };
+        let Some((map, pointer)) = in_value(value) else {
+            return wrong_argument(helper.name, reg, WANTED, value);
+        };
         let lock = self.map(map).and_then(MapSpec::spin_lock);
         let problem = match (lock, pointer.offset()) {
             (None, _) => "values of the map have no bpf_spin_lock, as far as their type is known",
@@ -50,7 +52,9 @@ impl Walk<'_> {
     /// The map whose value has the timer that a pointer is to (`process_timer_func`).
     pub(super) fn check_timer(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<MapRef> {
         const WANTED: &str = "a timer of a map value";
-        let Some((map, pointer)) = in_value(value) else { return wrong_argument(helper.name, reg, WANTED, value) };
+        let Some((map, pointer)) = in_value(value) else {
+            return wrong_argument(helper.name, reg, WANTED, value);
+        };
         let problem = match (self.map(map).and_then(MapSpec::timer), pointer.offset()) {
             (_, None) => "a timer must be at a known offset",
             (None, _) => "values of the map have no bpf_timer, as far as their type is known",

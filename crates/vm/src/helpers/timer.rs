@@ -138,14 +138,7 @@ pub(super) unsafe extern "C" fn start(
 }
 
 /// `long bpf_timer_cancel(timer)`: 1 if it ran. It does not wait for a function that another worker is in.
-pub(super) unsafe extern "C" fn cancel(
-    address: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    _: u64,
-    host: &mut Host,
-) -> u64 {
+pub(super) unsafe extern "C" fn cancel(address: u64, _: u64, _: u64, _: u64, _: u64, host: &mut Host) -> u64 {
     // SAFETY: the argument fits the prototype.
     let timer = unsafe { timer(address) };
     result(timer.and_then(|timer| match Arc::as_ptr(&timer) as usize == host.timers.firing {

@@ -86,11 +86,8 @@ fn install(
         None => packet_by_packet,
     };
     // Checked code lets its machine call functions.
-    let home = if settings.checked {
-        None
-    } else {
-        Home::new(&code, || HomeCode::Native(block.clone()), &maps)
-    };
+    let home =
+        if settings.checked { None } else { Home::new(&code, || HomeCode::Native(block.clone()), &maps) };
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
