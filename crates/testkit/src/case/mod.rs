@@ -3,9 +3,10 @@
 mod chain;
 mod classic;
 mod data;
-mod directives;
+mod directive;
 mod error;
 mod layer;
+mod map;
 mod parse;
 mod source;
 mod types;
