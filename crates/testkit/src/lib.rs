@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod outcome;
 pub mod random;
 pub mod runner;
+pub mod sources;
 pub mod traffic;
 pub mod verdict;
 pub mod whole;

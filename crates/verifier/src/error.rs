@@ -6,6 +6,7 @@ use paceline_isa::{DecodeError, Reg};
 use paceline_spec::MapKind;
 use paceline_spec::btf::SpecialKind;
 use paceline_spec::helper::Helper;
+use paceline_spec::kfunc;
 
 use crate::state::{Target, Value};
 
@@ -219,7 +220,7 @@ pub enum Cause {
     #[error("{0}: size is not bounded, at most {1}")]
     UnboundedSize(RegName, u64),
     /// A kernel function, which user space does not have.
-    #[error("kernel function {0} is not available")]
+    #[error("kernel function {} is not there: it would take {}", .0, kfunc::would_take(.0))]
     Kfunc(String),
     /// An instruction that Paceline or this type of program does not have.
     #[error("{0} is not allowed here")]

@@ -9,6 +9,7 @@ use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::{Map, MapUser, Owner};
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
+use paceline_spec::kfunc;
 
 use crate::engine::Engine;
 use crate::fault::Fault;
@@ -62,7 +63,7 @@ pub enum ProgramError {
         slot: usize,
     },
     /// A helper is called that the kernel has and Paceline does not.
-    #[error("instruction {slot} calls {name}, which is not supported")]
+    #[error("instruction {slot} calls {name}, which is not there: it would take {}", helper_would_take(.name))]
     UnsupportedHelper {
         /// Slot.
         slot: usize,
@@ -70,7 +71,7 @@ pub enum ProgramError {
         name: &'static str,
     },
     /// A kernel function is called.
-    #[error("instruction {slot} calls the kernel function {name}, which is not supported")]
+    #[error("instruction {slot} calls the kernel function {name}, which is not there: it would take {}", kfunc::would_take(.name))]
     UnsupportedKfunc {
         /// Slot.
         slot: usize,
@@ -111,6 +112,10 @@ pub enum ProgramError {
         /// Offset in bytes.
         offset: u32,
     },
+}
+
+fn helper_would_take(name: &str) -> &'static str {
+    Helper::from_name(name).map_or("an implementation", Helper::would_take)
 }
 
 /// How a run ended.
