@@ -4,8 +4,8 @@
 //! `bpf_base_func_proto` in `kernel/bpf/helpers.c`, for a privileged loader; the flags are those of
 //! each helper's `struct bpf_func_proto`.
 
-use crate::{MapKind, ProgramKind};
 use crate::helper::Helper;
+use crate::{MapKind, ProgramKind};
 
 /// Helpers that XDP programs may call, by name without `bpf_`.
 pub(crate) const XDP: &[&str] = &[

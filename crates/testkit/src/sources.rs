@@ -105,7 +105,8 @@ fn output(command: &mut Command) -> Result<Vec<u8>, String> {
 
 /// Compiles all programs for XDP and those with timers; gives those that fail.
 fn compile_all(root: &Path) -> Result<Vec<(String, String)>, String> {
-    let samples = sources(&root.join("samples/bpf"), |name| name.contains("xdp") && !name.ends_with("_user.c"));
+    let samples =
+        sources(&root.join("samples/bpf"), |name| name.contains("xdp") && !name.ends_with("_user.c"));
     let tests = sources(&root.join("tools/testing/selftests/bpf/progs"), |name| name.contains("xdp"));
     if samples.is_empty() || tests.is_empty() {
         return Err("no XDP programs among the kernel's sources".to_owned());
