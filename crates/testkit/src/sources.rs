@@ -21,16 +21,25 @@ const PRELUDE: &str = include_str!("../tests/linux/prelude.h");
 const LINKED: &str = ".bpf";
 const SHARED: &str = "xdp_sample.bpf";
 
-/// Compiles them below a directory, unless they are there; gives the objects and what could not be compiled, with the first error.
+/// What was compiled.
+#[derive(Debug)]
+pub struct Built {
+    /// The objects, by name.
+    pub objects: Vec<PathBuf>,
+    /// What could not be compiled or linked, with the first error.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Compiles them below a directory, unless they are there.
 ///
 /// # Errors
 /// There are no sources, or what is needed to compile them is missing.
-pub fn build(directory: &Path) -> Result<(Vec<PathBuf>, Vec<(String, String)>), String> {
+pub fn build(directory: &Path) -> Result<Built, String> {
     let archive = newest_archive().ok_or("no linux-source package is installed")?;
     let root = directory.join("linux");
     let stamp = stamp(&archive)?;
     if fs::read_to_string(root.join("stamp")).is_ok_and(|found| found == stamp) {
-        return Ok((objects(&root.join("objects")), failures(&root)));
+        return Ok(Built { objects: objects(&root.join("objects")), failed: failures(&root) });
     }
     let _ = fs::remove_dir_all(&root);
     prepare(&root, &archive)?;
@@ -39,7 +48,7 @@ pub fn build(directory: &Path) -> Result<(Vec<PathBuf>, Vec<(String, String)>), 
     let write = |name: &str, text: &str| fs::write(root.join(name), text).map_err(|error| error.to_string());
     write("failures", &lines)?;
     write("stamp", &stamp)?;
-    Ok((objects(&root.join("objects")), failed))
+    Ok(Built { objects: objects(&root.join("objects")), failed })
 }
 
 fn newest_archive() -> Option<PathBuf> {
@@ -103,7 +112,7 @@ fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     Err(format!("{name}: {}", line.unwrap_or("fails")))
 }
 
-/// Compiles all programs for XDP and those with timers; gives those that fail.
+/// Compiles all programs for XDP; gives those that fail.
 fn compile_all(root: &Path) -> Result<Vec<(String, String)>, String> {
     let samples =
         sources(&root.join("samples/bpf"), |name| name.contains("xdp") && !name.ends_with("_user.c"));

@@ -117,10 +117,10 @@ fn main() -> ExitCode {
 fn sources(table: &Table) -> Vec<(&'static str, PathBuf)> {
     let mut found = Vec::new();
     match paceline_testkit::sources::build(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
-        Ok((objects, failed)) => {
-            found.extend(objects.into_iter().map(|path| ("linux", path)));
+        Ok(built) => {
+            found.extend(built.objects.into_iter().map(|path| ("linux", path)));
             let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
-            for (name, error) in failed {
+            for (name, error) in built.failed {
                 table.insert(format!("linux/{name}"), Err(format!("does not compile: {error}")));
             }
         }
