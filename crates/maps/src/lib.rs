@@ -23,6 +23,7 @@
 //! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.
 
 mod array;
+mod batch;
 mod bloom_filter;
 mod cpumap;
 mod create;
@@ -53,10 +54,11 @@ mod timer;
 mod words;
 mod xskmap;
 
+pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use lookup::LookupFunction;
 pub use map::{ArrayLayout, FillError, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
 pub use map_user::MapUser;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
-pub use ringbuf::RingBuffer;
+pub use ringbuf::{Origin, Record, RingBuffer};
 pub use timer::{DueTimer, Timer, TimerCallback, TimerQueue};
