@@ -183,12 +183,7 @@ struct Walk<'a, 'b> {
 
 impl<'a, 'b> Walk<'a, 'b> {
     fn new(source: &'a Source<'b>) -> Self {
-        let called = source.functions.iter().skip(1);
-        // A program that a function tail calls returns to the function's caller.
-        let changes =
-            |insn: &Insn| matches!(insn, Insn::Call(callee) if moves_packet(callee)) || is_tail_call(insn);
-        let functions_change =
-            called.flat_map(|function| source.reached(function)).any(|(_, insn)| changes(insn));
+        let functions_change = functions_move_packet(source);
         let tail_calls = source.functions.iter().any(|function| function.tail_calls);
         Self { source, functions_change, tail_calls }
     }
@@ -299,6 +294,20 @@ fn decided(state: &State, insn: &Insn) -> Option<bool> {
 fn proven(state: &State, insn: &Insn, taken: bool) -> u16 {
     let found = comparison(state, insn).filter(|(_, way)| *way == taken);
     found.and_then(|(bytes, _)| u16::try_from(bytes).ok()).unwrap_or(0)
+}
+
+/// Whether after a call the packet may be elsewhere.
+pub(crate) fn may_move_packet(source: &Source<'_>, callee: &Callee) -> bool {
+    moves_packet(callee) || runs_functions(callee) && functions_move_packet(source)
+}
+
+/// Whether some function but the main one may leave the packet elsewhere.
+fn functions_move_packet(source: &Source<'_>) -> bool {
+    let called = source.functions.iter().skip(1);
+    // A program that a function tail calls returns to the function's caller.
+    let moves =
+        |insn: &Insn| matches!(insn, Insn::Call(callee) if moves_packet(callee)) || is_tail_call(insn);
+    called.flat_map(|function| source.reached(function)).any(|(_, insn)| moves(insn))
 }
 
 /// Whether a call may leave another packet, or the same elsewhere, by itself.
