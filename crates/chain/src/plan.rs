@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use paceline_frame::Verdict;
 
-use crate::{Actions, Edges, Graph, GraphError, MAX_RUNS, Next, Node, RunConfig};
+use crate::{Actions, Edges, Graph, GraphError, MAX_RUNS, Next, Node, Placement, RunConfig};
 
 /// A program as libxdp sees it when it puts programs in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub enum Reason {
     },
     /// It was put there.
     Placed,
+    /// The same by other programs, which have these names.
+    PlacedBy(Placement<String>),
     /// Packets enter there.
     Entry,
     /// Edges lead to it.

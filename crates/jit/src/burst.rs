@@ -10,6 +10,7 @@ use paceline_verifier::FunctionFact;
 
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
+use crate::part::Part;
 use crate::plan::{FRAME, HOST_ARGUMENT, HOST_KEPT, LoopPlan, Needs, Place, SCRATCH, SCRATCH_2};
 use crate::program::{ALIGNMENT, Piece};
 use crate::returns::Returns;
@@ -223,11 +224,7 @@ impl<'a> Emitter<'a> {
             Prefetch::Ahead(packets) => i32::from(packets),
             Prefetch::Auto => {
                 let touches = self.parts.iter().any(|part| part.any(|needs| needs.packet));
-                let instructions: usize = self
-                    .parts
-                    .iter()
-                    .flat_map(|part| part.functions.iter().map(|(f, _)| part.source.reached(f).count()))
-                    .sum();
+                let instructions: usize = self.parts.iter().map(Part::instructions).sum();
                 if touches && instructions >= PREFETCH_FROM { PREFETCH_AHEAD } else { 0 }
             }
         }
@@ -296,8 +293,7 @@ impl<'a> Emitter<'a> {
         let Some(looped) = &self.looped else { return };
         let plan = looped.plan.clone();
         self.prefetch_ahead(&plan);
-        let seen =
-            |part: &crate::part::Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
+        let seen = |part: &Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
         if self.parts.iter().any(seen) {
             self.asm.store(OpSize::Q64, Mem::at(plan.host, self.links.host.frame), FRAME);
         }

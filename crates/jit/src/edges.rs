@@ -64,7 +64,8 @@ impl Emitter<'_> {
 
     /// Where packets end with a verdict.
     fn end(&mut self, verdict: Verdict) -> Label {
-        let known = self.looped.as_ref().and_then(|looped| looped.ends.get(verdict as usize).copied().flatten());
+        let known =
+            self.looped.as_ref().and_then(|looped| looped.ends.get(verdict as usize).copied().flatten());
         if let Some(label) = known {
             return label;
         }

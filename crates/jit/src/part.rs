@@ -1,5 +1,6 @@
 //! A program of a graph, as the emitter takes it.
 
+use paceline_isa::Insn;
 use paceline_verifier::FunctionFact;
 
 use crate::links::Links;
@@ -30,6 +31,24 @@ impl<'a> Part<'a> {
     /// Whether some function needs something.
     pub(crate) fn any(&self, need: impl Fn(&Needs) -> bool) -> bool {
         self.functions.iter().any(|(_, needs)| need(needs))
+    }
+
+    /// Instructions that have code.
+    pub(crate) fn instructions(&self) -> usize {
+        let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
+            Insn::JumpIf { .. } => {
+                let fact = self.source.fact(slot);
+                fact.may_jump && fact.may_fall_through
+            }
+            Insn::Alu { dst, .. } | Insn::Load { dst, .. } | Insn::LoadImm64 { dst, .. } => {
+                self.liveness.after(&self.source, slot, insn).contains(dst)
+            }
+            _ => true,
+        };
+        self.functions
+            .iter()
+            .map(|(function, _)| self.source.reached(function).filter(is_needed).count())
+            .sum()
     }
 
     /// Whether a function that the main program calls needs the host.

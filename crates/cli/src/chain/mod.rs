@@ -42,7 +42,7 @@ pub(crate) fn chain(command: ChainCommand) -> Result<ExitCode, Failure> {
 
 fn show_graph(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &LoadHow::default())?;
-    let layout = loaded.live.layout();
+    let layout = loaded.layout();
     let drawing = Drawing { graph: &layout.graph, names: &layout.names };
     console::print(|out| {
         if args.dot {
@@ -59,7 +59,7 @@ fn show_graph(args: &ShowArgs) -> Result<ExitCode, Failure> {
 
 fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &LoadHow::default())?;
-    let layout = loaded.live.layout();
+    let layout = loaded.layout();
     console::print(|out| {
         if args.json { show::write_json(out, &loaded, &layout) } else { show::write_reasons(out, &layout) }
     })

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
-use paceline_isa::assemble;
 use paceline_chain::Graph;
+use paceline_isa::assemble;
 use paceline_jit::{
     Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile, compile_chain,
 };

@@ -1,6 +1,8 @@
 //! Chains of cases: several of a case's programs, and what runs after what.
 
-use paceline::chain::{Actions, DEFAULT_PRIORITY, Edges, Entrant, Next, Plan, PlanError, RunConfig};
+use paceline::chain::{
+    Actions, DEFAULT_PRIORITY, Edges, Entrant, Next, Place, Placement, Plan, PlanError, RunConfig, Sequence,
+};
 use paceline_frame::Verdict;
 use paceline_spec::ProgramSpec;
 
@@ -26,7 +28,7 @@ impl CaseChain {
     ) -> Result<Self, ParseError> {
         let members = || block.iter().map(|line| member(*line, names)).collect::<Result<_, ParseError>>();
         match value {
-            "given" => Ok(Self::Given(members()?)),
+            "given" => Ok(Self::Given(placed(members()?, block, names)?)),
             "priority" => Ok(Self::Priority(members()?)),
             "edges" => edges(line, block, names),
             other => Err(not_a(line, "order: priority, given or edges", other)),
@@ -59,6 +61,9 @@ impl CaseChain {
     }
 }
 
+/// Words that begin a place.
+const PLACES: [&str; 5] = ["first", "last", "before", "after", "replace"];
+
 fn not_a(line: usize, what: &'static str, found: &str) -> ParseError {
     ParseError { line, problem: Problem::NotA { what, found: found.to_owned() } }
 }
@@ -72,7 +77,7 @@ fn verdict(line: usize, name: &str) -> Result<Verdict, ParseError> {
     found.ok_or_else(|| not_a(line, "verdict", name))
 }
 
-/// `NAME [priority N] [actions VERDICT...|none]`
+/// `NAME [priority N] [actions VERDICT...|none] [PLACE]`; places are read apart.
 fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConfig), ParseError> {
     let mut words = text.split_whitespace().peekable();
     let index = program(line, words.next().unwrap_or_default(), names)?;
@@ -82,13 +87,52 @@ fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConf
         config.priority = number.parse().map_err(|_| not_a(line, "priority", number))?;
     }
     if words.next_if_eq(&"actions").is_some() {
-        let actions = words.by_ref().filter(|word| *word != "none").map(|word| verdict(line, word));
+        let mut actions = Vec::new();
+        while let Some(word) = words.next_if(|word| !PLACES.contains(word)) {
+            actions.push(word);
+        }
+        let actions = actions.into_iter().filter(|word| *word != "none").map(|word| verdict(line, word));
         config.actions = actions.collect::<Result<_, _>>()?;
     }
     match words.next() {
+        Some(word) if PLACES.contains(&word) => Ok((index, config)),
         Some(word) => Err(not_a(line, "part of `NAME [priority N] [actions VERDICT...]`", word)),
         None => Ok((index, config)),
     }
+}
+
+/// The members as they stand, each then taken to where its line says.
+fn placed(
+    members: Vec<(usize, RunConfig)>,
+    block: &[(usize, &str)],
+    names: &[&str],
+) -> Result<Vec<(usize, RunConfig)>, ParseError> {
+    let mut sequence = Sequence::default();
+    for ((member, _), (line, text)) in members.iter().zip(block) {
+        let twice = |_| not_a(*line, "program that is not in the chain yet", text.trim());
+        sequence.insert(*member, Place::Last, None).map_err(twice)?;
+    }
+    for ((member, _), &(line, text)) in members.iter().zip(block) {
+        let Some(placement) = placement((line, text), names)? else { continue };
+        let refused = |_| not_a(line, "place in the chain", text.trim());
+        sequence.settle(member, placement, None).map_err(refused)?;
+    }
+    let find = |index: &usize| members.iter().find(|(member, _)| member == index).copied();
+    Ok(sequence.members().iter().filter_map(find).collect())
+}
+
+/// The end of a member's line: `first|last|before NAME|after NAME|replace NAME`.
+fn placement((line, text): (usize, &str), names: &[&str]) -> Result<Option<Placement<usize>>, ParseError> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let by = |name: &str| program(line, name, names);
+    Ok(Some(match words.as_slice() {
+        [_, .., "before", other] => Placement::At(Place::Before(by(other)?)),
+        [_, .., "after", other] => Placement::At(Place::After(by(other)?)),
+        [_, .., "replace", other] => Placement::Replacing(by(other)?),
+        [_, .., "first"] => Placement::At(Place::First),
+        [_, .., "last"] => Placement::At(Place::Last),
+        _ => return Ok(None),
+    }))
 }
 
 /// Lines of `NAME VERDICT|* -> NAME|end VERDICT`; packets enter at the program of the first line.
