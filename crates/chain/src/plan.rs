@@ -83,6 +83,11 @@ pub enum Surprise {
         /// The program.
         node: Node,
     },
+    /// From a program on, no verdict leads to an end: its packets are aborted after [`MAX_RUNS`] programs.
+    Endless {
+        /// The first such program.
+        node: Node,
+    },
 }
 
 /// Why a description makes no graph.
@@ -181,6 +186,9 @@ impl Plan {
         let reached = self.graph.reached();
         let unreached = reached.iter().enumerate().filter(|(_, reached)| !**reached);
         self.surprises.extend(unreached.map(|(node, _)| Surprise::Unreached { node }));
+        let ends = self.graph.ends();
+        let endless = reached.iter().zip(ends).position(|(reached, ends)| *reached && !ends);
+        self.surprises.extend(endless.map(|node| Surprise::Endless { node }));
         self
     }
 }

@@ -208,6 +208,10 @@ fn programs_go_by_others() {
         wrong(["replace = 'b'", "place = 'last'", "", ""]),
         "9:8: a program above replaces it: it has no place"
     );
+    assert_eq!(
+        wrong(["priority = 3", "", "", ""]),
+        "7:12: `priority` counts with `order = \"priority\"` alone"
+    );
     assert_eq!(wrong(["place = 'frist'", "", "", ""]), "7:9: no place `frist`; did you mean `first`?");
     assert_eq!(
         wrong(["place = 'first'\nbefore = 'b'", "", "", ""]),

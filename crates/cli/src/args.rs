@@ -271,12 +271,20 @@ pub(crate) enum OrderName {
 impl SourceArgs {
     /// The chain file, if one is named.
     pub(crate) fn chain_file(&self) -> Option<&Path> {
-        let is_file = |path: &&Path| path.extension().is_some_and(|extension| extension == "toml");
         match self.targets.as_slice() {
-            [only] => Some(Path::new(only)).filter(is_file),
+            [only] => Some(Path::new(only)).filter(is_chain_file),
             _ => self.chain.as_deref(),
         }
     }
+
+    /// A chain file that stands among objects.
+    pub(crate) fn file_among_objects(&self) -> Option<&Path> {
+        self.targets.iter().map(Path::new).find(is_chain_file)
+    }
+}
+
+fn is_chain_file(path: &&Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
 }
 
 /// Numbers of packets, from 1: `1,5-7`.

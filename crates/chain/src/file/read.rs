@@ -215,12 +215,18 @@ fn read_order(
     let conflict = |span: Range<usize>, text| Err(root.text.error(span, FileProblem::Conflict(text)));
     let order = root.text("order")?;
     let first = root.text("first")?;
-    let in_places = !with_edges && order.as_ref().is_none_or(|order| order.value != "priority");
+    let by_priority = order.as_ref().is_some_and(|order| order.value == "priority");
     if let Some(value) = tables.iter().find_map(|table| PLACES.iter().find_map(|key| table.get(key)))
-        && !in_places
+        && (with_edges || by_priority)
     {
         let text = "`place`, `before`, `after` and `replace` are for chains in the given order";
         return conflict(value.span(), text);
+    }
+    if let Some(value) = tables.iter().find_map(|table| table.get("priority"))
+        && !with_edges
+        && !by_priority
+    {
+        return conflict(value.span(), "`priority` counts with `order = \"priority\"` alone");
     }
     if !with_edges {
         if first.is_some() {

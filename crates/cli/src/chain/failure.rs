@@ -37,6 +37,8 @@ pub(crate) enum ChainFailure {
     NoMap { map: String, hint: Option<String> },
     #[error("{chain}: packet {packet} of {capture}: {fault}")]
     Fault { chain: String, packet: u64, capture: String, fault: Box<Fault> },
+    #[error("{0}: a chain file goes alone: it names its objects itself")]
+    FileAmongObjects(String),
     #[error("{0} goes with objects, and a chain file has it itself")]
     NotWithFile(&'static str),
 }

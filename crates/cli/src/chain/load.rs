@@ -91,7 +91,10 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
             }
             file::load(path, how, None)
         }
-        None => load_objects(source, how),
+        None => match source.file_among_objects() {
+            Some(path) => Err(ChainFailure::FileAmongObjects(path.display().to_string()).into()),
+            None => load_objects(source, how),
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use paceline::chain::{Actions, Edges, Lead, Next, Place, Placement, Reason, Surprise, Tie};
+use paceline::chain::{Actions, Edges, Lead, MAX_RUNS, Next, Place, Placement, Reason, Surprise, Tie};
 use paceline::{Layout, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -102,6 +102,10 @@ fn surprise_text(layout: &Layout, surprise: &Surprise) -> String {
     match surprise {
         Surprise::LastPasses { node, verdict } => format!(
             "{verdict} of {} becomes pass: it is one of its chain call actions, and the last program's pass, as with libxdp",
+            name(layout, *node)
+        ),
+        Surprise::Endless { node } => format!(
+            "nothing leads to an end from {} on: its packets are aborted after {MAX_RUNS} programs",
             name(layout, *node)
         ),
         Surprise::Unreached { node } => format!("no packet can come to {}", name(layout, *node)),
