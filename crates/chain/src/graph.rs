@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn a_circle_that_nothing_leaves_has_no_end() {
         let to = |node| Edges::NONE.with_wildcard(Next::Program(node));
-        let graph = Graph::new(vec![Edges::NONE.with(Verdict::Pass, Next::Program(1)), to(2), to(1)]).unwrap();
+        let graph =
+            Graph::new(vec![Edges::NONE.with(Verdict::Pass, Next::Program(1)), to(2), to(1)]).unwrap();
         assert_eq!(graph.ends(), [true, false, false]);
         let left = Graph::new(vec![to(1), to(0).with(Verdict::Drop, Next::End(Verdict::Drop))]).unwrap();
         assert_eq!(left.ends(), [true, true]);

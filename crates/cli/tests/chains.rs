@@ -91,7 +91,11 @@ fn programs_are_placed_by_others() {
         explain(&["late=replace:early"]).ok(),
         "1. late: in the place of early; goes on after tx\n2. middle: placed there; goes on after pass\n"
     );
-    explain(&["late=before:lte"]).fails(1, "--place late=before:lte: no program `lte`", &["early, middle, late"]);
+    explain(&["late=before:lte"]).fails(
+        1,
+        "--place late=before:lte: no program `lte`",
+        &["early, middle, late"],
+    );
     explain(&["late=before:late"]).fails(1, "a program does not go by itself", &[]);
     explain(&["late=befor:early"]).fails(2, "say NAME=first, NAME=last, NAME=before:OTHER", &[]);
     let args = ["chain", "show", &early, &late, "--order", "priority", "--place", "late=first"];
@@ -112,13 +116,13 @@ fn programs_are_placed_by_others() {
     let alone = file("place = \"first\"");
     paceline(["run", &alone, &early]).fails(1, &format!("{alone}: a chain file goes alone"), &[]);
     let endless = file("next.wildcard = \"late\"");
-    let text = std::fs::read_to_string(&endless).unwrap().replace(
-        "function = \"early\"\n",
-        "function = \"early\"\nnext.pass = \"late\"\n",
-    );
+    let text = std::fs::read_to_string(&endless)
+        .unwrap()
+        .replace("function = \"early\"\n", "function = \"early\"\nnext.pass = \"late\"\n");
     let endless = folder.write("endless.toml", text);
     let shown = paceline(["chain", "show", &endless]).ok();
-    let warning = "warning: nothing leads to an end from late on: its packets are aborted after 32 programs\n";
+    let warning =
+        "warning: nothing leads to an end from late on: its packets are aborted after 32 programs\n";
     assert!(shown.ends_with(warning), "{shown}");
 }
 

@@ -224,7 +224,8 @@ impl<'a> Emitter<'a> {
             Prefetch::Ahead(packets) => i32::from(packets),
             Prefetch::Auto => {
                 let touches = self.parts.iter().any(|part| part.any(|needs| needs.packet));
-                let instructions: usize = self.parts.iter().map(Part::instructions).sum();
+                let shared = 2;
+                let instructions = shared + self.parts.iter().map(Part::instructions).sum::<usize>();
                 if touches && instructions >= PREFETCH_FROM { PREFETCH_AHEAD } else { 0 }
             }
         }
@@ -387,7 +388,7 @@ impl<'a> Emitter<'a> {
 
 /// Packets ahead that are fetched, where it pays.
 const PREFETCH_AHEAD: i32 = 8;
-/// Instructions of a program from which on it pays: with shorter ones the processor is at the next packets by itself
+/// Instructions of all programs together, what they share counted once, from which on it pays: with shorter ones the processor is at the next packets by itself
 /// while it waits for one.
 const PREFETCH_FROM: usize = 16;
 

@@ -5,7 +5,7 @@ use paceline_verifier::FunctionFact;
 
 use crate::links::Links;
 use crate::liveness::Liveness;
-use crate::plan::{Needs, Plan};
+use crate::plan::{Needs, Plan, asks_for_start};
 use crate::settings::Settings;
 use crate::source::Source;
 
@@ -33,9 +33,11 @@ impl<'a> Part<'a> {
         self.functions.iter().any(|(_, needs)| need(needs))
     }
 
-    /// Instructions that have code.
+    /// Instructions that have code of the program's own: asking where the packet starts and exits are shared with others.
     pub(crate) fn instructions(&self) -> usize {
         let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
+            Insn::Exit => false,
+            Insn::Load { .. } if asks_for_start(&self.source, slot, insn) => false,
             Insn::JumpIf { .. } => {
                 let fact = self.source.fact(slot);
                 fact.may_jump && fact.may_fall_through

@@ -109,6 +109,12 @@ impl Needs {
     }
 }
 
+/// Whether an instruction asks the context where the packet starts.
+pub(crate) fn asks_for_start(source: &Source<'_>, slot: usize, insn: &Insn) -> bool {
+    accesses_context(source, slot)
+        && matches!(context::field(source, slot, insn), Ok(place) if place.field.kind == FieldKind::PacketData)
+}
+
 pub(crate) fn accesses_context(source: &Source<'_>, slot: usize) -> bool {
     source.fact(slot).memory.is_some_and(|memory| memory.base == Base::Context)
 }
