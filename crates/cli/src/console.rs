@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Style};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::verify::{Diagnosis, render};
@@ -18,6 +19,28 @@ pub(crate) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Res
 /// Writes a report where it does not get among packets: to standard error. Nobody is left to tell when that is closed.
 pub(crate) fn print_aside(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     let _ = print_to(io::stderr().lock(), write);
+}
+
+/// What a command tells at its end: text for people, or a line of JSON for tools.
+pub(crate) trait Report: Serialize {
+    /// Writes the text.
+    fn write_text(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Prints the report, to standard error where standard output has the packets.
+    fn print(&self, json: bool, aside: bool) -> Result<(), Failure> {
+        let write = |out: &mut dyn Write| {
+            if !json {
+                return self.write_text(out);
+            }
+            serde_json::to_writer(&mut *out, self)?;
+            writeln!(out)
+        };
+        if aside {
+            print_aside(write);
+            return Ok(());
+        }
+        print(write).map(drop)
+    }
 }
 
 fn print_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

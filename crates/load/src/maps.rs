@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use paceline_spec::btf::Btf;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{MapKind, MapSpec};
 
 use crate::elf_file::ElfFile;
 use crate::function::Functions;
@@ -78,22 +78,7 @@ impl Maps {
 
 /// A map of which only name and kind are known.
 pub(crate) fn blank(name: &str, kind: MapKind) -> MapSpec {
-    MapSpec {
-        name: name.to_owned(),
-        kind,
-        key_size: 0,
-        value_size: 0,
-        max_entries: 0,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec::new(name, kind, 0, 0, 0)
 }
 
 /// Whether the values of maps of this kind are maps.

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Instant;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{MapKind, MapSpec};
 
 const OPERATIONS: usize = 1 << 18;
 const WINDOW: usize = 1 << 12;
@@ -18,22 +18,7 @@ const ROUNDS: usize = 4;
 const DEFAULT_ENTRIES: [u32; 2] = [1000, 100_000];
 
 fn create(kind: MapKind, key_size: usize, max_entries: u32) -> Arc<Map> {
-    let spec = MapSpec {
-        name: "bench".to_owned(),
-        kind,
-        key_size: key_size as u32,
-        value_size: 8,
-        max_entries,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let spec = MapSpec::new("bench", kind, key_size as u32, 8, max_entries);
     Map::create(&spec, &Limits { cpus: 2, memory: 1 << 33 }).unwrap()
 }
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Place, RunConfig, SequenceError, Surprise};
 use paceline::isa::assemble;
+use paceline::port::MemoryPort;
 use paceline::{
-    Burst, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Link, LinkTarget, LiveChain,
-    LoadOptions, Member, Object, Order, SetupError, Verdict,
+    Burst, ChainWorker, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Link,
+    LinkTarget, LiveChain, LoadOptions, Member, Object, Order, Pipeline, SetupError, Verdict,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -264,31 +265,67 @@ fn kept_name(collection: &Collection) -> String {
 /// Programs of the chain in the storm.
 const LENGTH: usize = 3;
 
+type Marks = [u8; LENGTH];
+
+/// Something that runs the chain: each call is a burst, and says what its packets say then.
+type Bursts<'a> = Box<dyn FnMut() -> Vec<Marks> + Send + 'a>;
+
+fn marks(packet: &[u8]) -> Marks {
+    packet[..LENGTH].try_into().unwrap()
+}
+
+/// The chain's own worker.
+fn by_chain(mut worker: ChainWorker) -> Bursts<'static> {
+    let (mut host, mut burst) = (Host::default(), burst(64));
+    Box::new(move || {
+        burst.iter_mut().for_each(|mut frame| frame.packet_mut()[..LENGTH].fill(0));
+        worker.run_burst(&mut burst, &mut host).unwrap();
+        burst.iter().map(|frame| marks(frame.packet())).collect()
+    })
+}
+
+/// A worker of the pipeline that the chain is on.
+fn by_pipeline(pipeline: &Pipeline) -> Bursts<'static> {
+    let mut worker = pipeline.worker(2);
+    let ((card, wire), (stack, host)) = (MemoryPort::link(64), MemoryPort::link(64));
+    worker.attach(IFINDEX, 0, card);
+    worker.deliver_to(stack);
+    Box::new(move || {
+        (0..64).for_each(|_| assert!(wire.push(&[0; 60], FrameMeta::default())));
+        assert_eq!(worker.poll().unwrap(), 64);
+        std::iter::from_fn(|| host.pop()).map(|(packet, _)| marks(&packet)).collect()
+    })
+}
+
+/// Where the chain is on the pipeline.
+const IFINDEX: u32 = 7;
+
 #[test]
 fn a_burst_never_meets_two_versions() {
     let seed = std::env::var("PACELINE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let changes: u32 = std::env::var("PACELINE_CHANGES").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
     let name = |place: usize| format!("p{place}");
     let members = (0..LENGTH).map(|place| marking(&name(place), place, 1)).collect();
-    let chain = LiveChain::new(members, Order::Given).unwrap();
+    let pipeline = Pipeline::new();
+    let chain = LiveChain::on(&pipeline, IFINDEX, members, Order::Given).unwrap();
     // What the packets of each version say, by revision: packets may only say what was published.
     let versions = Mutex::new(vec![[1u8; LENGTH]]);
-    let (done, bursts) = (AtomicBool::new(false), AtomicU64::new(0));
+    let runners = [by_chain(chain.worker()), by_chain(chain.worker().counted()), by_pipeline(&pipeline)];
+    let counts: Vec<AtomicU64> = runners.iter().map(|_| AtomicU64::new(0)).collect();
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let worker = |cpu| {
-            let (chain, versions, done, bursts) = (&chain, &versions, &done, &bursts);
+        let start = |(mut run, bursts): (Bursts<'static>, _)| {
+            let (versions, done) = (&versions, &done);
+            let bursts: &AtomicU64 = bursts;
             scope.spawn(move || {
-                let (mut worker, mut host, mut burst, mut last) =
-                    (chain.worker(), Host::new(cpu), burst(64), 0);
+                let mut last = 0;
                 while !done.load(Ordering::Relaxed) {
-                    (0..64).for_each(|index| burst.frame_mut(index).packet_mut()[..LENGTH].fill(0));
-                    worker.run_burst(&mut burst, &mut host).unwrap();
-                    let mark: [u8; LENGTH] = burst.frame(0).packet()[..LENGTH].try_into().unwrap();
-                    let same = burst.iter().all(|frame| frame.packet()[..LENGTH] == mark);
-                    assert!(same, "a burst met two versions");
+                    let said: Vec<Marks> = run();
+                    assert_eq!(said.len(), 64);
+                    assert!(said.iter().all(|marks| *marks == said[0]), "a burst met two versions");
                     let versions = versions.lock().unwrap();
-                    let version = versions.iter().rposition(|version| *version == mark);
-                    let version = version.unwrap_or_else(|| panic!("{mark:?} is no version"));
+                    let version = versions.iter().rposition(|version| *version == said[0]);
+                    let version = version.unwrap_or_else(|| panic!("{:?} is no version", said[0]));
                     assert!(version >= last, "version {version} after {last}");
                     last = version;
                     bursts.fetch_add(1, Ordering::Relaxed);
@@ -296,7 +333,7 @@ fn a_burst_never_meets_two_versions() {
                 assert!(last > 0, "the worker saw no change");
             })
         };
-        let workers = [worker(0), worker(1)];
+        let workers: Vec<_> = runners.into_iter().zip(&counts).map(start).collect();
         let mut rng = fastrand::Rng::with_seed(seed);
         for change in 0..changes {
             // Marks are not repeated while it could be mistaken for an older version.
@@ -319,11 +356,43 @@ fn a_burst_never_meets_two_versions() {
                 assert!(refused.is_err());
             }
         }
-        let reached = bursts.load(Ordering::Relaxed) + 64;
-        while bursts.load(Ordering::Relaxed) < reached && !workers.iter().any(|worker| worker.is_finished()) {
+        let goals: Vec<u64> = counts.iter().map(|bursts| bursts.load(Ordering::Relaxed) + 64).collect();
+        let is_there =
+            || counts.iter().zip(&goals).all(|(bursts, goal)| bursts.load(Ordering::Relaxed) >= *goal);
+        while !is_there() && !workers.iter().any(|worker| worker.is_finished()) {
             std::thread::yield_now();
         }
         done.store(true, Ordering::Relaxed);
     });
     assert_eq!(versions.lock().unwrap().len(), changes as usize + 1);
+    assert_eq!(
+        pipeline.site().statistics().updates,
+        u64::from(changes) + 1,
+        "each change went through the site"
+    );
+}
+
+#[test]
+fn what_takes_the_interface_of_a_chain_runs_until_the_next_change() {
+    let pipeline = Pipeline::new();
+    let chain = LiveChain::on(&pipeline, IFINDEX, vec![returning("a", Verdict::Tx)], Order::Given).unwrap();
+    let mut workers = [chain.worker(), chain.worker().counted(), chain.worker().timed()];
+    let (mut host, mut burst) = (Host::default(), burst(2));
+    let mut verdict = || {
+        let verdicts = workers.each_mut().map(|worker| {
+            worker.run_burst(&mut burst, &mut host).unwrap();
+            burst.frame(1).verdict()
+        });
+        assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]), "{verdicts:?}");
+        verdicts[0]
+    };
+    assert_eq!(verdict(), Verdict::Tx);
+    let other = returning("other", Verdict::Drop);
+    pipeline.set_program(IFINDEX, Some(&paceline::Target::from(other.program()))).unwrap();
+    assert_eq!(verdict(), Verdict::Drop);
+    pipeline.set_program(IFINDEX, None).unwrap();
+    assert_eq!(verdict(), Verdict::Pass);
+    let config = RunConfig::default();
+    chain.change(None, vec![Change::Configure { name: "a".to_owned(), config }]).unwrap();
+    assert_eq!(verdict(), Verdict::Tx);
 }

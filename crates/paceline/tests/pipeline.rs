@@ -9,8 +9,8 @@ use paceline::isa::{Names, assemble};
 use paceline::port::{Generator, MemoryPort};
 use paceline::verifier::{Options, verify};
 use paceline::{
-    Engine, FrameMeta, Limits, Map, MapFlags, MapKind, MapSpec, Pinning, Pipeline, Program, ProgramKind,
-    ProgramSpec, Target, Verdict, XdpAttach,
+    Engine, FrameMeta, Limits, Map, MapKind, MapSpec, Pipeline, Program, ProgramKind, ProgramSpec, Target,
+    Verdict, XdpAttach,
 };
 
 /// Does what the packet says: its first byte is a verdict to return, 5 to redirect to the interface of the second byte, 6 by
@@ -62,22 +62,7 @@ impl Names for Known {
 
 /// Keys 0 to 9; key n is interface n where there is a port, and 5 is one that nobody has.
 fn devices() -> Arc<Map> {
-    let spec = MapSpec {
-        name: "devices".to_owned(),
-        kind: MapKind::DevMap,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 10,
-        flags: MapFlags(0),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let spec = MapSpec::new("devices", MapKind::DevMap, 4, 4, 10);
     let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
     for key in [1_u32, 2, 3, 5] {
         map.set(&key.to_ne_bytes(), &key.to_ne_bytes(), 0).unwrap();

@@ -6,9 +6,7 @@ use std::fs;
 
 use paceline::helper::Helper;
 use paceline::kfunc::{ABSENT, Kfunc};
-use paceline::{
-    CreateErrorKind, Limits, Map, MapFlags, MapKind, MapSpec, Pinning, ProgramKind, XdpAttach, has_helper,
-};
+use paceline::{CreateErrorKind, Limits, Map, MapKind, MapSpec, ProgramKind, XdpAttach, has_helper};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SUPPORT.md");
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
@@ -23,22 +21,7 @@ the same of an object. What is not there is refused when a program is loaded, by
 ";
 
 fn map(kind: MapKind) -> MapSpec {
-    MapSpec {
-        name: kind.name().to_owned(),
-        kind,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 1,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec::new(kind.name(), kind, 4, 4, 1)
 }
 
 /// Whether there are such maps; that this one cannot be made for its sizes does not matter.

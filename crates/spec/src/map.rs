@@ -216,6 +216,34 @@ pub struct MapSpec {
 }
 
 impl MapSpec {
+    /// A map of this kind and these sizes, in bytes, and of what else a definition may leave out: no flags, not pinned,
+    /// of unknown types, empty.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        kind: MapKind,
+        key_size: u32,
+        value_size: u32,
+        max_entries: u32,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            key_size,
+            value_size,
+            max_entries,
+            flags: MapFlags::default(),
+            extra: 0,
+            pinning: Pinning::None,
+            key_type: 0,
+            value_type: 0,
+            special: Box::default(),
+            inner: None,
+            contents: Vec::new(),
+            frozen: false,
+        }
+    }
+
     /// Finds the [`special`](Self::special) fields of its values and of those of its inner maps, where their type is
     /// known and as large as they are.
     pub fn find_special_fields(&mut self, btf: &Btf) {

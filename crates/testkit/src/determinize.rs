@@ -7,7 +7,7 @@
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, decode, encode_all};
 use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type, TypeId};
 use paceline_spec::helper::Helper;
-use paceline_spec::{FunctionInfo, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
+use paceline_spec::{FunctionInfo, Linkage, MapKind, MapSpec, ProgramSpec};
 
 /// Helpers whose results two runs do not share.
 const CLOCKS: &[&str] = &[
@@ -122,20 +122,5 @@ fn body(map: i32, random: bool) -> Option<Vec<paceline_isa::RawInsn>> {
 }
 
 fn sequence_map() -> MapSpec {
-    MapSpec {
-        name: SEQUENCE_MAP.to_owned(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: 16,
-        max_entries: 1,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec::new(SEQUENCE_MAP, MapKind::Array, 4, 16, 1)
 }

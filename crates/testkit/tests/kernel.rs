@@ -4,7 +4,7 @@ use paceline::{Limits, Map};
 use paceline_isa::{AluOp, Callee, Condition, Operand, Size, Width};
 use paceline_isa::{Imm64, Insn, RawInsn, Reg, encode_all};
 use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type};
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_testkit::case::parse_file;
 use paceline_testkit::kernel::{self, KernelObject, LoadError, LoadOptions, Packet, Program, Request};
 
@@ -19,22 +19,7 @@ fn set(dst: Reg, value: i32) -> Insn {
 }
 
 fn map(name: &str, kind: MapKind, entries: u32) -> MapSpec {
-    MapSpec {
-        name: name.to_owned(),
-        kind,
-        key_size: 4,
-        value_size: 8,
-        max_entries: entries,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec::new(name, kind, 4, 8, entries)
 }
 
 /// `value[0] += 1` of the first map, by direct address.

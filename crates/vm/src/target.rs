@@ -1,5 +1,6 @@
 //! What packets are given to.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub struct Target {
     /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pinned: bool,
     owner: Arc<dyn Named>,
+    data: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// What keeps a program or a chain.
@@ -42,7 +44,20 @@ impl Target {
         owner: Arc<dyn Named>,
         pinned: bool,
     ) -> Self {
-        Self { entry, burst_entry, token, pinned, owner }
+        Self { entry, burst_entry, token, pinned, owner, data: None }
+    }
+
+    /// The same target with something that belongs to it: who finds the target at a call site finds that too.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Any + Send + Sync) -> Self {
+        self.data = Some(Arc::new(data));
+        self
+    }
+
+    /// What belongs to it, if it is of this type.
+    #[must_use]
+    pub fn data<T: Any>(&self) -> Option<&T> {
+        self.data.as_deref()?.downcast_ref()
     }
 
     /// Name of the program, or `chain`.

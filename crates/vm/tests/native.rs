@@ -7,7 +7,7 @@ use paceline_frame::{Burst, FrameMeta};
 use paceline_isa::{AluOp, Code, Condition, Insn, Names, Operand, Reg, Width, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
 use paceline_vm::{Engine, FaultKind, Host, Program};
 
@@ -38,22 +38,7 @@ fn run(program: &Program, host: &mut Host) -> Result<u64, Box<paceline_vm::Fault
 
 #[test]
 fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
-    let spec = MapSpec {
-        name: "counts".to_owned(),
-        kind: MapKind::PerCpuArray,
-        key_size: 4,
-        value_size: 8,
-        max_entries: 1,
-        flags: MapFlags(0),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let spec = MapSpec::new("counts", MapKind::PerCpuArray, 4, 8, 1);
     let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 20 }).expect("is made");
     let text = "
         *(u32 *)(r10 - 4) = 0

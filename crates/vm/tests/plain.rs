@@ -8,7 +8,7 @@ use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_vm::{Access, FaultKind, Host, Near, Program, ProgramError};
 
 struct TestNames;
@@ -24,22 +24,7 @@ impl Names for TestNames {
 }
 
 fn map(name: &str, kind: MapKind, flags: MapFlags) -> Arc<Map> {
-    let spec = MapSpec {
-        name: name.to_owned(),
-        kind,
-        key_size: 4,
-        value_size: 8,
-        max_entries: 1,
-        flags,
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let spec = MapSpec { flags, ..MapSpec::new(name, kind, 4, 8, 1) };
     Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).expect("a small map can be made")
 }
 

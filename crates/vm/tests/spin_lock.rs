@@ -8,7 +8,7 @@ use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::helper::Helper;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_vm::{FaultKind, Host, Program};
 
 struct TestNames;
@@ -22,20 +22,8 @@ impl Names for TestNames {
 /// `struct { u64 count; struct bpf_spin_lock lock; }`
 fn accounts() -> Arc<Map> {
     let spec = MapSpec {
-        name: "accounts".to_owned(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: 16,
-        max_entries: 1,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
         special: Box::new([SpecialField { kind: SpecialKind::SpinLock, offset: 8, size: 4 }]),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
+        ..MapSpec::new("accounts", MapKind::Array, 4, 16, 1)
     };
     Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).expect("a small map can be made")
 }

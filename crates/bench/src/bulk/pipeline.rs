@@ -7,8 +7,8 @@ use paceline::isa::{Names, assemble};
 use paceline::port::{Generator, MemoryPort};
 use paceline::verifier::{Options, verify};
 use paceline::{
-    Engine, FrameMeta, Limits, MAX_BURST, Map, MapFlags, MapKind, MapSpec, Pinning, Pipeline, Program,
-    ProgramKind, ProgramSpec, Target, Worker, XdpAttach, helper::Helper,
+    Engine, FrameMeta, Limits, MAX_BURST, Map, MapKind, MapSpec, Pipeline, Program, ProgramKind, ProgramSpec,
+    Target, Worker, XdpAttach, helper::Helper,
 };
 
 use crate::measure::{Work, interleaved};
@@ -80,22 +80,7 @@ impl Names for Known {
 
 /// Interface 1 leads to 2, and back.
 fn devices() -> Result<Arc<Map>, Box<dyn Error>> {
-    let spec = MapSpec {
-        name: "devices".to_owned(),
-        kind: MapKind::DevMap,
-        key_size: 4,
-        value_size: 4,
-        max_entries: 4,
-        flags: MapFlags(0),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
+    let spec = MapSpec::new("devices", MapKind::DevMap, 4, 4, 4);
     let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 })?;
     for (key, device) in [(1_u32, 2_u32), (2, 1)] {
         map.set(&key.to_ne_bytes(), &device.to_ne_bytes(), 0).map_err(|error| error.to_string())?;

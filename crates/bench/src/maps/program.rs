@@ -7,7 +7,7 @@ use paceline::verifier::{Options, verify};
 use paceline::{Burst, Engine, FrameMeta, Host, Limits, Map, MapKind, MapSpec, Program};
 use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;
-use paceline_spec::{Pinning, ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
 use super::Like;
 
@@ -54,22 +54,7 @@ pub(crate) fn key(like: Like, number: u32) -> Vec<u8> {
 
 /// A map of values of 8 bytes.
 pub(crate) fn map_spec(name: &str, like: Like) -> MapSpec {
-    MapSpec {
-        name: name.to_owned(),
-        kind: like.kind,
-        key_size: like.key_size,
-        value_size: 8,
-        max_entries: like.entries,
-        flags: like.flags,
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec { flags: like.flags, ..MapSpec::new(name, like.kind, like.key_size, 8, like.entries) }
 }
 
 /// The map that is looked into, and the state of the generator.

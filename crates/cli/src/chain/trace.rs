@@ -43,7 +43,7 @@ impl Runner for Tracer {
         if !(first..=self.packets).any(|packet| self.wanted.contains(packet)) {
             return self.worker.run_burst(burst, host);
         }
-        self.worker.refresh();
+        self.worker.refresh(host);
         for (index, mut frame) in burst.iter_mut().enumerate() {
             // All of the burst goes the same way.
             let trace = trace(self.worker.parts(), &mut frame, host)

@@ -25,7 +25,7 @@ pub(crate) use syscalls::CallError;
 use wanted::Compiled;
 pub(crate) use wanted::ListProblem;
 
-use crate::console;
+use crate::console::{self, Report as _};
 use crate::failure::Failure;
 use crate::run::{Capture, INTERRUPTED, Opened, Taken, Watch, name};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use paceline::Engine;
 use paceline::filter::Matched;
-use serde_json::{Value as Json, json};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::wanted::Compiled;
 use crate::console;
@@ -30,20 +31,7 @@ pub(super) struct Report<'a> {
     pub(super) error: Option<&'a Failure>,
 }
 
-impl Report<'_> {
-    /// Prints the report, to standard error where standard output has the packets.
-    pub(super) fn print(&self, json: bool, aside: bool) -> Result<(), Failure> {
-        let write = |out: &mut dyn Write| match json {
-            true => writeln!(out, "{}", self.to_json()),
-            false => self.write_text(out),
-        };
-        if aside {
-            console::print_aside(write);
-            return Ok(());
-        }
-        console::print(write).map(drop)
-    }
-
+impl console::Report for Report<'_> {
     fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let Run { read, time, interrupted } = self.run;
         let plural = if read.packets == 1 { "" } else { "s" };
@@ -62,8 +50,10 @@ impl Report<'_> {
         }
         Ok(())
     }
+}
 
-    fn to_json(&self) -> Json {
+impl Serialize for Report<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Run { read, time, interrupted } = self.run;
         let filter = |(compiled, matched): &(&Compiled, Matched)| {
             json!({
@@ -87,6 +77,6 @@ impl Report<'_> {
         if let Some(error) = self.error {
             object["error"] = json!(error.to_string());
         }
-        object
+        object.serialize(serializer)
     }
 }

@@ -19,7 +19,7 @@ use super::world::World;
 use super::{INTERRUPTED, Taken, finish};
 use crate::args::RunArgs;
 use crate::chain::{ChainFailure, LoadHow, Loaded, Tracer, load, reload, write_layout};
-use crate::console;
+use crate::console::{self, Report as _};
 use crate::failure::Failure;
 
 /// Whether more is asked for than to run one program.

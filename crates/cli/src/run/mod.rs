@@ -20,6 +20,7 @@ use paceline::{
 };
 
 use crate::args::RunArgs;
+use crate::console::Report as _;
 use crate::failure::Failure;
 use crate::maps::{self, MapFailure};
 use crate::verify::Diagnosis;

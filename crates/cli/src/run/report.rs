@@ -87,17 +87,7 @@ pub(super) struct ChainReport<'a> {
     pub(super) error: Option<&'a Failure>,
 }
 
-impl ChainReport<'_> {
-    /// Prints the report, to standard error where standard output has the packets.
-    pub(super) fn print(&self, json: bool, aside: bool) -> Result<(), Failure> {
-        let write = |out: &mut dyn Write| if json { self.write_json(out) } else { self.write_text(out) };
-        if aside {
-            console::print_aside(write);
-            return Ok(());
-        }
-        console::print(write).map(drop)
-    }
-
+impl console::Report for ChainReport<'_> {
     fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         if let Some(traces) = self.traces {
             write_traces(out, traces)?;
@@ -114,11 +104,6 @@ impl ChainReport<'_> {
             maps::write_text(out, &part.collection)?;
         }
         Ok(())
-    }
-
-    fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *out, self)?;
-        writeln!(out)
     }
 }
 
@@ -169,26 +154,11 @@ pub(super) struct Report<'a> {
     pub(super) error: Option<&'a Failure>,
 }
 
-impl Report<'_> {
-    /// Prints the report, to standard error where standard output has the packets.
-    pub(super) fn print(&self, json: bool, aside: bool) -> Result<(), Failure> {
-        let write = |out: &mut dyn Write| if json { self.write_json(out) } else { self.write_text(out) };
-        if aside {
-            console::print_aside(write);
-            return Ok(());
-        }
-        console::print(write).map(drop)
-    }
-
+impl console::Report for Report<'_> {
     fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { object, program, capture, .. } = self;
         self.run.write_text(out, &format!("{object}: {program}"), capture, self.error.is_some())?;
         self.maps.map_or(Ok(()), |collection| maps::write_text(out, collection))
-    }
-
-    fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *out, self)?;
-        writeln!(out)
     }
 }
 

@@ -3,7 +3,7 @@
 use paceline_isa::Names;
 use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_spec::helper::Helper;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{MapKind, MapSpec};
 
 const MAPS: [(&str, MapKind, u32); 4] = [
     ("counts", MapKind::Array, 256),
@@ -25,21 +25,9 @@ impl Names for Maps {
 }
 
 pub(crate) fn specs() -> Vec<MapSpec> {
-    let spec = |&(name, kind, max_entries): &(&str, MapKind, u32)| MapSpec {
-        name: name.to_owned(),
-        kind,
-        key_size: 4,
-        value_size: if kind == MapKind::ProgArray { 4 } else { 8 },
-        max_entries,
-        flags: MapFlags(0),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-        special: Box::default(),
+    let spec = |&(name, kind, max_entries): &(&str, MapKind, u32)| {
+        let value_size = if kind == MapKind::ProgArray { 4 } else { 8 };
+        MapSpec::new(name, kind, 4, value_size, max_entries)
     };
     MAPS.iter().map(spec).collect()
 }

@@ -2,7 +2,7 @@
 
 use paceline_chain::{CallMap, CallMapError, Calls, Place, PlanError, RunConfig, SequenceError};
 use paceline_frame::Verdict;
-use paceline_vm::ChainError;
+use paceline_vm::{ChainError, UpdateError};
 
 use super::Member;
 
@@ -160,4 +160,7 @@ pub enum ChangeError {
     /// The chain cannot be made.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// The chain cannot be published.
+    #[error(transparent)]
+    Update(#[from] UpdateError),
 }

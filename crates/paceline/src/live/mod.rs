@@ -7,17 +7,17 @@ mod status;
 mod worker;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_chain::{Graph, Reason, RunConfig, Surprise};
-use paceline_vm::{Chain, Program};
+use paceline_vm::{Chain, Program, Target as SiteTarget};
 
 pub use change::{Change, ChangeError, Link, Order, Target};
 pub use member::{Member, NoMember};
 pub use status::{ProgramStatus, Status};
 pub use worker::ChainWorker;
 
+use crate::Pipeline;
 use state::State;
 use status::Totals;
 
@@ -50,8 +50,9 @@ struct Version {
 
 /// A chain that changes while packets run through it. Clones are handles to the same chain.
 ///
-/// A change is planned, verified and compiled aside; then it is there, and every worker runs it from its next burst on.
-/// A burst never meets two versions. What is refused leaves the chain as it was.
+/// A change is planned, verified and compiled aside, and then published like any program of a [`Pipeline`]: every worker, of
+/// the chain or of the pipeline, runs it from its next burst on. A burst never meets two versions. What is refused leaves
+/// the chain as it was.
 ///
 /// ```
 /// use paceline::{Burst, Change, FrameMeta, Host, LiveChain, LoadOptions, Object, Order};
@@ -82,27 +83,40 @@ pub struct LiveChain {
 struct Shared {
     /// What the next change begins with; held while a change is made.
     state: Mutex<State>,
+    /// What was published last.
     current: Mutex<Arc<Version>>,
-    /// Revision of the current version, for workers to look at before each burst.
-    revision: AtomicU64,
+    /// Where it is published, and under which interface.
+    pipeline: Pipeline,
+    ifindex: u32,
     /// What all workers counted.
     totals: Mutex<Totals>,
 }
 
 impl LiveChain {
-    /// A chain of programs.
+    /// A chain of programs, to be run by its own [workers](Self::worker).
     ///
     /// # Errors
     /// [`ChangeError`].
     pub fn new(members: Vec<Member>, order: Order) -> Result<Self, ChangeError> {
+        Self::on(&Pipeline::new(), 0, members, order)
+    }
+
+    /// A chain of programs that the packets of an interface of a pipeline run through, instead of what they ran through
+    /// before. Each change gives the interface the changed chain.
+    ///
+    /// # Errors
+    /// [`ChangeError`]; the pipeline is as it was.
+    pub fn on(
+        pipeline: &Pipeline,
+        ifindex: u32,
+        members: Vec<Member>,
+        order: Order,
+    ) -> Result<Self, ChangeError> {
         let state = State::default().apply(vec![Change::All { members, order }])?;
         let version = Arc::new(state.build()?);
-        let shared = Shared {
-            revision: AtomicU64::new(version.layout.revision),
-            state: Mutex::new(state),
-            current: Mutex::new(version),
-            totals: Mutex::default(),
-        };
+        publish(pipeline, ifindex, &version)?;
+        let (state, current) = (Mutex::new(state), Mutex::new(version));
+        let shared = Shared { state, current, pipeline: pipeline.clone(), ifindex, totals: Mutex::default() };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -116,12 +130,9 @@ impl LiveChain {
         let (next, version) = prepare(&state, expected, changes)?;
         let version = Arc::new(version);
         let layout = version.layout.clone();
+        publish(&self.shared.pipeline, self.shared.ifindex, &version)?;
         *state = next;
-        let mut current = lock(&self.shared.current);
-        let old = std::mem::replace(&mut *current, version);
-        // Under the lock: who sees the revision finds its version, or a later one.
-        self.shared.revision.store(layout.revision, Ordering::Release);
-        drop(current);
+        let old = std::mem::replace(&mut *lock(&self.shared.current), version);
         drop(state);
         // It may be the last handle, and code takes a while to free.
         drop(old);
@@ -156,7 +167,13 @@ impl LiveChain {
         ChainWorker::new(Arc::clone(&self.shared))
     }
 
-    /// What workers counted of the programs that are in the chain now.
+    /// The pipeline through whose call site the chain runs; its own, if it was given none.
+    #[must_use]
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.shared.pipeline
+    }
+
+    /// What its own workers counted of the programs that are in the chain now.
     #[must_use]
     pub fn status(&self) -> Status {
         let version = Arc::clone(&lock(&self.shared.current));
@@ -168,6 +185,12 @@ impl fmt::Debug for LiveChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveChain").field("layout", &self.layout()).finish_non_exhaustive()
     }
+}
+
+/// Lets an interface's packets run through a version. It goes along, so that workers know what they run.
+fn publish(pipeline: &Pipeline, ifindex: u32, version: &Arc<Version>) -> Result<(), ChangeError> {
+    let target = SiteTarget::from(&version.chain).with_data(Arc::clone(version));
+    Ok(pipeline.set_program(ifindex, Some(&target))?)
 }
 
 fn prepare(

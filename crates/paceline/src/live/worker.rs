@@ -1,12 +1,11 @@
 //! What runs a chain on one thread.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use paceline_chain::Next;
 use paceline_frame::Burst;
-use paceline_vm::{BurstFault, ChainCounts, Host};
+use paceline_vm::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 
 use super::status::ProgramStatus;
 use super::{Layout, Shared, Version, lock};
@@ -29,6 +28,8 @@ enum Mode {
 /// has nothing to run keeps the version that it ran last.
 pub struct ChainWorker {
     shared: Arc<Shared>,
+    caller: Caller<ByKey>,
+    /// What ran the last burst.
     version: Arc<Version>,
     mode: Mode,
 }
@@ -36,7 +37,7 @@ pub struct ChainWorker {
 impl ChainWorker {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let version = Arc::clone(&lock(&shared.current));
-        Self { shared, version, mode: Mode::Plain }
+        Self { caller: shared.pipeline.site().caller(), shared, version, mode: Mode::Plain }
     }
 
     /// From now on counts what programs return, for [`LiveChain::status`](super::LiveChain::status).
@@ -61,10 +62,19 @@ impl ChainWorker {
     /// # Errors
     /// A packet made a program do what it may not.
     pub fn run_burst(&mut self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
-        self.refresh();
+        let mut calls = self.caller.enter(host);
+        let current = current(&calls, &self.shared);
+        let other = current.filter(|current| !Arc::ptr_eq(current, &self.version)).map(Arc::clone);
+        if current.is_none() || matches!(self.mode, Mode::Plain) {
+            // What took the chain's place on its interface runs, too.
+            other.into_iter().for_each(|version| self.version = version);
+            return calls.run_burst(u64::from(self.shared.ifindex), burst);
+        }
+        drop(calls);
+        other.into_iter().for_each(|version| self.follow(version));
         let Version { chain, programs: all, layout } = &*self.version;
         let due = match &mut self.mode {
-            Mode::Plain => return chain.run_burst(burst, host),
+            Mode::Plain => false,
             Mode::Counted { counts, bursts } => {
                 chain.run_burst_counted(burst, host, counts)?;
                 count(bursts)
@@ -94,11 +104,10 @@ impl ChainWorker {
     }
 
     /// Goes over to the chain as it is now, as the next burst would.
-    #[inline]
-    pub fn refresh(&mut self) {
-        if self.shared.revision.load(Ordering::Acquire) != self.version.layout.revision {
-            self.follow();
-        }
+    pub fn refresh(&mut self, host: &mut Host) {
+        let current = current(&self.caller.enter(host), &self.shared).map(Arc::clone);
+        let other = current.filter(|current| !Arc::ptr_eq(current, &self.version));
+        other.into_iter().for_each(|version| self.follow(version));
     }
 
     /// What ran the last burst, or runs the first.
@@ -113,13 +122,11 @@ impl ChainWorker {
         (&self.version.programs, &self.version.layout.graph)
     }
 
-    /// Goes over to the version there is now.
+    /// Goes over to another version.
     #[cold]
-    fn follow(&mut self) {
+    fn follow(&mut self, version: Arc<Version>) {
         self.tell();
-        // The old one may go with its last user: not under the lock.
-        let current = Arc::clone(&lock(&self.shared.current));
-        self.version = current;
+        self.version = version;
         self.mode = match self.mode {
             Mode::Plain => Mode::Plain,
             Mode::Counted { .. } => Mode::Counted { counts: self.version.chain.counts(), bursts: 0 },
@@ -157,6 +164,11 @@ impl Drop for ChainWorker {
     fn drop(&mut self) {
         self.tell();
     }
+}
+
+/// The version that is called.
+fn current<'a>(calls: &'a Calls<'_, ByKey>, shared: &Shared) -> Option<&'a Arc<Version>> {
+    calls.target(u64::from(shared.ifindex))?.data()
 }
 
 fn timed(nodes: usize, clock: Duration) -> Mode {

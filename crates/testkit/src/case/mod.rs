@@ -3,8 +3,10 @@
 mod chain;
 mod classic;
 mod data;
+mod directive;
 mod error;
 mod layer;
+mod map;
 mod parse;
 mod source;
 mod types;

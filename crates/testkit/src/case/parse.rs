@@ -3,27 +3,19 @@
 use std::collections::HashSet;
 
 use paceline_frame::Verdict;
-use paceline_spec::btf::{Btf, TypeId};
-use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::btf::Btf;
+use paceline_spec::{InitialValue, Linkage, MapKind};
 
-use super::data::{fit, parse_data, parse_number};
+use super::directive::{Directive, directives};
+use super::map::{element, map, sized};
 use super::source::Source;
 use super::types::Types;
 use super::{
-    ByteOrder, Case, CaseChain, CaseKind, Change, Context, DataError, Expect, Note, NoteKind, ParseError,
-    Problem, Run, Verifier,
+    ByteOrder, Case, CaseChain, CaseKind, Change, Context, Expect, Note, NoteKind, ParseError, Problem, Run,
+    Verifier,
 };
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
-
-/// A directive with its block.
-#[derive(Debug)]
-struct Directive<'a> {
-    line: usize,
-    name: &'a str,
-    value: &'a str,
-    block: Vec<(usize, &'a str)>,
-}
 
 /// The cases of a file.
 ///
@@ -49,137 +41,6 @@ pub fn parse_file(text: &str) -> Result<Vec<Case>, ParseError> {
         rest = next;
     }
     Ok(cases)
-}
-
-fn directives(text: &str) -> Result<Vec<Directive<'_>>, ParseError> {
-    let mut directives: Vec<Directive<'_>> = Vec::new();
-    for (index, raw) in text.lines().enumerate() {
-        let line = index + 1;
-        // Programs keep their marks; the assembler knows comments itself.
-        let content =
-            if in_classic_program(&directives) && !is_directive(raw) { raw } else { without_comment(raw) };
-        if content.trim().is_empty() {
-            continue;
-        }
-        if content.starts_with(char::is_whitespace) {
-            let owner = directives.last_mut().ok_or(ParseError { line, problem: Problem::StrayBlock })?;
-            owner.block.push((line, content.trim_end()));
-            continue;
-        }
-        // Labels may stand in the first column, as everywhere in assembly.
-        if let Some(owner) = directives.last_mut().filter(|owner| owner.name == "program")
-            && is_label(content)
-        {
-            owner.block.push((line, content.trim_end()));
-            continue;
-        }
-        let Some((name, value)) = content.split_once(':') else {
-            return Err(ParseError { line, problem: Problem::NotADirective });
-        };
-        directives.push(Directive { line, name: name.trim(), value: value.trim(), block: Vec::new() });
-    }
-    Ok(directives)
-}
-
-/// Whether the next line may belong to a classic program, in which `#` is no comment.
-fn in_classic_program(directives: &[Directive<'_>]) -> bool {
-    let case = directives.iter().rposition(|directive| directive.name == "case").unwrap_or(0);
-    let is_classic = |directive: &Directive<'_>| directive.name == "type" && directive.value == "classic";
-    directives.last().is_some_and(|last| last.name == "program")
-        && directives.get(case..).is_some_and(|case| case.iter().any(is_classic))
-}
-
-/// Whether a line starts in the first column with something else than a label.
-fn is_directive(line: &str) -> bool {
-    !line.starts_with(char::is_whitespace) && !is_label(line)
-}
-
-/// `out:` alone; of the directives only some have no value.
-fn is_label(content: &str) -> bool {
-    content
-        .trim_end()
-        .strip_suffix(':')
-        .is_some_and(|name| !DIRECTIVES.contains(&name) && !ENGINES.contains(&name))
-}
-
-/// Directives besides the names of engines.
-const DIRECTIVES: &[&str] = &[
-    "case",
-    "type",
-    "license",
-    "endian",
-    "types",
-    "map",
-    "program",
-    "chain",
-    "path",
-    "update",
-    "packet",
-    "memory",
-    "meta",
-    "context",
-    "r0",
-    "verdict",
-    "redirect",
-    "output",
-    "output_meta",
-    "error",
-    "after",
-    "verifier",
-];
-
-/// The line without a comment: `#` at its start or after white space, not in a string, not the `#!` of a mark.
-fn without_comment(line: &str) -> &str {
-    let mut in_string = false;
-    let mut after_space = true;
-    for (at, c) in line.char_indices() {
-        match c {
-            '"' => in_string = !in_string,
-            '#' if after_space && !in_string => {
-                let is_mark = line.get(at..).is_some_and(|rest| rest.starts_with("#!"));
-                return if is_mark { line } else { line.get(..at).unwrap_or(line) };
-            }
-            _ => {}
-        }
-        after_space = c.is_whitespace();
-    }
-    line
-}
-
-impl<'a> Directive<'a> {
-    fn error(&self, problem: Problem) -> ParseError {
-        ParseError { line: self.line, problem }
-    }
-
-    fn not_a(&self, what: &'static str, found: &str) -> ParseError {
-        self.error(Problem::NotA { what, found: found.to_owned() })
-    }
-
-    /// Data on the directive's line and in its block.
-    fn data(&self) -> Result<Vec<u8>, ParseError> {
-        let mut text = self.value.to_owned();
-        for (_, line) in &self.block {
-            text.push(' ');
-            text.push_str(line);
-        }
-        parse_data(&text).map_err(|error| self.error(error.into()))
-    }
-
-    fn no_block(&self) -> Result<(), ParseError> {
-        match self.block.first() {
-            Some(&(line, _)) => Err(ParseError { line, problem: Problem::StrayBlock }),
-            None => Ok(()),
-        }
-    }
-
-    fn required(&self, what: &'static str) -> Result<&'a str, ParseError> {
-        if self.value.is_empty() { Err(self.error(Problem::Missing(what))) } else { Ok(self.value) }
-    }
-
-    fn bits(&self, text: &str, bits: u32) -> Result<u64, ParseError> {
-        let number = parse_number(text).ok_or_else(|| self.not_a("number", text))?;
-        fit(number, bits).map_err(|error| self.error(error.into()))
-    }
 }
 
 /// The order of directives in a case.
@@ -245,7 +106,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
     builder.finish(first)
 }
 
-fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), ParseError> {
+pub(super) fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), ParseError> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if !name.is_empty() && name.chars().all(allowed) {
         return Ok(());
@@ -677,123 +538,4 @@ fn note(directive: &Directive<'_>) -> Result<Note, ParseError> {
         return Err(directive.error(Problem::Missing("reason")));
     }
     Ok(Note { engine: directive.name.to_owned(), kind, reason: reason.trim().to_owned() })
-}
-
-fn map(directive: &Directive<'_>, earlier: &[MapSpec], types: &mut Types) -> Result<MapSpec, ParseError> {
-    let mut words = directive.value.split_whitespace();
-    let name = words.next().ok_or_else(|| directive.error(Problem::Missing("name of the map")))?;
-    check_name(directive, name)?;
-    if earlier.iter().any(|map| map.name == name) {
-        return Err(directive.error(Problem::Twice(format!("map: {name}"))));
-    }
-    let kind = words.next().ok_or_else(|| directive.error(Problem::Missing("kind of the map")))?;
-    let found = MapKind::ALL.iter().copied().find(|k| k.name() == kind);
-    let mut map = MapSpec {
-        name: name.to_owned(),
-        kind: found.ok_or_else(|| directive.not_a("kind of map", kind))?,
-        key_size: 0,
-        value_size: 0,
-        max_entries: 0,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    };
-    while let Some(word) = words.next() {
-        if word == "frozen" {
-            map.frozen = true;
-            continue;
-        }
-        let value =
-            words.next().ok_or_else(|| directive.error(Problem::Missing("value of the last word")))?;
-        match word {
-            "key" => (map.key_size, map.key_type) = size_or_type(directive, value, types)?,
-            "value" => (map.value_size, map.value_type) = size_or_type(directive, value, types)?,
-            "entries" => map.max_entries = directive.bits(value, 32)? as u32,
-            "extra" => map.extra = directive.bits(value, 64)?,
-            "flags" => map.flags = flags(directive, value)?,
-            "inner" => map.inner = Some(Box::new(template(directive, value, earlier)?)),
-            other => {
-                return Err(directive.not_a("word of a map: key, value, entries, flags, extra, inner", other));
-            }
-        }
-    }
-    // The kernel wants the types of both or of none.
-    if map.value_type != 0 && map.key_type == 0 {
-        map.key_type = types.of_size(map.key_size);
-    }
-    if map.key_type != 0 && map.value_type == 0 {
-        map.value_type = types.of_size(map.value_size);
-    }
-    map.find_special_fields(&types.btf);
-    for &(line, text) in &directive.block {
-        let element = element(text, &map, earlier).map_err(|problem| ParseError { line, problem })?;
-        map.contents.push(element);
-    }
-    Ok(map)
-}
-
-/// The size of a key or value, and its type if it is given by that.
-fn size_or_type(
-    directive: &Directive<'_>,
-    text: &str,
-    types: &mut Types,
-) -> Result<(u32, TypeId), ParseError> {
-    let Some(id) = types.named(text) else { return Ok((directive.bits(text, 32)? as u32, 0)) };
-    let size = types.btf.size_of(id).ok().and_then(|size| u32::try_from(size).ok());
-    Ok((size.ok_or_else(|| directive.not_a("type of a size", text))?, id))
-}
-
-/// What inner maps look like: another map without its contents.
-fn template(directive: &Directive<'_>, name: &str, earlier: &[MapSpec]) -> Result<MapSpec, ParseError> {
-    let found = earlier.iter().find(|map| map.name == name);
-    let found = found.ok_or_else(|| directive.error(Problem::NoMap(name.to_owned())))?;
-    Ok(MapSpec { contents: Vec::new(), frozen: false, ..found.clone() })
-}
-
-fn flags(directive: &Directive<'_>, text: &str) -> Result<MapFlags, ParseError> {
-    let named = |word: &str| {
-        Some(match word {
-            "no_prealloc" => MapFlags::NO_PREALLOC,
-            "no_common_lru" => MapFlags::NO_COMMON_LRU,
-            "rdonly" => MapFlags::RDONLY,
-            "wronly" => MapFlags::WRONLY,
-            "zero_seed" => MapFlags::ZERO_SEED,
-            "rdonly_prog" => MapFlags::RDONLY_PROG,
-            "wronly_prog" => MapFlags::WRONLY_PROG,
-            "mmapable" => MapFlags::MMAPABLE,
-            "inner_map" => MapFlags::INNER_MAP,
-            number => MapFlags(u32::try_from(parse_number(number)?).ok()?),
-        })
-    };
-    text.split('|').try_fold(MapFlags::default(), |flags, word| {
-        named(word).map(|flag| flags | flag).ok_or_else(|| directive.not_a("map flag", word))
-    })
-}
-
-fn element(text: &str, map: &MapSpec, maps: &[MapSpec]) -> Result<(Vec<u8>, InitialValue), Problem> {
-    let (key, value) = text.split_once(" = ").ok_or(Problem::NotAnElement)?;
-    let key = sized("key", key, map.key_size)?;
-    let value = match value.trim().split_once(' ') {
-        Some(("program", name)) => InitialValue::Program(name.trim().to_owned()),
-        Some(("map", name)) => {
-            let index = maps.iter().position(|map| map.name == name.trim());
-            InitialValue::Map(index.ok_or_else(|| Problem::NoMap(name.trim().to_owned()))?)
-        }
-        _ => InitialValue::Bytes(sized("value", value, map.value_size)?),
-    };
-    Ok((key, value))
-}
-
-fn sized(what: &'static str, text: &str, expected: u32) -> Result<Vec<u8>, Problem> {
-    let data = parse_data(text).map_err(|error: DataError| Problem::Data(error))?;
-    if data.len() != expected as usize {
-        return Err(Problem::ElementSize { what, found: data.len(), expected });
-    }
-    Ok(data)
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
 use paceline_spec::btf::{Btf, Type};
-use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapFlags, MapKind, MapSpec, Pinning, ProgramSpec};
+use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapKind, MapSpec, ProgramSpec};
 
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
@@ -216,19 +216,7 @@ fn caller(map: i32) -> Vec<RawInsn> {
 
 fn result_map() -> MapSpec {
     MapSpec {
-        name: "result".to_owned(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: 8,
-        max_entries: 1,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
         contents: vec![(vec![0; 4], InitialValue::Bytes(vec![0; 8]))],
-        frozen: false,
+        ..MapSpec::new("result", MapKind::Array, 4, 8, 1)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use fastrand::Rng;
 use paceline_isa::Reg;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{MapKind, MapSpec};
 
 /// Registers that steps may use as numbers.
 pub(super) const REGISTERS: [Reg; 9] =
@@ -86,22 +86,7 @@ impl fmt::Debug for State {
 /// The map that holds the state.
 #[must_use]
 pub fn state_map() -> MapSpec {
-    MapSpec {
-        name: "state".to_owned(),
-        kind: MapKind::Array,
-        key_size: 4,
-        value_size: BYTES as u32,
-        max_entries: 1,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec::new("state", MapKind::Array, 4, BYTES as u32, 1)
 }
 
 /// A number, often one where arithmetic goes wrong.

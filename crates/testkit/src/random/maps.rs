@@ -1,7 +1,7 @@
 //! The maps of random programs, the same for all of them.
 
 use paceline_isa::Size;
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning, ProgramKind};
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ProgramKind};
 
 /// Indices in [`maps`].
 pub(super) const CONSTANTS: u8 = 3;
@@ -98,22 +98,7 @@ const fn table(index: u8, key: KeyForm, value: i16, per_cpu: bool, keyed: bool) 
 }
 
 fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {
-    MapSpec {
-        name: name.to_owned(),
-        kind,
-        key_size,
-        value_size,
-        max_entries,
-        flags: MapFlags::default(),
-        extra: 0,
-        pinning: Pinning::None,
-        key_type: 0,
-        value_type: 0,
-        special: Box::default(),
-        inner: None,
-        contents: Vec::new(),
-        frozen: false,
-    }
+    MapSpec::new(name, kind, key_size, value_size, max_entries)
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use paceline_exec::{Pin, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
 
-use super::choice::Choice;
+use super::choice::{ByKey, Choice};
 use super::image::Image;
 use super::{Counts, Site};
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::image::{BurstEntry, Entry, Unset};
 use crate::program::{BurstFault, burst_result, fault};
+use crate::target::Target;
 
 /// A worker's registration at a site. What it counts is in the site's statistics when its calls are over.
 pub struct Caller<C: Choice> {
@@ -143,6 +144,14 @@ impl<C: Choice> Calls<'_, C> {
         // SAFETY: as in `run`.
         let reached = unsafe { (self.burst)(first, end, token, key, image, self.host) };
         burst_result(first, reached, self.host)
+    }
+}
+
+impl Calls<'_, ByKey> {
+    /// What packets of a number go to in this burst.
+    #[must_use]
+    pub fn target(&self, key: u64) -> Option<&Target> {
+        self.image.target(key)
     }
 }
 

@@ -21,8 +21,16 @@ pub(super) struct Image {
     bursts: Box<[Case]>,
     /// The generated code, where there is some.
     pub(super) block: Option<CodeBlock>,
-    /// By slot. They keep what the code jumps to.
+    /// By ascending slot. They keep what the code jumps to.
     pub(super) targets: Vec<(u64, Target)>,
+}
+
+impl Image {
+    /// What has the slot.
+    pub(super) fn target(&self, slot: u64) -> Option<&Target> {
+        let index = self.targets.binary_search_by_key(&slot, |&(slot, _)| slot).ok()?;
+        self.targets.get(index).map(|(_, target)| target)
+    }
 }
 
 /// How images are made.
