@@ -10,8 +10,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use paceline::Engine;
-use paceline::chain::{Place, Placement};
 
+use crate::chain::PlaceArg;
 use crate::filter::{self, FilterArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -220,43 +220,6 @@ pub(crate) struct SourceArgs {
     /// `replace:NAME`, which leaves that one out. May be given several times, and is done in that order.
     #[arg(long = "place", value_name = "NAME=WHERE", value_parser = PlaceArg::parse, conflicts_with_all = ["chain", "calls"])]
     pub(crate) places: Vec<PlaceArg>,
-}
-
-/// `NAME=WHERE`: where a program goes by the others.
-#[derive(Clone, Debug)]
-pub(crate) struct PlaceArg {
-    pub(crate) name: String,
-    pub(crate) to: Placement<String>,
-    /// As it was given.
-    pub(crate) text: String,
-}
-
-impl PlaceArg {
-    fn parse(text: &str) -> Result<Self, String> {
-        const FORM: &str =
-            "say NAME=first, NAME=last, NAME=before:OTHER, NAME=after:OTHER or NAME=replace:OTHER";
-        let (name, place) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or(FORM)?;
-        let other = |given: &str| if given.is_empty() { Err(FORM) } else { Ok(given.to_owned()) };
-        let to = match place.split_once(':') {
-            None if place == "first" => Placement::At(Place::First),
-            None if place == "last" => Placement::At(Place::Last),
-            Some(("before", given)) => Placement::At(Place::Before(other(given)?)),
-            Some(("after", given)) => Placement::At(Place::After(other(given)?)),
-            Some(("replace", given)) => Placement::Replacing(other(given)?),
-            _ => return Err(FORM.to_owned()),
-        };
-        Ok(Self { name: name.to_owned(), to, text: text.to_owned() })
-    }
-
-    /// The program that it goes by, if it goes by one.
-    pub(crate) fn other(&self) -> Option<&String> {
-        match &self.to {
-            Placement::At(Place::Before(other) | Place::After(other)) | Placement::Replacing(other) => {
-                Some(other)
-            }
-            Placement::At(Place::First | Place::Last) => None,
-        }
-    }
 }
 
 /// The order of programs that are given as objects.

@@ -7,8 +7,9 @@ use paceline::chain::{CallMap, Place, Placement, Reason, Sequence};
 use paceline::{Change, Collection, Engine, Layout, LiveChain, LoadOptions, Member, NoMember, Object, Order};
 
 use super::failure::{ChainFailure, PlaceProblem};
+use super::place::PlaceArg;
 use super::{calls, file};
-use crate::args::{MapFile, OrderName, PlaceArg, SourceArgs, Target};
+use crate::args::{MapFile, OrderName, SourceArgs, Target};
 use crate::console;
 use crate::failure::{Failure, closest};
 use crate::maps::{self, JsonFile};

@@ -5,6 +5,7 @@ mod diff;
 mod failure;
 mod file;
 mod load;
+mod place;
 mod show;
 mod status;
 mod trace;
@@ -15,6 +16,7 @@ use paceline::chain::{Drawing, dot, svg};
 
 pub(crate) use failure::ChainFailure;
 pub(crate) use load::{LoadHow, Loaded, load, reload};
+pub(crate) use place::PlaceArg;
 pub(crate) use show::{LayoutAsJson, write_surprises, write_text as write_layout};
 pub(crate) use status::{StatusAsJson, write_text as write_status};
 pub(crate) use trace::{Tracer, TracesAsJson, write_text as write_traces};
