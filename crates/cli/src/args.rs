@@ -86,7 +86,7 @@ Examples:
   paceline dump firewall.o
   paceline dump vlan.o:vlan_push --opcodes
   paceline dump firewall.o --jit | less                             C, BPF and native code side by side
-  paceline dump vlan.o --dispatcher                                 how a call site chooses among its programs
+  paceline dump vlan.o --dispatcher=retpoline                       how a call site chooses among its programs
   paceline dump --json firewall.o | jq -r '.programs[0].instructions[].text'";
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -405,11 +405,27 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     pub(crate) jit: bool,
     /// Show the code that a call site with the programs chooses among them by, instead of theirs.
-    #[arg(long, conflicts_with = "jit")]
-    pub(crate) dispatcher: bool,
+    #[arg(
+        long,
+        value_name = "FALLBACK",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "indirect",
+        conflicts_with = "jit"
+    )]
+    pub(crate) dispatcher: Option<FallbackArg>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How a call site calls programs that it has no slot for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FallbackArg {
+    /// By an indirect jump.
+    Indirect,
+    /// By a retpoline.
+    Retpoline,
 }
 
 #[derive(Debug, clap::Args)]

@@ -171,6 +171,9 @@ fn a_dispatcher_names_the_programs_it_jumps_to() {
     }
     assert!(out.contains("<dispatcher>:\n") && out.contains("<dispatcher.burst>:\n"), "{out}");
     assert!(out.contains(" jmp    *%rcx\n"), "the way out: {out}");
+    assert!(!out.contains("int3"), "what fills the space is no code: {out}");
+    let hardened = paceline(["dump", &vlan, "--dispatcher=retpoline"]).ok();
+    assert!(hardened.contains("lfence") && !hardened.contains("*%rcx"), "{hardened}");
     let json = paceline(["dump", &vlan, "--dispatcher", "--json"]).json();
     assert_eq!(json["dispatcher"]["functions"][0]["name"], "dispatcher");
 }

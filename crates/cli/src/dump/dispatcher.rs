@@ -7,18 +7,22 @@ use serde_json::json;
 
 use super::loaded;
 use super::native::Native;
-use crate::args::DumpArgs;
+use crate::args::{DumpArgs, FallbackArg};
 use crate::console;
 use crate::failure::Failure;
 
 /// Prints the dispatcher of a site that has the programs.
 pub(super) fn dump(
     args: &DumpArgs,
+    fallback: FallbackArg,
     name: &str,
     object: &Object,
     programs: &[&ProgramSpec],
 ) -> Result<ExitCode, Failure> {
-    let site = CallSite::new(Fallback::Indirect);
+    let site = CallSite::new(match fallback {
+        FallbackArg::Indirect => Fallback::Indirect,
+        FallbackArg::Retpoline => Fallback::Retpoline,
+    });
     for program in loaded(name, object, programs)? {
         site.update(None, Some(&Target::from(&program)))
             .map_err(|source| Failure::Dispatcher { name: name.to_owned(), source })?;
@@ -31,7 +35,11 @@ pub(super) fn dump(
             return writeln!(out);
         }
         let plural = if site.slots() == 1 { "" } else { "s" };
-        writeln!(out, "; {name}\n\n; dispatcher of {} program{plural}", site.slots())?;
+        writeln!(
+            out,
+            "; {name}\n\n; dispatcher of {} program{plural}; %rcx: where the one that is called begins",
+            site.slots()
+        )?;
         for function in native.iter().flat_map(|native| &native.functions) {
             writeln!(out, "\n<{}>:", function.name)?;
             function.insns.iter().try_for_each(|insn| insn.write(out, args.opcodes))?;

@@ -26,8 +26,8 @@ pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let name = target.path.display().to_string();
     let programs = chosen(&object, target.program.as_deref())
         .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
-    if args.dispatcher {
-        return dispatcher::dump(args, &name, &object, &programs);
+    if let Some(fallback) = args.dispatcher {
+        return dispatcher::dump(args, fallback, &name, &object, &programs);
     }
     let natives = if args.jit { compiled(&name, &object, &programs)? } else { Vec::new() };
     let listings: Vec<_> = programs

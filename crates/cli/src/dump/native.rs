@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, SymbolResolver, SymbolResult};
+use iced_x86::{
+    Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, Mnemonic, SymbolResolver, SymbolResult,
+};
 use paceline::{DispatcherCode, NativeCode, NativeFunction};
 use serde_json::{Value as Json, json};
 
@@ -111,6 +113,10 @@ fn decode(code: &Code<'_>, function: &NativeFunction) -> Function {
     while decoder.can_decode() {
         let start = decoder.position();
         decoder.decode_out(&mut insn);
+        // What is before aligned targets and is never reached.
+        if insn.mnemonic() == Mnemonic::Int3 {
+            continue;
+        }
         let bytes = bytes.get(start..decoder.position()).unwrap_or_default();
         let mut text = String::new();
         formatter.format(&insn, &mut text);

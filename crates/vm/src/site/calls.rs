@@ -16,7 +16,7 @@ use crate::image::{BurstEntry, Entry, Unset};
 use crate::program::{BurstFault, burst_result, fault};
 use crate::target::Target;
 
-/// A worker's registration at a site. What it counts is in the site's statistics when its calls are over.
+/// A worker's registration at a site. What it counts is in the site's statistics at the end of each burst.
 pub struct Caller<C: Choice> {
     pub(super) site: Site<C>,
     pub(super) counts: Arc<Counts>,
