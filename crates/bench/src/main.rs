@@ -96,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
 
 fn main() -> ExitCode {
     // A table that measures memory runs this program anew for each figure.
-    if let Some(code) = captures::child() {
+    if let Some(code) = captures::child().or_else(maps::child) {
         return code;
     }
     let arguments = match arguments() {

@@ -152,16 +152,22 @@ impl Row {
         };
         let asked = match (self.bar, self.reach) {
             (Some(asked), Some(reach)) => format!("{} ({})", bar(asked), bar(reach)),
-            (asked, _) => or_none(asked.map(bar)),
+            (None, Some(reach)) => format!("({})", bar(reach)),
+            (asked, None) => or_none(asked.map(bar)),
         };
+        let is_reached = self.reach.and_then(|reach| self.meets(reach));
         let met = match self.met() {
-            Some(true) if self.reach.is_some_and(|reach| self.meets(reach) == Some(true)) => "yes, reached",
+            Some(true) if is_reached == Some(true) => "yes, reached",
             Some(true) => "yes",
             Some(false) if self.bar.is_some_and(|bar| self.best_meets(bar) == Some(true)) => {
                 "best rounds only"
             }
             Some(false) => "NO",
-            None => "",
+            None => match is_reached {
+                Some(true) => "reached",
+                Some(false) => "not reached",
+                None => "",
+            },
         };
         let ratio = or_none(self.ratio().map(|ratio| match ratio {
             // One of the two is about nothing: how many times is chance.

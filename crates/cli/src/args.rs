@@ -33,7 +33,7 @@ Exit status: 0 success, 1 something could not be done, 2 wrong usage.";
 const RUN_EXAMPLES: &str = "\
 Examples:
   paceline run firewall.o balancer.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
-  paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps
+  paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps --save-maps state.json
   paceline run sampler.o --in traffic.pcap --events - | jq .
   paceline run router.o --in traffic.pcap --network net.json --ingress eth0 --clock capture --seed 1
   tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
@@ -49,7 +49,8 @@ A map file is a list like the one `bpftool map dump` and `--maps --json` print:
 Values of per-CPU maps may be {\"key\": 1, \"values\": [{\"cpu\": 0, \"value\": 5}]}. Keys and values without BTF types are
 lists of bytes, [\"0x0a\", \"0x00\"]. Entries of program arrays are programs by name, or null for none:
 [{\"key\": 17, \"value\": \"drop\"}]. Global variables are set by name: --map .rodata=FILE with
-{\"threshold\": 10}.
+{\"threshold\": 10}. Values of queues and stacks have no key, and entries of maps of maps are maps by name. --save-maps
+writes all of that to one file, {\"maps\": {NAME: ...}}, in chains by object, without what is zero in arrays.
 
 A network is what these print, one after the other:
   ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf
@@ -147,6 +148,15 @@ pub(crate) struct RunArgs {
     /// Print the maps after the run.
     #[arg(long)]
     pub(crate) maps: bool,
+    /// Give the maps what --save-maps kept of an earlier run, and nothing else; before --map.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub(crate) restore_maps: Option<PathBuf>,
+    /// Keep what the maps hold when the run is over, for --restore-maps; the file is replaced as a whole, or left as it was.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub(crate) save_maps: Option<PathBuf>,
+    /// Most memory that one map may declare, in bytes, or with `K`, `M`, `G`.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
+    pub(crate) map_memory: u64,
     /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
     /// where the name ends in `.pcapng`; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -445,6 +455,16 @@ pub(crate) enum ClockArg {
     Capture,
 }
 
+/// A number of bytes: `4096`, `64K`, `16M`, `4G`.
+fn parse_size(text: &str) -> Result<u64, &'static str> {
+    const FORM: &str = "it must be a number of bytes, which may end in K, M or G";
+    let units = [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)];
+    let found = units.into_iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit): (&str, u64) = found.unwrap_or((text, 1));
+    let number: u64 = number.parse().map_err(|_| FORM)?;
+    number.checked_mul(unit).ok_or("that is more than 64 bits can say")
+}
+
 /// `MAP=TYPE`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventType {
@@ -536,6 +556,17 @@ mod tests {
         assert_eq!(target(b"a:b/c.o", &[]), (b"a:b/c.o".to_vec(), None));
         assert_eq!(target(b"a.o:", &[]), (b"a.o:".to_vec(), None));
         assert_eq!(target(b"\xff.o:main", &[]), (b"\xff.o".to_vec(), Some("main".into())));
+    }
+
+    #[test]
+    fn a_size_may_have_a_unit() {
+        assert_eq!(
+            ["0", "17", "3K", "64M", "4G"].map(parse_size),
+            [0, 17, 3 << 10, 64 << 20, 4 << 30].map(Ok)
+        );
+        for wrong in ["", "K", "-1", "1T", "1.5G", "4 G", "99999999999G"] {
+            parse_size(wrong).unwrap_err();
+        }
     }
 
     #[test]

@@ -8,8 +8,8 @@ use paceline::filter::{CheckError, FilterError, Missing, Rule};
 use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
-    Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError, NoProgram, Object, OpenError, Refused,
-    SetupError, UpdateError, suggest,
+    CreateError, CreateErrorKind, Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError,
+    NoProgram, Object, OpenError, Refused, SetupError, UpdateError, suggest,
 };
 
 use crate::chain::ChainFailure;
@@ -155,7 +155,12 @@ impl Failure {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
             }
             Self::Object { source, .. } => object_hint(source),
-            Self::Setup { name, .. } => Some(needs(name)),
+            Self::Setup { name, source } => Some(match &**source {
+                SetupError::Map(CreateError { cause: CreateErrorKind::Memory { .. }, .. }) => {
+                    "--map-memory SIZE sets the limit".to_owned()
+                }
+                _ => needs(name),
+            }),
             Self::Program { name, source } => program_hint(name, source),
             Self::Refused(diagnosis) => Some(diagnosis.way_out()),
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),

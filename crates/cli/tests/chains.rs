@@ -315,7 +315,7 @@ fn what_a_change_would_do_is_told() {
     let out = paceline(["chain", "diff", &old, &new]).ok();
     assert_eq!(
         out,
-        "added    c\nremoved  b\nedge     a after pass: b -> c\nmap kept one: seen\nmap new  two: seen\n"
+        "added    c\nremoved  b\nedge     a after pass: b -> c\nmap kept one: seen\nmap kept two: seen\n"
     );
     let json = paceline(["chain", "diff", &old, &new, "--json"]).json();
     assert_eq!(json["edges"], json!([{"program": "a", "after": "pass", "old": "b", "new": "c"}]));

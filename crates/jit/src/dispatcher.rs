@@ -19,7 +19,7 @@ const SCRATCH: Gpr = Gpr::R11;
 /// addresses in it. One that crosses a line takes a cycle more.
 const LINE: u8 = 6;
 /// Jump targets where runs end with a retpoline, as in the seed: so long they cross a line anyway, and at the start of one a
-/// retpoline was measured to take 2 ns more.
+/// retpoline was measured to take longer.
 const HARDENED: u8 = 4;
 
 /// One way through a dispatcher.
@@ -194,7 +194,7 @@ fn leave(asm: &mut Assembler, otherwise: Otherwise) {
 /// A jump to the key that is predicted to go where nothing happens: the return that it is takes its prediction from the call.
 ///
 /// There the fence comes first, which compilers have after the pause. It is what stops; a pause that has begun when the
-/// return is known keeps the jump back, by 2.5 ns where that was measured.
+/// return is known may keep the jump back, depending on where the code lies.
 fn jump_by_return(asm: &mut Assembler) {
     let (captured, replaced) = (asm.new_label(), asm.new_label());
     asm.call(replaced);

@@ -9,6 +9,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::map::RedirectTarget;
+use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
 use crate::table::{Table, TableShape};
 use crate::words;
@@ -140,7 +141,7 @@ impl Storage for DevMapHash {
         if value.first == 0 {
             return Err(Errno::EINVAL);
         }
-        let mut spare = self.table.spare(key)?;
+        let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &value.to_word().to_ne_bytes());
         let mut entry = self.table.lock(key);
         if entry.slot().is_some() && mode == Mode::NoExist {

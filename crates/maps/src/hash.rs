@@ -10,9 +10,9 @@ use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request}
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::lru::Clock;
 use crate::slab::{Shape, Slab, WORD};
-use crate::slots::Permit;
+use crate::slots::{Caller, Permit};
 use crate::storage::{Mode, Storage};
-use crate::table::{Locked, Spare, Table, TableShape};
+use crate::table::{Found, Locked, Spare, Table, TableShape};
 use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
@@ -89,19 +89,26 @@ impl Elements {
     }
 
     /// Gives a key an element, or a new one in place of its own, with what `write` puts into its payload.
-    fn set(&self, key: &[u8], mode: Mode, write: impl FnOnce(u32)) -> Result<(), Errno> {
-        let mut spare = self.table.spare(key)?;
+    fn set(&self, key: &[u8], mode: Mode, caller: Caller, write: impl FnOnce(u32)) -> Result<(), Errno> {
+        let mut spare = self.table.spare(key, caller)?;
         write(spare.slot());
         self.put(key, mode, |entry, permit| entry.put(&mut spare, permit))
     }
 
     /// Changes the element of a key where it is, or gives it one that `new` fills.
-    fn change(&self, key: &[u8], mode: Mode, change: impl Fn(u32), new: impl Fn(u32)) -> Result<(), Errno> {
+    fn change(
+        &self,
+        key: &[u8],
+        mode: Mode,
+        caller: Caller,
+        change: impl Fn(u32),
+        new: impl Fn(u32),
+    ) -> Result<(), Errno> {
         let mut spare: Option<Spare<'_>> = None;
         loop {
             // Not under the lock: whoever waits for a spare slot keeps nobody from it.
             if spare.is_none() && self.table.inspect(key, drop).is_none() {
-                let fresh = self.table.spare(key)?;
+                let fresh = self.table.spare(key, caller)?;
                 new(fresh.slot());
                 spare = Some(fresh);
             }
@@ -119,6 +126,14 @@ impl Elements {
                 return Ok(());
             }
         }
+    }
+
+    /// Looks at the element of a key and removes it.
+    fn take(&self, key: &[u8], look: impl FnOnce(u32)) -> Result<(), Errno> {
+        let mut entry = self.table.lock(key);
+        look(entry.slot().ok_or(Errno::ENOENT)?);
+        entry.remove();
+        Ok(())
     }
 
     /// Lets `put` change the key's element while no other thread can, and makes room as long as it finds none.
@@ -172,6 +187,10 @@ impl Hash {
             special: request.spec.special.clone(),
         }))
     }
+
+    fn put(&self, key: &[u8], value: &[u8], mode: Mode, caller: Caller) -> Result<(), Errno> {
+        self.elements.set(key, mode, caller, |slot| words::fill(self.elements.table.payload(slot), value))
+    }
 }
 
 impl lookup::Elements for Hash {
@@ -180,15 +199,16 @@ impl lookup::Elements for Hash {
     }
 
     #[inline(always)]
-    fn value(&self, slot: u32, _cpu: usize) -> Option<NonNull<u8>> {
-        self.elements.table.payload_address(slot)
+    fn value(&self, found: Found<'_>, _cpu: usize) -> Option<NonNull<u8>> {
+        Some(found.address())
     }
 }
 
 impl Storage for Hash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        self.value(self.elements.table.find(key)?, cpu)
+        let table = &self.elements.table;
+        self.value(table.found(table.find(key)?), cpu)
     }
 
     fn lookup_function(&self) -> Option<LookupFunction> {
@@ -200,7 +220,7 @@ impl Storage for Hash {
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
-        self.set(key, value, Mode::from_flags(flags)?)
+        self.put(key, value, Mode::from_flags(flags)?, Caller::Worker)
     }
 
     fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
@@ -239,11 +259,15 @@ impl Storage for Hash {
     }
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        self.elements.set(key, mode, |slot| words::fill(self.elements.table.payload(slot), value))
+        self.put(key, value, mode, Caller::User)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         if self.elements.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
+    }
+
+    fn take(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        self.elements.take(key, |slot| words::append(out, self.elements.table.payload(slot), self.value_size))
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
@@ -300,15 +324,16 @@ impl lookup::Elements for PerCpuHash {
     }
 
     #[inline(always)]
-    fn value(&self, slot: u32, cpu: usize) -> Option<NonNull<u8>> {
-        self.values.cell(cpu, slot as usize)
+    fn value(&self, found: Found<'_>, cpu: usize) -> Option<NonNull<u8>> {
+        self.values.cell(cpu, found.slot as usize)
     }
 }
 
 impl Storage for PerCpuHash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        self.value(self.elements.table.find(key)?, cpu)
+        let table = &self.elements.table;
+        self.value(table.found(table.find(key)?), cpu)
     }
 
     fn lookup_function(&self) -> Option<LookupFunction> {
@@ -325,7 +350,7 @@ impl Storage for PerCpuHash {
             return Err(Errno::EINVAL);
         }
         let merge = |slot| words::merge(self.values.words(cpu, slot as usize), value);
-        self.elements.change(key, mode, merge, |slot| {
+        self.elements.change(key, mode, Caller::Worker, merge, |slot| {
             self.clear(slot as usize);
             merge(slot);
         })
@@ -350,11 +375,15 @@ impl Storage for PerCpuHash {
 
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let fill = |slot| fill_all_cpus(&self.values, slot as usize, value);
-        self.elements.change(key, mode, fill, fill)
+        self.elements.change(key, mode, Caller::User, fill, fill)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         if self.elements.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
+    }
+
+    fn take(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
+        self.elements.take(key, |slot| append_all_cpus(&self.values, slot as usize, out))
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {

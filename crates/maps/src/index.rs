@@ -50,6 +50,25 @@ struct Bucket {
 // SAFETY: atomics alone, for which zeros are a value.
 unsafe impl Atomics for Bucket {}
 
+impl Bucket {
+    /// The positions whose tags fit a hash, as bits for [`position_of`], and whether keys passed.
+    #[inline(always)]
+    fn candidates(&self, hash: u64) -> (u64, bool) {
+        let pattern = u64::from(tag_of(hash)) * LOW;
+        let [first, second] = [0, 1].map(|word| self.tags[word].load(Acquire));
+        // Both words as one, the second's in the bits between: in which word the key is cannot be foreseen.
+        let fits = candidates(first ^ pattern) >> 7 | (candidates(second ^ pattern) & SECOND) >> 6;
+        (fits, second >= PASSED)
+    }
+}
+
+/// The first position of some.
+#[inline(always)]
+fn position_of(fits: u64) -> usize {
+    let bit = fits.trailing_zeros() as usize;
+    (bit / 8) | ((bit & 1) * TAGS)
+}
+
 /// Where an element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -73,7 +92,7 @@ fn buckets_for(entries: u32) -> usize {
 }
 
 fn tag_of(hash: u64) -> u8 {
-    ((hash >> 8) as u8).max(1)
+    ((hash >> 24) as u8).max(1)
 }
 
 impl Index {
@@ -102,34 +121,48 @@ impl Index {
         if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
     }
 
-    /// The slot under a hash that is the one looked for.
+    /// What `look` makes of the slot under a hash that is the one looked for. It may be asked about any number, also of no slot.
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
-        self.locate(hash, is_it).map(|(_, slot)| slot)
+    pub(crate) fn find<T>(&self, hash: u64, look: impl Fn(u32) -> Option<T>) -> Option<T> {
+        let line = self.buckets.get(self.home(hash))?;
+        let (mut fits, is_passed) = line.candidates(hash);
+        while fits != 0 {
+            // A free position's number is 0, and one less that of no slot.
+            let number = line.slots.get(position_of(fits))?.load(Acquire);
+            if let Some(found) = look(number.wrapping_sub(1)) {
+                return Some(found);
+            }
+            fits &= fits - 1;
+        }
+        if is_passed { self.find_beyond(hash, look) } else { None }
     }
 
-    /// The same, with its place, which is its own as long as the caller has its key's lock.
-    #[inline(always)]
+    /// The same where it may be in another bucket, apart so that the registers are for those that are not.
+    #[cold]
+    #[inline(never)]
+    fn find_beyond<T>(&self, hash: u64, look: impl Fn(u32) -> Option<T>) -> Option<T> {
+        let (_, slot) = self.locate(hash, |slot| look(slot).is_some())?;
+        look(slot)
+    }
+
+    /// The slot under a hash that is the one looked for, with its place, which is its own as long as the caller has its key's
+    /// lock.
     pub(crate) fn locate(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<(Place, u32)> {
-        let pattern = u64::from(tag_of(hash)) * LOW;
         let home = self.home(hash);
         let mut bucket = home;
         loop {
             let line = self.buckets.get(bucket)?;
-            let [first, second] = [0, 1].map(|word| line.tags[word].load(Acquire));
-            let fits = [candidates(first ^ pattern), candidates(second ^ pattern) & SECOND];
-            for (word, mut fits) in fits.into_iter().enumerate() {
-                while fits != 0 {
-                    let position = word * TAGS + fits.trailing_zeros() as usize / 8;
-                    // Acquire: the key is in the slot.
-                    let number = line.slots[position].load(Acquire);
-                    if number != 0 && is_it(number - 1) {
-                        return Some((Place { bucket, position }, number - 1));
-                    }
-                    fits &= fits - 1;
+            let (mut fits, is_passed) = line.candidates(hash);
+            while fits != 0 {
+                let position = position_of(fits);
+                // Acquire: the key is in the slot.
+                let number = line.slots.get(position)?.load(Acquire);
+                if number != 0 && is_it(number - 1) {
+                    return Some((Place { bucket, position }, number - 1));
                 }
+                fits &= fits - 1;
             }
-            if second < PASSED {
+            if !is_passed {
                 return None;
             }
             bucket = self.after(bucket);

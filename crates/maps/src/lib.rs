@@ -23,6 +23,7 @@
 //! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.
 
 mod array;
+mod batch;
 mod bloom_filter;
 mod cpumap;
 mod create;
@@ -51,8 +52,9 @@ mod table;
 mod words;
 mod xskmap;
 
+pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use lookup::LookupFunction;
 pub use map::{ArrayLayout, FillError, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
 pub use prog_array::{Owner, ProgArray, ProgArrayUser, TokenLayout};
-pub use ringbuf::RingBuffer;
+pub use ringbuf::{Origin, Record, RingBuffer};

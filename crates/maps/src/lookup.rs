@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use crate::table::Table;
+use crate::table::{Found, Table};
 use crate::words;
 
 /// A function that finds the value under a key, for code that calls it instead of the helper.
@@ -23,43 +23,58 @@ pub struct LookupFunction {
 /// A kind whose elements are those of a table.
 pub(crate) trait Elements {
     fn table(&self) -> &Table;
-    fn value(&self, slot: u32, cpu: usize) -> Option<NonNull<u8>>;
+    fn value(&self, found: Found<'_>, cpu: usize) -> Option<NonNull<u8>>;
 }
 
 impl LookupFunction {
     /// That of a kind with a table, made for the size of its keys.
     pub(crate) fn of_table<E: Elements>(elements: &E, takes_cpu: bool) -> Self {
-        let function = match elements.table().key_size() {
-            4 => find_short::<E>,
-            8 => find_words::<E, 1>,
-            16 => find_words::<E, 2>,
-            24 => find_words::<E, 3>,
-            32 => find_words::<E, 4>,
-            40 => find_words::<E, 5>,
-            _ => find_any::<E>,
+        let table = elements.table();
+        let function = if table.has_state() {
+            of_size::<E, 1>(table.key_size())
+        } else {
+            of_size::<E, 0>(table.key_size())
         };
         Self { function, context: std::ptr::from_ref(elements) as u64, takes_cpu }
     }
 }
 
-fn address<E: Elements>(elements: &E, slot: Option<u32>, cpu: u64) -> u64 {
-    slot.and_then(|slot| elements.value(slot, cpu as usize)).map_or(0, |value| value.as_ptr() as u64)
+/// The function for keys of a size, in tables with so many words of state.
+fn of_size<E: Elements, const STATE: usize>(key_size: usize) -> unsafe extern "C" fn(u64, u64, u64) -> u64 {
+    match key_size {
+        4 => find_short::<E, STATE>,
+        8 => find_words::<E, 1, STATE>,
+        16 => find_words::<E, 2, STATE>,
+        24 => find_words::<E, 3, STATE>,
+        32 => find_words::<E, 4, STATE>,
+        40 => find_words::<E, 5, STATE>,
+        _ => find_any::<E>,
+    }
+}
+
+#[inline(always)]
+fn address<E: Elements>(elements: &E, found: Option<Found<'_>>, cpu: u64) -> u64 {
+    found.and_then(|found| elements.value(found, cpu as usize)).map_or(0, |value| value.as_ptr() as u64)
 }
 
 /// # Safety
 /// See [`LookupFunction::function`]; keys have 4 bytes.
-unsafe extern "C" fn find_short<E: Elements>(context: u64, key: u64, cpu: u64) -> u64 {
+unsafe extern "C" fn find_short<E: Elements, const STATE: usize>(context: u64, key: u64, cpu: u64) -> u64 {
     // SAFETY: the caller vouches for context and key.
     let (elements, key) = unsafe { (&*(context as *const E), words::load_half_word(key)) };
-    address(elements, elements.table().find_words(&words::key_of_half_word(key)), cpu)
+    address(elements, elements.table().find_words::<1, STATE>(&words::key_of_half_word(key)), cpu)
 }
 
 /// # Safety
 /// See [`LookupFunction::function`]; keys have so many words.
-unsafe extern "C" fn find_words<E: Elements, const WORDS: usize>(context: u64, key: u64, cpu: u64) -> u64 {
+unsafe extern "C" fn find_words<E: Elements, const WORDS: usize, const STATE: usize>(
+    context: u64,
+    key: u64,
+    cpu: u64,
+) -> u64 {
     // SAFETY: the caller vouches for context and key.
     let (elements, key) = unsafe { (&*(context as *const E), words::load_words::<WORDS>(key)) };
-    address(elements, elements.table().find_words(&key), cpu)
+    address(elements, elements.table().find_words::<WORDS, STATE>(&key), cpu)
 }
 
 /// Keys of up to so many bytes are copied without memory of the heap.
@@ -81,5 +96,5 @@ unsafe extern "C" fn find_any<E: Elements>(context: u64, key: u64, cpu: u64) -> 
     };
     // SAFETY: the caller vouches for the key.
     unsafe { words::load_bytes(copy, key) };
-    address(elements, table.find(copy), cpu)
+    address(elements, table.find(copy).map(|slot| table.found(slot)), cpu)
 }

@@ -14,6 +14,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::lookup::LookupFunction;
 use crate::routes::Routes;
+use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
 use crate::table::{Table, TableShape};
 use crate::words;
@@ -122,6 +123,33 @@ impl LpmTrie {
             }
             longest = longest.checked_sub(1)?;
         }
+    }
+
+    /// A full map is `ENOSPC` here, and a prefix longer than the data `EINVAL`.
+    fn put(&self, key: &[u8], value: &[u8], mode: Mode, caller: Caller) -> Result<(), Errno> {
+        let length = self.length_of(key).ok_or(Errno::EINVAL)?;
+        let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
+        let mut spare = self.table.spare(probe.key(), caller)?;
+        let (to_value, to_data) =
+            self.table.payload(spare.slot()).split_at(words::words_for(self.value_size));
+        words::fill(to_value, value);
+        words::fill(to_data, key.get(PREFIX_LEN..).unwrap_or_default());
+        let mut lengths = self.lengths.lock();
+        let mut entry = self.table.lock(probe.key());
+        let is_new = entry.slot().is_none();
+        mode.check(!is_new)?;
+        // Before its old slot may be given to another prefix.
+        let slot = spare.slot();
+        self.add_route(probe.key(), length, slot)?;
+        if let Err(errno) = entry.put(&mut spare, &mut None) {
+            drop(entry);
+            self.remove_route(probe.key(), length, slot)?;
+            return Err(if errno == Errno::E2BIG { Errno::ENOSPC } else { errno });
+        }
+        if is_new {
+            lengths.add(length);
+        }
+        Ok(())
     }
 
     fn append_key(&self, slot: u32, out: &mut Vec<u8>) {
@@ -240,7 +268,7 @@ impl Storage for LpmTrie {
     }
 
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
-        self.set(key, value, Mode::from_flags(flags)?)
+        self.put(key, value, Mode::from_flags(flags)?, Caller::Worker)
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {
@@ -262,31 +290,8 @@ impl Storage for LpmTrie {
         self.longest(key, copy).ok_or(Errno::ENOENT)
     }
 
-    /// A full map is `ENOSPC` here, and a prefix longer than the data `EINVAL`.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
-        let length = self.length_of(key).ok_or(Errno::EINVAL)?;
-        let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
-        let mut spare = self.table.spare(probe.key())?;
-        let (to_value, to_data) =
-            self.table.payload(spare.slot()).split_at(words::words_for(self.value_size));
-        words::fill(to_value, value);
-        words::fill(to_data, key.get(PREFIX_LEN..).unwrap_or_default());
-        let mut lengths = self.lengths.lock();
-        let mut entry = self.table.lock(probe.key());
-        let is_new = entry.slot().is_none();
-        mode.check(!is_new)?;
-        // Before its old slot may be given to another prefix.
-        let slot = spare.slot();
-        self.add_route(probe.key(), length, slot)?;
-        if let Err(errno) = entry.put(&mut spare, &mut None) {
-            drop(entry);
-            self.remove_route(probe.key(), length, slot)?;
-            return Err(if errno == Errno::E2BIG { Errno::ENOSPC } else { errno });
-        }
-        if is_new {
-            lengths.add(length);
-        }
-        Ok(())
+        self.put(key, value, mode, Caller::User)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {

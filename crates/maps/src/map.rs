@@ -251,7 +251,8 @@ impl Map {
     ///
     /// # Errors
     /// `EINVAL`: unknown flags, or a wrong length or CPU. `EEXIST`, `ENOENT`: what the flags forbid. `E2BIG`: the
-    /// map is full, or the index out of range. `ENOSPC`: a longest-prefix map is full. `ENOMEM`. `EPERM`: programs may not write, where the kernel's
+    /// map is full, or the index out of range. `ENOSPC`: a longest-prefix map is full. `ENOMEM`: workers that are in a burst may
+    /// still be using all that was replaced, more than the map keeps room for; it never waits for them. `EPERM`: programs may not write, where the kernel's
     /// verifier would have refused the program. `EOPNOTSUPP`: the kind cannot be updated by programs.
     #[inline]
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
@@ -260,20 +261,20 @@ impl Map {
             return Err(Errno::EINVAL);
         }
         match self.without_special(value) {
-            Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
+            Some(value) if flags & LOCK != 0 => match self.change_locked(key, &value, flags)? {
+                true => Ok(()),
+                false => self.storage.update(key, &value, flags & !LOCK, cpu),
+            },
             Some(value) => self.storage.update(key, &value, flags, cpu),
             None => self.storage.update(key, value, flags, cpu),
         }
     }
 
-    /// An update with `BPF_F_LOCK`: in place, under the element's lock, unless there is no element yet.
-    fn update_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    /// An update with `BPF_F_LOCK`, in place, under the element's lock; false where there is no element yet.
+    fn change_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<bool, Errno> {
         let mode = Mode::from_flags(flags & !LOCK)?;
         let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
-        if self.storage.change_locked(key, value, mode, lock.offset as usize)? {
-            return Ok(());
-        }
-        self.storage.set(key, value, mode)
+        self.storage.change_locked(key, value, mode, lock.offset as usize)
     }
 
     /// A value with its special fields zeroed, as those of a new element are; arrays keep theirs. `None` where it has
@@ -365,6 +366,23 @@ impl Map {
         if value.len() == self.value_size { self.storage.peek(value) } else { Err(Errno::EINVAL) }
     }
 
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a hash: the value, as [`get`](Self::get) gives it, of an element that is no longer
+    /// there.
+    ///
+    /// # Errors
+    /// `EPERM`: user space may not read or not write. `EINVAL`: wrong length. `ENOENT`: no such key. `ENOTSUPP`: another kind.
+    pub fn take(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.check_user_may_read()?;
+        self.check_user_may_write()?;
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        let mut value = Vec::new();
+        self.storage.take(key, &mut value)?;
+        self.hide_special(&mut value);
+        Ok(value)
+    }
+
     /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a queue or stack.
     ///
     /// # Errors
@@ -378,6 +396,17 @@ impl Map {
         let mut value = vec![0; self.value_size];
         self.storage.pop(&mut value)?;
         Ok(value)
+    }
+
+    /// The values of a queue or stack, the oldest first. They stay there.
+    ///
+    /// # Errors
+    /// `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
+    pub fn values(&self) -> Result<Vec<Vec<u8>>, Errno> {
+        self.check_user_may_read()?;
+        let mut values = Vec::new();
+        self.storage.values(&mut values)?;
+        Ok(values)
     }
 
     /// Whether a map can be an element of this map of maps. As such it is set by its [`id`](Self::id).
@@ -467,7 +496,7 @@ impl Map {
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
-    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC`, `ENOMEM` as for programs; what the entries of device, CPU and program maps
+    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers; what the entries of device, CPU and program maps
     /// refuse besides, their files say.
     pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.check_user_may_write()?;
@@ -478,7 +507,10 @@ impl Map {
             return self.storage.push(value, flags);
         }
         match self.without_special(value) {
-            Some(value) if flags & LOCK != 0 => self.update_locked(key, &value, flags),
+            Some(value) if flags & LOCK != 0 => match self.change_locked(key, &value, flags)? {
+                true => Ok(()),
+                false => self.storage.set_with(key, &value, flags & !LOCK),
+            },
             Some(value) => self.storage.set_with(key, &value, flags),
             None => self.storage.set_with(key, value, flags),
         }
@@ -573,7 +605,7 @@ impl Map {
         if self.spec.flags.contains(MapFlags::WRONLY) { Err(Errno::EPERM) } else { Ok(()) }
     }
 
-    fn check_user_may_write(&self) -> Result<(), Errno> {
+    pub(crate) fn check_user_may_write(&self) -> Result<(), Errno> {
         let read_only = self.spec.flags.contains(MapFlags::RDONLY) || self.is_frozen();
         if read_only { Err(Errno::EPERM) } else { Ok(()) }
     }

@@ -16,8 +16,9 @@ use crate::entries::Entries;
 use crate::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::{Map, Mismatch};
+use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
-use crate::table::{Table, TableShape};
+use crate::table::{Found, Table, TableShape};
 use crate::words;
 
 /// What inner maps must look like.
@@ -164,7 +165,7 @@ impl HashOfMaps {
     }
 
     fn put(&self, key: &[u8], map: Arc<Map>, mode: Mode) -> Result<(), Errno> {
-        let mut spare = self.table.spare(key)?;
+        let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &handle(&map).to_ne_bytes());
         let mut maps = lock(&self.maps);
         let mut entry = self.table.lock(key);
@@ -182,15 +183,15 @@ impl lookup::Elements for HashOfMaps {
         &self.table
     }
 
-    fn value(&self, slot: u32, _cpu: usize) -> Option<NonNull<u8>> {
+    fn value(&self, found: Found<'_>, _cpu: usize) -> Option<NonNull<u8>> {
         // Acquire: the map is whole.
-        from_handle(self.table.payload(slot).first()?.load(Acquire))
+        from_handle(found.payload.first()?.load(Acquire))
     }
 }
 
 impl Storage for HashOfMaps {
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
-        lookup::Elements::value(self, self.table.find(key)?, cpu)
+        lookup::Elements::value(self, self.table.found(self.table.find(key)?), cpu)
     }
 
     fn lookup_function(&self) -> Option<LookupFunction> {

@@ -102,6 +102,17 @@ impl Storage for Queue {
         self.next(value, false)
     }
 
+    fn values(&self, out: &mut Vec<Vec<u8>>) -> Result<(), Errno> {
+        let ends = self.ends();
+        let cells = (ends.oldest..ends.oldest + ends.len).map(|cell| cell % self.entries);
+        out.extend(cells.map(|cell| {
+            let mut value = Vec::with_capacity(self.value_size);
+            words::append(&mut value, self.slab.words(0, cell), self.value_size);
+            value
+        }));
+        Ok(())
+    }
+
     fn user_value_size(&self) -> usize {
         self.value_size
     }

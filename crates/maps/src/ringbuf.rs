@@ -5,8 +5,9 @@
 //! record lies at its position modulo the ring's size, and the block is twice that size, so that the one record that
 //! runs over the ring's end lies in one piece all the same.
 
+use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +41,26 @@ const SIZE: u64 = 1;
 const CONSUMED: u64 = 2;
 const PRODUCED: u64 = 3;
 
+/// What made a record, for readers that [ask](RingBuffer::keep_origins).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Number of the packet that was run, from 1, where it was known.
+    pub packet: Option<u64>,
+    /// The worker.
+    pub cpu: u32,
+    /// When the record was reserved, in nanoseconds of the clock that programs see.
+    pub time_ns: u64,
+}
+
+/// A record that a program gave back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its bytes.
+    pub data: &'a [u8],
+    /// What made it, where the ring keeps that.
+    pub origin: Option<Origin>,
+}
+
 /// A ring buffer.
 pub struct RingBuffer {
     slab: Slab,
@@ -51,6 +72,10 @@ pub struct RingBuffer {
     produced: AtomicU64,
     /// Records for which there was no room.
     lost: AtomicU64,
+    /// Whether the reader wants to know where records come from.
+    keeps_origins: AtomicBool,
+    /// The origins of records that were not read yet, by their positions.
+    origins: Mutex<VecDeque<(u64, Origin)>>,
     /// Where the first record is that a program still has.
     pending: Mutex<u64>,
     reading: Mutex<()>,
@@ -88,6 +113,8 @@ impl RingBuffer {
             consumed: AtomicU64::new(0),
             produced: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            keeps_origins: AtomicBool::new(false),
+            origins: Mutex::default(),
             pending: Mutex::new(0),
             reading: Mutex::new(()),
             wakeups: Mutex::new(0),
@@ -127,6 +154,23 @@ impl RingBuffer {
     /// is full or could never hold them, and for flags, of which there are none.
     #[must_use]
     pub fn reserve(&self, size: u64, flags: u64) -> Option<NonNull<u8>> {
+        self.reserve_from(size, flags, || None)
+    }
+
+    /// Keeps what made each record from now on, for [`consume_records`](Self::consume_records). Without a reader that asks, records
+    /// cost nothing more.
+    pub fn keep_origins(&self) {
+        self.keeps_origins.store(true, Ordering::Relaxed);
+    }
+
+    /// The same as [`reserve`](Self::reserve), by a program that can say what made the record.
+    #[must_use]
+    pub fn reserve_from(
+        &self,
+        size: u64,
+        flags: u64,
+        origin: impl FnOnce() -> Option<Origin>,
+    ) -> Option<NonNull<u8>> {
         if flags != 0 || size > MAX_RECORD || room(size) > self.mask + 1 {
             return None;
         }
@@ -143,6 +187,10 @@ impl RingBuffer {
         let place = self.place(position);
         let header = size | BUSY | (place as u64) << 32;
         self.words().get(place)?.store(header, Ordering::Relaxed);
+        if self.keeps_origins.load(Ordering::Relaxed) {
+            // In the order of positions: under the lock of `pending`.
+            lock(&self.origins).extend(origin().map(|origin| (position, origin)));
+        }
         // Release: a reader that sees the position sees the header.
         self.produced.store(next, Ordering::Release);
         self.words().get(place + 1).map(NonNull::from).map(NonNull::cast)
@@ -183,10 +231,23 @@ impl RingBuffer {
     /// # Errors
     /// `EINVAL`: unknown flags. `EAGAIN`: no room.
     pub fn output(&self, bytes: &[u8], flags: u64) -> Result<(), Errno> {
+        self.output_from(bytes, flags, || None)
+    }
+
+    /// The same, by a program that can say what made the record.
+    ///
+    /// # Errors
+    /// As for [`output`](Self::output).
+    pub fn output_from(
+        &self,
+        bytes: &[u8],
+        flags: u64,
+        origin: impl FnOnce() -> Option<Origin>,
+    ) -> Result<(), Errno> {
         if flags & !(NO_WAKEUP | FORCE_WAKEUP) != 0 {
             return Err(Errno::EINVAL);
         }
-        let record = self.reserve(bytes.len() as u64, 0).ok_or(Errno::EAGAIN)?;
+        let record = self.reserve_from(bytes.len() as u64, 0, origin).ok_or(Errno::EAGAIN)?;
         for (to, from) in self.payload(record).iter().zip(bytes.chunks(WORD)) {
             let mut word = [0; WORD];
             word[..from.len()].copy_from_slice(from);
@@ -221,6 +282,11 @@ impl RingBuffer {
     /// Reads the records that are done, up to the first that a program still has, and says how many there were. One
     /// reader at a time.
     pub fn consume(&self, mut read: impl FnMut(&[u8])) -> usize {
+        self.consume_records(|record| read(record.data))
+    }
+
+    /// The same with what made the records, if the ring [keeps](Self::keep_origins) that.
+    pub fn consume_records(&self, mut read: impl FnMut(Record<'_>)) -> usize {
         let _reading = lock(&self.reading);
         let mut count = 0;
         let mut bytes = Vec::new();
@@ -242,11 +308,23 @@ impl RingBuffer {
                     words.iter().take(wanted).flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()),
                 );
                 bytes.truncate(len as usize);
-                read(&bytes);
+                read(Record { data: &bytes, origin: self.origin_of(position) });
                 count += 1;
             }
             self.consumed.store(position + room(len), Ordering::SeqCst);
         }
+    }
+
+    /// What made the record at a position; forgets those before it.
+    fn origin_of(&self, position: u64) -> Option<Origin> {
+        if !self.keeps_origins.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut origins = lock(&self.origins);
+        while origins.front().is_some_and(|(first, _)| *first < position) {
+            origins.pop_front();
+        }
+        origins.pop_front_if(|(first, _)| *first == position).map(|(_, origin)| origin)
     }
 
     /// How many records found no room so far.

@@ -115,6 +115,18 @@ impl Slab {
         }
     }
 
+    /// The words of a cell of a block with one lane.
+    #[inline(always)]
+    pub(crate) fn row(&self, cell: usize) -> Option<&[AtomicU64]> {
+        if cell >= self.shape.cells || self.shape.lanes == 0 {
+            return None;
+        }
+        // SAFETY: the cell is in the first lane, and there is one: as in `words`.
+        Some(unsafe {
+            slice::from_raw_parts(self.base.add(cell * self.stride()).cast().as_ptr(), self.shape.words)
+        })
+    }
+
     /// Four bytes at an offset of a cell; `None` outside of it, or if they are not aligned.
     pub(crate) fn half_word(&self, lane: usize, cell: usize, offset: usize) -> Option<&AtomicU32> {
         let start = self.cell(lane, cell)?;

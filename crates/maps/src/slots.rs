@@ -20,15 +20,27 @@ use crate::lanes::Lanes;
 const MAX_CHUNK: u32 = 32;
 /// Most slots that wait under one tag.
 const MAX_BATCH: u32 = 256;
-/// Bytes of slots that each lane may have waiting: its share of what the elements take, within these.
-const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=1 << 20;
-/// The same, in slots.
-const RESERVE_SLOTS: std::ops::RangeInclusive<u64> = 16..=1 << 16;
+/// Bytes of slots that may wait: as many as the elements take, within these. A worker that loses its core in a burst keeps
+/// all that others replace meanwhile from being used again; this is room for milliseconds of that. Pages are committed when it
+/// happens, not before.
+const RESERVE_BYTES: std::ops::RangeInclusive<u64> = 4 << 20..=64 << 20;
+/// The reserve takes no more of a limit on memory than one part in so many.
+const RESERVE_SHARE: u64 = 4;
+/// Slots that each lane may have waiting at least.
+const LEAST_RESERVE: u64 = 16;
 
-/// How long a thread lets others run when all slots wait: longer than a worker is kept from its burst by others that
-/// want its CPU. Two workers that are both pinned and both out of slots would wait for each other for ever, and one whose own
-/// burst took all of them for itself.
+/// How long user space lets workers run when all slots wait: longer than a worker is kept from its burst by others that
+/// want its CPU. Not for ever: its thread may be pinned itself.
 const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Who wants a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A worker in its burst: no packet waits for another worker, and two that wait for each other would never end.
+    Worker,
+    /// User space, which may wait for workers.
+    User,
+}
 
 /// How many slots a table has.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +51,12 @@ pub(crate) struct SlotCount {
 }
 
 impl SlotCount {
-    /// For so many elements, whose slots take so many bytes each.
-    pub(crate) fn new(elements: u32, slot_bytes: u64, lanes: usize) -> Self {
+    /// For so many elements, whose slots take so many bytes each, where a map may take `memory` bytes.
+    pub(crate) fn new(elements: u32, slot_bytes: u64, lanes: usize, memory: u64) -> Self {
         let all = u64::from(elements).saturating_mul(slot_bytes);
-        let share = all / lanes.max(1) as u64;
-        let reserve = share.clamp(*RESERVE_BYTES.start(), *RESERVE_BYTES.end()) / slot_bytes.max(1);
-        let reserve = reserve.clamp(*RESERVE_SLOTS.start(), *RESERVE_SLOTS.end()) as u32;
-        Self { elements, reserve_per_lane: reserve, lanes }
+        let bytes = all.clamp(*RESERVE_BYTES.start(), *RESERVE_BYTES.end()).min(memory / RESERVE_SHARE);
+        let reserve = (bytes / slot_bytes.max(1) / lanes.max(1) as u64).max(LEAST_RESERVE);
+        Self { elements, reserve_per_lane: u32::try_from(reserve).unwrap_or(u32::MAX), lanes }
     }
 
     /// All of them; `None` where they cannot be counted.
@@ -106,16 +117,24 @@ impl Slots {
     }
 
     /// A slot that nobody looks at. `None` when workers that are in a burst may be using all that are left.
-    pub(crate) fn take(&self) -> Option<u32> {
+    pub(crate) fn take(&self, caller: Caller) -> Option<u32> {
         let own = self.lane().take(self);
-        own.or_else(|| self.wait_for_one())
+        own.or_else(|| match caller {
+            Caller::Worker => self.take_of_others(),
+            Caller::User => self.wait_for_one(),
+        })
+    }
+
+    #[cold]
+    fn take_of_others(&self) -> Option<u32> {
+        self.lanes.iter().find_map(|lane| lock(lane).take(self))
     }
 
     #[cold]
     fn wait_for_one(&self) -> Option<u32> {
         let start = Instant::now();
         loop {
-            let found = self.lanes.iter().find_map(|lane| lock(lane).take(self));
+            let found = self.take_of_others();
             if found.is_some() {
                 return found;
             }
@@ -226,4 +245,42 @@ impl Drop for Permit<'_> {
 
 fn lock(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
     lane.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_space_waits_for_workers_and_workers_for_nobody() {
+        let count = SlotCount::new(1, 8, 1, 0);
+        let slots = Slots::new(count).unwrap();
+        let mut reader = Domain::global().reader();
+        let burst = reader.pin();
+        while let Some(slot) = slots.take(Caller::Worker) {
+            slots.retire(slot);
+        }
+        assert_eq!(slots.used(), count.total().unwrap());
+        assert_eq!(slots.waited_for.load(Relaxed), u64::MAX, "nobody waited");
+        assert_eq!(slots.take(Caller::User), None);
+        assert_ne!(slots.waited_for.load(Relaxed), u64::MAX);
+        drop(burst);
+        // Other tests of this process may be in bursts of theirs.
+        while slots.take(Caller::Worker).is_none() {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_reserve_is_a_share_of_the_memory() {
+        let bytes = |elements, memory| {
+            let count = SlotCount::new(elements, 16, 4, memory);
+            u64::from(count.total().unwrap() - elements) * 16
+        };
+        assert_eq!(bytes(1000, u64::MAX), *RESERVE_BYTES.start());
+        assert_eq!(bytes(1 << 20, u64::MAX), 16 << 20);
+        assert_eq!(bytes(1 << 26, u64::MAX), *RESERVE_BYTES.end());
+        assert_eq!(bytes(1 << 20, 1 << 20), (1 << 20) / RESERVE_SHARE);
+        assert_eq!(bytes(1, 0), LEAST_RESERVE * 4 * 16);
+    }
 }

@@ -128,6 +128,11 @@ pub(crate) trait Storage: Send + Sync {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// Appends all values without a key, the oldest first.
+    fn values(&self, _out: &mut Vec<Vec<u8>>) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
+
     /// What asking for keys gives where there are none.
     fn has_keys(&self) -> Result<(), Errno> {
         Ok(())
@@ -169,6 +174,11 @@ pub(crate) trait Storage: Send + Sync {
 
     /// User space's delete.
     fn remove(&self, key: &[u8]) -> Result<(), Errno>;
+
+    /// User space's look-up and delete in one, so that no update comes between them; appends the value.
+    fn take(&self, _key: &[u8], _out: &mut Vec<u8>) -> Result<(), Errno> {
+        Err(Errno::ENOTSUPP)
+    }
 
     /// Appends the keys of one part of the map; false past the last part.
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool;

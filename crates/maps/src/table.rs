@@ -21,7 +21,7 @@ use crate::hashing;
 use crate::index::{Index, Place};
 use crate::lru::State;
 use crate::slab::{NoMemory, Shape, Slab, WORD};
-use crate::slots::{Permit, SlotCount, Slots};
+use crate::slots::{Caller, Permit, SlotCount, Slots};
 use crate::words;
 
 /// Stripes per CPU: so many that two workers seldom want the same.
@@ -39,6 +39,8 @@ pub(crate) struct TableShape {
     pub(crate) payload_words: usize,
     pub(crate) max_entries: u32,
     pub(crate) cpus: usize,
+    /// Most bytes that it may take.
+    pub(crate) memory: u64,
     /// Hash with a fixed seed (`BPF_F_ZERO_SEED`).
     pub(crate) zero_seed: bool,
     /// Whether it gives up elements to make room.
@@ -53,6 +55,7 @@ impl TableShape {
             payload_words,
             max_entries: request.spec.max_entries,
             cpus: request.limits.cpus,
+            memory: request.limits.memory,
             zero_seed: request.spec.flags.contains(MapFlags::ZERO_SEED),
             lru: request.spec.kind.is_lru(),
         }
@@ -74,7 +77,7 @@ impl TableShape {
     fn count(self, beside: u64) -> SlotCount {
         let bytes = (self.slot_words() as u64 * WORD as u64).saturating_add(beside);
         // One more than there are workers, for user space.
-        SlotCount::new(self.max_entries, bytes, self.cpus.saturating_add(1))
+        SlotCount::new(self.max_entries, bytes, self.cpus.saturating_add(1), self.memory)
     }
 
     fn slab(self, beside: u64) -> Option<Shape> {
@@ -89,6 +92,21 @@ impl TableShape {
     /// Bytes that a full table takes, its index included.
     pub(crate) fn bytes(self, beside: u64) -> Option<u64> {
         u64::try_from(self.slab(beside)?.bytes()?).ok()?.checked_add(Index::bytes(self.max_entries))
+    }
+}
+
+/// What a look-up finds: the slot, and its payload, which is not empty in kinds whose values are there.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) slot: u32,
+    pub(crate) payload: &'a [AtomicU64],
+}
+
+impl Found<'_> {
+    /// Address of the payload, for programs.
+    #[inline(always)]
+    pub(crate) fn address(self) -> NonNull<u8> {
+        NonNull::from(self.payload).cast()
     }
 }
 
@@ -135,9 +153,13 @@ impl Table {
         self.state_words + self.key_words
     }
 
-    fn key(&self, slot: u32) -> &[AtomicU64] {
-        let key = self.state_words..self.payload_start();
-        self.slab.words(0, slot as usize).get(key).unwrap_or_default()
+    fn key(&self, slot: u32) -> Option<&[AtomicU64]> {
+        self.slab.row(slot as usize)?.get(self.state_words..self.payload_start())
+    }
+
+    /// The words of a slot's key, of a slot that there is.
+    fn words_of_key(&self, slot: u32) -> &[AtomicU64] {
+        self.key(slot).unwrap_or_default()
     }
 
     /// The payload of a slot.
@@ -174,22 +196,39 @@ impl Table {
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
         let hash = self.hash(words::as_words(key));
-        let slot = self.index.find(hash, |slot| words::equal(self.key(slot), key))?;
+        let slot = self.index.find(hash, |slot| words::equal(self.key(slot)?, key).then_some(slot))?;
         self.touch(slot);
         Some(slot)
     }
 
-    /// The same for a key of so many words, the last one filled up with zeros.
+    /// The same for a key of so many words, the last one filled up with zeros, in a table whose slots have so many words of
+    /// state.
     #[inline(always)]
-    pub(crate) fn find_words<const WORDS: usize>(&self, key: &[u64; WORDS]) -> Option<u32> {
-        let hash = self.hash(key.iter().copied());
-        let slot = self.index.find(hash, |slot| {
-            let words = self.slab.words(0, slot as usize).get(self.state_words..);
-            let words = words.and_then(|words| words.first_chunk::<WORDS>());
-            words.is_some_and(|words| words.iter().zip(key).all(|(word, key)| word.load(Relaxed) == *key))
-        })?;
-        self.touch(slot);
-        Some(slot)
+    pub(crate) fn find_words<const WORDS: usize, const STATE: usize>(
+        &self,
+        key: &[u64; WORDS],
+    ) -> Option<Found<'_>> {
+        self.index.find(self.hash(key.iter().copied()), |slot| {
+            let (before, payload) = self.slab.row(slot as usize)?.split_at_checked(STATE + WORDS)?;
+            let (state, words) = before.split_at_checked(STATE)?;
+            let differs = words.iter().zip(key).fold(0, |bits, (word, key)| bits | word.load(Relaxed) ^ *key);
+            if differs != 0 {
+                return None;
+            }
+            state.iter().for_each(|state| State(state).touch());
+            Some(Found { slot, payload })
+        })
+    }
+
+    /// What a look-up finds with a slot.
+    #[inline]
+    pub(crate) fn found(&self, slot: u32) -> Found<'_> {
+        Found { slot, payload: self.payload(slot) }
+    }
+
+    /// Whether slots have a word of state.
+    pub(crate) fn has_state(&self) -> bool {
+        self.state_words != 0
     }
 
     /// Notes that an element was used.
@@ -220,7 +259,8 @@ impl Table {
     pub(crate) fn lock<'a>(&'a self, key: &'a [u8]) -> Locked<'a> {
         let hash = self.hash(words::as_words(key));
         let stripe = self.lock_stripe(hash);
-        let found = self.index.locate(hash, |slot| words::equal(self.key(slot), key));
+        let found =
+            self.index.locate(hash, |slot| self.key(slot).is_some_and(|words| words::equal(words, key)));
         Locked { table: self, hash, found, _stripe: stripe }
     }
 
@@ -231,9 +271,9 @@ impl Table {
 
     /// A slot for an element that is going to be added or replaced, with its key; its payload holds what an earlier element left.
     /// `ENOMEM` when workers in their bursts may be using all that are left.
-    pub(crate) fn spare(&self, key: &[u8]) -> Result<Spare<'_>, Errno> {
-        let slot = self.slots.take().ok_or(Errno::ENOMEM)?;
-        words::fill(self.key(slot), key);
+    pub(crate) fn spare(&self, key: &[u8], caller: Caller) -> Result<Spare<'_>, Errno> {
+        let slot = self.slots.take(caller).ok_or(Errno::ENOMEM)?;
+        words::fill(self.words_of_key(slot), key);
         Ok(Spare { table: self, slot: Some(slot) })
     }
 
@@ -279,12 +319,12 @@ impl Table {
 
     /// Appends the first bytes of a slot's key.
     pub(crate) fn append_key_start(&self, slot: u32, len: usize, out: &mut Vec<u8>) {
-        words::append(out, self.key(slot), len);
+        words::append(out, self.words_of_key(slot), len);
     }
 
     /// The first four bytes of a slot's key.
     pub(crate) fn first_half_word_of_key(&self, slot: u32) -> u32 {
-        let [a, b, c, d, ..] = words::load_first(self.key(slot)).to_ne_bytes();
+        let [a, b, c, d, ..] = words::load_first(self.words_of_key(slot)).to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     }
 

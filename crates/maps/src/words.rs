@@ -151,38 +151,49 @@ pub(crate) unsafe fn load_half_word(address: u64) -> u32 {
         // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
         return unsafe { AtomicU32::from_ptr(pointer) }.load(Relaxed);
     }
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { load_unaligned_half_word(address) }
+}
+
+/// Keys may lie anywhere.
+///
+/// # Safety
+/// As for [`load_bytes`].
+#[cold]
+#[inline(never)]
+unsafe fn load_unaligned_half_word(address: u64) -> u32 {
     let mut bytes = [0; 4];
     // SAFETY: the caller vouches for the bytes.
     unsafe { load_bytes(&mut bytes, address) };
     u32::from_ne_bytes(bytes)
 }
 
-/// So many words of a program's.
+/// So many words of a program's. Each is read as two halves: keys are mostly structures of 32-bit fields, and a word that was
+/// stored in two parts would wait until both have left for the cache.
 ///
 /// # Safety
 /// As for [`load_bytes`].
 #[inline(always)]
 pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
-    let pointer = address as *mut u64;
-    if pointer.is_aligned() {
-        // SAFETY: the caller vouches for the bytes, and the alignment was just checked.
-        return std::array::from_fn(|i| unsafe { AtomicU64::from_ptr(pointer.add(i)) }.load(Relaxed));
+    let halves = address as *mut u32;
+    if !halves.is_aligned() {
+        // SAFETY: the caller vouches for the bytes.
+        return unsafe { load_unaligned_words(address) };
     }
-    // SAFETY: the caller vouches for the bytes.
-    unsafe { load_unaligned_words(address) }
+    // SAFETY: the caller vouches for the bytes, and the alignment was just checked; halves are half a word apart.
+    let half = |i| u64::from(unsafe { AtomicU32::from_ptr(halves.add(i)) }.load(Relaxed).to_le());
+    std::array::from_fn(|i| u64::from_le(half(2 * i) | half(2 * i + 1) << 32))
 }
 
-/// Keys that are structures of 32-bit fields lie at multiples of 4 only.
+/// The same.
 ///
 /// # Safety
 /// As for [`load_bytes`].
+#[cold]
 #[inline(never)]
 unsafe fn load_unaligned_words<const WORDS: usize>(address: u64) -> [u64; WORDS] {
-    std::array::from_fn(|i| {
-        let at = address + (i * WORD) as u64;
-        // SAFETY: the caller vouches for the bytes.
-        let halves = unsafe { [load_half_word(at), load_half_word(at + 4)] };
-        let ([a, b, c, d], [e, f, g, h]) = (halves[0].to_ne_bytes(), halves[1].to_ne_bytes());
-        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
-    })
+    let mut words = [[0; WORD]; WORDS];
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { load_bytes(words.as_flattened_mut(), address) };
+    words.map(u64::from_ne_bytes)
 }

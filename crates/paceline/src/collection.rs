@@ -60,6 +60,14 @@ pub enum SetupError {
         /// The names there are.
         names: Vec<String>,
     },
+    /// A map is pinned under the name of one that is to be pinned, and is of another shape.
+    #[error("map {map} cannot be the one that is pinned under its name: {difference}")]
+    Pinned {
+        /// Name of the map.
+        map: String,
+        /// How it is another.
+        difference: Difference,
+    },
     /// A map is to be shared, and is another than the program was made for.
     #[error("map {map} cannot be shared: {difference}")]
     Differs {

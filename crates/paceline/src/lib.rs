@@ -33,6 +33,7 @@
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
+//! | load objects that pin maps by name | [`Instance::load`] |
 //! | read and write maps | [`Map`], [`btf`] for values by their types |
 #![forbid(unsafe_code)]
 
@@ -53,7 +54,9 @@ pub use paceline_frame::{
 };
 pub use paceline_isa as isa;
 pub use paceline_load::{LoadError, SkippedProgram};
-pub use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
+pub use paceline_maps::{
+    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, Mismatch, Origin, Record,
+};
 pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
@@ -77,7 +80,7 @@ pub use live::{
 pub use object::{FilterTextError, Object, OpenError};
 pub use pipeline::{Pipeline, PipelineCounts, Worker, WorkerError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
-pub use share::Difference;
+pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};
 pub use tables::EntryError;
 pub use verify::{Refused, VerifiedProgram};

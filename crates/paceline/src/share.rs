@@ -1,11 +1,11 @@
 //! Maps that outlive a program or serve several: shared between objects, and kept when an object is replaced.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_maps::Map;
 use paceline_spec::btf::{Btf, Type};
-use paceline_spec::{MapKind, MapSpec};
+use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
 
 use crate::{Collection, LoadOptions, Object, SetupError};
 
@@ -44,22 +44,40 @@ pub enum Difference {
     Programs,
 }
 
-/// The first difference that keeps a map from being used in the place of another of the same name.
+/// The first difference that keeps a map from being used in the place of another of the same name, where nobody says that it is
+/// meant to be.
 fn difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
+    let is_part_of_a_program = match (wanted.frozen || found.frozen, wanted.kind) {
+        (true, _) => Some(Difference::Constants),
+        (false, MapKind::ProgArray) if found.kind == wanted.kind => Some(Difference::Programs),
+        _ => None,
+    };
+    is_part_of_a_program.or_else(|| shape_difference(wanted, found))
+}
+
+/// The first difference between what two objects say of one map: what libbpf compares before it uses a pinned map
+/// (`map_is_reuse_compat` in `libbpf.c`), and what the verifier relies on besides.
+fn shape_difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
+    // What creation adds by itself.
+    let is_device_map = matches!(wanted.kind, MapKind::DevMap | MapKind::DevMapHash);
+    let added = if is_device_map { MapFlags::RDONLY_PROG.0 } else { 0 };
+    let flags = |spec: &MapSpec| (spec.flags.0 | added, spec.extra);
+    let counts_cpus = wanted.kind == MapKind::PerfEventArray && wanted.max_entries == 0;
     let checks = [
-        (wanted.frozen || found.frozen, Difference::Constants),
         (wanted.kind != found.kind, Difference::Kind),
-        (wanted.kind == MapKind::ProgArray, Difference::Programs),
         (wanted.key_size != found.key_size, Difference::KeySize(wanted.key_size, found.key_size)),
         (wanted.value_size != found.value_size, Difference::ValueSize(wanted.value_size, found.value_size)),
-        (wanted.max_entries != found.max_entries, Difference::Entries(wanted.max_entries, found.max_entries)),
-        ((wanted.flags, wanted.extra) != (found.flags, found.extra), Difference::Flags),
+        (
+            wanted.max_entries != found.max_entries && !counts_cpus,
+            Difference::Entries(wanted.max_entries, found.max_entries),
+        ),
+        (flags(wanted) != flags(found), Difference::Flags),
         (wanted.special != found.special, Difference::Special),
     ];
     let first = checks.into_iter().find(|(differs, _)| *differs).map(|(_, difference)| difference);
     first.or_else(|| match (&wanted.inner, &found.inner) {
         (None, None) => None,
-        (Some(wanted), Some(found)) => difference(wanted, found).map(|_| Difference::Inner),
+        (Some(wanted), Some(found)) => shape_difference(wanted, found).map(|_| Difference::Inner),
         _ => Some(Difference::Inner),
     })
 }
@@ -94,17 +112,7 @@ impl Object {
         options: &LoadOptions,
         shared: &BTreeMap<String, Arc<Map>>,
     ) -> Result<Collection, SetupError> {
-        for (name, map) in shared {
-            let spec = self.map(name).ok_or_else(|| SetupError::NoMap {
-                map: name.clone(),
-                names: self.maps.iter().map(|spec| spec.name.clone()).collect(),
-            })?;
-            let section = is_section(spec).then_some(Difference::Variables);
-            if let Some(difference) = difference(spec, map.spec()).or(section) {
-                return Err(SetupError::Differs { map: name.clone(), difference });
-            }
-        }
-        self.load_with(options, |spec| shared.get(&spec.name).cloned())
+        Instance::new().load_with(self, options, shared, None).map(|(collection, _)| collection)
     }
 
     /// Loads the object in the place of another, with the other's maps where name and shape agree, so that their contents
@@ -120,16 +128,134 @@ impl Object {
         options: &LoadOptions,
         before: &Collection,
     ) -> Result<(Collection, Vec<String>), SetupError> {
-        let kept = |spec: &MapSpec| {
-            let map = before.map(&spec.name)?;
-            let agrees = difference(spec, map.spec()).is_none();
-            let theirs = before.object().map(&spec.name)?;
-            let is_same = !is_section(spec)
-                || variables(self, spec).is_some_and(|ours| Some(ours) == variables(before.object(), theirs));
-            (agrees && is_same).then(|| Arc::clone(map))
+        Instance::new().load_with(self, options, &BTreeMap::new(), Some(before))
+    }
+}
+
+/// Checks that maps can be used in the place of those of their names.
+fn check_shared(object: &Object, shared: &BTreeMap<String, Arc<Map>>) -> Result<(), SetupError> {
+    for (name, map) in shared {
+        let spec = object.map(name).ok_or_else(|| SetupError::NoMap {
+            map: name.clone(),
+            names: object.maps.iter().map(|spec| spec.name.clone()).collect(),
+        })?;
+        let section = is_section(spec).then_some(Difference::Variables);
+        if let Some(difference) = difference(spec, map.spec()).or(section) {
+            return Err(SetupError::Differs { map: name.clone(), difference });
+        }
+    }
+    Ok(())
+}
+
+/// The map of an earlier collection that can be kept as the one of an object that takes its place.
+fn kept(object: &Object, spec: &MapSpec, before: &Collection) -> Option<Arc<Map>> {
+    let map = before.map(&spec.name)?;
+    let agrees = difference(spec, map.spec()).is_none();
+    let theirs = before.object().map(&spec.name)?;
+    let is_same = !is_section(spec)
+        || variables(object, spec).is_some_and(|ours| Some(ours) == variables(before.object(), theirs));
+    (agrees && is_same).then(|| Arc::clone(map))
+}
+
+/// Objects that are loaded together: a map that several of them pin by name (`LIBBPF_PIN_BY_NAME`) is one, as in a directory of
+/// the kernel's BPF file system. It stays as long as the instance, whether an object has it or not. Clones are the same
+/// instance.
+///
+/// ```
+/// use paceline::{Instance, LoadOptions, Object, Pinning};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+/// # let mut counter = Object::open(path)?;
+/// # counter.specs_mut().maps.iter_mut().for_each(|map| map.pinning = Pinning::ByName);
+/// # let name = counter.maps[0].name.clone();
+/// let instance = Instance::new();
+/// let first = instance.load(&counter, &LoadOptions::default())?;
+/// let second = instance.load(&counter, &LoadOptions::default())?;
+/// assert_eq!(first.maps()[0].id(), second.maps()[0].id());
+/// assert_eq!(instance.pinned(&name).map(|map| map.id()), Some(first.maps()[0].id()));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Instance {
+    pinned: Arc<Mutex<BTreeMap<String, Arc<Map>>>>,
+}
+
+impl Instance {
+    /// One in which nothing is pinned.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Loads an object with the maps that are pinned under the names of those it pins, and pins the others. What the object
+    /// itself would put into a map that was pinned is left out.
+    ///
+    /// # Errors
+    /// [`SetupError`]: [`Pinned`](SetupError::Pinned) for a map that is pinned and of another shape, as libbpf refuses it.
+    /// Nothing is pinned then.
+    pub fn load(&self, object: &Object, options: &LoadOptions) -> Result<Collection, SetupError> {
+        self.load_with(object, options, &BTreeMap::new(), None).map(|(collection, _)| collection)
+    }
+
+    /// The same, with maps of others in the place of the object's own as in [`Object::load_sharing`], and with those that are
+    /// left of another collection, in whose place it is loaded, as in [`Object::load_after`]. Also gives the names of the maps that
+    /// were kept of that one.
+    ///
+    /// # Errors
+    /// [`SetupError`].
+    pub fn load_with(
+        &self,
+        object: &Object,
+        options: &LoadOptions,
+        shared: &BTreeMap<String, Arc<Map>>,
+        before: Option<&Collection>,
+    ) -> Result<(Collection, Vec<String>), SetupError> {
+        check_shared(object, shared)?;
+        let mut pins = self.lock();
+        let is_pinned = |spec: &MapSpec| spec.pinning == Pinning::ByName && !shared.contains_key(&spec.name);
+        for spec in object.maps.iter().filter(|spec| is_pinned(spec)) {
+            let found = pins.get(&spec.name).and_then(|map| shape_difference(spec, map.spec()));
+            if let Some(difference) = found {
+                return Err(SetupError::Pinned { map: spec.name.clone(), difference });
+            }
+        }
+        let existing = |spec: &MapSpec| {
+            let pinned = || pins.get(&spec.name).filter(|_| is_pinned(spec)).cloned();
+            let kept = || before.and_then(|before| kept(object, spec, before));
+            shared.get(&spec.name).cloned().or_else(pinned).or_else(kept)
         };
-        let names =
-            self.maps.iter().filter(|spec| kept(spec).is_some()).map(|spec| spec.name.clone()).collect();
-        Ok((self.load_with(options, kept)?, names))
+        let collection = object.load_with(options, existing)?;
+        let maps = || object.maps.iter().zip(collection.maps());
+        let pin = maps().filter(|(spec, _)| is_pinned(spec));
+        pins.extend(pin.map(|(spec, map)| (spec.name.clone(), Arc::clone(map))));
+        let is_kept = |spec: &MapSpec, map: &Arc<Map>| {
+            before.and_then(|before| before.map(&spec.name)).is_some_and(|old| Arc::ptr_eq(old, map))
+        };
+        let names = maps().filter(|(spec, map)| is_kept(spec, map)).map(|(spec, _)| spec.name.clone());
+        let names = names.collect();
+        Ok((collection, names))
+    }
+
+    /// The map that is pinned under a name.
+    #[must_use]
+    pub fn pinned(&self, name: &str) -> Option<Arc<Map>> {
+        self.lock().get(name).cloned()
+    }
+
+    /// The names that maps are pinned under.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// Takes a name away: objects that have the map keep it, and those that are loaded from now on get another. Gives the map.
+    pub fn unpin(&self, name: &str) -> Option<Arc<Map>> {
+        self.lock().remove(name)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Map>>> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,8 +9,9 @@ use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Place, RunConfig, Se
 use paceline::isa::assemble;
 use paceline::port::MemoryPort;
 use paceline::{
-    Burst, ChainWorker, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Link,
-    LinkTarget, LiveChain, LoadOptions, Member, Object, Order, Pipeline, SetupError, Verdict,
+    Burst, ChainWorker, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Instance, Link,
+    LinkTarget, LiveChain, LoadOptions, MapFlags, MapKind, MapSpec, Member, Object, Order, Pinning, Pipeline,
+    SetupError, Verdict,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -256,6 +257,89 @@ fn map_contents_survive_a_replaced_program_where_name_and_shape_agree() {
     let sharing = object.load_sharing(&options, &shared).unwrap();
     sharing.program(None).unwrap().run_burst(&mut burst(5), &mut Host::default()).unwrap();
     assert_eq!(contents(&sharing), contents(&before), "both count in one map");
+}
+
+/// An object that pins its maps, after a change of them.
+fn pinning(change: impl Fn(&mut MapSpec)) -> Object {
+    let mut object = Object::open(path("counter.o")).unwrap();
+    object.specs_mut().maps.iter_mut().for_each(|spec| {
+        spec.pinning = Pinning::ByName;
+        change(spec);
+    });
+    object
+}
+
+#[test]
+fn maps_that_are_pinned_by_name_are_one_in_an_instance() {
+    let options = LoadOptions::default();
+    let instance = Instance::new();
+    let first = instance.load(&pinning(|_| ()), &options).unwrap();
+    first.program(None).unwrap().run_burst(&mut burst(5), &mut Host::default()).unwrap();
+    let name = kept_name(&first);
+    let contents =
+        |collection: &Collection| -> Vec<_> { collection.map(&name).unwrap().elements().unwrap().collect() };
+    let counted = contents(&first);
+    drop(first);
+    let second = instance.load(&pinning(|_| ()), &options).unwrap();
+    assert_eq!(contents(&second), counted, "it stays without an object");
+    // Another instance, an object that does not pin, and one that is loaded after the name is gone have their own.
+    let others = [
+        Instance::new().load(&pinning(|_| ()), &options).unwrap(),
+        instance.load(&pinning(|spec| spec.pinning = Pinning::None), &options).unwrap(),
+        {
+            assert!(instance.unpin(&name).is_some());
+            instance.load(&pinning(|_| ()), &options).unwrap()
+        },
+    ];
+    assert!(others.iter().all(|other| contents(other) != counted));
+}
+
+/// All that libbpf's `map_is_reuse_compat` compares.
+#[test]
+fn a_pinned_map_of_another_shape_is_refused() {
+    type Change = fn(&mut MapSpec);
+    let changes: [(Change, Difference); 5] = [
+        (|spec| spec.kind = MapKind::Array, Difference::Kind),
+        (|spec| spec.key_size = 8, Difference::KeySize(8, 4)),
+        (|spec| spec.value_size += 8, Difference::ValueSize(16, 8)),
+        (|spec| spec.max_entries += 1, Difference::Entries(9, 8)),
+        (|spec| spec.flags = MapFlags::NO_PREALLOC, Difference::Flags),
+    ];
+    let plain = |spec: &mut MapSpec| {
+        (spec.kind, spec.key_size, spec.value_size, spec.max_entries) = (MapKind::Hash, 4, 8, 8);
+    };
+    for (change, expected) in changes {
+        let instance = Instance::new();
+        let options = LoadOptions::default();
+        instance.load(&pinning(plain), &options).unwrap();
+        let pinned = instance.names();
+        let other = pinning(|spec| {
+            plain(spec);
+            change(spec);
+        });
+        let error = instance.load(&other, &options).err().unwrap();
+        assert!(
+            matches!(&error, SetupError::Pinned { difference, .. } if *difference == expected),
+            "{error}"
+        );
+        assert_eq!(instance.names(), pinned);
+    }
+}
+
+/// What creation adds to a map is no difference to what an object says.
+#[test]
+fn what_creation_adds_is_no_other_shape() {
+    let options = LoadOptions::default();
+    for kind in [MapKind::DevMap, MapKind::DevMapHash, MapKind::PerfEventArray] {
+        let object = pinning(|spec| {
+            let entries = if kind == MapKind::PerfEventArray { 0 } else { 8 };
+            (spec.kind, spec.key_size, spec.value_size, spec.max_entries) = (kind, 4, 4, entries);
+            (spec.key_type, spec.value_type) = (0, 0);
+        });
+        let instance = Instance::new();
+        let (first, second) = (instance.load(&object, &options), instance.load(&object, &options));
+        assert_eq!(first.unwrap().maps()[0].id(), second.unwrap().maps()[0].id(), "{kind}");
+    }
 }
 
 fn kept_name(collection: &Collection) -> String {

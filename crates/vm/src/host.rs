@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame};
+use paceline_maps::Origin;
 use paceline_network::Network;
 
 use crate::fault::{Fault, FaultKind};
@@ -261,9 +262,15 @@ impl Host {
         let _ = self.trace.write_all(text);
     }
 
+    /// What an event of the program that runs comes from.
+    pub(crate) fn origin(&mut self) -> Origin {
+        let (packet, time_ns) = (self.arrivals.number(self.frame), self.now(Clock::Monotonic));
+        Origin { packet, cpu: self.cpu() as u32, time_ns }
+    }
+
     /// Sends an event, or tells that nobody listens.
     pub(crate) fn event(&mut self, map: &str, cpu: u32, data: &[u8], captured: &[u8]) -> bool {
-        let (packet, time_ns) = (self.arrivals.number(self.frame), self.now(Clock::Monotonic));
+        let Origin { packet, time_ns, .. } = self.origin();
         let Some(events) = &mut self.events else { return false };
         events(&Event { map, cpu, packet, time_ns, data, captured });
         true

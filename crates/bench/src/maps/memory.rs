@@ -1,13 +1,18 @@
-//! What an entry takes, when the map is full: pages of ours that are in memory, and what the kernel says it charges.
+//! What an entry takes, when the map is full: pages of ours that come into memory, and what the kernel says it charges, or takes
+//! from its allocator where it does not say all. A map of ours is filled in a process of its own, in which no memory can have been used before.
 
 use std::error::Error;
+use std::process::{Command, ExitCode};
 
 use paceline::MapKind;
 
 use super::program::{Kernels, Ours, kernel_name};
 use super::{Like, describe, routes};
 use crate::report::{Bar, Figure, Row, Unit};
-use crate::{Rows, Settings};
+use crate::{Rows, Settings, machine};
+
+/// Tells a run of this program to fill the map described here, and to print how many bytes that took.
+const FILL: &str = "PACELINE_BENCH_FILL";
 
 pub(super) fn rows(settings: Settings) -> Rows {
     let entries = if settings.smoke { 10_000 } else { 1_000_000 };
@@ -20,48 +25,99 @@ pub(super) fn rows(settings: Settings) -> Rows {
         (MapKind::PerCpuHash, 16),
     ] {
         let like = Like::new(kind, key_size, entries);
-        rows.extend(row(like, &format!("{}: memory for an entry", describe(like)), |ours, kernels| {
-            ours.fill(0..entries)?;
-            kernels.map_or(Ok(()), |kernels| kernels.fill(0..entries))
-        })?);
+        rows.push(row(like, &format!("{}: memory for an entry", describe(like)))?);
     }
     for count in if settings.smoke { [1000, 2000] } else { [100_000, 800_000] } {
         let name = format!("lpm_trie of {count} IPv4 routes: memory for an entry");
-        rows.extend(row(routes::like(count), &name, |ours, kernels| {
-            for key in routes::routes(count) {
-                ours.maps[0].set(&key, &[1; 8], 0)?;
-                if let Some(kernels) = kernels {
-                    kernels.set(&key)?;
-                }
-            }
-            Ok(())
-        })?);
+        rows.push(row(routes::like(count), &name)?);
     }
     Ok(rows)
 }
 
-fn row(
-    like: Like,
-    name: &str,
-    fill: impl FnOnce(&Ours, Option<&Kernels>) -> Result<(), Box<dyn Error>>,
-) -> Rows {
-    // What the kernel takes is not in our resident pages.
-    let before = resident_bytes()?;
-    let (ours, kernels) = (Ours::empty(like)?, Kernels::empty(like));
-    fill(&ours, kernels.as_ref())?;
+fn row(like: Like, name: &str) -> Result<Row, Box<dyn Error>> {
     let entries = u64::from(like.entries);
     let per_entry = |bytes: u64| bytes.div_ceil(entries);
+    let against = Kernels::empty(like).map(|kernels| -> Result<u64, Box<dyn Error>> {
+        if like.kind != MapKind::LpmTrie {
+            kernels.fill(0..like.entries)?;
+            return kernels.charged_bytes();
+        }
+        let routes = routes::routes(like.entries);
+        let before = allocated_bytes()?;
+        routes.iter().try_for_each(|key| kernels.set(key))?;
+        Ok(allocated_bytes()?.saturating_sub(before))
+    });
     let figure = Figure::Size {
-        ours: per_entry(resident_bytes()?.saturating_sub(before)),
-        against: kernels.map(|kernels| kernels.charged_bytes()).transpose()?.map(per_entry),
+        ours: per_entry(filled_apart(like)?),
+        against: against.transpose()?.map(per_entry),
         unit: Unit::Bytes,
     };
-    Ok(vec![Row::new(name, format!("{}: memlock", kernel_name()), figure).with_bar(Some(Bar::Ratio(1.0)))])
+    let bar = matches!(figure, Figure::Size { against: Some(_), .. }).then_some(Bar::Ratio(1.0));
+    let how = if like.kind == MapKind::LpmTrie { "kmalloc" } else { "memlock" };
+    Ok(Row::new(name, format!("{}: {how}", kernel_name()), figure).with_bar(bar))
+}
+
+/// Bytes that a map of ours takes, by a process that fills it and does nothing else.
+fn filled_apart(like: Like) -> Result<u64, Box<dyn Error>> {
+    let map = format!("{} {} {}", like.kind.number(), like.key_size, like.entries);
+    let mut command = Command::new(std::env::current_exe()?);
+    // Large blocks come from the kernel and go back there, whatever was freed before (glibc, mallopt(3)).
+    command.env("MALLOC_MMAP_THRESHOLD_", "65536").env(FILL, &map);
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("filling map {map}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+}
+
+/// Does the work of a run that was started to fill a map; `None` if this is none.
+pub(crate) fn child() -> Option<ExitCode> {
+    let map = std::env::var(FILL).ok()?;
+    Some(match fill(&map) {
+        Ok(bytes) => {
+            println!("{bytes}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn fill(map: &str) -> Result<u64, Box<dyn Error>> {
+    let numbers: Vec<u32> = map.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+    let [kind, key_size, entries] = numbers[..] else { return Err("not a map".into()) };
+    let kind = MapKind::from_number(kind).ok_or("no kind of map")?;
+    let is_routes = kind == MapKind::LpmTrie;
+    let like = if is_routes { routes::like(entries) } else { Like::new(kind, key_size, entries) };
+    let keys = if is_routes { routes::routes(entries) } else { Vec::new() };
+    let before = resident_bytes()?;
+    let ours = Ours::empty(like)?;
+    for key in &keys {
+        ours.maps[0].set(key, &[1; 8], 0)?;
+    }
+    if !is_routes {
+        ours.fill(0..entries)?;
+    }
+    Ok(resident_bytes()?.saturating_sub(before))
+}
+
+/// Bytes of all objects of the kernel's general caches. What it says that a trie takes (`trie_mem_usage`) is a node for each entry:
+/// neither those between them, of which there are nearly as many, nor what the allocator rounds them up to.
+fn allocated_bytes() -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/slabinfo")?;
+    let caches = text.lines().filter(|line| line.starts_with("kmalloc-"));
+    let bytes = caches.filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(2).map(str::parse::<u64>);
+        Some(fields.next()?.ok()? * fields.next()?.ok()?)
+    });
+    Ok(bytes.sum())
 }
 
 /// Anonymous pages of this process that are in memory.
 fn resident_bytes() -> Result<u64, Box<dyn Error>> {
-    let line = crate::machine::line_of("/proc/self/status", "RssAnon").ok_or("no RssAnon")?;
+    let line = machine::line_of("/proc/self/status", "RssAnon").ok_or("no RssAnon")?;
     let kilobytes: u64 = line.trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes << 10)
 }

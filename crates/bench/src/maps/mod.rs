@@ -17,6 +17,7 @@ use paceline::{MapFlags, MapKind};
 use crate::measure::{Timing, Work, interleaved};
 use crate::report::{Bar, Figure, Row};
 use crate::{Settings, Table};
+pub(crate) use memory::child;
 use program::{Keys, Ours, Subject, Task};
 
 /// A map that is measured.
@@ -128,8 +129,8 @@ fn hash(settings: Settings, like: Like) -> Result<Vec<Row>, Box<dyn Error>> {
         }
         let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
         let in_cache = like.entries <= 1000 && like.kind == MapKind::Hash;
-        let bar = in_cache.then_some(Bar::Ratio(1.0 / 1.3));
-        rows.push(Row::new(name, "std HashMap (hashbrown), foldhash", figure).with_bar(bar));
+        let row = Row::new(name, "std HashMap (hashbrown), foldhash", figure);
+        rows.push(Row { reach: in_cache.then_some(Bar::Ratio(1.0 / 1.3)), ..row });
     }
     Ok(rows)
 }

@@ -9,13 +9,13 @@ use paceline::chain::{
     ChainFile, Edges, FileObject, FileOrder, FilePlace, FileProgram, Located, MapSource, Next, ObjectSource,
     Placement, RunConfig,
 };
-use paceline::{Collection, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
+use paceline::{Collection, Instance, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
 
 use super::failure::ChainFailure;
 use super::load::{LoadHow, Loaded, Part, fill, member};
 use crate::args::MapFile;
 use crate::failure::Failure;
-use crate::maps::{self, JsonFile};
+use crate::maps::{self, JsonFile, SavedMaps};
 use crate::object;
 use crate::run::Taken;
 
@@ -51,7 +51,17 @@ pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Resul
     let text = String::from_utf8(bytes).map_err(|_| ChainFailure::NotText { name: name.clone() })?;
     let file = ChainFile::parse(&text).map_err(|source| ChainFailure::File { name: name.clone(), source })?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut maker = Maker { name: &name, folder, how, before, taken: Vec::new(), kept: Vec::new() };
+    let mut maker = Maker {
+        name: &name,
+        folder,
+        how,
+        before,
+        instance: Instance::new(),
+        saved: how.saved()?,
+        several: file.objects.len() > 1,
+        taken: Vec::new(),
+        kept: Vec::new(),
+    };
     maker.taken.extend(Taken::of_path(path, &format!("the chain file {name}")));
     let parts = maker.parts(&file)?;
     let mut members = Vec::new();
@@ -93,6 +103,11 @@ struct Maker<'a> {
     folder: &'a Path,
     how: &'a LoadHow,
     before: Option<&'a [Part]>,
+    /// The maps that its objects pin by name.
+    instance: Instance,
+    saved: Option<SavedMaps>,
+    /// Whether there is more than one object.
+    several: bool,
     taken: Vec<Taken>,
     kept: Vec<(String, String)>,
 }
@@ -121,9 +136,6 @@ impl Maker<'_> {
             opened.push(parsed);
         }
         let mut parts: Vec<Option<Part>> = file.objects.iter().map(|_| None).collect();
-        let shares = |object: &FileObject| {
-            object.maps.iter().any(|map| matches!(map.source, MapSource::Shared { .. }))
-        };
         // An object that shares can own what another shares: as often as there are objects is enough.
         for _ in 0..=file.objects.len() {
             for (index, object) in file.objects.iter().enumerate() {
@@ -132,7 +144,7 @@ impl Maker<'_> {
                 }
                 let Some(shared) = self.shared(object, &parts)? else { continue };
                 let Some(parsed) = opened.get(index) else { continue };
-                let part = self.part(object, parsed.clone(), &shared, shares(object))?;
+                let part = self.part(object, parsed.clone(), &shared)?;
                 if let Some(place) = parts.get_mut(index) {
                     *place = Some(part);
                 }
@@ -183,10 +195,10 @@ impl Maker<'_> {
         said: &FileObject,
         mut object: Object,
         shared: &BTreeMap<String, Arc<Map>>,
-        shares: bool,
     ) -> Result<Part, Failure> {
         let name = said.name.value.clone();
-        let files = self.map_files(said)?;
+        let mut files = self.restored(said, &object)?;
+        files.extend(self.map_files(said)?);
         maps::set_variables(&files, &mut object).map_err(self.at(said.name.at))?;
         let setup = |source| {
             let (name, at) = (name.clone(), said.name.at);
@@ -194,16 +206,22 @@ impl Maker<'_> {
         };
         let options = self.how.options();
         let before = self.before.and_then(|parts| parts.iter().find(|part| part.name == name));
-        let (collection, kept) = match before {
-            _ if shares => (object.load_sharing(&options, shared).map_err(setup)?, Vec::new()),
-            Some(before) => object.load_after(&options, &before.collection).map_err(setup)?,
-            None => (object.load(&options).map_err(setup)?, Vec::new()),
-        };
+        let before = before.map(|part| &part.collection);
+        let (collection, kept) = self.instance.load_with(&object, &options, shared, before).map_err(setup)?;
         // What traffic left in a map that was kept is newer than what the file says.
         let new = files.iter().filter(|file| !kept.iter().any(|kept| kept == file.map()));
         fill(&collection, new, self.how).map_err(self.at(said.name.at))?;
         self.kept.extend(kept.into_iter().map(|map| (name.clone(), map)));
         Ok(Part { name, collection })
+    }
+
+    /// What an earlier run left in the maps of an object; a chain that is changed under traffic goes on with what it has.
+    fn restored(&self, said: &FileObject, object: &Object) -> Result<Vec<JsonFile>, Failure> {
+        let name = self.several.then_some(said.name.value.as_str());
+        match &self.saved {
+            Some(saved) if self.before.is_none() => saved.of(object, name),
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn map_files(&mut self, object: &FileObject) -> Result<Vec<JsonFile>, Failure> {

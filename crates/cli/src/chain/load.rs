@@ -4,7 +4,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use paceline::chain::{CallMap, Place, Placement, Reason, Sequence};
-use paceline::{Change, Collection, Engine, Layout, LiveChain, LoadOptions, Member, NoMember, Object, Order};
+use paceline::{
+    Change, Collection, Engine, Instance, Layout, LiveChain, LoadOptions, Member, NoMember, Object, Order,
+    Pinning,
+};
 
 use super::failure::{ChainFailure, PlaceProblem};
 use super::place::PlaceArg;
@@ -12,9 +15,9 @@ use super::{calls, file};
 use crate::args::{MapFile, OrderName, SourceArgs, Target};
 use crate::console;
 use crate::failure::{Failure, closest};
-use crate::maps::{self, JsonFile};
+use crate::maps::{self, JsonFile, SavedMaps};
 use crate::object;
-use crate::run::Taken;
+use crate::run::{Taken, load_options};
 
 /// How programs are loaded.
 #[derive(Clone, Debug)]
@@ -23,18 +26,31 @@ pub(crate) struct LoadHow {
     pub(crate) engine: Engine,
     pub(crate) unverified: bool,
     pub(crate) maps: Vec<MapFile>,
+    pub(crate) restore: Option<PathBuf>,
+    pub(crate) map_memory: u64,
 }
 
 impl Default for LoadHow {
     fn default() -> Self {
-        let maps = Vec::new();
-        Self { budget: paceline::DEFAULT_BUDGET, engine: Engine::best(), unverified: false, maps }
+        Self {
+            budget: paceline::DEFAULT_BUDGET,
+            engine: Engine::best(),
+            unverified: false,
+            maps: Vec::new(),
+            restore: None,
+            map_memory: LoadOptions::default().limits.memory,
+        }
     }
 }
 
 impl LoadHow {
+    /// What an earlier run left in the maps.
+    pub(super) fn saved(&self) -> Result<Option<SavedMaps>, Failure> {
+        self.restore.as_deref().map(SavedMaps::read).transpose()
+    }
+
     pub(super) fn options(&self) -> LoadOptions {
-        LoadOptions { budget: self.budget, engine: self.engine, ..LoadOptions::default() }
+        load_options(self.budget, self.engine, self.map_memory)
     }
 }
 
@@ -134,9 +150,13 @@ fn load_objects(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
     check_maps(&files, &targets)?;
     let taken = targets.iter().filter_map(|target| target.taken.clone()).chain(maps::identities(&how.maps));
     let taken: Vec<_> = taken.collect();
-    let mut loaded = Vec::new();
-    for target in targets {
-        loaded.push(load_target(target, &files, how)?);
+    let (mut loaded, instance, saved) = (Vec::new(), Instance::new(), how.saved()?);
+    let names = maps::distinct_names(targets.iter().map(|target| target.name.as_str()));
+    for (target, name) in targets.into_iter().zip(&names) {
+        let name = (names.len() > 1).then_some(name.as_str());
+        let restored = saved.as_ref().map(|saved| saved.of(&target.object, name)).transpose()?;
+        let restored = restored.unwrap_or_default();
+        loaded.push(load_target(target, (&restored, &files), how, &instance)?);
     }
     let name = loaded.iter().map(|(part, _)| part.name.as_str()).collect::<Vec<_>>().join(", ");
     let (parts, members): (Vec<_>, Vec<_>) = loaded.into_iter().unzip();
@@ -200,7 +220,10 @@ fn open(arg: &OsStr) -> Result<Opened, Failure> {
 fn check_maps(files: &[JsonFile], targets: &[Opened]) -> Result<(), Failure> {
     for file in files {
         let map = file.map();
-        match targets.iter().filter(|target| target.object.map(map).is_some()).count() {
+        let specs: Vec<_> = targets.iter().filter_map(|target| target.object.map(map)).collect();
+        match specs.len() {
+            // One map, if all pin it.
+            2.. if specs.iter().all(|spec| spec.pinning == Pinning::ByName) => {}
             0 => {
                 let names =
                     targets.iter().flat_map(|target| &target.object.maps).map(|spec| spec.name.as_str());
@@ -214,13 +237,18 @@ fn check_maps(files: &[JsonFile], targets: &[Opened]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn load_target(target: Opened, files: &[JsonFile], how: &LoadHow) -> Result<(Part, Member), Failure> {
+fn load_target(
+    target: Opened,
+    (restored, files): (&[JsonFile], &[JsonFile]),
+    how: &LoadHow,
+    instance: &Instance,
+) -> Result<(Part, Member), Failure> {
     let Opened { name, mut object, program, .. } = target;
-    let own = || files.iter().filter(|file| object.map(file.map()).is_some()).collect::<Vec<_>>();
-    let own: Vec<&JsonFile> = own();
+    let given = files.iter().filter(|file| object.map(file.map()).is_some());
+    let own: Vec<&JsonFile> = restored.iter().chain(given).collect();
     maps::set_variables(own.iter().copied(), &mut object)?;
-    let collection = object
-        .load(&how.options())
+    let collection = instance
+        .load(&object, &how.options())
         .map_err(|source| Failure::Setup { name: name.clone(), source: Box::new(source) })?;
     fill(&collection, own.iter().copied(), how)?;
     let member = member(&collection, &name, program.as_deref(), None, how)?;

@@ -1,14 +1,14 @@
 //! Filling maps with the elements of their files.
 
 use paceline::btf::Btf;
-use paceline::{Collection, EntryError, Map, MapKind, NoProgram, Program};
+use paceline::{Collection, EntryError, Errno, Map, MapKind, NoProgram, Program};
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_json};
 use super::failure::{MapFailure, Problem};
 use super::json_file::{JsonFile, Part};
 use super::variables::variables;
-use crate::failure::Failure;
+use crate::failure::{Failure, closest};
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 
@@ -41,6 +41,9 @@ struct Target<'a> {
 
 fn fill(file: &JsonFile, target: &Target<'_>) -> Result<(), MapFailure> {
     let root = file.root()?;
+    if file.replaces {
+        target.clear();
+    }
     if root.is_list() {
         let elements = root.list(ELEMENTS)?;
         return elements.into_iter().zip(1..).try_for_each(|(element, number): (_, usize)| {
@@ -77,14 +80,18 @@ fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure
         return Err(member.fail(Problem::UnknownMember(name)));
     }
     let shape = || element.fail(Problem::Shape(ELEMENTS));
-    let key = key.ok_or_else(shape)?.named("key".to_owned());
     let given = match (value, values) {
         (Some(value), None) => Given::One(value.named("value".to_owned())),
         (None, Some(values)) if spec.kind.is_per_cpu() => Given::PerCpu(values.list(ELEMENTS)?),
         (None, Some(values)) => return Err(values.fail(Problem::NotPerCpu)),
         _ => return Err(shape()),
     };
-    let key = encode(&key, target.btf, spec.key_type, spec.key_size as usize)?;
+    let key = match key {
+        Some(key) => encode(&key.named("key".to_owned()), target.btf, spec.key_type, spec.key_size as usize)?,
+        // Queues and stacks.
+        None if spec.key_size == 0 => Vec::new(),
+        None => return Err(shape()),
+    };
     target.store(element, &key, given)
 }
 
@@ -93,6 +100,7 @@ impl Target<'_> {
         let spec = self.map.spec();
         let value = match given {
             Given::One(part) if spec.kind == MapKind::ProgArray => return self.install(&part, key),
+            Given::One(part) if spec.inner.is_some() => return self.put_map(&part, key),
             Given::One(part) if spec.kind.is_per_cpu() => {
                 let mut value = self.encode(&part)?;
                 value.resize(value.len().next_multiple_of(8), 0);
@@ -122,6 +130,49 @@ impl Target<'_> {
             place.ok_or_else(|| part.fail(Problem::Cpu { cpu, cpus }))?.copy_from_slice(&bytes);
         }
         Ok(all)
+    }
+
+    /// Takes everything out; what is in an array becomes zero.
+    fn clear(&self) {
+        let (map, spec) = (self.map, self.map.spec());
+        if spec.kind == MapKind::ProgArray {
+            (0..spec.max_entries).for_each(|index| drop(self.collection.uninstall(&spec.name, index)));
+            return;
+        }
+        while map.take_next().is_ok() {}
+        // What cannot be removed is written anew, or the map does not take what the file says either.
+        for key in map.keys().into_iter().flatten() {
+            let is_zero = || map.get(&key).is_ok_and(|value| value.iter().all(|&byte| byte == 0));
+            if !spec.kind.is_array() {
+                let _ = map.remove(&key);
+            } else if !is_zero() {
+                let _ = map.set(&key, &vec![0; map.user_value_size()], 0);
+            }
+        }
+    }
+
+    /// Entries of maps of maps are maps by name, or nothing.
+    fn put_map(&self, part: &Part<'_>, key: &[u8]) -> Result<(), MapFailure> {
+        let spec = self.map.spec();
+        let refused = |errno| part.fail(Problem::refused(errno, spec));
+        let name = match part.value()? {
+            Json::Null => {
+                return match self.map.remove(key) {
+                    Ok(()) | Err(Errno::ENOENT) => Ok(()),
+                    Err(errno) => Err(refused(errno)),
+                };
+            }
+            Json::String(name) => name,
+            _ => return Err(part.fail(Problem::NoMapName)),
+        };
+        let names = || self.collection.maps().iter().map(|map| map.spec().name.as_str());
+        let inner = self.collection.map(&name).ok_or_else(|| {
+            let suggestion = closest(&name, names());
+            part.fail(Problem::NoInnerMap { name: name.clone(), suggestion })
+        })?;
+        let mismatch = |mismatch| part.fail(Problem::Inner { name: name.clone(), mismatch });
+        self.map.check_inner(inner).map_err(mismatch)?;
+        self.map.set(key, &inner.id().to_ne_bytes(), 0).map_err(refused)
     }
 
     /// Entries of program arrays are programs by name, or nothing.

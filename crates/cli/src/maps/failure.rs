@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use paceline::btf::ValueError;
-use paceline::{Errno, MapKind, MapSpec, NoProgram};
+use paceline::{Errno, MapKind, MapSpec, Mismatch, NoProgram};
 
 use crate::failure::no_program_hint;
 
@@ -28,7 +28,9 @@ impl MapFailure {
         match self {
             Self::NoMap { hint, .. } => Some(hint.clone()),
             Self::At { problem, .. } => match &**problem {
-                Problem::NoVariable { suggestion, .. } => suggestion.clone(),
+                Problem::NoVariable { suggestion, .. } | Problem::NoInnerMap { suggestion, .. } => {
+                    suggestion.clone()
+                }
                 _ => None,
             },
             Self::Program { source, .. } => no_program_hint(source),
@@ -88,6 +90,12 @@ pub(crate) enum Problem {
     Cpu { cpu: u64, cpus: usize },
     #[error("an entry of a program array is the name of a program, or null")]
     NoName,
+    #[error("an entry of a map of maps is the name of a map of the object, or null")]
+    NoMapName,
+    #[error("the object has no map `{name}`")]
+    NoInnerMap { name: String, suggestion: Option<String> },
+    #[error("map {name} cannot be an entry: {mismatch}")]
+    Inner { name: String, mismatch: Mismatch },
     #[error("{0}")]
     Entry(String),
     #[error("only per-CPU maps have `values`, this one has a `value`")]
@@ -116,7 +124,7 @@ impl fmt::Display for Refusal {
             (Errno::E2BIG, MapKind::Array | MapKind::PerCpuArray) => {
                 write!(f, "the index is out of range, the map has {entries} entries")
             }
-            (Errno::E2BIG, _) => write!(f, "the map is full: it holds {entries} entries"),
+            (Errno::E2BIG | Errno::ENOSPC, _) => write!(f, "the map is full: it holds {entries} entries"),
             (Errno::EPERM, _) => f.write_str("the map is read-only outside of programs"),
             _ => write!(f, "the {kind} map does not take it ({errno})"),
         }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
+use std::path::Path;
+use std::rc::Rc;
 
 use paceline::NoProgram;
 use serde_json::value::RawValue;
@@ -17,7 +20,11 @@ pub(crate) struct JsonFile {
     pub(super) map: String,
     /// For messages.
     name: String,
-    text: String,
+    text: Rc<str>,
+    /// The part of the text that is about the map.
+    range: Range<usize>,
+    /// Whether the map is to have what the file says and nothing else.
+    pub(super) replaces: bool,
     /// Where the text is in a file that is no JSON itself, by line and column.
     within: Option<(usize, usize)>,
 }
@@ -40,12 +47,37 @@ impl JsonFile {
         let failed = |source| Failure::Map { name: name.clone(), source: Box::new(source) };
         let text = fs::read_to_string(&file.path).map_err(|error| failed(MapFailure::Io(error)))?;
         serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(MapFailure::Syntax(error)))?;
-        Ok(Self { map: file.map.clone(), name, text, within: None })
+        Ok(Self { within: None, ..Self::of_text(&file.map, &name, text) })
     }
 
     /// JSON that stands for a part of a file, which begins at a line and column.
     pub(crate) fn inline(map: &str, name: &str, text: String, within: (usize, usize)) -> Self {
-        Self { map: map.to_owned(), name: name.to_owned(), text, within: Some(within) }
+        Self { within: Some(within), ..Self::of_text(map, name, text) }
+    }
+
+    fn of_text(map: &str, name: &str, text: String) -> Self {
+        let range = 0..text.len();
+        let (map, name) = (map.to_owned(), name.to_owned());
+        Self { map, name, text: text.into(), range, replaces: false, within: None }
+    }
+
+    /// A file about several maps, which is JSON.
+    pub(super) fn of_several(path: &Path) -> Result<Self, Failure> {
+        Self::read(&MapFile { map: String::new(), path: path.to_owned() })
+    }
+
+    /// What a part of this file says is all that a map is to have.
+    pub(super) fn about(&self, map: &str, part: &Part<'_>) -> Self {
+        let start = self.offset(part.raw);
+        let range = start..start + part.raw.get().len();
+        let (map, name) = (map.to_owned(), self.name.clone());
+        Self { map, name, text: Rc::clone(&self.text), range, replaces: true, within: None }
+    }
+
+    /// Where a part of the text begins.
+    fn offset(&self, raw: &RawValue) -> usize {
+        // It borrows from the text.
+        raw.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
     }
 
     /// The map that it is for.
@@ -59,7 +91,8 @@ impl JsonFile {
     }
 
     pub(super) fn root(&self) -> Result<Part<'_>, MapFailure> {
-        let raw = serde_json::from_str(&self.text).map_err(MapFailure::Syntax)?;
+        let text = self.text.get(self.range.clone()).unwrap_or_default();
+        let raw = serde_json::from_str(text).map_err(MapFailure::Syntax)?;
         Ok(Part { file: self, raw, within: Vec::new() })
     }
 }
@@ -123,8 +156,7 @@ impl<'a> Part<'a> {
 
     fn place(&self) -> Place {
         let text = &self.file.text;
-        // The part borrows from the text.
-        let at = self.raw.get().as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        let at = self.file.offset(self.raw);
         let before = text.get(..at).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;

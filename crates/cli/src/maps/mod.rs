@@ -7,10 +7,12 @@ mod fold;
 mod json;
 mod json_file;
 mod show;
+mod state;
 mod variables;
 
 pub(crate) use elements::set_elements;
 pub(crate) use failure::MapFailure;
 pub(crate) use json_file::{JsonFile, identities, read_files};
 pub(crate) use show::{MapsAsJson, shown, write_text};
+pub(crate) use state::{SaveTo, SavedMaps, distinct_names};
 pub(crate) use variables::set_variables;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
-use paceline::{Collection, Map, MapKind, MapSpec};
+use paceline::{Collection, Map, MapFlags, MapKind, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
@@ -23,10 +23,16 @@ struct View<'a> {
     collection: &'a Collection,
 }
 
-/// An element: its key, and its value for each CPU.
+/// An element: its key, which is empty where there are none, and its value for each CPU.
 struct Element {
     key: Vec<u8>,
     values: Vec<Vec<u8>>,
+}
+
+impl Element {
+    fn is_zero(&self) -> bool {
+        self.values.iter().flatten().all(|&byte| byte == 0)
+    }
 }
 
 impl<'a> View<'a> {
@@ -50,6 +56,10 @@ impl<'a> View<'a> {
     /// The elements that can be read. Hashes have no order that would be the same in the next run, so theirs are
     /// sorted; arrays may be far larger than what is worth keeping.
     fn elements(&self) -> Box<dyn Iterator<Item = Element> + '_> {
+        if let Ok(values) = self.map.values() {
+            let element = |value| Element { key: Vec::new(), values: vec![value] };
+            return Box::new(values.into_iter().map(element));
+        }
         let keys = self.map.keys().into_iter().flatten();
         let elements = keys.filter_map(|key| self.element(key));
         if self.is_array() {
@@ -98,6 +108,12 @@ impl<'a> View<'a> {
             let name = self.collection.installed(&spec.name, index);
             return Some(Value::Enum { name, value: id.into() });
         }
+        if spec.inner.is_some() {
+            let id = u32::from_ne_bytes(bytes.try_into().ok()?);
+            let inner = self.collection.maps().iter().find(|map| map.id() == id);
+            let name = inner.map(|map| map.spec().name.clone());
+            return Some(Value::Enum { name, value: id.into() });
+        }
         self.decode(spec.value_type, bytes)
     }
 
@@ -130,6 +146,9 @@ impl Serialize for View<'_> {
 impl View<'_> {
     fn element_to_json(&self, Element { key, values }: &Element) -> Json {
         let mut values = values.iter().map(|value| shown(self.value(key, value), value));
+        if key.is_empty() {
+            return json!({ "value": values.next() });
+        }
         let key = shown(self.key(key), key);
         if !self.spec.kind.is_per_cpu() {
             return json!({ "key": key, "value": values.next() });
@@ -138,6 +157,39 @@ impl View<'_> {
             values.enumerate().map(|(cpu, value)| json!({ "cpu": cpu, "value": value })).collect();
         json!({ "key": key, "values": values })
     }
+}
+
+/// All maps that a later run can be given, one after the other with an element in each line, so that a person can read and edit
+/// them. What is zero in arrays is left out.
+pub(super) fn write_state(out: &mut dyn Write, collection: &Collection, indent: &str) -> io::Result<()> {
+    let mut separator = "";
+    for view in View::all(collection).filter(|view| is_restorable(view.map)) {
+        write!(out, "{separator}\n{indent}{}: ", Json::from(view.spec.name.as_str()))?;
+        write_elements(out, &view, indent)?;
+        separator = ",";
+    }
+    Ok(())
+}
+
+/// Whether user space can both read the contents of a map and put them there.
+pub(super) fn is_restorable(map: &Map) -> bool {
+    let spec = map.spec();
+    let one_way = spec.flags.contains(MapFlags::RDONLY) || spec.flags.contains(MapFlags::WRONLY);
+    let cannot_be_listed =
+        matches!(spec.kind, MapKind::BloomFilter | MapKind::RingBuf | MapKind::PerfEventArray);
+    !map.is_frozen() && !one_way && !cannot_be_listed
+}
+
+fn write_elements(out: &mut dyn Write, view: &View<'_>, indent: &str) -> io::Result<()> {
+    if view.holds_variables() {
+        return serde_json::to_writer(out, view).map_err(io::Error::from);
+    }
+    let mut separator = "[";
+    for element in view.elements().filter(|element| !(view.is_array() && element.is_zero())) {
+        write!(out, "{separator}\n{indent}  {}", view.element_to_json(&element))?;
+        separator = ",";
+    }
+    if separator == "[" { write!(out, "[]") } else { write!(out, "\n{indent}]") }
 }
 
 /// A value as JSON, by its type or byte by byte.
@@ -160,7 +212,7 @@ fn write_map(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
     writeln!(out, "{} ({}, at most {} entries)", spec.name, spec.kind, spec.max_entries)?;
     let (mut shown, mut zero) = (0u64, 0u64);
     for element in view.elements() {
-        if view.is_array() && element.values.iter().flatten().all(|&byte| byte == 0) {
+        if view.is_array() && element.is_zero() {
             zero += 1;
             continue;
         }
@@ -177,6 +229,10 @@ fn write_map(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
 }
 
 fn write_element(out: &mut dyn Write, element: &Element, view: &View<'_>) -> io::Result<()> {
+    if element.key.is_empty() {
+        let value = element.values.first().map(Vec::as_slice).unwrap_or_default();
+        return writeln!(out, "  {}", text(view.value(&[], value), value));
+    }
     let key = text(view.key(&element.key), &element.key);
     for (cpu, value) in element.values.iter().enumerate() {
         let on = if element.values.len() > 1 { format!(" on cpu {cpu}") } else { String::new() };

@@ -16,7 +16,7 @@ use super::report::{ChainReport, Run};
 use super::source::{Capture, announce};
 use super::watch::Watch;
 use super::world::World;
-use super::{INTERRUPTED, Taken, finish};
+use super::{INTERRUPTED, Taken, finish, save_to};
 use crate::args::RunArgs;
 use crate::chain::{ChainFailure, LoadHow, Loaded, Tracer, load, reload, write_layout};
 use crate::console::{self, Report as _};
@@ -35,8 +35,14 @@ pub(super) fn is_wanted(args: &RunArgs) -> bool {
 
 /// Runs a chain over a capture.
 pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
-    let (budget, unverified, maps) = (args.budget, args.unverified, args.map_files.clone());
-    let how = LoadHow { budget, engine, unverified, maps };
+    let how = LoadHow {
+        budget: args.budget,
+        engine,
+        unverified: args.unverified,
+        maps: args.map_files.clone(),
+        restore: args.restore_maps.clone(),
+        map_memory: args.map_memory,
+    };
     let loaded = load(&args.source, &how)?;
     let args = &with_port(args, &loaded);
     if args.dry_run {
@@ -46,7 +52,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     let world = World::new(args)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
-    let taken = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
+    let taken: Vec<_> = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
+    let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
     let collections: Vec<_> = loaded.parts.iter().map(|part| &part.collection).collect();
@@ -93,6 +100,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     };
     let printed = report.print(args.json, names.use_stdout());
     ended.and(printed)?;
+    let objects: Vec<_> = loaded.parts.iter().map(|part| (part.name.as_str(), &part.collection)).collect();
+    save.map_or(Ok(()), |save| save.save(&objects))?;
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline::btf::{Btf, Type};
 use paceline::port::PacketLog;
-use paceline::{Collection, Event, Host, Map};
+use paceline::{Collection, Event, Host, Map, Origin, Record};
 use serde_json::json;
 
 use crate::args::{EventType, RunArgs};
@@ -69,7 +69,9 @@ impl Events {
         let mut rings: Vec<Arc<Map>> = Vec::new();
         for map in collections.iter().flat_map(|collection| collection.maps()) {
             // Several may share one.
-            if map.ring_buffer().is_some() && !rings.iter().any(|other| Arc::ptr_eq(other, map)) {
+            let ring = map.ring_buffer().filter(|_| !rings.iter().any(|other| Arc::ptr_eq(other, map)));
+            if let Some(ring) = ring {
+                ring.keep_origins();
                 rings.push(Arc::clone(map));
             }
         }
@@ -87,9 +89,9 @@ impl Events {
         let mut log = lock(&self.log);
         for map in &self.rings {
             let Some(ring) = map.ring_buffer() else { continue };
-            ring.consume(|data| {
-                let map = &map.spec().name;
-                log.write(&Event { map, cpu: 0, packet: None, time_ns: 0, data, captured: &[] });
+            ring.consume_records(|Record { data, origin }| {
+                let Origin { packet, cpu, time_ns } = origin.unwrap_or_default();
+                log.write(&Event { map: &map.spec().name, cpu, packet, time_ns, data, captured: &[] });
             });
         }
         if log.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -15,14 +15,14 @@ use std::time::Instant;
 
 use paceline::port::CaptureReader;
 use paceline::{
-    Collection, Engine, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError, ReplayOptions,
-    VerifiedProgram, replay,
+    Collection, Engine, Limits, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError,
+    ReplayOptions, VerifiedProgram, replay,
 };
 
 use crate::args::RunArgs;
 use crate::console::Report as _;
 use crate::failure::Failure;
-use crate::maps::{self, MapFailure};
+use crate::maps::{self, MapFailure, SaveTo, SavedMaps};
 use crate::verify::Diagnosis;
 
 use events::Events;
@@ -46,9 +46,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return chain::run(args, engine);
     }
     let mut subject = Subject::open(args.source.targets.first().map(|target| target.as_os_str()))?;
-    let files = maps::read_files(&args.map_files)?;
+    let mut files = match &args.restore_maps {
+        Some(path) => SavedMaps::read(path)?.of(&subject.object, None)?,
+        None => Vec::new(),
+    };
+    files.extend(maps::read_files(&args.map_files)?);
     maps::set_variables(&files, &mut subject.object)?;
-    let collection = load(&subject, args.budget, engine)?;
+    let collection = load(&subject, args, engine)?;
     let load = |name: Option<&str>| match args.unverified {
         true => collection.program_unverified(name),
         false => collection.program(name).map(VerifiedProgram::into_program),
@@ -63,7 +67,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
     let inputs = subject.file.iter().chain(&capture.file).cloned();
     let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
-    let taken = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
+    let taken: Vec<_> = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
+    let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
     let events = Events::new(args, &[&collection], writers.events.take())?;
@@ -88,15 +93,35 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let printed = report.print(args.json, names.use_stdout());
     ended.and(printed)?;
+    save.map_or(Ok(()), |save| save.save(&[(&subject.name, &collection)]))?;
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-fn load(subject: &Subject, budget: u64, engine: Engine) -> Result<Collection, Failure> {
-    let options = LoadOptions { budget, engine, ..LoadOptions::default() };
+/// Where the maps are to go, and the files that no output may replace, which are also that one and what maps are restored from:
+/// the same, mostly.
+fn save_to(args: &RunArgs, mut taken: Vec<Taken>) -> Result<(Option<SaveTo>, Vec<Taken>), Failure> {
+    let save = args.save_maps.as_deref().map(|path| SaveTo::open(path, &taken)).transpose()?;
+    let files = [(&args.restore_maps, "--restore-maps"), (&args.save_maps, "--save-maps")];
+    let named = files.into_iter().filter_map(|(path, option)| Some((path.as_deref()?, option)));
+    taken.extend(
+        named.filter_map(|(path, option)| Taken::of_path(path, &format!("{option} {}", path.display()))),
+    );
+    Ok((save, taken))
+}
+
+fn load(subject: &Subject, args: &RunArgs, engine: Engine) -> Result<Collection, Failure> {
+    let options = load_options(args.budget, engine, args.map_memory);
     subject
         .object
         .load(&options)
         .map_err(|source| Failure::Setup { name: subject.name.clone(), source: Box::new(source) })
+}
+
+/// How objects are loaded, with maps of so many bytes each at most.
+pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64) -> LoadOptions {
+    let default = LoadOptions::default();
+    let limits = Limits { memory: map_memory, ..default.limits };
+    LoadOptions { budget, engine, limits }
 }
 
 /// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.

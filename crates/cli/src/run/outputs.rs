@@ -35,6 +35,20 @@ impl Taken {
         Self::of(&fs::metadata(path).ok()?, what)
     }
 
+    /// Refuses a file that is in use already, as an option names it.
+    pub(crate) fn check(
+        metadata: &Metadata,
+        option: &'static str,
+        path: &Path,
+        taken: &[Self],
+    ) -> Result<Option<Self>, Failure> {
+        let file = Self::of(metadata, &format!("{option} {}", path.display()));
+        match file.as_ref().and_then(|file| taken.iter().find(|other| other.is(file))) {
+            Some(other) => Err(Failure::SameFile { option, name: name(path), other: other.what.clone() }),
+            None => Ok(file),
+        }
+    }
+
     fn is(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
@@ -128,16 +142,9 @@ impl Opened {
 
     /// Enters the file among those in use, unless it is there.
     fn claim(&self, option: &'static str, taken: &mut Vec<Taken>) -> Result<(), Failure> {
-        let name = name(&self.path);
-        let failed = |source| Failure::CreateOutput { name: name.clone(), source };
+        let failed = |source| Failure::CreateOutput { name: name(&self.path), source };
         let metadata = self.file.metadata().map_err(failed)?;
-        let Some(file) = Taken::of(&metadata, &format!("{option} {}", self.path.display())) else {
-            return Ok(());
-        };
-        if let Some(other) = taken.iter().find(|other| other.is(&file)) {
-            return Err(Failure::SameFile { option, name, other: other.what.clone() });
-        }
-        taken.push(file);
+        taken.extend(Taken::check(&metadata, option, &self.path, taken)?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 /// A hash whose home is a bucket of so many.
 fn hash_at(bucket: u64, buckets: u64, tag: u8) -> u64 {
-    ((bucket << 32).div_ceil(buckets) << 32) | u64::from(tag) << 8
+    ((bucket << 32).div_ceil(buckets) << 32) | u64::from(tag) << 24
 }
 
 #[cfg(not(loom))]
@@ -18,13 +18,13 @@ mod alone {
         let hash = hash_at(3, 4, 9);
         assert_eq!(index.home(hash), 3);
         for slot in 0..entries {
-            assert_eq!(index.find(hash, |found| found == slot), None);
+            assert_eq!(index.find(hash, |found| (found == slot).then_some(found)), None);
             index.insert(hash, slot);
         }
         let other = hash_at(3, 4, 8);
-        assert_eq!(index.find(other, |_| true), None);
+        assert_eq!(index.find(other, Some), None);
         for slot in 0..entries {
-            assert_eq!(index.find(hash, |found| found == slot), Some(slot));
+            assert_eq!(index.find(hash, |found| (found == slot).then_some(found)), Some(slot));
         }
         let mut seen: Vec<u32> = Vec::new();
         let mut from = 0;
@@ -57,7 +57,7 @@ mod alone {
         for tag in 1..=255 {
             index.insert(hash_at(0, 1, tag), u32::from(tag));
             for other in 0..=255 {
-                let found = index.find(hash_at(0, 1, other), |slot| slot == u32::from(tag));
+                let found = index.find(hash_at(0, 1, other), |slot| (slot == u32::from(tag)).then_some(slot));
                 // A tag of 0 counts as 1.
                 assert_eq!(found.is_some(), other.max(1) == tag, "{tag} {other}");
             }
@@ -93,7 +93,7 @@ mod model {
         }
 
         fn has(&self, slot: u32, key: u64) -> bool {
-            self.keys[slot as usize].load(Relaxed) == key
+            self.keys.get(slot as usize).is_some_and(|found| found.load(Relaxed) == key)
         }
 
         fn write(&self, slot: u32, key: u64, value: u64) {
@@ -102,7 +102,7 @@ mod model {
         }
 
         fn find(&self, hash: u64, key: u64) -> Option<u32> {
-            self.index.find(hash, |slot| self.has(slot, key))
+            self.index.find(hash, |slot| self.has(slot, key).then_some(slot))
         }
     }
 
@@ -184,14 +184,23 @@ mod model {
                 let table = Arc::clone(&table);
                 thread::spawn(move || {
                     table.index.insert(hash(last), last);
-                    assert_eq!(table.index.find(hash(last), |slot| slot == last), Some(last));
+                    assert_eq!(
+                        table.index.find(hash(last), |slot| (slot == last).then_some(slot)),
+                        Some(last)
+                    );
                 })
             };
             table.index.insert(hash(last + 1), last + 1);
-            assert_eq!(table.index.find(hash(last + 1), |slot| slot == last + 1), Some(last + 1));
+            assert_eq!(
+                table.index.find(hash(last + 1), |slot| (slot == last + 1).then_some(slot)),
+                Some(last + 1)
+            );
             other.join().unwrap();
             for slot in 0..=last + 1 {
-                assert_eq!(table.index.find(hash(slot), |found| found == slot), Some(slot));
+                assert_eq!(
+                    table.index.find(hash(slot), |found| (found == slot).then_some(found)),
+                    Some(slot)
+                );
             }
         });
     }

@@ -16,6 +16,10 @@ const MAP_POP: c_long = 21;
 const PROG_TEST_RUN: c_long = 10;
 const OBJ_GET_INFO: c_long = 15;
 const MAP_FREEZE: c_long = 22;
+const LOOKUP_BATCH: c_long = 24;
+const LOOKUP_AND_DELETE_BATCH: c_long = 25;
+const UPDATE_BATCH: c_long = 26;
+const DELETE_BATCH: c_long = 27;
 
 /// `union bpf_attr` as 32-bit fields; the kernel wants what a command does not use to be zero.
 type Attr = [u32; 32];
@@ -48,6 +52,9 @@ pub(crate) fn possible_cpus() -> usize {
     let last = text.trim().rsplit(['-', ',']).next().unwrap().parse::<usize>().unwrap();
     last + 1
 }
+
+/// A key and its value.
+pub(crate) type Element = (Vec<u8>, Vec<u8>);
 
 /// A map of the kernel, with the operations of [`paceline_maps::Map`]'s user side.
 pub(crate) struct KernelMap {
@@ -125,6 +132,57 @@ impl KernelMap {
         let mut value = vec![0; self.value_size];
         self.element(MAP_POP, std::ptr::null(), value.as_mut_ptr(), 0)?;
         Ok(value)
+    }
+
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` with a key.
+    pub(crate) fn take(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        let mut value = vec![0; self.value_size];
+        self.element(MAP_POP, key.as_ptr(), value.as_mut_ptr(), 0)?;
+        Ok(value)
+    }
+
+    /// A batch of elements one after the other in memory; how many were dealt with, and what ended it early.
+    fn batch(
+        &self,
+        command: c_long,
+        (keys, values): (*const u8, *const u8),
+        count: usize,
+        flags: u64,
+    ) -> (usize, Result<(), Errno>) {
+        let mut attr = Attr::default();
+        let mut position = [0_u8; 1024];
+        set_address(&mut attr, 2, position.as_mut_ptr());
+        set_address(&mut attr, 4, keys);
+        set_address(&mut attr, 6, values);
+        attr[8..10].copy_from_slice(&[count as u32, self.fd() as u32]);
+        attr[10..12].copy_from_slice(&[flags as u32, (flags >> 32) as u32]);
+        let result = bpf(command, &mut attr).map(|_| ());
+        // Untouched where the whole batch is refused.
+        (if attr[8] as usize == count && result.is_err() { 0 } else { attr[8] as usize }, result)
+    }
+
+    pub(crate) fn set_batch(&self, elements: &[Element], flags: u64) -> (usize, Result<(), Errno>) {
+        let keys: Vec<u8> = elements.iter().flat_map(|(key, _)| key.clone()).collect();
+        let values: Vec<u8> = elements.iter().flat_map(|(_, value)| value.clone()).collect();
+        self.batch(UPDATE_BATCH, (keys.as_ptr(), values.as_ptr()), elements.len(), flags)
+    }
+
+    pub(crate) fn remove_batch(&self, keys: &[Vec<u8>]) -> (usize, Result<(), Errno>) {
+        self.batch(DELETE_BATCH, (keys.concat().as_ptr(), std::ptr::null()), keys.len(), 0)
+    }
+
+    /// All elements, of a map that has no more than `most`; and whether they are removed.
+    pub(crate) fn elements(&self, most: usize, take: bool) -> Result<Vec<Element>, Errno> {
+        let (mut keys, mut values) = (vec![0_u8; most * self.key_size], vec![0_u8; most * self.value_size]);
+        let command = if take { LOOKUP_AND_DELETE_BATCH } else { LOOKUP_BATCH };
+        let (count, result) = self.batch(command, (keys.as_mut_ptr(), values.as_mut_ptr()), most, 0);
+        // The end of the map is an error.
+        match result {
+            Ok(()) | Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+        let keys = keys.chunks(self.key_size).map(<[u8]>::to_vec);
+        Ok(keys.zip(values.chunks(self.value_size).map(<[u8]>::to_vec)).take(count).collect())
     }
 
     /// `BPF_MAP_DELETE_ELEM` and `BPF_MAP_GET_NEXT_KEY` without a key.

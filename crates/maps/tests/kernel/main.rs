@@ -2,6 +2,7 @@
 //! same results and the same error numbers. Where `bpf(2)` is not permitted the tests are skipped, or fail when
 //! `PACELINE_REQUIRE_ALL=1`.
 
+mod batches;
 mod bpf;
 #[path = "../common/mod.rs"]
 mod common;

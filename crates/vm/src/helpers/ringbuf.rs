@@ -15,11 +15,12 @@ pub(super) unsafe extern "C" fn reserve(
     flags: u64,
     _: u64,
     _: u64,
-    _: &mut Host,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let ring = unsafe { args::map(ringbuf) }.ring_buffer();
-    ring.and_then(|ring| ring.reserve(size, flags)).map_or(0, |record| record.as_ptr() as u64)
+    ring.and_then(|ring| ring.reserve_from(size, flags, || Some(host.origin())))
+        .map_or(0, |record| record.as_ptr() as u64)
 }
 
 /// `void bpf_ringbuf_submit(data, flags)`
@@ -54,11 +55,13 @@ pub(super) unsafe extern "C" fn output(
     size: u64,
     flags: u64,
     _: u64,
-    _: &mut Host,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (map, bytes) = unsafe { (args::map(ringbuf), args::bytes(data, size as u32 as usize)) };
-    let done = map.ring_buffer().map_or(Err(Errno::EINVAL), |ring| ring.output(&bytes, flags));
+    let done = map
+        .ring_buffer()
+        .map_or(Err(Errno::EINVAL), |ring| ring.output_from(&bytes, flags, || Some(host.origin())));
     done.map_or_else(Errno::to_return, |()| 0)
 }
 

@@ -1,0 +1,152 @@
+//! The maps of a run, kept in a file from one run to the next.
+//!
+//! The file is what `--maps --json` prints, with an element in each line: `{"maps": {NAME: ELEMENTS, ...}}`, and in chains of
+//! several objects the same by object.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use paceline::{Collection, MapKind, MapSpec, Object};
+use serde_json::Value as Json;
+
+use super::failure::{MapFailure, Problem};
+use super::json_file::{JsonFile, Part};
+use super::show::{is_restorable, write_state};
+use crate::console;
+use crate::failure::Failure;
+use crate::run::{Taken, name};
+
+const FORM: &str = "saved maps are an object {\"maps\": {NAME: ...}}";
+const BY_OBJECT: &str = "saved maps of several objects are an object {\"maps\": {OBJECT: {NAME: ...}}}";
+
+/// Maps that an earlier run left.
+pub(crate) struct SavedMaps(JsonFile);
+
+impl SavedMaps {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        JsonFile::of_several(path).map(Self)
+    }
+
+    /// What it says of the maps of an object, which is one of several if it has a name.
+    pub(crate) fn of(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, Failure> {
+        self.files(object, one_of).map_err(|failure| self.0.failure(failure))
+    }
+
+    fn files(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, MapFailure> {
+        let root = self.0.root()?;
+        let maps = member(&root, "maps", FORM)?;
+        let maps = match one_of {
+            Some(name) => member(&maps, name, BY_OBJECT)?,
+            None => maps,
+        };
+        // Constants belong to the object.
+        let is_constant = |name: &str| object.map(name).is_some_and(|spec| spec.frozen);
+        let members = maps.members(FORM)?.into_iter();
+        Ok(members
+            .filter(|(name, _)| !is_constant(name))
+            .map(|(name, part)| self.0.about(&name, &part))
+            .collect())
+    }
+}
+
+fn member<'a>(part: &Part<'a>, name: &str, form: &'static str) -> Result<Part<'a>, MapFailure> {
+    part.members(form)?.remove(name).ok_or_else(|| part.fail(Problem::Shape(form)))
+}
+
+/// The names of objects, told apart where one is there several times: `a.o`, `a.o#2`.
+pub(crate) fn distinct_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names {
+        let numbered = (2..).map(|number: u32| format!("{name}#{number}"));
+        let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
+        distinct.extend(candidates.find(|candidate| !distinct.contains(candidate)));
+    }
+    distinct
+}
+
+/// Where the maps go when the run is over. Until then the file stays as it was.
+pub(crate) struct SaveTo {
+    path: PathBuf,
+    /// The new file beside it, gone again if nothing comes of it.
+    beside: PathBuf,
+    file: Option<File>,
+}
+
+impl SaveTo {
+    /// Makes the new file, which shows that there is a place for it.
+    pub(crate) fn open(path: &Path, taken: &[Taken]) -> Result<Self, Failure> {
+        // What a link names is replaced, not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let failed = |source| Failure::CreateOutput { name: name(&path), source };
+        if let Ok(metadata) = fs::metadata(&path) {
+            Taken::check(&metadata, OPTION, &path, taken)?;
+            if !metadata.is_file() {
+                return Err(failed(io::Error::other("this is no file that could be replaced")));
+            }
+        }
+        let file_name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(file_name);
+        hidden.push(format!(".{}", std::process::id()));
+        let beside = path.with_file_name(hidden);
+        let file = File::options().write(true).create_new(true).open(&beside).map_err(failed)?;
+        Ok(Self { path, beside, file: Some(file) })
+    }
+
+    /// Writes the maps of all objects, and puts them in the place of what the file had.
+    pub(crate) fn save(mut self, objects: &[(&str, &Collection)]) -> Result<(), Failure> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let saved = write_file(file, objects).and_then(|()| fs::rename(&self.beside, &self.path));
+        saved.map_err(|source| Failure::CreateOutput { name: name(&self.path), source })?;
+        for (_, collection) in objects {
+            announce_missing(collection);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SaveTo {
+    fn drop(&mut self) {
+        // It is not there any more where it was renamed.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+const OPTION: &str = "--save-maps";
+
+fn write_file(file: File, objects: &[(&str, &Collection)]) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    write!(out, "{{\"maps\": {{")?;
+    match objects {
+        [(_, only)] => write_state(&mut out, only, "  ")?,
+        several => {
+            let names = distinct_names(several.iter().map(|(name, _)| *name));
+            let mut separator = "";
+            for (name, (_, collection)) in names.into_iter().zip(several) {
+                write!(out, "{separator}\n  {}: {{", Json::from(name))?;
+                write_state(&mut out, collection, "    ")?;
+                write!(out, "\n  }}")?;
+                separator = ",";
+            }
+        }
+    }
+    writeln!(out, "\n}}}}")?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+/// Says what a later run will miss.
+fn announce_missing(collection: &Collection) {
+    let holds_events = |spec: &MapSpec| matches!(spec.kind, MapKind::RingBuf | MapKind::PerfEventArray);
+    for map in collection.maps() {
+        let spec = map.spec();
+        if !is_restorable(map) && !map.is_frozen() && !holds_events(spec) {
+            console::note(format_args!(
+                "{OPTION}: map {} is left out: what is in a {} cannot be {}",
+                spec.name,
+                spec.kind,
+                if spec.kind == MapKind::BloomFilter { "listed" } else { "both read and written" }
+            ));
+        }
+    }
+}

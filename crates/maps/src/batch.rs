@@ -1,0 +1,119 @@
+//! Many elements in one call (`BPF_MAP_LOOKUP_BATCH` and its like, `kernel/bpf/syscall.c`).
+
+use paceline_spec::{Errno, MapKind};
+use thiserror::Error;
+
+use crate::map::{Keys, Map};
+use crate::storage::LOCK;
+
+/// A batch that ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("after {done} elements: {errno}")]
+pub struct BatchError {
+    /// Elements that were dealt with before.
+    pub done: usize,
+    /// What the next one met, or what the whole batch is refused for.
+    pub errno: Errno,
+}
+
+/// The kinds whose batches the kernel has: look-ups, updates, deletes, look-ups that delete.
+fn has_batches(kind: MapKind) -> [bool; 4] {
+    use MapKind as K;
+    match kind {
+        K::Array | K::PerCpuArray | K::ArrayOfMaps => [true, true, false, false],
+        K::LpmTrie => [true, true, true, false],
+        K::Hash | K::PerCpuHash | K::LruHash | K::LruPerCpuHash | K::HashOfMaps => [true; 4],
+        _ => [false; 4],
+    }
+}
+
+impl Map {
+    /// All elements, as [`keys`](Self::keys) and [`get`](Self::get) give them, without those that go meanwhile. Take as many at
+    /// a time as a batch is to have: `map.elements()?.by_ref().take(n)` (`BPF_MAP_LOOKUP_BATCH`).
+    ///
+    /// # Errors
+    /// `EPERM`: the map is write-only for user space. `ENOTSUPP`: the kind has no such batches.
+    pub fn elements(&self) -> Result<Elements<'_>, Errno> {
+        let keys = self.keys()?;
+        self.check_batches(0)?;
+        Ok(Elements { map: self, keys, take: false })
+    }
+
+    /// The same, and each one is removed as it is given (`BPF_MAP_LOOKUP_AND_DELETE_BATCH`): no update of a program is lost
+    /// between the two.
+    ///
+    /// # Errors
+    /// `EPERM`: user space may not read or not write. `ENOTSUPP`: the kind has no such batches.
+    pub fn drain(&self) -> Result<Elements<'_>, Errno> {
+        let keys = self.keys()?;
+        self.check_user_may_write()?;
+        self.check_batches(3)?;
+        Ok(Elements { map: self, keys, take: true })
+    }
+
+    /// Sets one element after the other until one is refused (`BPF_MAP_UPDATE_BATCH`), and says how many those are.
+    ///
+    /// # Errors
+    /// What [`set`](Self::set) gives, with the number of elements before. `EINVAL`: flags other than `BPF_F_LOCK`.
+    /// `ENOTSUPP`: the kind has no such batches.
+    pub fn set_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        elements: impl IntoIterator<Item = (K, V)>,
+        flags: u64,
+    ) -> Result<usize, BatchError> {
+        let allowed = self.check_user_may_write().and_then(|()| self.check_batches(1));
+        let allowed = allowed.and(if flags & !LOCK == 0 { Ok(()) } else { Err(Errno::EINVAL) });
+        allowed.map_err(|errno| BatchError { done: 0, errno })?;
+        one_by_one(elements, |(key, value)| self.set(key.as_ref(), value.as_ref(), flags))
+    }
+
+    /// Removes one element after the other until one is refused (`BPF_MAP_DELETE_BATCH`), and says how many those are.
+    ///
+    /// # Errors
+    /// What [`remove`](Self::remove) gives, with the number of elements before: `ENOENT` where a key is not there.
+    /// `ENOTSUPP`: the kind has no such batches.
+    pub fn remove_batch<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<usize, BatchError> {
+        let allowed = self.check_user_may_write().and_then(|()| self.check_batches(2));
+        allowed.map_err(|errno| BatchError { done: 0, errno })?;
+        one_by_one(keys, |key| self.remove(key.as_ref()))
+    }
+
+    fn check_batches(&self, which: usize) -> Result<(), Errno> {
+        if has_batches(self.spec().kind)[which] { Ok(()) } else { Err(Errno::ENOTSUPP) }
+    }
+}
+
+fn one_by_one<T>(
+    items: impl IntoIterator<Item = T>,
+    mut each: impl FnMut(T) -> Result<(), Errno>,
+) -> Result<usize, BatchError> {
+    let mut done = 0;
+    for item in items {
+        each(item).map_err(|errno| BatchError { done, errno })?;
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// Elements of a map, from [`Map::elements`] and [`Map::drain`].
+pub struct Elements<'a> {
+    map: &'a Map,
+    keys: Keys<'a>,
+    take: bool,
+}
+
+impl Iterator for Elements<'_> {
+    /// A key, and its value as [`Map::get`] gives it.
+    type Item = (Vec<u8>, Vec<u8>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self { map, keys, take } = self;
+        keys.find_map(|key| {
+            let value = if *take { map.take(&key) } else { map.get(&key) };
+            value.ok().map(|value| (key, value))
+        })
+    }
+}
