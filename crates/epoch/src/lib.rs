@@ -16,7 +16,7 @@
 //! assert!(domain.has_passed(tag));
 //! ```
 
-#![cfg_attr(not(test), forbid(unsafe_code))]
+#![forbid(unsafe_code)]
 
 mod domain;
 mod fence;

@@ -106,7 +106,7 @@ mod model {
 
 #[cfg(not(loom))]
 mod threads {
-    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Barrier};
     use std::thread;
 
@@ -215,18 +215,16 @@ mod threads {
     /// Workers look at the current value all the time while others replace it: a value is overwritten before it is
     /// freed, so whoever comes too late sees it.
     fn stress(domain: &Domain) {
-        let make = || Box::into_raw(Box::new(AtomicUsize::new(ALIVE)));
-        /// Poisons the value it owns, and leaks it, so that a late look is a failure of the test and nothing worse.
-        struct Poison(*mut AtomicUsize);
-        // SAFETY: an owned pointer to an atomic.
-        unsafe impl Send for Poison {}
+        const REPLACED: usize = 5000;
+        let values: Arc<[AtomicUsize]> = (0..=2 * REPLACED).map(|_| AtomicUsize::new(ALIVE)).collect();
+        /// Poisons the value it owns, which stays, so that a late look is a failure of the test and nothing worse.
+        struct Poison(Arc<[AtomicUsize]>, usize);
         impl Drop for Poison {
             fn drop(&mut self) {
-                // SAFETY: never deallocated.
-                unsafe { &*self.0 }.store(0, Ordering::Relaxed);
+                self.0[self.1].store(0, Ordering::Relaxed);
             }
         }
-        let current = AtomicPtr::new(make());
+        let (current, next) = (AtomicUsize::new(0), AtomicUsize::new(1));
         let done = AtomicBool::new(false);
         let start = Barrier::new(4);
         thread::scope(|scope| {
@@ -236,8 +234,7 @@ mod threads {
                     start.wait();
                     while !done.load(Ordering::Relaxed) {
                         let _burst = reader.pin();
-                        // SAFETY: never deallocated.
-                        let value = unsafe { &*current.load(Ordering::Acquire) };
+                        let value = &values[current.load(Ordering::Acquire)];
                         for _ in 0..4 {
                             assert_eq!(value.load(Ordering::Relaxed), ALIVE);
                         }
@@ -248,9 +245,10 @@ mod threads {
                 .map(|_| {
                     scope.spawn(|| {
                         start.wait();
-                        for _ in 0..5000 {
-                            let old = current.swap(make(), Ordering::AcqRel);
-                            domain.retire(Poison(old));
+                        for _ in 0..REPLACED {
+                            let new = next.fetch_add(1, Ordering::Relaxed);
+                            let old = current.swap(new, Ordering::AcqRel);
+                            domain.retire(Poison(Arc::clone(&values), old));
                             domain.collect();
                         }
                     })
