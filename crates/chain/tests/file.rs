@@ -111,12 +111,18 @@ fn mistakes_have_their_place_and_a_way_out() {
             "order = \"given\"",
             "3:9: `order` is for programs without `next` and `end`",
         ),
-        ("file = \"firewall.o\"", "", "5:1: an object needs `file` or `classic`"),
+        ("file = \"firewall.o\"", "", "5:1: an object needs `file`, `classic` or `filter`"),
         (
             "file = \"firewall.o\"",
             "classic = \"x\"\nfile = \"y\"",
-            "5:10: an object has `file` or `classic`, not both",
+            "5:10: an object has one of `file`, `classic` and `filter`",
         ),
+        (
+            "file = \"firewall.o\"",
+            "filter = \"ip\"\nclassic = \"y\"",
+            "5:10: an object has one of `file`, `classic` and `filter`",
+        ),
+        ("file = \"firewall.o\"", "filter = \"\"", "6:10: `filter` is a text"),
         (
             "file = \"firewall.o\"",
             "files = \"y\"",

@@ -241,6 +241,40 @@ fn a_file_has_all_of_a_chain() {
     assert!(shown.starts_with("second byte\n  drop     -> a\na\n"), "{shown}");
 }
 
+/// The built-in capture's packets of an expression in a chain file are those of the program that tcpdump makes of it.
+#[test]
+fn an_expression_is_an_object() {
+    let folder = Folder::new();
+    let chain = |name: &str, object: &str| {
+        let passed = folder.text(&format!("{name}.pcap"));
+        let file = folder.write(
+            name,
+            format!("[objects.ports]\n{object}\n[[program]]\nname = \"ports\"\nend.pass = \"tx\"\n"),
+        );
+        let input = example("traffic.pcap");
+        (paceline(["run", &file, "--in", &input, "--out", &passed, "--json"]), passed)
+    };
+    let (json, passed) = chain("expression.toml", "filter = \"udp port 53 or len >= 1000\"");
+    let json = json.json();
+    folder.write("ports.txt", paceline(["filter", "udp port 53 or len >= 1000", "-ddd"]).ok());
+    let (classic, same) = chain("classic.toml", "classic = \"ports.txt\"");
+    assert_eq!(json["verdicts"], classic.json()["verdicts"]);
+    assert_eq!(packets(&passed), packets(&same));
+    assert!(
+        json["verdicts"]["tx"].as_u64() > Some(0) && json["verdicts"]["drop"].as_u64() > Some(0),
+        "{json}"
+    );
+    let mistakes = [
+        ("udp prot 53", "2:10: in the expression: syntax error at `prot`"),
+        ("udp port", "2:10: in the expression: syntax error at its end"),
+        ("ip6 protochain 6", "2:10: the expression `ip6 protochain 6`: instruction 18 (ja): jumps"),
+    ];
+    for (expression, error) in mistakes {
+        let (done, _) = chain("wrong.toml", &format!("filter = \"{expression}\""));
+        done.fails(1, &format!("{}:{error}", folder.text("wrong.toml")), &[]);
+    }
+}
+
 #[test]
 fn mistakes_in_files_have_their_place_and_leave_nothing_behind() {
     let folder = Folder::new();

@@ -53,6 +53,8 @@ pub enum ObjectSource {
     Object(Located<PathBuf>),
     /// `classic`: a classic filter as text, in a file.
     Classic(Located<PathBuf>),
+    /// `filter`: an expression of tcpdump's.
+    Expression(Located<String>),
 }
 
 /// What is said of a map.

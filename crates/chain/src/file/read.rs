@@ -14,7 +14,7 @@ use super::{
 use crate::{Edges, Next, Place, Placement, Sequence};
 
 const ROOT: &[&str] = &["order", "first", "revision", "objects", "program", "port"];
-const OBJECT: &[&str] = &["file", "classic", "maps"];
+const OBJECT: &[&str] = &["file", "classic", "filter", "maps"];
 const MAP: &[&str] = &["file", "elements", "variables", "from", "map"];
 const PROGRAM: &[&str] = &[
     "name", "object", "function", "priority", "actions", "place", "before", "after", "replace", "next", "end",
@@ -57,14 +57,14 @@ fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
         Some(matches!(maps.get_ref().get(map)?.get_ref(), DeValue::Table(map) if map.contains_key("from")))
     };
     let read = |((name, _), table): (&(Located<String>, _), &Table<'_>)| {
-        let (file, classic) = (table.path("file")?, table.path("classic")?);
-        let source = match (file, classic) {
-            (Some(path), None) => ObjectSource::Object(path),
-            (None, Some(path)) => ObjectSource::Classic(path),
-            (None, None) => return Err(table.missing("file` or `classic")),
-            (Some(_), Some(_)) => {
-                let both = "an object has `file` or `classic`, not both";
-                return Err(FileError { at: name.at, problem: FileProblem::Conflict(both) });
+        let source = match (table.path("file")?, table.path("classic")?, table.text("filter")?) {
+            (Some(path), None, None) => ObjectSource::Object(path),
+            (None, Some(path), None) => ObjectSource::Classic(path),
+            (None, None, Some(expression)) => ObjectSource::Expression(expression),
+            (None, None, None) => return Err(table.missing("file`, `classic` or `filter")),
+            _ => {
+                let several = "an object has one of `file`, `classic` and `filter`";
+                return Err(FileError { at: name.at, problem: FileProblem::Conflict(several) });
             }
         };
         let maps = read_maps(table, &names)?;

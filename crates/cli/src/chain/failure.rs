@@ -71,7 +71,14 @@ impl ChainFailure {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::NoMap { hint, .. } => hint.clone(),
-            Self::At { source, .. } => source.hint(),
+            Self::At { source, .. } => match **source {
+                Failure::Libpcap(_) => Some(
+                    "install it (Debian: apt install libpcap0.8), or give `classic` instead of `filter`: a file with \
+                     what `tcpdump -ddd EXPRESSION` prints elsewhere"
+                        .to_owned(),
+                ),
+                _ => source.hint(),
+            },
             _ => None,
         }
     }

@@ -9,12 +9,14 @@ use paceline::chain::{
     ChainFile, Edges, FileObject, FileOrder, FilePlace, FileProgram, Located, MapSource, Next, ObjectSource,
     Placement, RunConfig,
 };
+use paceline::filter::Libpcap;
 use paceline::{Collection, Instance, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
 
 use super::failure::ChainFailure;
 use super::load::{LoadHow, Loaded, Part, fill, member};
 use crate::args::MapFile;
 use crate::failure::Failure;
+use crate::filter::{Passage, compile};
 use crate::maps::{self, JsonFile, SavedMaps};
 use crate::object;
 use crate::run::Taken;
@@ -122,18 +124,30 @@ impl Maker<'_> {
         }
     }
 
+    /// What is in a file that the chain file names.
+    fn of_file(
+        &mut self,
+        file: &Located<PathBuf>,
+        open: impl FnOnce(&Path) -> Result<Object, Failure>,
+    ) -> Result<Object, Failure> {
+        let path = self.folder.join(&file.value);
+        let object = open(&path).map_err(self.at(file.at))?;
+        self.taken.extend(Taken::of_path(&path, &format!("the object {}", path.display())));
+        Ok(object)
+    }
+
     /// All objects: first those that have their own maps, then those that share some.
     fn parts(&mut self, file: &ChainFile) -> Result<Vec<Part>, Failure> {
         let mut opened = Vec::new();
         for object in &file.objects {
-            let (path, at) = match &object.source {
-                ObjectSource::Object(path) | ObjectSource::Classic(path) => {
-                    (self.folder.join(&path.value), path.at)
+            let name = &object.name.value;
+            opened.push(match &object.source {
+                ObjectSource::Object(file) => self.of_file(file, object::open)?,
+                ObjectSource::Classic(file) => self.of_file(file, |path| of_classic(path, name))?,
+                ObjectSource::Expression(expression) => {
+                    of_expression(&expression.value, name).map_err(self.at(expression.at))?
                 }
-            };
-            let parsed = open(&object.source, &path, &object.name.value).map_err(self.at(at))?;
-            self.taken.extend(Taken::of_path(&path, &format!("the object {}", path.display())));
-            opened.push(parsed);
+            });
         }
         let mut parts: Vec<Option<Part>> = file.objects.iter().map(|_| None).collect();
         // An object that shares can own what another shares: as often as there are objects is enough.
@@ -262,17 +276,19 @@ impl Maker<'_> {
     }
 }
 
-fn open(source: &ObjectSource, path: &Path, name: &str) -> Result<Object, Failure> {
-    match source {
-        ObjectSource::Object(_) => object::open(path),
-        ObjectSource::Classic(_) => {
-            let file = || path.display().to_string();
-            let text =
-                fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: file(), source })?;
-            Ok(Object::of_filter(name, &text)
-                .map_err(|source| ChainFailure::Filter { name: file(), source })?)
-        }
-    }
+fn of_classic(path: &Path, name: &str) -> Result<Object, Failure> {
+    let file = || path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: file(), source })?;
+    Ok(Object::of_filter(name, &text).map_err(|source| ChainFailure::Filter { name: file(), source })?)
+}
+
+/// What libpcap makes of an expression for Ethernet.
+fn of_expression(expression: &str, name: &str) -> Result<Object, Failure> {
+    let libpcap = Libpcap::open().map_err(Failure::Libpcap)?;
+    let passage = Passage::of_text(expression.to_owned());
+    let insns = compile(&libpcap, &passage, paceline::filter::Target::default())?;
+    let filter = || format!("the expression `{expression}`");
+    Ok(Object::of_classic(name, insns).map_err(|source| ChainFailure::Filter { name: filter(), source })?)
 }
 
 fn order(file: &ChainFile) -> Order {
