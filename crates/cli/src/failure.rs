@@ -169,6 +169,7 @@ impl Failure {
                  `tcpdump -ddd EXPRESSION` prints elsewhere"
                     .to_owned(),
             ),
+            Self::Expression(error) => error.hint(),
             Self::FilterCheck { is_expression: true, source, .. } => loop_hint(source),
             Self::FilterText { .. } => Some(
                 "a program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language; expressions are given \
@@ -227,7 +228,7 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
 fn capture_hint(name: &str, error: &ReadError, processed: u64) -> Option<String> {
     match error {
         ReadError::Compressed(program @ ("gzip" | "zstd" | "xz" | "bzip2" | "lz4")) => {
-            Some(format!("say `{program} -dc {name} | paceline run ... --in -`"))
+            Some(format!("say `{program} -dc {name} | paceline ... --in -`"))
         }
         ReadError::Foreign("an ELF object") => {
             Some(format!("objects are not given with --in: `paceline run {name} --in CAPTURE`"))

@@ -75,6 +75,58 @@ fn a_graph_is_shown_as_text_dot_and_svg() {
 }
 
 #[test]
+fn programs_are_placed_by_others() {
+    let (early, middle, late) = (part("early"), part("middle"), part("late"));
+    let explain = |places: &[&str]| {
+        let places = places.iter().flat_map(|place| ["--place", place]);
+        paceline(["chain", "explain", &early, &middle, &late].into_iter().chain(places))
+    };
+    assert_eq!(
+        explain(&["late=first", "early=after:middle"]).ok(),
+        "1. late: placed first; goes on after tx\n\
+         2. middle: placed there; goes on after pass\n\
+         3. early: placed after middle; goes on after drop, pass\n"
+    );
+    assert_eq!(
+        explain(&["late=replace:early"]).ok(),
+        "1. late: in the place of early; goes on after tx\n2. middle: placed there; goes on after pass\n"
+    );
+    explain(&["late=before:lte"]).fails(
+        1,
+        "--place late=before:lte: no program `lte`",
+        &["early, middle, late"],
+    );
+    explain(&["late=before:late"]).fails(1, "--place late=before:late: a program does not go by itself", &[]);
+    explain(&["late=befor:early"]).fails(2, "invalid value 'late=befor:early'", &["say NAME=first"]);
+    let args = ["chain", "show", &early, &late, "--order", "priority", "--place", "late=first"];
+    paceline(args).fails(1, "--place is for programs in the given order, not by priority", &[]);
+
+    let folder = Folder::new();
+    let file = |lines: &str| {
+        let text = format!(
+            "[objects.o]\nfile = \"{}\"\n[[program]]\nname = \"early\"\nobject = \"o\"\nfunction = \"early\"\n\
+             [[program]]\nname = \"late\"\nobject = \"o\"\nfunction = \"late\"\n{lines}\n",
+            fixture("run_config.o")
+        );
+        folder.write("chain.toml", text)
+    };
+    let json = paceline(["chain", "show", "--json", &file("before = \"early\"")]).json();
+    assert_eq!(names(&json), ["late", "early"]);
+    assert_eq!(json["programs"][0]["reason"], "placed before early; goes on after tx");
+    let alone = file("place = \"first\"");
+    paceline(["run", &alone, &early]).fails(1, &format!("{alone}: a chain file goes alone"), &[]);
+    let endless = file("next.wildcard = \"late\"");
+    let text = std::fs::read_to_string(&endless)
+        .unwrap()
+        .replace("function = \"early\"\n", "function = \"early\"\nnext.pass = \"late\"\n");
+    let endless = folder.write("endless.toml", text);
+    let shown = paceline(["chain", "show", &endless]).ok();
+    let warning =
+        "warning: nothing leads to an end from late on: its packets are aborted after 32 programs\n";
+    assert!(shown.ends_with(warning), "{shown}");
+}
+
+#[test]
 fn a_chain_call_map_says_what_runs_next() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[&[0; 60]]);
@@ -187,6 +239,40 @@ fn a_file_has_all_of_a_chain() {
     assert_eq!(packets(folder.text("out.pcap")).len(), 3);
     let shown = paceline(["run", "--chain", &file, "--dry-run"]).ok();
     assert!(shown.starts_with("second byte\n  drop     -> a\na\n"), "{shown}");
+}
+
+/// The built-in capture's packets of an expression in a chain file are those of the program that tcpdump makes of it.
+#[test]
+fn an_expression_is_an_object() {
+    let folder = Folder::new();
+    let chain = |name: &str, object: &str| {
+        let passed = folder.text(&format!("{name}.pcap"));
+        let file = folder.write(
+            name,
+            format!("[objects.ports]\n{object}\n[[program]]\nname = \"ports\"\nend.pass = \"tx\"\n"),
+        );
+        let input = example("traffic.pcap");
+        (paceline(["run", &file, "--in", &input, "--out", &passed, "--json"]), passed)
+    };
+    let (json, passed) = chain("expression.toml", "filter = \"udp port 53 or len >= 1000\"");
+    let json = json.json();
+    folder.write("ports.txt", paceline(["filter", "udp port 53 or len >= 1000", "-ddd"]).ok());
+    let (classic, same) = chain("classic.toml", "classic = \"ports.txt\"");
+    assert_eq!(json["verdicts"], classic.json()["verdicts"]);
+    assert_eq!(packets(&passed), packets(&same));
+    assert!(
+        json["verdicts"]["tx"].as_u64() > Some(0) && json["verdicts"]["drop"].as_u64() > Some(0),
+        "{json}"
+    );
+    let mistakes = [
+        ("udp prot 53", "2:10: in the expression: syntax error at `prot`"),
+        ("udp port", "2:10: in the expression: syntax error at its end"),
+        ("ip6 protochain 6", "2:10: the expression `ip6 protochain 6`: instruction 18 (ja): jumps"),
+    ];
+    for (expression, error) in mistakes {
+        let (done, _) = chain("wrong.toml", &format!("filter = \"{expression}\""));
+        done.fails(1, &format!("{}:{error}", folder.text("wrong.toml")), &[]);
+    }
 }
 
 #[test]

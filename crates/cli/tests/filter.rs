@@ -118,6 +118,26 @@ fn programs_come_in_three_forms() {
     assert_eq!(count(&proto), arp);
 }
 
+/// Headers of 42 bytes are those that libpcap finds by what is in them.
+#[test]
+fn words_that_are_calls_run_and_are_named() {
+    let folder = Folder::new();
+    let program = folder.write("program", "ld #poff\njne #42, no\nret #-1\nno: ret #0\n");
+    let json =
+        paceline(["filter", "ip[0] = 0x45 and ip[6:2] & 0x1fff = 0 and (udp or icmp or igmp)", "--json"])
+            .json();
+    assert!(matches(&json)[0] > 0, "{json}");
+    for engine in paceline::Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
+        let ours = paceline(["filter", "--program", &program, "--json", "--engine", engine.name()]).json();
+        assert_eq!(matches(&ours), matches(&json), "{engine}");
+    }
+    let listing = paceline(["filter", "--program", &program, "-d"]).ok();
+    assert!(listing.contains(": call bpf_skb_get_pay_offset\n"), "{listing}");
+    let source = paceline(["filter", "--program", &program, "--as", "c"]).ok();
+    assert!(source.contains("sock_filter filter[] = {") && !source.contains("bpf_insn"), "{source}");
+    assert!(source.contains("it calls bpf_skb_get_pay_offset"), "{source}");
+}
+
 #[test]
 fn an_expression_may_be_in_a_file() {
     let folder = Folder::new();

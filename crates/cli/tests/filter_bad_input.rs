@@ -28,6 +28,17 @@ fn the_command_line_is_checked_with_status_2() {
     fails(&["-dddd", "ip"], "-d can be given three times at most", &["Usage: paceline filter"]);
     fails(&["--filters", &file, "-w", "out.pcap"], "with --filters there is an output for each", &["{name}"]);
     fails(&["-d", "ip", "--json"], "the argument '-d...' cannot be used with '--json'", &[]);
+    fails(&["-c", "0"], "invalid value '0' for '--count <N>'", &[]);
+    fails(
+        &["--syscalls", &file, "ip"],
+        "--syscalls is for the seccomp program of a file",
+        &["--program FILE"],
+    );
+    fails(
+        &["--syscalls", &file, "--filters", &file],
+        "--syscalls is for the seccomp program of a file",
+        &["--program FILE"],
+    );
     fails(&["--syscalls", &file], "the following required arguments were not provided", &["--program"]);
 }
 
@@ -50,6 +61,30 @@ fn an_error_points_into_the_expression() {
     points("tcp port", "syntax error", "        ^ something is missing here");
     points("port frobnicate", "unknown port 'frobnicate'", "     ^^^^^^^^^^");
     points("ip6 and vlan 4095000", "VLAN tag 4095000 greater than maximum 4095", "             ^^^^^^^");
+}
+
+#[test]
+fn a_capture_in_the_place_of_the_expression_is_told() {
+    let folder = Folder::new();
+    let capture = folder.write("in.pcap", "");
+    let hint = format!("`{capture}` is a file: a capture is given with --in");
+    for expression in [&[capture.as_str()][..], &["port", "22", &capture]] {
+        paceline([&["filter"], expression].concat()).fails(1, "in the expression: syntax error", &[&hint]);
+    }
+    let compressed = folder.write("in.pcap.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
+    let hint = format!("gzip -dc {compressed} | paceline ... --in -");
+    paceline(["filter", "ip", "-r", &compressed]).fails(1, &format!("{compressed}: compressed"), &[&hint]);
+}
+
+#[test]
+fn outputs_that_cannot_be_opened_leave_the_others_as_they_are() {
+    let folder = Folder::new();
+    let rules = folder.write("rules", "first: ip\nsecond: arp\n");
+    fs::create_dir(folder.text("first")).unwrap();
+    let precious = folder.write("first/out.pcap", "precious");
+    let done = paceline(["filter", "--filters", &rules, "-w", &folder.text("{name}/out.pcap")]);
+    done.fails(1, &format!("{}: No such file", folder.text("second/out.pcap")), &[]);
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
 }
 
 #[test]

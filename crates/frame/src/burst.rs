@@ -138,7 +138,8 @@ impl Burst {
     ///
     /// # Errors
     /// [`PushError`]; the burst is unchanged.
-    #[inline]
+    // A call would take `meta` from memory whole, right after it was written there in parts, which waits for the stores.
+    #[inline(always)]
     pub fn push(&mut self, packet: &[u8], meta: FrameMeta) -> Result<(), PushError> {
         if self.is_full() {
             return Err(PushError::Full);

@@ -126,9 +126,12 @@ fn section_types<'a>(btf: &'a Btf, section: &str) -> HashMap<&'a str, TypeId> {
 
 fn ksym(btf: &Btf, symbol: &Symbol<'_>, ty: TypeId) -> Extern {
     match btf.get(ty) {
-        Some(Type::Func { .. }) => {
-            Extern::Kfunc(KfuncRef { name: symbol.name.to_owned(), weak: symbol.weak, btf_id: ty })
-        }
+        Some(Type::Func { .. }) => Extern::Kfunc(KfuncRef {
+            name: symbol.name.to_owned(),
+            weak: symbol.weak,
+            btf_id: ty,
+            converted: false,
+        }),
         _ if symbol.weak => Extern::Null,
         _ => Extern::Missing("; it is a variable of the kernel, and there is no kernel"),
     }

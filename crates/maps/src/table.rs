@@ -315,6 +315,11 @@ impl Table {
         Ok(Spare { table: self, slot: Some(slot) })
     }
 
+    /// The right to add an element; `None` when the table is full.
+    pub(crate) fn permit(&self) -> Option<Permit<'_>> {
+        self.slots.permit()
+    }
+
     /// Visits the slots of a part of the table; false past the last part. Each element that is there all the time is visited
     /// once.
     pub(crate) fn visit(&self, part: usize, mut visit: impl FnMut(u32)) -> bool {

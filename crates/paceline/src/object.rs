@@ -5,7 +5,9 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
-use paceline_load::classic::{CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, text};
+use paceline_load::classic::{
+    CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
+};
 use paceline_spec::ProgramSpec;
 
 /// Why a file gives no object.
@@ -79,7 +81,16 @@ impl Object {
     /// # Errors
     /// [`FilterTextError`].
     pub fn of_filter(name: &str, text: &str) -> Result<Self, FilterTextError> {
-        let filter = Filter::new(text::parse(text)?, Purpose::Socket)?;
+        Self::of_classic(name, text::parse(text)?)
+    }
+
+    /// The same of the filter's instructions, such as [`Libpcap::compile`](crate::filter::Libpcap::compile) gives. Its
+    /// rules are those of a filter that a socket has: the length is that of what there is.
+    ///
+    /// # Errors
+    /// [`FilterTextError::Check`] and [`FilterTextError::Convert`].
+    pub fn of_classic(name: &str, insns: Vec<SockFilter>) -> Result<Self, FilterTextError> {
+        let filter = Filter::new(insns, Purpose::Socket)?;
         let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..ConvertOptions::default() };
         Ok(Self::of_program(filter.to_xdp(name, &options)?))
     }

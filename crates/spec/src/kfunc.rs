@@ -3,6 +3,8 @@
 //! A kfunc has no number: programs call it by name, and the kernel finds it by its BTF. Like the table of helpers this
 //! one is read by the assembler of text cases, the loader, the verifier and the engines. Prototypes and flags follow the
 //! definitions (`__bpf_kfunc`) and registrations (`BTF_ID_FLAGS`) in `kernel/bpf/`.
+//!
+//! Beside them are the functions that the kernel's converter of classic filters calls, and no program can: so it is here.
 
 use crate::ProgramKind;
 
@@ -133,6 +135,15 @@ static KFUNCS: &[Kfunc] = &[
     for_xdp("bpf_xdp_metadata_rx_vlan_tag", &[KfuncArg::Context, KfuncArg::Out(2), KfuncArg::Out(2)]),
 ];
 
+/// Functions of `net/core/filter.c` with the context, the accumulator and the index register.
+static CONVERTED: &[Kfunc] = &[
+    function("bpf_skb_get_pay_offset", &[KfuncArg::Context], KfuncReturn::Number),
+    function("bpf_skb_get_nlattr", ATTRIBUTE, KfuncReturn::Number),
+    function("bpf_skb_get_nlattr_nest", ATTRIBUTE, KfuncReturn::Number),
+];
+
+const ATTRIBUTE: &[KfuncArg] = &[KfuncArg::Context, KfuncArg::Number, KfuncArg::Number];
+
 impl Kfunc {
     /// The kernel function of a name.
     #[must_use]
@@ -149,10 +160,17 @@ impl Kfunc {
         }
     }
 
-    /// All kernel functions.
+    /// All kernel functions that programs may call.
     #[must_use]
     pub fn all() -> &'static [Self] {
         KFUNCS
+    }
+
+    /// Those that only what a classic filter was converted to calls
+    /// ([`KfuncRef::converted`](crate::KfuncRef::converted)).
+    #[must_use]
+    pub fn converted() -> &'static [Self] {
+        CONVERTED
     }
 }
 

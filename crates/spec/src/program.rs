@@ -78,6 +78,20 @@ pub struct KfuncRef {
     pub weak: bool,
     /// BTF type id of its `FUNC` in the object, 0 when unknown.
     pub btf_id: u32,
+    /// Whether it is one of [`Kfunc::converted`], which only converted classic filters call, instead of [`Kfunc::all`].
+    pub converted: bool,
+}
+
+impl KfuncRef {
+    /// The function, where Paceline has it.
+    #[must_use]
+    pub fn kfunc(&self) -> Option<&'static Kfunc> {
+        if self.converted {
+            Kfunc::converted().iter().find(|kfunc| kfunc.name == self.name)
+        } else {
+            Kfunc::from_name(&self.name)
+        }
+    }
 }
 
 /// An instruction that could not be relocated and was replaced by a call of a helper that does not exist, as libbpf
@@ -145,8 +159,7 @@ impl ProgramSpec {
     /// The kernel function of a call with this index, where Paceline knows it.
     #[must_use]
     pub fn kfunc(&self, index: i32) -> Option<&'static Kfunc> {
-        let kfunc = usize::try_from(index).ok().and_then(|index| self.kfuncs.get(index))?;
-        Kfunc::from_name(&kfunc.name)
+        usize::try_from(index).ok().and_then(|index| self.kfuncs.get(index))?.kfunc()
     }
 
     /// Why the instruction of a slot was replaced, if it was.

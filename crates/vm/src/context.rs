@@ -5,7 +5,7 @@ use paceline_isa::{Size, eval};
 use paceline_spec::context::FieldKind;
 
 /// Length of an Ethernet header, and where its type is.
-const ETHERNET_LEN: usize = 14;
+pub(crate) const ETHERNET_LEN: usize = 14;
 const ETHERNET_TYPE: usize = 12;
 
 /// Least value of an Ethernet type; below it is a length (`ETH_P_802_3_MIN`).

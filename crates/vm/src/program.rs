@@ -509,7 +509,9 @@ fn check_insn(
             let kfunc = usize::try_from(btf_id).ok().and_then(|index| spec.kfuncs.get(index));
             match kfunc {
                 // Of weak ones the program tests whether they are there before it calls.
-                Some(kfunc) if kfunc.weak || kfunc_fn(&kfunc.name).is_some() => Ok(()),
+                Some(kfunc) if kfunc.weak || kfunc.kfunc().is_some_and(|k| kfunc_fn(k.name).is_some()) => {
+                    Ok(())
+                }
                 Some(kfunc) => Err(ProgramError::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
                 None => Err(ProgramError::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
             }

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use paceline::chain::{
     ChainFile, Edges, FileObject, FileOrder, FilePlace, FileProgram, Located, MapSource, Next, ObjectSource,
-    RunConfig,
+    Placement, RunConfig,
 };
+use paceline::filter::Libpcap;
 use paceline::{Collection, Instance, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
 
 use super::failure::ChainFailure;
 use super::load::{LoadHow, Loaded, Part, fill, member};
 use crate::args::MapFile;
 use crate::failure::Failure;
+use crate::filter::{Passage, compile};
 use crate::maps::{self, JsonFile, SavedMaps};
 use crate::object;
 use crate::run::Taken;
@@ -24,6 +26,9 @@ pub(super) struct Made {
     pub(super) parts: Vec<Part>,
     pub(super) members: Vec<Member>,
     pub(super) order: Order,
+    /// The revision that the file is meant to change.
+    pub(super) revision: Option<u64>,
+    pub(super) placed: Vec<(String, Placement<String>)>,
     pub(super) origins: Vec<(String, usize)>,
     /// Maps that were kept from the parts before: the object's name and the map's.
     pub(super) kept: Vec<(String, String)>,
@@ -34,11 +39,11 @@ pub(super) struct Made {
 /// Loads a chain file.
 pub(super) fn load(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Loaded, Failure> {
     let name = path.display().to_string();
-    let Made { parts, members, order, origins, taken, port, .. } = make(path, how, before)?;
+    let Made { parts, members, order, origins, placed, taken, port, .. } = make(path, how, before)?;
     let live = LiveChain::new(members, order)
         .map_err(|source| ChainFailure::Change { name: name.clone(), source })?;
     let [input, out, drops] = port;
-    Ok(Loaded { name, live, parts, origins, taken, input, out, drops })
+    Ok(Loaded { name, live, parts, origins, placed, taken, input, out, drops })
 }
 
 /// Makes everything that a chain file says, with the maps of objects before where names and shapes agree.
@@ -62,9 +67,10 @@ pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Resul
     maker.taken.extend(Taken::of_path(path, &format!("the chain file {name}")));
     let parts = maker.parts(&file)?;
     let mut members = Vec::new();
-    for program in &file.programs {
+    for program in programs_in_order(&file) {
         members.push(maker.member(program, &parts)?);
     }
+    let placed = placed(&file);
     let origins = file.programs.iter().map(|program| (program.name.value.clone(), program.object)).collect();
     let order = order(&file);
     let port = [&file.port.input, &file.port.out, &file.port.drops].map(|path| {
@@ -73,7 +79,24 @@ pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Resul
         })
     });
     let (taken, kept) = (maker.taken, maker.kept);
-    Ok(Made { parts, members, order, origins, kept, taken, port })
+    Ok(Made { parts, members, order, revision: file.revision, placed, origins, kept, taken, port })
+}
+
+/// The programs of the chain: those that were replaced are not.
+fn programs_in_order(file: &ChainFile) -> Vec<&FileProgram> {
+    match &file.order {
+        FileOrder::Given(order) => order.iter().filter_map(|index| file.programs.get(*index)).collect(),
+        FileOrder::Priority | FileOrder::Edges { .. } => file.programs.iter().collect(),
+    }
+}
+
+fn placed(file: &ChainFile) -> Vec<(String, Placement<String>)> {
+    let name = |index: usize| file.programs.get(index).map(|program| program.name.value.clone());
+    let placed = |program: &FileProgram| {
+        let by = program.placement?.map(|index| name(index).unwrap_or_default());
+        Some((program.name.value.clone(), by))
+    };
+    file.programs.iter().filter_map(placed).collect()
 }
 
 struct Maker<'a> {
@@ -101,18 +124,30 @@ impl Maker<'_> {
         }
     }
 
+    /// What is in a file that the chain file names.
+    fn of_file(
+        &mut self,
+        file: &Located<PathBuf>,
+        open: impl FnOnce(&Path) -> Result<Object, Failure>,
+    ) -> Result<Object, Failure> {
+        let path = self.folder.join(&file.value);
+        let object = open(&path).map_err(self.at(file.at))?;
+        self.taken.extend(Taken::of_path(&path, &format!("the object {}", path.display())));
+        Ok(object)
+    }
+
     /// All objects: first those that have their own maps, then those that share some.
     fn parts(&mut self, file: &ChainFile) -> Result<Vec<Part>, Failure> {
         let mut opened = Vec::new();
         for object in &file.objects {
-            let (path, at) = match &object.source {
-                ObjectSource::Object(path) | ObjectSource::Classic(path) => {
-                    (self.folder.join(&path.value), path.at)
+            let name = &object.name.value;
+            opened.push(match &object.source {
+                ObjectSource::Object(file) => self.of_file(file, object::open)?,
+                ObjectSource::Classic(file) => self.of_file(file, |path| of_classic(path, name))?,
+                ObjectSource::Expression(expression) => {
+                    of_expression(&expression.value, name).map_err(self.at(expression.at))?
                 }
-            };
-            let parsed = open(&object.source, &path, &object.name.value).map_err(self.at(at))?;
-            self.taken.extend(Taken::of_path(&path, &format!("the object {}", path.display())));
-            opened.push(parsed);
+            });
         }
         let mut parts: Vec<Option<Part>> = file.objects.iter().map(|_| None).collect();
         // An object that shares can own what another shares: as often as there are objects is enough.
@@ -241,24 +276,26 @@ impl Maker<'_> {
     }
 }
 
-fn open(source: &ObjectSource, path: &Path, name: &str) -> Result<Object, Failure> {
-    match source {
-        ObjectSource::Object(_) => object::open(path),
-        ObjectSource::Classic(_) => {
-            let file = || path.display().to_string();
-            let text =
-                fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: file(), source })?;
-            Ok(Object::of_filter(name, &text)
-                .map_err(|source| ChainFailure::Filter { name: file(), source })?)
-        }
-    }
+fn of_classic(path: &Path, name: &str) -> Result<Object, Failure> {
+    let file = || path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: file(), source })?;
+    Ok(Object::of_filter(name, &text).map_err(|source| ChainFailure::Filter { name: file(), source })?)
+}
+
+/// What libpcap makes of an expression for Ethernet.
+fn of_expression(expression: &str, name: &str) -> Result<Object, Failure> {
+    let libpcap = Libpcap::open().map_err(Failure::Libpcap)?;
+    let passage = Passage::of_text(expression.to_owned());
+    let insns = compile(&libpcap, &passage, paceline::filter::Target::default())?;
+    let filter = || format!("the expression `{expression}`");
+    Ok(Object::of_classic(name, insns).map_err(|source| ChainFailure::Filter { name: filter(), source })?)
 }
 
 fn order(file: &ChainFile) -> Order {
     let name =
         |index: usize| file.programs.get(index).map(|program| program.name.value.clone()).unwrap_or_default();
     match &file.order {
-        FileOrder::Given => Order::Given,
+        FileOrder::Given(_) => Order::Given,
         FileOrder::Priority => Order::Priority,
         FileOrder::Edges { first, edges } => {
             let links = |(index, edges): (usize, &Edges)| (name(index), links(edges, &name));

@@ -72,7 +72,7 @@ pub(crate) struct FilterArgs {
     #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// Take this many packets, for each filter, and stop.
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// Print the program and stop: -d as a listing, beside what it is converted to; -dd as a C array, -ddd as decimal
     /// numbers.
@@ -111,6 +111,11 @@ impl FilterArgs {
     pub(super) fn check(&self) -> Result<(), clap::Error> {
         if self.dump > 3 {
             return Err(usage(ErrorKind::TooManyValues, "-d can be given three times at most"));
+        }
+        // An expression or a file of filters would be in the program's place, and clap asks no more for it then.
+        if self.syscalls.is_some() && self.program.is_none() {
+            let text = "--syscalls is for the seccomp program of a file: --program FILE";
+            return Err(usage(ErrorKind::MissingRequiredArgument, text));
         }
         let has_name = |path: &PathBuf| path.to_str().is_some_and(|path| path.contains(NAME));
         match (&self.filters, &self.out) {

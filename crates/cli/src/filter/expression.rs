@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use paceline::filter::{Libpcap, SockFilter, Target, locate};
@@ -10,7 +11,7 @@ use crate::failure::Failure;
 
 /// An expression, and the text that it is a part of.
 #[derive(Clone, Debug)]
-pub(super) struct Passage {
+pub(crate) struct Passage {
     pub(super) source: String,
     pub(super) span: Range<usize>,
     /// The file that it is from.
@@ -20,6 +21,11 @@ pub(super) struct Passage {
 }
 
 impl Passage {
+    /// A text that is an expression.
+    pub(crate) fn of_text(text: String) -> Self {
+        Self { span: 0..text.len(), source: text, file: None, line: 1 }
+    }
+
     pub(super) fn expression(&self) -> &str {
         self.source.get(self.span.clone()).unwrap_or_default()
     }
@@ -35,7 +41,7 @@ pub(crate) struct ExpressionError {
 }
 
 /// Compiles an expression.
-pub(super) fn compile(
+pub(crate) fn compile(
     libpcap: &Libpcap,
     passage: &Passage,
     target: Target,
@@ -67,12 +73,18 @@ impl ExpressionError {
         renderer.term_width(120).render(&[group])
     }
 
+    /// What would help if a word is the name of a file, which an expression has none of.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let file = self.passage.expression().split_whitespace().find(|word| Path::new(word).is_file())?;
+        Some(format!("`{file}` is a file: a capture is given with --in, an expression in a file with -F"))
+    }
+
     fn title(&self) -> String {
         format!("in the expression: {}", self.message)
     }
 }
 
-/// In one line, with the place if there is a file.
+/// In one line, with the place: in the file if there is one.
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Passage { source, file, line, span } = &self.passage;
@@ -83,6 +95,12 @@ impl fmt::Display for ExpressionError {
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
             write!(f, "{file}:{line}:{column}: ")?;
         }
-        f.write_str(&self.title())
+        f.write_str(&self.title())?;
+        let guilty = self.place.as_ref().and_then(|place| source.get(place.clone()));
+        match guilty.filter(|_| file.is_none()) {
+            Some("") => f.write_str(" at its end"),
+            Some(guilty) => write!(f, " at `{guilty}`"),
+            None => Ok(()),
+        }
     }
 }

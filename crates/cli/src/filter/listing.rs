@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use paceline::filter::text::{Language, filter_source, program_source, to_c_array, to_decimal, to_listing};
 use paceline::filter::{ConvertOptions, Converted, Returns};
-use paceline::isa::disassemble;
+use paceline::isa::{Callee, Insn, disassemble};
 
 use super::FilterArgs;
 use super::wanted::Compiled;
@@ -46,8 +46,21 @@ pub(super) fn write_source(
     }
     let text = filter_source(compiled.filter.insns(), language, filter);
     writeln!(out, "// Classic: for sockets.\n{text}")?;
+    if let Some(function) = converted.kfuncs.first() {
+        let name = &function.name;
+        return writeln!(
+            out,
+            "// No XDP program is the same elsewhere: it calls {name}, which only Paceline lets it."
+        );
+    }
     let text = program_source(&converted.insns, language, program);
     write!(out, "// The same as an XDP program, which passes what matches and drops the rest.\n{text}")
+}
+
+/// The name of a function that a converted program calls.
+fn called(converted: &Converted, index: i32) -> &str {
+    let function = usize::try_from(index).ok().and_then(|index| converted.kfuncs.get(index));
+    function.map_or("?", |function| &function.name)
 }
 
 /// The listing of `tcpdump -d` on the left, and on the right what each instruction became.
@@ -69,6 +82,9 @@ pub(super) fn write_side_by_side(
             let mut line = format!("{:<width$}", left.take().unwrap_or_default());
             if let Some(insn) = lines.get(written).filter(|_| written < until) {
                 let _ = match &insn.insn {
+                    Ok(Insn::Call(Callee::Kfunc { btf_id, .. })) => {
+                        write!(line, "{:4}: call {}", insn.slot, called(converted, *btf_id))
+                    }
                     Ok(text) => write!(line, "{:4}: {text}", insn.slot),
                     Err(error) => write!(line, "{:4}: <{error}>", insn.slot),
                 };

@@ -117,7 +117,7 @@ pub(super) fn read(args: &FilterArgs) -> Result<Vec<Wanted>, Failure> {
         Source::All
     } else {
         let text = args.expression.join(" ");
-        Source::Expression(Passage { span: 0..text.len(), source: text, file: None, line: 1 })
+        Source::Expression(Passage::of_text(text))
     };
     Ok(vec![Wanted { name: None, source }])
 }

@@ -33,9 +33,9 @@ ancillary! {
     PacketType 4 "type";
     /// Index of the interface it came in on.
     Ifindex 8 "ifidx";
-    /// Offset of a netlink attribute: cannot be converted.
+    /// Offset of the first netlink attribute from the accumulator on whose type the index register has; 0 if there is none.
     NetlinkAttribute 12 "nla";
-    /// Offset of a nested netlink attribute: cannot be converted.
+    /// The same, of those in the attribute at the accumulator.
     NestedNetlinkAttribute 16 "nlan";
     /// `skb->mark`: 0.
     Mark 20 "mark";
@@ -53,7 +53,7 @@ ancillary! {
     VlanTag 44 "vlan_tci";
     /// Whether one was taken out: 0.
     VlanTagPresent 48 "vlan_pr";
-    /// Offset of the payload behind all headers: cannot be converted.
+    /// Offset of the payload behind all headers, tunnels' as well, as the kernel's flow dissector finds it; 0 if it does not.
     PayloadOffset 52 "poff";
     /// A random number.
     Random 56 "rand";
@@ -85,6 +85,22 @@ impl Ancillary {
     #[must_use]
     pub fn offset(self) -> u32 {
         ANCILLARY_OFFSET + self.entry().1
+    }
+
+    /// The function that it is a call of, with the context, the accumulator and the index register
+    /// ([`Kfunc::converted`](paceline_spec::kfunc::Kfunc::converted)).
+    pub(super) fn function(self) -> Option<&'static str> {
+        match self {
+            Self::PayloadOffset => Some("bpf_skb_get_pay_offset"),
+            Self::NetlinkAttribute => Some("bpf_skb_get_nlattr"),
+            Self::NestedNetlinkAttribute => Some("bpf_skb_get_nlattr_nest"),
+            _ => None,
+        }
+    }
+
+    /// Whether it is found by what both registers hold.
+    pub(super) fn reads_registers(self) -> bool {
+        matches!(self, Self::NetlinkAttribute | Self::NestedNetlinkAttribute)
     }
 
     /// Its name in libpcap's listings.

@@ -5,12 +5,11 @@
 
 use paceline_isa as isa;
 use paceline_isa::{Insn, RawInsn, Reg, Width, encode_all};
-use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{KfuncRef, ProgramKind, ProgramSpec, XdpAttach};
 
-use super::ancillary::Ancillary;
 use super::check::{Filter, Purpose};
 use super::demand::{Demand, demand};
-use super::emit::{Emitter, Target, isa_alu, isa_condition, opposite};
+use super::emit::{Emitted, Emitter, Target, isa_alu, isa_condition, opposite};
 use super::insn::{AluOp, Condition, Register};
 use super::ir::{Answer, Layout, Op, Operand, Value, resolve};
 use super::order::{Order, Orders};
@@ -88,24 +87,9 @@ impl Default for ConvertOptions {
 /// Why a filter cannot be converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// It loads an ancillary word that a verified program cannot compute.
-    #[error("instruction {index} loads #{}, {}", .word.name(), reason(*.word))]
-    Ancillary {
-        /// Index of the instruction.
-        index: usize,
-        /// The word.
-        word: Ancillary,
-    },
     /// It was checked for something else.
     #[error("the filter was not checked for {0:?}")]
     Purpose(Purpose),
-}
-
-fn reason(word: Ancillary) -> &'static str {
-    match word {
-        Ancillary::PayloadOffset => "which takes the kernel's flow dissector",
-        _ => "which walks netlink attributes: packets of interfaces have none",
-    }
 }
 
 /// A program's instructions, and where they come from.
@@ -117,6 +101,14 @@ pub struct Converted {
     /// begins, and may be empty. `None` if it never runs. What comes before the first is the start of the program,
     /// and the last slots may be its end without a match.
     pub places: Vec<Option<usize>>,
+    /// Functions that it calls ([`ProgramSpec::kfuncs`]). No other system has them for programs.
+    pub kfuncs: Vec<KfuncRef>,
+}
+
+impl Converted {
+    fn into_spec(self, name: &str, kind: ProgramKind) -> ProgramSpec {
+        ProgramSpec { kfuncs: self.kfuncs, ..ProgramSpec::new(name, kind, self.insns) }
+    }
 }
 
 /// What the code is made for: where values come from.
@@ -134,7 +126,7 @@ impl Filter {
     /// [`ConvertError`].
     pub fn to_xdp(&self, name: &str, options: &ConvertOptions) -> Result<ProgramSpec, ConvertError> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Xdp, options)?.insns))
+        Ok(self.convert(Machine::Xdp, options)?.into_spec(name, kind))
     }
 
     /// The instructions of [`to_xdp`](Self::to_xdp), and which of them come from where.
@@ -154,8 +146,7 @@ impl Filter {
         name: &str,
         options: &ConvertOptions,
     ) -> Result<ProgramSpec, ConvertError> {
-        let insns = self.convert(Machine::SocketFilter, options)?.insns;
-        Ok(ProgramSpec::new(name, ProgramKind::SocketFilter, insns))
+        Ok(self.convert(Machine::SocketFilter, options)?.into_spec(name, ProgramKind::SocketFilter))
     }
 
     /// A program over the bytes of a `struct seccomp_data` ([`SystemCall::to_bytes`](super::SystemCall::to_bytes)), to
@@ -166,7 +157,7 @@ impl Filter {
     /// [`ConvertError`].
     pub fn to_seccomp(&self, name: &str) -> Result<ProgramSpec, ConvertError> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-        Ok(ProgramSpec::new(name, kind, self.convert(Machine::Seccomp, &ConvertOptions::default())?.insns))
+        Ok(self.convert(Machine::Seccomp, &ConvertOptions::default())?.into_spec(name, kind))
     }
 
     fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Converted, ConvertError> {
@@ -185,20 +176,21 @@ impl Filter {
         };
         let mut ops = resolve(self, layout);
         let (facts, demands) = settle(&mut ops, layout);
-        check_words(&ops, &facts)?;
         let orders = match machine {
             Machine::Xdp => Orders::of(&ops, &demands, |index| facts.get(index).is_some_and(Option::is_some)),
             // Their loads give numbers.
             Machine::SocketFilter | Machine::Seccomp => Orders::machine(ops.len()),
         };
         let known = Known { facts: &facts, demands: &demands, orders: &orders };
-        let (insns, places) = Converter::new(machine, options.returns, layout, &ops, known).run();
+        let Emitted { insns, places, kfuncs } =
+            Converter::new(machine, options.returns, layout, &ops, known).run();
         let insns =
             encode_all(&insns).unwrap_or_else(|error| unreachable!("all of these have encodings: {error}"));
         let runs = facts.iter().map(Option::is_some);
         Ok(Converted {
             insns,
             places: places.into_iter().zip(runs).map(|(place, runs)| runs.then_some(place)).collect(),
+            kfuncs,
         })
     }
 }
@@ -214,19 +206,6 @@ fn settle(ops: &mut [Op], layout: Layout) -> (Vec<Option<Facts>>, Vec<Demand>) {
             return (facts, demands);
         }
     }
-}
-
-/// Refuses words that have no value here, where they are reached.
-fn check_words(ops: &[Op], facts: &[Option<Facts>]) -> Result<(), ConvertError> {
-    for (index, (op, known)) in ops.iter().zip(facts).enumerate() {
-        use Ancillary as W;
-        if let (Op::Load(_, Value::Ancillary(word)), Some(_)) = (*op, known)
-            && matches!(word, W::NetlinkAttribute | W::NestedNetlinkAttribute | W::PayloadOffset)
-        {
-            return Err(ConvertError::Ancillary { index, word });
-        }
-    }
-    Ok(())
 }
 
 /// What is around a load.
@@ -273,7 +252,7 @@ impl<'a> Converter<'a> {
         Self { machine, returns, layout, ops, known, out, proven }
     }
 
-    fn run(mut self) -> (Vec<Insn>, Vec<usize>) {
+    fn run(mut self) -> Emitted {
         self.prologue();
         let mut after_end = false;
         for (index, op) in self.ops.iter().copied().enumerate() {

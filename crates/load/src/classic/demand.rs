@@ -34,6 +34,7 @@ impl Live {
         Self(match op {
             Op::Load(_, Value::Memory(word)) => kept | 1 << word,
             Op::Load(_, Value::Indirect { .. }) => kept | Self::X,
+            Op::Load(_, Value::Ancillary(word)) if word.reads_registers() => kept | Self::A | Self::X,
             Op::Store(register, word) => after & !(1 << word) | Self::bit(register),
             Op::Alu(_, source) => kept | Self::A | operand(source),
             Op::Negate => kept | Self::A,

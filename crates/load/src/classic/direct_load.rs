@@ -14,7 +14,7 @@ use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::{Op, Value};
 use super::order::Order;
-use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, place};
+use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
 
 /// Verifiers know of no byte behind this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet has one.
 pub(super) const LONGEST: u32 = 0xffff;
@@ -38,7 +38,8 @@ const INDEXED: Reg = Reg::R4;
 const SCRATCH: Reg = Reg::R5;
 
 fn calls(op: &Op) -> bool {
-    matches!(op, Op::Load(_, Value::Ancillary(Ancillary::Cpu | Ancillary::Random)))
+    let Op::Load(_, Value::Ancillary(word)) = op else { return false };
+    matches!(word, Ancillary::Cpu | Ancillary::Random) || word.function().is_some()
 }
 
 pub(super) fn registers(ops: &[Op]) -> Registers {
@@ -56,7 +57,9 @@ fn field_offset(kind: FieldKind) -> i16 {
 
 pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules) {
     let uses_context = |op: &Op| match op {
-        Op::Load(_, Value::Ancillary(word)) => matches!(word, Ancillary::Ifindex | Ancillary::Queue),
+        Op::Load(_, Value::Ancillary(word)) => {
+            matches!(word, Ancillary::Ifindex | Ancillary::Queue) || word.function().is_some()
+        }
         Op::Load(_, Value::Length) => rules == Rules::Libpcap,
         _ => false,
     };
@@ -214,11 +217,12 @@ fn ancillary(out: &mut Emitter, word: Ancillary, proven: &mut Loads) {
             // Calls change r1 to r5.
             proven.indexed = None;
         }
-        // Refused before, and done as arithmetic.
-        Ancillary::NetlinkAttribute
-        | Ancillary::NestedNetlinkAttribute
-        | Ancillary::PayloadOffset
-        | Ancillary::XorX => {}
+        Ancillary::NetlinkAttribute | Ancillary::NestedNetlinkAttribute | Ancillary::PayloadOffset => {
+            call_function(out, word, CONTEXT);
+            proven.indexed = None;
+        }
+        // Done as arithmetic.
+        Ancillary::XorX => {}
     }
 }
 

@@ -2,6 +2,7 @@
 
 use paceline_isa as isa;
 use paceline_isa::{Callee, Insn, Reg, SwapOrder, Width};
+use paceline_spec::KfuncRef;
 
 use super::insn::{AluOp, Condition, Register, Size};
 use super::ir::Operand;
@@ -38,6 +39,16 @@ pub(super) struct Emitter {
     no_match: Vec<usize>,
     /// What is returned there.
     unmatched: u32,
+    /// Functions that are called.
+    kfuncs: Vec<KfuncRef>,
+}
+
+/// What became of a filter.
+pub(super) struct Emitted {
+    pub(super) insns: Vec<Insn>,
+    /// Slot of what each instruction of the filter became.
+    pub(super) places: Vec<usize>,
+    pub(super) kfuncs: Vec<KfuncRef>,
 }
 
 impl Emitter {
@@ -50,6 +61,7 @@ impl Emitter {
             fixups: Vec::new(),
             no_match: Vec::new(),
             unmatched,
+            kfuncs: Vec::new(),
         }
     }
 
@@ -144,6 +156,21 @@ impl Emitter {
         self.push(Insn::Call(Callee::Helper(helper)));
     }
 
+    /// Calls one of the functions that only converted filters call, with the context and maybe both registers.
+    pub(super) fn call_function(&mut self, name: &str, context: Reg, with_registers: bool) {
+        self.copy(Reg::R1, context);
+        if with_registers {
+            self.copy(Reg::R2, self.registers.a);
+            self.copy(Reg::R3, self.registers.x);
+        }
+        let known = self.kfuncs.iter().position(|kfunc| kfunc.name == name);
+        let index = known.unwrap_or_else(|| {
+            self.kfuncs.push(KfuncRef { name: name.to_owned(), weak: false, btf_id: 0, converted: true });
+            self.kfuncs.len() - 1
+        });
+        self.push(Insn::Call(Callee::Kfunc { btf_id: index as i32, module: 0 }));
+    }
+
     pub(super) fn jump(&mut self, target: Target) {
         match target {
             Target::NoMatch => self.no_match.push(self.insns.len()),
@@ -204,8 +231,7 @@ impl Emitter {
         }
     }
 
-    /// The program, and the slot of what each instruction of the filter became.
-    pub(super) fn finish(mut self) -> (Vec<Insn>, Vec<usize>) {
+    pub(super) fn finish(mut self) -> Emitted {
         if !self.no_match.is_empty() {
             self.end_without_match();
         }
@@ -219,7 +245,7 @@ impl Emitter {
                 set_offset(&mut self.insns, slot, *to);
             }
         }
-        (self.insns, self.places)
+        Emitted { insns: self.insns, places: self.places, kfuncs: self.kfuncs }
     }
 }
 

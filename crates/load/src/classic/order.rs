@@ -61,6 +61,7 @@ impl Free {
 
     fn before(self, op: Op) -> Self {
         match op {
+            Op::Load(_, Value::Ancillary(word)) if word.reads_registers() => Self::NO,
             _ if matches!(op.writes(), Some(Register::A)) && !matches!(op, Op::Alu(..) | Op::Negate) => {
                 Self::YES
             }

@@ -135,6 +135,13 @@ pub(super) fn place(out: &mut Emitter, dst: Reg, offset: u32, site: &Site<'_>) {
     out.set(done);
 }
 
+/// Calls the function of a word that is one.
+pub(super) fn call_function(out: &mut Emitter, word: Ancillary, context: Reg) {
+    if let Some(name) = word.function() {
+        out.call_function(name, context, word.reads_registers());
+    }
+}
+
 fn ancillary(out: &mut Emitter, word: Ancillary) {
     let a = out.reg(Register::A);
     let mut field = |offset| out.load(isa::Size::W, a, CONTEXT, offset);
@@ -157,10 +164,10 @@ fn ancillary(out: &mut Emitter, word: Ancillary) {
         Ancillary::HardwareType => out.constant(a, HARDWARE_TYPE),
         Ancillary::Cpu => out.call(GET_SMP_PROCESSOR_ID),
         Ancillary::Random => out.call(GET_PRANDOM_U32),
-        // Refused before, and done as arithmetic.
-        Ancillary::NetlinkAttribute
-        | Ancillary::NestedNetlinkAttribute
-        | Ancillary::PayloadOffset
-        | Ancillary::XorX => {}
+        Ancillary::NetlinkAttribute | Ancillary::NestedNetlinkAttribute | Ancillary::PayloadOffset => {
+            call_function(out, word, CONTEXT);
+        }
+        // Done as arithmetic.
+        Ancillary::XorX => {}
     }
 }

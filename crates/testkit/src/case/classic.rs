@@ -1,7 +1,7 @@
 //! Classic programs of case files: each case becomes one for each kind of program that it is converted to.
 
 use paceline_load::classic::text::{TextError, assemble};
-use paceline_load::classic::{CheckError, ConvertError, ConvertOptions, Filter, Purpose, SockFilter};
+use paceline_load::classic::{CheckError, ConvertOptions, Filter, Purpose, SockFilter};
 use paceline_spec::ProgramSpec;
 
 use super::source::{Mark, Source};
@@ -58,13 +58,7 @@ pub(super) fn expand(case: &Case, insns: Vec<SockFilter>, license: &str) -> Vec<
             CaseKind::Xdp => filter.to_xdp("main", &options),
             CaseKind::SocketFilter | CaseKind::Raw => filter.to_socket_filter("main", &options),
         };
-        converted.map_err(|error| {
-            let index = match error {
-                ConvertError::Ancillary { index, .. } => Some(index),
-                ConvertError::Purpose(_) => None,
-            };
-            (index, error.to_string())
-        })
+        converted.map_err(|error| (None, error.to_string()))
     };
     let with = |suffix: &str, kind, converted: Result<ProgramSpec, (Option<usize>, String)>| {
         let (programs, refusal) = match converted {

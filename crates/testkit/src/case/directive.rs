@@ -74,6 +74,7 @@ const DIRECTIVES: &[&str] = &[
     "map",
     "program",
     "chain",
+    "also",
     "path",
     "update",
     "wait",

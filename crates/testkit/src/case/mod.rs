@@ -72,6 +72,8 @@ pub struct Case {
     pub programs: Vec<ProgramSpec>,
     /// What runs of them after what; without, the first runs alone.
     pub chain: Option<CaseChain>,
+    /// Other descriptions of the same graph.
+    pub also: Vec<CaseChain>,
     /// Runs of the first program, one after the other on the same maps; none if only the verifier is asked.
     pub runs: Vec<Run>,
     /// Contents of maps after the last run: index of the map, and what it holds.

@@ -86,6 +86,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         maps: Vec::new(),
         programs: Vec::new(),
         chain: None,
+        also: Vec::new(),
         runs: Vec::new(),
         after: Vec::new(),
         verifier: Verifier::Accepts,
@@ -184,6 +185,13 @@ impl<'a> Builder<'a> {
                 let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
                 let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
                 self.case.chain = Some(chain);
+                Ok(())
+            }
+            "also" if self.case.chain.is_some() => {
+                self.reach(Stage::Programs, directive)?;
+                let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+                let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
+                self.case.also.push(chain);
                 Ok(())
             }
             "verifier" => {

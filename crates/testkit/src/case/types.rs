@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
         if is_kernels {
             self.expect("__ksym")?;
             let weak = self.accept("__weak");
-            self.types.kfuncs.push(KfuncRef { name, weak, btf_id: id });
+            self.types.kfuncs.push(KfuncRef { name, weak, btf_id: id, converted: false });
         } else {
             self.types.functions.push(Declared { name, linkage, id, line });
         }

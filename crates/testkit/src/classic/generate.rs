@@ -6,6 +6,8 @@ use paceline_load::classic::{
     ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET, Operation, SockFilter,
 };
 
+use super::packets::packet;
+
 /// A program and packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -25,7 +27,11 @@ pub fn sample(seed: u64, packets: usize) -> Sample {
     let mut insns = Vec::new();
     // What is read was mostly written before.
     let mut written = Vec::new();
-    for index in 0..len {
+    while insns.len() < len {
+        if insns.len() + 4 < len && rng.u8(..32) == 0 {
+            insns.extend(search(&mut rng));
+        }
+        let index = insns.len();
         let last = index + 1 == len;
         let row = match last {
             true => returns[rng.usize(..returns.len())],
@@ -42,6 +48,20 @@ pub fn sample(seed: u64, packets: usize) -> Sample {
     }
     let packets = (0..packets).map(|_| packet(&mut rng)).collect();
     Sample { insns, packets }
+}
+
+/// Where the payload is, or a netlink attribute of the packet: both registers have to be right for that.
+fn search(rng: &mut Rng) -> [SockFilter; 3] {
+    const LOAD: u16 = 0x20;
+    const LOAD_NUMBER: u16 = 0x00;
+    const LOAD_NUMBER_TO_INDEX: u16 = 0x01;
+    let words = [Ancillary::PayloadOffset, Ancillary::NetlinkAttribute, Ancillary::NestedNetlinkAttribute];
+    let place = 14 + 4 * rng.u32(..8);
+    [
+        SockFilter::new(LOAD_NUMBER_TO_INDEX, rng.u32(..9)),
+        SockFilter::new(LOAD_NUMBER, place),
+        SockFilter::new(LOAD, words[rng.usize(..words.len())].offset()),
+    ]
 }
 
 /// An instruction: returns are rare, and loads of words that were not written.
@@ -123,19 +143,6 @@ fn mutate(rng: &mut Rng, insns: &mut [SockFilter]) {
             _ => insn.jf = rng.u8(..),
         }
     }
-}
-
-/// A packet for the loopback interface's address, from which the kernel takes no VLAN tag.
-fn packet(rng: &mut Rng) -> Vec<u8> {
-    let len = if rng.bool() { rng.usize(14..60) } else { rng.usize(60..300) };
-    let mut packet: Vec<u8> = (0..len).map(|_| if rng.u8(..3) == 0 { 0 } else { rng.u8(..) }).collect();
-    packet[..6].fill(if rng.u8(..4) == 0 { 1 } else { 0 });
-    let types = [[0x08, 0x00], [0x86, 0xdd], [0x08, 0x06], [0x00, 0x20], [0x99, 0x99]];
-    packet[12..14].copy_from_slice(&types[rng.usize(..types.len())]);
-    if packet.len() > 14 && rng.bool() {
-        packet[14] = 0x45;
-    }
-    packet
 }
 
 /// Whether what a program returns does not hang on chance, on the CPU, or on the kind of interface.

@@ -3,6 +3,7 @@
 mod compare;
 mod generate;
 mod packet_socket;
+mod packets;
 mod reference;
 
 pub use compare::{Bench, Difference, Tally};

@@ -137,7 +137,7 @@ pub(super) fn with_kernel_functions(
     };
     for slot in 0..insns.len() {
         let Some(kfunc) = callee(&insns, slot).and_then(|index| kfuncs.get(index)) else { continue };
-        let id = kernel_function(&kfunc.name)?;
+        let id = kernel_function(kfunc)?;
         if let Some(insn) = insns.get_mut(slot) {
             insn.imm = id.cast_signed();
         }
@@ -145,9 +145,13 @@ pub(super) fn with_kernel_functions(
     Ok(insns)
 }
 
-fn kernel_function(name: &str) -> Result<TypeId, KernelError> {
-    let found = vmlinux()?.find(name, |ty| matches!(ty, Type::Func { .. }));
-    let log = || format!("{name} is no function of this kernel");
+fn kernel_function(KfuncRef { name, converted, .. }: &KfuncRef) -> Result<TypeId, KernelError> {
+    // Its own converter's functions it has for no program.
+    let found = match converted {
+        true => None,
+        false => vmlinux()?.find(name, |ty| matches!(ty, Type::Func { .. })),
+    };
+    let log = || format!("{name} is no function that programs call on this kernel");
     found.ok_or_else(|| KernelError { operation: FIND_FUNCTION, errno: Errno::ENOENT, log: log() })
 }
 

@@ -6,6 +6,8 @@
 
 mod args;
 mod checksum;
+mod classic;
+mod dissector;
 mod dynptr;
 mod event;
 mod fib;
@@ -121,6 +123,9 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
         "bpf_xdp_metadata_rx_timestamp" | "bpf_xdp_metadata_rx_hash" | "bpf_xdp_metadata_rx_vlan_tag" => {
             metadata::none
         }
+        "bpf_skb_get_pay_offset" => classic::payload_offset,
+        "bpf_skb_get_nlattr" => classic::attribute,
+        "bpf_skb_get_nlattr_nest" => classic::nested_attribute,
         _ => return None,
     })
 }
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_known_kernel_function_is_there() {
-        for kfunc in Kfunc::all() {
+        for kfunc in Kfunc::all().iter().chain(Kfunc::converted()) {
             assert!(super::kfunc_fn(kfunc.name).is_some(), "{}", kfunc.name);
         }
     }

@@ -58,7 +58,8 @@ impl<'a> NativeCode<'a> {
         if let Some(helper) = Helper::all().iter().find(|helper| is_there(helper_fn(helper.id))) {
             return Some(helper.name.to_owned());
         }
-        if let Some(kfunc) = Kfunc::all().iter().find(|kfunc| is_there(kfunc_fn(kfunc.name))) {
+        let kfuncs = || Kfunc::all().iter().chain(Kfunc::converted());
+        if let Some(kfunc) = kfuncs().find(|kfunc| is_there(kfunc_fn(kfunc.name))) {
             return Some(kfunc.name.to_owned());
         }
         if let Some((name, _)) = runtime_functions().into_iter().find(|(_, function)| *function == address) {

@@ -41,7 +41,11 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
     Links {
         helpers: std::iter::once(None).chain(functions).map(link).collect(),
-        kfuncs: spec.kfuncs.iter().map(|kfunc| link(kfunc_fn(&kfunc.name))).collect(),
+        kfuncs: spec
+            .kfuncs
+            .iter()
+            .map(|kfunc| link(kfunc.kfunc().and_then(|kfunc| kfunc_fn(kfunc.name))))
+            .collect(),
         maps: maps.iter().map(map_link).collect(),
         host: HostOffsets {
             frame: offset_of!(Host, frame) as i32,
