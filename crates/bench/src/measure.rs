@@ -63,9 +63,10 @@ pub(crate) fn thread_time() -> f64 {
 
 impl Timing {
     /// How much longer another takes: above 1 if this one is faster. The best rounds are compared, as everywhere: they are
-    /// what the code costs, the others also what else the machine did.
+    /// what the code costs, the others also what else the machine did. What is left of two figures may be nothing, or less
+    /// than that by chance: then this one is faster without bound.
     pub(crate) fn ratio(self, other: Self) -> f64 {
-        other.min / self.min
+        if self.min <= 0.0 && other.min > 0.0 { f64::INFINITY } else { other.min / self.min }
     }
 
     /// What is left of each figure when another one's is taken off.

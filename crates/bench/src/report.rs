@@ -169,7 +169,11 @@ impl Row {
                 None => "",
             },
         };
-        let ratio = or_none(self.ratio().map(|ratio| format!("{ratio:.2}")));
+        let ratio = or_none(self.ratio().map(|ratio| match ratio {
+            // One of the two is about nothing: how many times is chance.
+            1e3.. => "> 1000".to_owned(),
+            ratio => format!("{ratio:.2}"),
+        }));
         [self.name.clone(), ours, self.against.clone(), other, ratio, asked, met.to_owned()]
     }
 }
@@ -251,7 +255,16 @@ pub(crate) fn markdown(table: &str, report: &Report) -> String {
 fn time(timing: Timing) -> String {
     let (by, unit) = scale(timing.median);
     let digits = if timing.median / by < 10.0 { 2 } else { 1 };
-    format!("{:.digits$} ({:.digits$}) {unit}", timing.median / by, timing.min / by)
+    let figure = |ns: f64| {
+        let text = format!("{:.digits$}", ns / by);
+        // Less than nothing by chance.
+        if text.trim_start_matches('-').trim_matches(['0', '.']).is_empty() {
+            text.trim_start_matches('-').to_owned()
+        } else {
+            text
+        }
+    };
+    format!("{} ({}) {unit}", figure(timing.median), figure(timing.min))
 }
 
 fn hundredths(ratio: f64) -> f64 {
@@ -294,6 +307,20 @@ mod tests {
         let met = |bar| Row::new("row", "other", figure).with_bar(Some(bar)).met();
         assert_eq!((met(Bar::Ratio(1.5)), met(Bar::Ratio(1.6))), (Some(true), Some(false)));
         assert_eq!((met(Bar::Most(2.0)), met(Bar::Most(1.9))), (Some(true), Some(false)));
+    }
+
+    #[test]
+    fn what_costs_nothing_is_faster_without_bound() {
+        for nothing in [0.0, -0.001, 0.001] {
+            let row = row(nothing, 3.0, Bar::Ratio(8.0));
+            assert_eq!(row.met(), Some(true), "{nothing}");
+            let cells = row.cells();
+            assert_eq!([&*cells[1], &*cells[4], &*cells[6]], ["0.00 (0.00) ns", "> 1000", "yes, reached"]);
+        }
+        let mixed = Timing { min: -0.001, median: 2.0 };
+        let figure = Figure::Time { ours: mixed, against: Some(Timing { min: 3.0, median: 3.0 }) };
+        let row = Row::new("row", "other", figure).with_bar(Some(Bar::Ratio(2.0)));
+        assert_eq!((row.met(), row.json("chains")["ratio"].is_null()), (Some(false), true));
     }
 
     #[test]

@@ -181,6 +181,24 @@ impl Graph {
         reached
     }
 
+    /// From which nodes packets can come to an end.
+    #[must_use]
+    pub fn ends(&self) -> Vec<bool> {
+        let meaning = self.meaning();
+        let mut ends = vec![false; self.nodes.len()];
+        loop {
+            let leads = |next: &Next| match *next {
+                Next::Program(next) => ends.get(next).copied().unwrap_or(true),
+                Next::End(_) => true,
+            };
+            let now: Vec<bool> = meaning.iter().map(|after| after.iter().any(leads)).collect();
+            if now == ends {
+                return ends;
+            }
+            ends = now;
+        }
+    }
+
     /// What follows a program that returned `code`. A node that is not there ends the chain as aborted.
     #[inline]
     #[must_use]
@@ -205,6 +223,16 @@ mod tests {
     fn chains_end_with_the_verdict_where_nothing_is_said() {
         assert_eq!(Edges::NONE.after(Verdict::Redirect as u32), Next::End(Verdict::Redirect));
         assert_eq!(Edges::NONE.after(5), Next::End(Verdict::Aborted));
+    }
+
+    #[test]
+    fn a_circle_that_nothing_leaves_has_no_end() {
+        let to = |node| Edges::NONE.with_wildcard(Next::Program(node));
+        let graph =
+            Graph::new(vec![Edges::NONE.with(Verdict::Pass, Next::Program(1)), to(2), to(1)]).unwrap();
+        assert_eq!(graph.ends(), [true, false, false]);
+        let left = Graph::new(vec![to(1), to(0).with(Verdict::Drop, Next::End(Verdict::Drop))]).unwrap();
+        assert_eq!(left.ends(), [true, true]);
     }
 
     #[test]

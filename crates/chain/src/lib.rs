@@ -32,4 +32,4 @@ pub use file::{
 pub use graph::{Edges, Graph, GraphError, MAX_RUNS, Meaning, Next, Node};
 pub use plan::{Entrant, Lead, Plan, PlanError, Reason, Surprise, Tie};
 pub use run_config::{DEFAULT_PRIORITY, RunConfig, RunConfigError};
-pub use sequence::{Place, Sequence, SequenceError};
+pub use sequence::{Place, Placement, Sequence, SequenceError};

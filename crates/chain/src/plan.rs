@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use paceline_frame::Verdict;
 
-use crate::{Actions, Edges, Graph, GraphError, MAX_RUNS, Next, Node, RunConfig};
+use crate::{Actions, Edges, Graph, GraphError, MAX_RUNS, Next, Node, Placement, RunConfig};
 
 /// A program as libxdp sees it when it puts programs in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub enum Reason {
     },
     /// It was put there.
     Placed,
+    /// The same by other programs, which have these names.
+    PlacedBy(Placement<String>),
     /// Packets enter there.
     Entry,
     /// Edges lead to it.
@@ -79,6 +81,11 @@ pub enum Surprise {
     /// No packet can come to a program.
     Unreached {
         /// The program.
+        node: Node,
+    },
+    /// From a program on, no verdict leads to an end: its packets are aborted after [`MAX_RUNS`] programs.
+    Endless {
+        /// The first such program.
         node: Node,
     },
 }
@@ -179,6 +186,9 @@ impl Plan {
         let reached = self.graph.reached();
         let unreached = reached.iter().enumerate().filter(|(_, reached)| !**reached);
         self.surprises.extend(unreached.map(|(node, _)| Surprise::Unreached { node }));
+        let ends = self.graph.ends();
+        let endless = reached.iter().zip(ends).position(|(reached, ends)| *reached && !ends);
+        self.surprises.extend(endless.map(|node| Surprise::Endless { node }));
         self
     }
 }

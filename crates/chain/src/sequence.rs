@@ -13,6 +13,28 @@ pub enum Place<T> {
     After(T),
 }
 
+/// Where a member is taken that is in a sequence already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement<T> {
+    /// To a place.
+    At(Place<T>),
+    /// To the place of another member, which leaves (`BPF_F_REPLACE`).
+    Replacing(T),
+}
+
+impl<T> Placement<T> {
+    /// The same by other names.
+    pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Placement<U> {
+        match self {
+            Self::At(Place::First) => Placement::At(Place::First),
+            Self::At(Place::Last) => Placement::At(Place::Last),
+            Self::At(Place::Before(other)) => Placement::At(Place::Before(to(other))),
+            Self::At(Place::After(other)) => Placement::At(Place::After(to(other))),
+            Self::Replacing(other) => Placement::Replacing(to(other)),
+        }
+    }
+}
+
 /// Why a change of a sequence was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SequenceError {
@@ -56,6 +78,13 @@ impl<T> Default for Sequence<T> {
     /// No members, at revision 1, as the kernel counts.
     fn default() -> Self {
         Self { members: Vec::new(), revision: 1 }
+    }
+}
+
+impl<T> Sequence<T> {
+    /// A sequence of these members, which differ, at revision 1.
+    pub(crate) fn of(members: Vec<T>) -> Self {
+        Self { members, revision: 1 }
     }
 }
 
@@ -138,6 +167,32 @@ impl<T: PartialEq> Sequence<T> {
         Ok(())
     }
 
+    /// Takes a member to where a placement says, in one change.
+    ///
+    /// # Errors
+    /// [`SequenceError`]; a member does not go by itself.
+    pub fn settle(
+        &mut self,
+        member: &T,
+        placement: Placement<T>,
+        expected: Option<u64>,
+    ) -> Result<(), SequenceError> {
+        let old = match placement {
+            Placement::At(place) => return self.reorder(member, place, expected),
+            Placement::Replacing(old) => old,
+        };
+        self.check(expected)?;
+        let from = self.position(member)?;
+        let to = self.position(&old)?;
+        if from == to {
+            return Err(SequenceError::Missing);
+        }
+        self.members.swap(from, to);
+        self.members.remove(from);
+        self.revision += 1;
+        Ok(())
+    }
+
     /// Counts a change of something else than the order.
     ///
     /// # Errors
@@ -192,6 +247,12 @@ mod tests {
         sequence.reorder(&3, Place::Last, Some(6)).unwrap();
         sequence.reorder(&1, Place::After(4), None).unwrap();
         assert_eq!(sequence.members(), [5, 4, 1, 2, 3]);
+        sequence.settle(&5, Placement::At(Place::After(3)), None).unwrap();
+        assert_eq!(sequence.members(), [4, 1, 2, 3, 5]);
+        sequence.settle(&5, Placement::Replacing(1), None).unwrap();
+        assert_eq!(sequence.members(), [4, 5, 2, 3]);
+        sequence.settle(&4, Placement::Replacing(3), Some(10)).unwrap();
+        assert_eq!((sequence.members(), sequence.revision()), ([5, 2, 4].as_slice(), 11));
     }
 
     #[test]
@@ -206,6 +267,10 @@ mod tests {
         let stale = SequenceError::Stale { expected: 2, current: 3 };
         assert_eq!(sequence.remove(&1, Some(2)), Err(stale));
         assert_eq!(sequence.touch(Some(2)), Err(stale));
+        assert_eq!(sequence.settle(&1, Placement::Replacing(1), None), Err(SequenceError::Missing));
+        assert_eq!(sequence.settle(&9, Placement::Replacing(1), None), Err(SequenceError::Missing));
+        assert_eq!(sequence.settle(&1, Placement::Replacing(9), None), Err(SequenceError::Missing));
+        assert_eq!(sequence.settle(&1, Placement::Replacing(2), Some(2)), Err(stale));
         assert_eq!(sequence, before);
     }
 }

@@ -181,6 +181,54 @@ fn mistakes_have_their_place_and_a_way_out() {
     }
 }
 
+/// Programs `a` to `d`, each with a line of its own.
+fn four(lines: [&str; 4]) -> Result<ChainFile, paceline_chain::FileError> {
+    let program =
+        |(name, line): (&str, &str)| format!("[[program]]\nname = \"{name}\"\nobject = \"o\"\n{line}\n");
+    let programs = ["a", "b", "c", "d"].into_iter().zip(lines).map(program);
+    ChainFile::parse(&format!("revision = 7\n[objects.o]\nfile = \"o.o\"\n{}", programs.collect::<String>()))
+}
+
+#[test]
+fn programs_go_by_others() {
+    let order = |lines| match four(lines).unwrap_or_else(|error| panic!("{error}")) {
+        ChainFile { order: FileOrder::Given(order), revision: Some(7), .. } => order,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(order(["", "", "", ""]), [0, 1, 2, 3]);
+    assert_eq!(order(["place = 'last'", "", "place = 'first'", ""]), [2, 1, 3, 0]);
+    // One that stands below can be gone by.
+    assert_eq!(order(["after = 'd'", "before = 'a'", "", ""]), [2, 3, 1, 0]);
+    assert_eq!(order(["", "replace = 'd'", "", ""]), [0, 2, 1]);
+    let wrong = |lines| four(lines).unwrap_err().to_string();
+    assert_eq!(wrong(["before = 'x'", "", "", ""]), "7:10: no program `x`; did you mean `a`?");
+    assert_eq!(
+        wrong(["after = 'a'", "", "", ""]),
+        "7:9: `a` is not there to go by: it is the program itself, or was replaced"
+    );
+    assert_eq!(
+        wrong(["replace = 'b'", "", "after = 'b'", ""]),
+        "15:9: `b` is not there to go by: it is the program itself, or was replaced"
+    );
+    assert_eq!(
+        wrong(["replace = 'b'", "place = 'last'", "", ""]),
+        "9:8: a program above replaces it: it has no place"
+    );
+    assert_eq!(
+        wrong(["priority = 3", "", "", ""]),
+        "7:12: `priority` counts with `order = \"priority\"` alone"
+    );
+    assert_eq!(wrong(["place = 'frist'", "", "", ""]), "7:9: no place `frist`; did you mean `first`?");
+    assert_eq!(
+        wrong(["place = 'first'\nbefore = 'b'", "", "", ""]),
+        "8:10: a program has one of `place`, `before`, `after` and `replace`"
+    );
+    assert_eq!(
+        wrong(["", "end.pass = 'drop'", "place = 'first'", ""]),
+        "15:9: `place`, `before`, `after` and `replace` are for chains in the given order"
+    );
+}
+
 #[test]
 fn what_is_empty_is_refused() {
     let error = |text: &str| ChainFile::parse(text).unwrap_err().to_string();

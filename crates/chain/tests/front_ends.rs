@@ -77,14 +77,7 @@ impl Row {
         let mut present: Vec<usize> = Vec::new();
         for position in self.shuffled(rng) {
             let program = self.programs[position];
-            let after = present.iter().filter(|other| **other < position).max();
-            let before = present.iter().filter(|other| **other > position).min();
-            let place = match (after, before) {
-                (None, _) => Place::First,
-                (_, None) => Place::Last,
-                (Some(after), _) if rng.bool() => Place::After(self.programs[*after]),
-                (_, Some(before)) => Place::Before(self.programs[*before]),
-            };
+            let place = self.place(position, &present, rng);
             sequence.insert(program, place, Some(sequence.revision())).unwrap();
             present.push(position);
         }
@@ -93,10 +86,24 @@ impl Row {
         reached(&plan.graph, sequence.members())
     }
 
-    /// With edges, the programs in any order; or by `priority`, or as they stand.
+    /// Where a program goes by those that are there, so that the row comes out.
+    fn place(&self, position: usize, present: &[usize], rng: &mut Rng) -> Place<u32> {
+        let after = present.iter().filter(|other| **other < position).max();
+        let before = present.iter().filter(|other| **other > position).min();
+        match (after, before) {
+            (None, _) => Place::First,
+            (_, None) => Place::Last,
+            (Some(after), _) if rng.bool() => Place::After(self.programs[*after]),
+            (_, Some(before)) => Place::Before(self.programs[*before]),
+        }
+    }
+
+    /// With edges, the programs in any order; or in any order with places; or as they stand.
     fn by_file(&self, rng: &mut Rng) -> Vec<(u32, Meaning)> {
         let order = if rng.bool() { self.shuffled(rng) } else { (0..self.programs.len()).collect() };
-        let with_edges = !order.is_sorted() || rng.bool();
+        let with_edges = rng.bool();
+        let with_places = !with_edges && !order.is_sorted();
+        let mut present = Vec::new();
         let mut text = String::new();
         if with_edges {
             writeln!(text, "first = \"p{}\"", self.programs[0]).unwrap();
@@ -108,6 +115,16 @@ impl Row {
             if !with_edges {
                 let names: Vec<_> = verdicts.iter().map(|verdict| format!("\"{verdict}\"")).collect();
                 writeln!(text, "actions = [{}]", names.join(", ")).unwrap();
+                if with_places {
+                    let place = match self.place(position, &present, rng) {
+                        Place::First => "place = \"first\"".to_owned(),
+                        Place::Last => "place = \"last\"".to_owned(),
+                        Place::Before(other) => format!("before = \"p{other}\""),
+                        Place::After(other) => format!("after = \"p{other}\""),
+                    };
+                    writeln!(text, "{place}").unwrap();
+                    present.push(position);
+                }
             } else if let Some(next) = self.programs.get(position + 1) {
                 verdicts.iter().for_each(|verdict| writeln!(text, "next.{verdict} = \"p{next}\"").unwrap());
             }
@@ -118,9 +135,11 @@ impl Row {
         let file = ChainFile::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let plan = match &file.order {
             FileOrder::Edges { first, edges } => Plan::by_edges(*first, edges).unwrap(),
-            FileOrder::Given => {
-                let actions: Vec<_> = file.programs.iter().map(|program| program.actions.unwrap()).collect();
-                Plan::in_sequence(&actions).unwrap()
+            FileOrder::Given(given) => {
+                let actions: Vec<_> =
+                    given.iter().map(|index| file.programs[*index].actions.unwrap()).collect();
+                let plan = Plan::in_sequence(&actions).unwrap();
+                Plan { order: given.clone(), ..plan }
             }
             FileOrder::Priority => unreachable!("not written"),
         };

@@ -11,6 +11,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 use paceline::Engine;
 
+use crate::chain::PlaceArg;
 use crate::filter::{self, FilterArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -225,6 +226,10 @@ pub(crate) struct SourceArgs {
     /// Chain-call map: which program runs next, by program and verdict; packets enter at the program given first.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath, conflicts_with_all = ["chain", "order"])]
     pub(crate) calls: Option<PathBuf>,
+    /// Take a program to another place than that in which it is given: `first`, `last`, `before:NAME`, `after:NAME`, or
+    /// `replace:NAME`, which leaves that one out. May be given several times, and is done in that order.
+    #[arg(long = "place", value_name = "NAME=WHERE", value_parser = PlaceArg::parse, conflicts_with_all = ["chain", "calls"])]
+    pub(crate) places: Vec<PlaceArg>,
 }
 
 /// The order of programs that are given as objects.
@@ -239,12 +244,20 @@ pub(crate) enum OrderName {
 impl SourceArgs {
     /// The chain file, if one is named.
     pub(crate) fn chain_file(&self) -> Option<&Path> {
-        let is_file = |path: &&Path| path.extension().is_some_and(|extension| extension == "toml");
         match self.targets.as_slice() {
-            [only] => Some(Path::new(only)).filter(is_file),
+            [only] => Some(Path::new(only)).filter(is_chain_file),
             _ => self.chain.as_deref(),
         }
     }
+
+    /// A chain file that stands among objects.
+    pub(crate) fn file_among_objects(&self) -> Option<&Path> {
+        self.targets.iter().map(Path::new).find(is_chain_file)
+    }
+}
+
+fn is_chain_file(path: &&Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
 }
 
 /// Numbers of packets, from 1: `1,5-7`.

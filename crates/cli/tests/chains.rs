@@ -75,6 +75,58 @@ fn a_graph_is_shown_as_text_dot_and_svg() {
 }
 
 #[test]
+fn programs_are_placed_by_others() {
+    let (early, middle, late) = (part("early"), part("middle"), part("late"));
+    let explain = |places: &[&str]| {
+        let places = places.iter().flat_map(|place| ["--place", place]);
+        paceline(["chain", "explain", &early, &middle, &late].into_iter().chain(places))
+    };
+    assert_eq!(
+        explain(&["late=first", "early=after:middle"]).ok(),
+        "1. late: placed first; goes on after tx\n\
+         2. middle: placed there; goes on after pass\n\
+         3. early: placed after middle; goes on after drop, pass\n"
+    );
+    assert_eq!(
+        explain(&["late=replace:early"]).ok(),
+        "1. late: in the place of early; goes on after tx\n2. middle: placed there; goes on after pass\n"
+    );
+    explain(&["late=before:lte"]).fails(
+        1,
+        "--place late=before:lte: no program `lte`",
+        &["early, middle, late"],
+    );
+    explain(&["late=before:late"]).fails(1, "--place late=before:late: a program does not go by itself", &[]);
+    explain(&["late=befor:early"]).fails(2, "invalid value 'late=befor:early'", &["say NAME=first"]);
+    let args = ["chain", "show", &early, &late, "--order", "priority", "--place", "late=first"];
+    paceline(args).fails(1, "--place is for programs in the given order, not by priority", &[]);
+
+    let folder = Folder::new();
+    let file = |lines: &str| {
+        let text = format!(
+            "[objects.o]\nfile = \"{}\"\n[[program]]\nname = \"early\"\nobject = \"o\"\nfunction = \"early\"\n\
+             [[program]]\nname = \"late\"\nobject = \"o\"\nfunction = \"late\"\n{lines}\n",
+            fixture("run_config.o")
+        );
+        folder.write("chain.toml", text)
+    };
+    let json = paceline(["chain", "show", "--json", &file("before = \"early\"")]).json();
+    assert_eq!(names(&json), ["late", "early"]);
+    assert_eq!(json["programs"][0]["reason"], "placed before early; goes on after tx");
+    let alone = file("place = \"first\"");
+    paceline(["run", &alone, &early]).fails(1, &format!("{alone}: a chain file goes alone"), &[]);
+    let endless = file("next.wildcard = \"late\"");
+    let text = std::fs::read_to_string(&endless)
+        .unwrap()
+        .replace("function = \"early\"\n", "function = \"early\"\nnext.pass = \"late\"\n");
+    let endless = folder.write("endless.toml", text);
+    let shown = paceline(["chain", "show", &endless]).ok();
+    let warning =
+        "warning: nothing leads to an end from late on: its packets are aborted after 32 programs\n";
+    assert!(shown.ends_with(warning), "{shown}");
+}
+
+#[test]
 fn a_chain_call_map_says_what_runs_next() {
     let folder = Folder::new();
     let input = folder.capture("in.pcap", &[&[0; 60]]);

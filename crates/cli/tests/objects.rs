@@ -40,15 +40,18 @@ skipped, because they are no XDP programs
   classify  section tc
 
 needs what Paceline does not have
-  map groups     map type cgroup_array
-  program needs  helper bpf_get_current_pid_tgid
+  map groups     map type cgroup_array: it would take a kernel's tasks, control groups and memory
+  program needs  helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory
 ";
     assert!(out.ends_with(tail), "{out}");
     let json = paceline(["inspect", "--json", &needs]).json();
     assert_eq!(json["missing"].as_array().unwrap().len(), 2);
     assert_eq!(
         json["missing"][1],
-        serde_json::json!({"user": "program needs", "what": "helper bpf_get_current_pid_tgid"})
+        serde_json::json!({
+            "user": "program needs",
+            "what": "helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory"
+        })
     );
     assert_eq!(json["skipped"][0]["section"], "tc");
     assert_eq!(json["programs"][0]["frags"], true);

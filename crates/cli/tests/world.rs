@@ -4,9 +4,11 @@ mod common;
 
 use std::fs;
 
+use paceline::FrameMeta;
+use paceline::port::{CaptureWriter, Header, PcapHeader, Resolution};
 use serde_json::{Value, json};
 
-use common::{Folder, fixture, paceline, packets};
+use common::{Folder, example, fixture, paceline, packets};
 
 const NETWORK: &str = r#"
 [{"ifindex": 3, "ifname": "in0", "mtu": 1500, "address": "02:00:00:00:00:01", "link_type": "ether",
@@ -87,7 +89,7 @@ fn packets_go_where_the_network_says() {
 #[test]
 fn a_run_can_be_repeated_bit_for_bit() {
     let folder = Folder::new();
-    let input = common::example("traffic.pcapng");
+    let input = example("traffic.pcapng");
     let events = |name: &str, more: &[&str]| {
         let file = folder.text(name);
         let args = ["run", &fixture("events.o:tell"), "--in", &input, "--events", &file];
@@ -110,6 +112,46 @@ fn a_run_can_be_repeated_bit_for_bit() {
     assert_eq!(ring.iter().map(origin).collect::<Vec<_>>(), perf.iter().map(origin).collect::<Vec<_>>());
     assert!(ring.len() > 64, "more than a burst");
     assert!(line["time_ns"].as_u64() > Some(1_000_000_000_000_000_000), "{line}");
+}
+
+/// A capture of IPv4 packets from these addresses, each at so many milliseconds.
+fn timed(packets: &[(u64, [u8; 4])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let header = Header::Pcap(PcapHeader::new(Resolution::Micro));
+    let mut writer = CaptureWriter::new(&mut bytes, &header).unwrap();
+    for (milliseconds, from) in packets {
+        let mut packet = packet([10, 0, 0, 1], 20);
+        packet[26..30].copy_from_slice(from);
+        let timestamp_ns = 1_700_000_000_000_000_000 + milliseconds * 1_000_000;
+        let meta = FrameMeta { original_len: packet.len() as u32, timestamp_ns, ..FrameMeta::default() };
+        writer.push(&packet, &meta).unwrap();
+    }
+    drop(writer);
+    bytes
+}
+
+#[test]
+fn timers_fire_when_the_capture_says() {
+    let (a, b, c) = ([192, 0, 2, 1], [192, 0, 2, 2], [192, 0, 2, 3]);
+    let folder = Folder::new();
+    let all = timed(&[(0, a), (100, a), (200, a), (300, b), (1000, a), (1200, c)]);
+    let input = folder.write("in.pcap", all);
+    let object = fixture("expire.o");
+    for engine in ["plain", "threaded", "jit", "checked-jit"] {
+        // Alone, and in a chain.
+        for objects in [&[object.as_str()][..], &[&object, &example("counter.o")]] {
+            let options = ["--in", &input, "--json", "--maps", "--engine", engine, "--clock", "capture"];
+            let json = paceline(["run"].iter().chain(objects).chain(&options)).json();
+            let maps = json["maps"].get(&object).unwrap_or(&json["maps"]);
+            let bss = &maps[".bss"];
+            assert_eq!(bss["expired"], 2, "{engine}: {json}");
+            assert_eq!(bss["packets_of_expired"], 4, "{engine}: {json}");
+            assert_eq!(bss["expired_at"], 1_700_000_001_000_000_000_u64, "{engine}: {json}");
+            let flows = maps["flows"].as_array().unwrap();
+            assert_eq!(flows.len(), 2, "{engine}: {json}");
+            assert!(flows.iter().all(|flow| flow["value"]["packets"] == 1), "{engine}: {json}");
+        }
+    }
 }
 
 #[test]

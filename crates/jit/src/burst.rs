@@ -5,11 +5,12 @@
 //! register over. What belongs to one packet is set up in the loop.
 
 use paceline_chain::{Graph, MAX_RUNS};
-use paceline_frame::Frame;
+use paceline_frame::{Frame, Verdict};
 use paceline_verifier::FunctionFact;
 
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
+use crate::part::Part;
 use crate::plan::{FRAME, HOST_ARGUMENT, HOST_KEPT, LoopPlan, Needs, Place, SCRATCH, SCRATCH_2};
 use crate::program::{ALIGNMENT, Piece};
 use crate::returns::Returns;
@@ -20,8 +21,6 @@ use crate::x64::{Alu, Cond, Fill, Gpr, Label, Mem, OpSize, Width};
 const FIRST: Gpr = Gpr::Rdi;
 /// Where the address past the last one does.
 const END: Gpr = Gpr::Rsi;
-/// Where programs have their context, which is the frame.
-const CONTEXT: Gpr = Gpr::Rdi;
 
 /// Bytes from one frame to the next.
 pub(crate) const FRAME_SIZE: i32 = size_of::<Frame>() as i32;
@@ -32,41 +31,64 @@ pub(crate) struct Loop<'a> {
     pub(crate) graph: Option<&'a Graph>,
     /// Whether verdicts are counted, by program.
     pub(crate) counted: bool,
-    plan: LoopPlan,
+    pub(crate) plan: LoopPlan,
     /// Where the next packet begins.
     top: Label,
     /// Where the loop ends.
     done: Label,
     /// Where programs begin.
     pub(crate) nodes: Vec<Label>,
-    /// Programs that something leads to and that were not emitted yet.
-    pub(crate) waiting: Vec<usize>,
+    /// What something leads to and was not emitted yet.
+    pub(crate) waiting: Vec<Block>,
     /// Programs that were emitted.
     emitted: Vec<bool>,
     /// Where a packet ends for which too many programs would run.
     overrun: Option<Label>,
     /// Whether a program may leave a redirect target behind.
     pub(crate) redirects: bool,
-    /// How the program that is being emitted is left.
-    pub(crate) exits: Exits,
+    /// Where packets end with a verdict, whichever program gave it.
+    pub(crate) ends: [Option<Label>; Verdict::ALL.len()],
 }
 
-/// Ways out of a program.
-#[derive(Default)]
-pub(crate) struct Exits {
-    /// With a result in `rax`.
-    pub(crate) any: Option<Label>,
-    /// With a result that is known there.
-    pub(crate) known: Vec<(u32, Label)>,
+/// Code of a loop that other code jumps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) label: Label,
+    /// The program that it belongs to.
+    pub(crate) node: usize,
+    pub(crate) what: BlockKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// The program itself.
+    Program,
+    /// What follows it, with its result in `rax`.
+    Exit,
+    /// What follows a result that is known.
+    KnownExit(u32),
+    /// The packet's end with a verdict.
+    End(Verdict),
 }
 
 impl Loop<'_> {
     /// Where another program begins.
     pub(crate) fn lead_to(&mut self, node: usize) -> Option<Label> {
-        if self.emitted.get(node) == Some(&false) && !self.waiting.contains(&node) {
-            self.waiting.push(node);
+        let label = self.nodes.get(node).copied()?;
+        let block = Block { label, node, what: BlockKind::Program };
+        if self.emitted.get(node) == Some(&false) && !self.waiting.contains(&block) {
+            self.waiting.push(block);
         }
-        self.nodes.get(node).copied()
+        Some(label)
+    }
+
+    /// What is emitted next: what the code before jumps to, which then has no jump, else what was found last.
+    fn next_block(&mut self, jumped_to: Option<Label>) -> Option<Block> {
+        let next = self.waiting.iter().position(|block| Some(block.label) == jumped_to);
+        match next {
+            Some(index) => Some(self.waiting.remove(index)),
+            None => self.waiting.pop(),
+        }
     }
 }
 
@@ -84,6 +106,7 @@ impl<'a> Emitter<'a> {
         let mut label = || self.asm.new_label();
         let (entry, top, done, lacks_cpu) = (label(), label(), label(), label());
         let nodes: Vec<Label> = self.parts.iter().map(|_| label()).collect();
+        let first = Block { label: nodes[0], node: 0, what: BlockKind::Program };
         self.asm.align(ALIGNMENT, Fill::Int3);
         self.asm.bind(entry);
         let has_cpus = self.check_cpu_of_all(lacks_cpu);
@@ -99,32 +122,49 @@ impl<'a> Emitter<'a> {
             done,
             emitted: vec![false; nodes.len()],
             nodes,
-            waiting: vec![0],
+            waiting: vec![first],
             overrun: None,
             redirects: graph.is_some() && self.parts.iter().any(|part| part.any(|needs| needs.redirects)),
-            exits: Exits::default(),
+            ends: [None; Verdict::ALL.len()],
         });
         self.begin_packet();
         // What comes before the first program and after the last one belongs to them as far as names go.
         let mut start = entry;
-        let mut next = self.next_waiting();
-        while let Some(node) = next {
-            self.node_in_loop(node)?;
-            next = self.next_waiting();
+        let mut next = self.next_block();
+        while let Some(block) = next {
+            self.block_in_loop(block)?;
+            next = self.next_block();
+            if next.is_some_and(|next| next.node == block.node) {
+                continue;
+            }
             if next.is_none() {
                 self.end_loop(has_cpus.then_some(lacks_cpu));
             }
             let end = self.asm.new_label();
             self.asm.bind(end);
-            emitted(Piece { node, slot: 0, burst: true, start, end });
+            emitted(Piece { node: block.node, slot: 0, burst: true, start, end });
             start = end;
         }
         self.leave = Leave::Return;
         Ok(entry)
     }
 
-    fn next_waiting(&mut self) -> Option<usize> {
-        self.looped.as_mut().and_then(|looped| looped.waiting.pop())
+    fn next_block(&mut self) -> Option<Block> {
+        let jumped_to = self.asm.jump_here();
+        self.looped.as_mut().and_then(|looped| looped.next_block(jumped_to))
+    }
+
+    fn block_in_loop(&mut self, block: Block) -> Result<(), CompileError> {
+        self.enter_node(block.node);
+        self.leave = Leave::Edge;
+        self.asm.bind(block.label);
+        match block.what {
+            BlockKind::Program => return self.node_in_loop(block.node),
+            BlockKind::Exit => self.tell_apart(),
+            BlockKind::KnownExit(code) => self.leave_with(code),
+            BlockKind::End(verdict) => self.end_with(verdict),
+        }
+        Ok(())
     }
 
     fn loop_plan(&self, counted: bool, counts_runs: bool) -> LoopPlan {
@@ -184,11 +224,8 @@ impl<'a> Emitter<'a> {
             Prefetch::Ahead(packets) => i32::from(packets),
             Prefetch::Auto => {
                 let touches = self.parts.iter().any(|part| part.any(|needs| needs.packet));
-                let instructions: usize = self
-                    .parts
-                    .iter()
-                    .flat_map(|part| part.functions.iter().map(|(f, _)| part.source.reached(f).count()))
-                    .sum();
+                let shared = 2;
+                let instructions = shared + self.parts.iter().map(Part::instructions).sum::<usize>();
                 if touches && instructions >= PREFETCH_FROM { PREFETCH_AHEAD } else { 0 }
             }
         }
@@ -257,44 +294,36 @@ impl<'a> Emitter<'a> {
         let Some(looped) = &self.looped else { return };
         let plan = looped.plan.clone();
         self.prefetch_ahead(&plan);
-        let seen =
-            |part: &crate::part::Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
+        let seen = |part: &Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
         if self.parts.iter().any(seen) {
             self.asm.store(OpSize::Q64, Mem::at(plan.host, self.links.host.frame), FRAME);
         }
         if let Some(runs_left) = plan.runs_left {
             self.asm.store_imm(OpSize::D32, runs_left, MAX_RUNS as i32);
         }
+        self.load_start();
     }
 
     /// Emits the main function of a program.
     fn node_in_loop(&mut self, node: usize) -> Result<(), CompileError> {
-        self.enter_node(node);
         let (Some(part), Some(looped)) = (self.parts.get(node), &mut self.looped) else { return Ok(()) };
         let (Some(&(function, _)), Some(plan)) = (part.functions.first(), looped.plan.nodes.get(node)) else {
             return Ok(());
         };
-        (self.function, self.plan, self.leave) = (function, plan.clone(), Leave::Edge);
-        let (label, runs_left, host) =
-            (looped.nodes.get(node).copied(), looped.plan.runs_left, looped.plan.host);
+        (self.function, self.plan) = (function, plan.clone());
+        let (runs_left, host) = (looped.plan.runs_left, looped.plan.host);
         if let Some(place) = looped.emitted.get_mut(node) {
             *place = true;
         }
-        label.into_iter().for_each(|label| self.asm.bind(label));
         if let Some(runs_left) = runs_left {
             let overrun = self.overrun();
             self.asm.alu_mi(Alu::Sub, OpSize::D32, runs_left, 1);
             overrun.into_iter().for_each(|overrun| self.asm.jcc(Cond::B, overrun));
         }
         self.set_up_run(host, part.any(|needs| needs.tail_calls), part.clears_scratch());
-        if self.liveness.before(function.start).contains(paceline_isa::Reg::R1) {
-            self.asm.mov_rr(Width::Q64, CONTEXT, FRAME);
-        }
         self.prepare_stack();
         self.returns = Returns::of(self.source, &function);
-        self.body()?;
-        self.ways_out();
-        Ok(())
+        self.body()
     }
 
     fn overrun(&mut self) -> Option<Label> {
@@ -359,7 +388,7 @@ impl<'a> Emitter<'a> {
 
 /// Packets ahead that are fetched, where it pays: as many as lines that a core can be waiting for.
 const PREFETCH_AHEAD: i32 = 16;
-/// Instructions of a program from which on it pays: with shorter ones the processor is at the next packets by itself
+/// Instructions of all programs together, what they share counted once, from which on it pays: with shorter ones the processor is at the next packets by itself
 /// while it waits for one.
 const PREFETCH_FROM: usize = 16;
 

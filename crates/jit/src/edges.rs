@@ -4,7 +4,7 @@ use paceline_chain::Next;
 use paceline_frame::{Frame, Verdict};
 use paceline_isa::{Insn, Reg, RegSet};
 
-use crate::burst::Exits;
+use crate::burst::{Block, BlockKind};
 use crate::defer::Value;
 use crate::emitter::{Emitter, Leave};
 use crate::plan::FRAME;
@@ -47,9 +47,33 @@ impl Emitter<'_> {
         if !matches!(self.leave, Leave::Edge) || !self.leads_to_exit(target) {
             return None;
         }
-        let label = self.asm.new_label();
-        let looped = self.looped.as_mut()?;
-        Some(*looped.exits.any.get_or_insert(label))
+        Some(self.block(BlockKind::Exit))
+    }
+
+    /// Where a way out of the program is emitted.
+    fn block(&mut self, what: BlockKind) -> Label {
+        let (node, label) = (self.node, self.asm.new_label());
+        let Some(looped) = &mut self.looped else { return label };
+        let same = |block: &&Block| (block.node, block.what) == (node, what);
+        if let Some(block) = looped.waiting.iter().find(same) {
+            return block.label;
+        }
+        looped.waiting.push(Block { label, node, what });
+        label
+    }
+
+    /// Where packets end with a verdict.
+    fn end(&mut self, verdict: Verdict) -> Label {
+        let known =
+            self.looped.as_ref().and_then(|looped| looped.ends.get(verdict as usize).copied().flatten());
+        if let Some(label) = known {
+            return label;
+        }
+        let label = self.block(BlockKind::End(verdict));
+        if let Some(place) = self.looped.as_mut().and_then(|looped| looped.ends.get_mut(verdict as usize)) {
+            *place = Some(label);
+        }
+        label
     }
 
     /// What the program returns, if it exits at a slot of a loop with what is known there.
@@ -103,14 +127,13 @@ impl Emitter<'_> {
 
     /// Leaves the program with what it returned in `rax`.
     pub(crate) fn leave_by_value(&mut self) {
-        let label = self.asm.new_label();
-        let Some(looped) = &mut self.looped else { return };
-        let any = *looped.exits.any.get_or_insert(label);
-        self.asm.jmp(any);
+        let exit = self.block(BlockKind::Exit);
+        self.asm.jmp(exit);
     }
 
     /// Leaves the program with a known result.
     pub(crate) fn leave_with(&mut self, code: u32) {
+        self.bind_waiting(|block, node| block.node == node && block.what == BlockKind::KnownExit(code));
         self.check_fault();
         let Some(looped) = &mut self.looped else { return };
         let Some(graph) = looped.graph else {
@@ -126,12 +149,28 @@ impl Emitter<'_> {
             }
             Next::End(verdict) => {
                 self.count_at(index);
+                self.bind_end(verdict);
                 self.end_with(verdict);
             }
         }
     }
 
-    fn end_with(&mut self, verdict: Verdict) {
+    /// Others that end with a verdict do so here, unless they do elsewhere.
+    fn bind_end(&mut self, verdict: Verdict) {
+        let _ = self.end(verdict);
+        self.bind_waiting(|block, _| block.what == BlockKind::End(verdict));
+    }
+
+    /// Emits a block that waits here, if one does: what follows is what it does.
+    fn bind_waiting(&mut self, is: impl Fn(&Block, usize) -> bool) {
+        let Some(looped) = &mut self.looped else { return };
+        if let Some(index) = looped.waiting.iter().position(|block| is(block, self.node)) {
+            let block = looped.waiting.remove(index);
+            self.asm.bind(block.label);
+        }
+    }
+
+    pub(crate) fn end_with(&mut self, verdict: Verdict) {
         self.asm.store_imm(OpSize::D32, VERDICT, verdict as i32);
         if verdict != Verdict::Redirect && self.looped.as_ref().is_some_and(|looped| looped.redirects) {
             self.asm.store_imm(OpSize::D32, REDIRECT, 0);
@@ -145,43 +184,21 @@ impl Emitter<'_> {
         self.end_with(Verdict::Aborted);
     }
 
-    /// Where the program is left with a known result: at the next one, if nothing else is to be done.
+    /// Where the program is left with a known result: at what follows, if nothing else is to be done.
     fn exit_label(&mut self, code: u32) -> Option<Label> {
         let checks = self.parts.get(self.node).is_some_and(|part| part.any(|needs| needs.tail_calls));
         let node = self.node;
-        let label = self.asm.new_label();
         let looped = self.looped.as_mut()?;
-        if let Some(graph) = looped.graph
-            && let Next::Program(next) = graph.after(node, code)
-            && !checks
-            && !looped.counted
-        {
-            return looped.lead_to(next);
-        }
-        let known = &mut looped.exits.known;
-        if let Some((_, label)) = known.iter().find(|(known, _)| *known == code) {
-            return Some(*label);
-        }
-        known.push((code, label));
-        Some(label)
-    }
-
-    /// Emits the ways out that were jumped to.
-    pub(crate) fn ways_out(&mut self) {
-        let Some(any) = self.looped.as_mut().map(|looped| looped.exits.any.take()) else { return };
-        if let Some(any) = any {
-            self.asm.bind(any);
-            self.tell_apart();
-        }
-        let exits = self.looped.as_mut().map(|looped| std::mem::take(&mut looped.exits));
-        for (code, label) in exits.map(|Exits { known, .. }| known).unwrap_or_default() {
-            self.asm.bind(label);
-            self.leave_with(code);
+        let next = looped.graph.filter(|_| !checks && !looped.counted).map(|graph| graph.after(node, code));
+        match next {
+            Some(Next::Program(next)) => looped.lead_to(next),
+            Some(Next::End(verdict)) => Some(self.end(verdict)),
+            None => Some(self.block(BlockKind::KnownExit(code))),
         }
     }
 
     /// Goes where the result in `rax` leads.
-    fn tell_apart(&mut self) {
+    pub(crate) fn tell_apart(&mut self) {
         self.check_fault();
         let Some(looped) = &self.looped else { return };
         let (counted, redirects) = (looped.counted, looped.redirects);

@@ -168,6 +168,9 @@ impl<'a> Emitter<'a> {
             self.targets.resize(self.source.code.len(), None);
             self.find_targets(&function)?;
         }
+        if matches!(self.leave, Leave::Edge) {
+            self.enter_with_context();
+        }
         for (slot, insn) in self.source.reached(&function) {
             // In a loop jumps to an exit go where it goes.
             let is_exit = matches!(self.leave, Leave::Edge) && matches!(insn, Insn::Exit);

@@ -8,6 +8,7 @@ use paceline_chain::{Graph, Next};
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Width};
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
+use paceline_verifier::FunctionFact;
 
 use crate::context;
 use crate::edges::COUNTS;
@@ -23,7 +24,8 @@ enum Held {
     Start(i32),
     /// The address past the packet's last byte.
     End,
-    Number(u64),
+    /// A number with these low bits.
+    Number(u32),
 }
 
 /// What is known at a slot.
@@ -72,8 +74,8 @@ impl State {
 /// What was found out.
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
-    /// Before each slot that is reached.
-    before: Vec<Option<State>>,
+    /// What became known of each slot.
+    found: Vec<Narrowed>,
     /// Bytes that packets have at least for which the program returns a verdict, by class; `None` if it never does.
     pub(crate) exits: [Option<u16>; COUNTS],
 }
@@ -85,29 +87,13 @@ impl Lengths {
     /// What a program finds out of packets that have so many bytes; `None` where that takes too long.
     pub(crate) fn of(source: &Source<'_>, bytes: u16) -> Option<Self> {
         let function = source.functions.first()?;
-        let mut lengths = Self { before: vec![None; source.code.len()], exits: [None; COUNTS] };
-        lengths.meet(function.start, &State { registers: [Held::Other; 11], bytes });
+        let mut lengths = Self { found: vec![Narrowed::Unreached; source.code.len()], exits: [None; COUNTS] };
+        let mut blocks = Blocks::of(source, function);
+        blocks.meet(function.start, &State { registers: [Held::Other; 11], bytes });
         let walk = Walk::new(source);
         for _ in 0..PASSES {
             lengths.exits = [None; COUNTS];
-            let mut again = false;
-            for (slot, insn) in source.reached(function) {
-                let Some(state) = lengths.before.get(slot).copied().flatten() else { continue };
-                walk.follow(slot, insn, state, |target, state| {
-                    again |= lengths.arrive(source, target, state) && target <= slot;
-                });
-                match insn {
-                    Insn::Exit if state != State::REACHED => lengths.exit(&state),
-                    Insn::LoadPacket { .. } => {
-                        // Where there is no such byte the program returns 0.
-                        let mut state = state;
-                        state.set(Reg::R0, Held::Number(0));
-                        lengths.exit(&state);
-                    }
-                    _ => {}
-                }
-            }
-            if !again {
+            if !lengths.pass(&walk, function, &mut blocks) {
                 if walk.tail_calls {
                     // What another program left is not known.
                     lengths.exits = [Some(0); COUNTS];
@@ -118,50 +104,120 @@ impl Lengths {
         None
     }
 
-    /// Whether a slot is reached, and what way a jump goes if it is always the same.
-    pub(crate) fn narrow(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> Narrowed {
-        match self.before.get(slot).copied().flatten() {
-            None => Narrowed::Unreached,
-            Some(state) => decided(&state, insn).map_or(Narrowed::Same, |taken| {
-                let fact = source.fact(slot);
-                if taken && fact.may_jump || !taken && fact.may_fall_through {
-                    Narrowed::Goes(taken)
+    /// Goes over the function once; tells whether something changed behind an instruction that was looked at already.
+    fn pass(&mut self, walk: &Walk<'_, '_>, function: &FunctionFact, blocks: &mut Blocks) -> bool {
+        let mut again = false;
+        // What is known after the instruction before, where control only comes from there.
+        let mut passed: Option<State> = None;
+        for (slot, insn) in walk.source.reached(function) {
+            let from_before = passed.take();
+            let Some(state) = blocks.at(slot).unwrap_or(from_before) else { continue };
+            if let Some(place) = self.found.get_mut(slot) {
+                *place = way_of(walk.source, slot, insn, &state);
+            }
+            walk.follow(slot, insn, state, |target, state| {
+                if target > slot && blocks.at(target).is_none() {
+                    passed = Some(*state);
                 } else {
-                    Narrowed::Same
+                    again |= self.arrive(walk.source, blocks, target, state) && target <= slot;
                 }
-            }),
+            });
+            match insn {
+                Insn::Exit if state != State::REACHED => self.exit(&state),
+                Insn::LoadPacket { .. } => {
+                    // Where there is no such byte the program returns 0.
+                    let mut state = state;
+                    state.set(Reg::R0, Held::Number(0));
+                    self.exit(&state);
+                }
+                _ => {}
+            }
         }
+        again
+    }
+
+    /// What became known of a slot.
+    pub(crate) fn narrowed(&self, slot: usize) -> Narrowed {
+        self.found.get(slot).copied().unwrap_or(Narrowed::Same)
     }
 
     /// Comes to a slot. Exits are told apart by where they are reached from, as long as the result is known there.
-    fn arrive(&mut self, source: &Source<'_>, slot: usize, state: &State) -> bool {
+    fn arrive(&mut self, source: &Source<'_>, blocks: &mut Blocks, slot: usize, state: &State) -> bool {
         if matches!(source.code.get(slot), Some(Insn::Exit)) && matches!(state.get(Reg::R0), Held::Number(_))
         {
             self.exit(state);
-            if let Some(place @ None) = self.before.get_mut(slot) {
-                *place = Some(State::REACHED);
-            }
+            blocks.reach(slot);
             return false;
         }
-        self.meet(slot, state)
-    }
-
-    fn meet(&mut self, slot: usize, state: &State) -> bool {
-        let Some(place) = self.before.get_mut(slot) else { return false };
-        let joined = place.map_or(*state, |old| old.join(state));
-        place.replace(joined) != Some(joined)
+        blocks.meet(slot, state)
     }
 
     fn exit(&mut self, state: &State) {
         let least = |old: Option<u16>| Some(old.map_or(state.bytes, |old| old.min(state.bytes)));
         match state.get(Reg::R0) {
             Held::Number(code) => {
-                let class = (code as u32 as usize).min(COUNTS - 1);
+                let class = (code as usize).min(COUNTS - 1);
                 self.exits[class] = least(self.exits[class]);
             }
             _ => self.exits.iter_mut().for_each(|exit| *exit = least(*exit)),
         }
     }
+}
+
+/// States where jumps lead. Elsewhere the state is that after the instruction before.
+struct Blocks {
+    /// Index of the state, by slot; [`NO_BLOCK`](Self::NO_BLOCK) where no jump leads.
+    index: Vec<u32>,
+    states: Vec<Option<State>>,
+}
+
+impl Blocks {
+    const NO_BLOCK: u32 = u32::MAX;
+
+    fn of(source: &Source<'_>, function: &FunctionFact) -> Self {
+        let mut blocks = Self { index: vec![Self::NO_BLOCK; source.code.len()], states: Vec::new() };
+        let jumps = source.reached(function).filter_map(|(slot, insn)| insn.jump_target(slot));
+        for target in jumps.filter_map(|target| usize::try_from(target).ok()).chain([function.start]) {
+            if let Some(index @ &mut Self::NO_BLOCK) = blocks.index.get_mut(target) {
+                *index = blocks.states.len() as u32;
+                blocks.states.push(None);
+            }
+        }
+        blocks
+    }
+
+    fn place(&mut self, slot: usize) -> Option<&mut Option<State>> {
+        let index = self.index.get(slot)?;
+        self.states.get_mut(*index as usize)
+    }
+
+    /// What is known at a slot, where a block begins.
+    fn at(&self, slot: usize) -> Option<Option<State>> {
+        let index = self.index.get(slot)?;
+        self.states.get(*index as usize).copied()
+    }
+
+    fn meet(&mut self, slot: usize, state: &State) -> bool {
+        let Some(place) = self.place(slot) else { return false };
+        let joined = place.map_or(*state, |old| old.join(state));
+        place.replace(joined) != Some(joined)
+    }
+
+    /// An exit is reached, and no more is asked of it.
+    fn reach(&mut self, slot: usize) {
+        if let Some(place @ None) = self.place(slot) {
+            *place = Some(State::REACHED);
+        }
+    }
+}
+
+/// What way a jump goes if it is always the same.
+fn way_of(source: &Source<'_>, slot: usize, insn: &Insn, state: &State) -> Narrowed {
+    decided(state, insn).map_or(Narrowed::Same, |taken| {
+        let fact = source.fact(slot);
+        let goes = if taken { fact.may_jump } else { fact.may_fall_through };
+        if goes { Narrowed::Goes(taken) } else { Narrowed::Same }
+    })
 }
 
 /// What is known of an instruction beside what the verifier found.
@@ -183,12 +239,7 @@ struct Walk<'a, 'b> {
 
 impl<'a, 'b> Walk<'a, 'b> {
     fn new(source: &'a Source<'b>) -> Self {
-        let called = source.functions.iter().skip(1);
-        // A program that a function tail calls returns to the function's caller.
-        let changes =
-            |insn: &Insn| matches!(insn, Insn::Call(callee) if moves_packet(callee)) || is_tail_call(insn);
-        let functions_change =
-            called.flat_map(|function| source.reached(function)).any(|(_, insn)| changes(insn));
+        let functions_change = functions_move_packet(source);
         let tail_calls = source.functions.iter().any(|function| function.tail_calls);
         Self { source, functions_change, tail_calls }
     }
@@ -222,7 +273,7 @@ impl<'a, 'b> Walk<'a, 'b> {
                 let held = self.loaded(slot, insn);
                 state.set(dst, held);
             }
-            Insn::LoadImm64 { dst, value: Imm64::Value(value) } => state.set(dst, Held::Number(value)),
+            Insn::LoadImm64 { dst, value: Imm64::Value(value) } => state.set(dst, Held::Number(value as u32)),
             Insn::Alu { width, op, dst, src } => {
                 let held = computed(&state, width, op, dst, src);
                 state.set(dst, held);
@@ -252,7 +303,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
 fn computed(state: &State, width: Width, op: AluOp, dst: Reg, src: Operand) -> Held {
     match (op, src, width) {
-        (AluOp::Mov, Operand::Imm(imm), _) => Held::Number(paceline_isa::eval::truncate(width, imm as u64)),
+        (AluOp::Mov, Operand::Imm(imm), _) => Held::Number(imm as u32),
         (AluOp::Mov, Operand::Reg(reg), Width::W64) => state.get(reg),
         (AluOp::Add | AluOp::Sub, Operand::Imm(imm), Width::W64) => match state.get(dst) {
             Held::Start(bytes) => {
@@ -299,6 +350,20 @@ fn decided(state: &State, insn: &Insn) -> Option<bool> {
 fn proven(state: &State, insn: &Insn, taken: bool) -> u16 {
     let found = comparison(state, insn).filter(|(_, way)| *way == taken);
     found.and_then(|(bytes, _)| u16::try_from(bytes).ok()).unwrap_or(0)
+}
+
+/// Whether after a call the packet may be elsewhere.
+pub(crate) fn may_move_packet(source: &Source<'_>, callee: &Callee) -> bool {
+    moves_packet(callee) || runs_functions(callee) && functions_move_packet(source)
+}
+
+/// Whether some function but the main one may leave the packet elsewhere.
+fn functions_move_packet(source: &Source<'_>) -> bool {
+    let called = source.functions.iter().skip(1);
+    // A program that a function tail calls returns to the function's caller.
+    let moves =
+        |insn: &Insn| matches!(insn, Insn::Call(callee) if moves_packet(callee)) || is_tail_call(insn);
+    called.flat_map(|function| source.reached(function)).any(|(_, insn)| moves(insn))
 }
 
 /// Whether a call may leave another packet, or the same elsewhere, by itself.

@@ -44,6 +44,7 @@ mod links;
 mod liveness;
 mod memory;
 mod packet;
+mod packet_start;
 mod part;
 mod plan;
 mod program;

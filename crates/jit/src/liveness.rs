@@ -16,7 +16,13 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     pub(crate) fn of(source: &Source<'_>, links: &Links) -> Self {
-        let step = |_, insn: &Insn, after: RegSet| after.minus(writes(insn)).union(reads(insn));
+        let step = |slot, insn: &Insn, after: RegSet| {
+            let fact = source.fact(slot);
+            // Nobody compares where a jump always goes one way.
+            let decided = matches!(insn, Insn::JumpIf { .. }) && fact.may_jump != fact.may_fall_through;
+            let read = if decided { RegSet::EMPTY } else { reads(insn) };
+            after.minus(writes(insn)).union(read)
+        };
         let stack = StackReads::of(source, links)
             .map(|reads| Backward::of(source, |slot, insn, after| reads.step(slot, insn, after)));
         Self { registers: Backward::of(source, step), stack }

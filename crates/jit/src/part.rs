@@ -1,10 +1,11 @@
 //! A program of a graph, as the emitter takes it.
 
+use paceline_isa::Insn;
 use paceline_verifier::FunctionFact;
 
 use crate::links::Links;
 use crate::liveness::Liveness;
-use crate::plan::{Needs, Plan};
+use crate::plan::{Needs, Plan, asks_for_start};
 use crate::settings::Settings;
 use crate::source::Source;
 
@@ -30,6 +31,26 @@ impl<'a> Part<'a> {
     /// Whether some function needs something.
     pub(crate) fn any(&self, need: impl Fn(&Needs) -> bool) -> bool {
         self.functions.iter().any(|(_, needs)| need(needs))
+    }
+
+    /// Instructions that have code of the program's own: asking where the packet starts and exits are shared with others.
+    pub(crate) fn instructions(&self) -> usize {
+        let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
+            Insn::Exit => false,
+            Insn::Load { .. } if asks_for_start(&self.source, slot, insn) => false,
+            Insn::JumpIf { .. } => {
+                let fact = self.source.fact(slot);
+                fact.may_jump && fact.may_fall_through
+            }
+            Insn::Alu { dst, .. } | Insn::Load { dst, .. } | Insn::LoadImm64 { dst, .. } => {
+                self.liveness.after(&self.source, slot, insn).contains(dst)
+            }
+            _ => true,
+        };
+        self.functions
+            .iter()
+            .map(|(function, _)| self.source.reached(function).filter(is_needed).count())
+            .sum()
     }
 
     /// Whether a function that the main program calls needs the host.

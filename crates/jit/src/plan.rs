@@ -47,6 +47,8 @@ pub(crate) struct Needs {
     pub(crate) redirects: bool,
     /// It accesses the packet's bytes.
     pub(crate) packet: bool,
+    /// How often it asks the context where the packet starts.
+    pub(crate) starts: usize,
     /// It counts how often `may_goto` goes on.
     pub(crate) may_goto: bool,
     /// BPF registers that it names.
@@ -97,6 +99,7 @@ impl Needs {
                         self.scratch = true;
                     }
                     Ok(FieldKind::PacketType | FieldKind::Protocol) => self.calls = true,
+                    Ok(FieldKind::PacketData) => self.starts += 1,
                     _ => {}
                 }
             }
@@ -104,6 +107,12 @@ impl Needs {
         }
         self
     }
+}
+
+/// Whether an instruction asks the context where the packet starts.
+pub(crate) fn asks_for_start(source: &Source<'_>, slot: usize, insn: &Insn) -> bool {
+    accesses_context(source, slot)
+        && matches!(context::field(source, slot, insn), Ok(place) if place.field.kind == FieldKind::PacketData)
 }
 
 pub(crate) fn accesses_context(source: &Source<'_>, slot: usize) -> bool {
@@ -258,6 +267,8 @@ pub(crate) struct LoopPlan {
     pub(crate) keeps_host: bool,
     /// Where the host is.
     pub(crate) host: Gpr,
+    /// What has the address of the packet's first byte, where it is asked for more than once.
+    pub(crate) start: Option<Gpr>,
     /// What tells the end of the burst.
     pub(crate) end: Place,
     /// How many programs may still run for the packet, 32 bits.
@@ -312,8 +323,12 @@ impl LoopPlan {
                 zeroed: function.zeroed,
             });
         }
+        let starts: usize = mains.iter().map(|(_, needs)| needs.starts).sum();
+        let start = if starts > 1 { free_register(&used, calls) } else { None };
+        used.extend(start);
         let end = free_register(&used, calls);
-        changes.extend(end.filter(|gpr| CALLEE_SAVED.contains(gpr) || *gpr == HOST_KEPT));
+        let own = [start, end].into_iter().flatten();
+        changes.extend(own.filter(|gpr| CALLEE_SAVED.contains(gpr) || *gpr == HOST_KEPT));
         let mut saved: Vec<Gpr> = Vec::with_capacity(changes.len());
         for gpr in changes {
             if !saved.contains(&gpr) {
@@ -335,7 +350,7 @@ impl LoopPlan {
             (Some(gpr), _) => Place::Register(gpr),
             (None, slot) => Place::Stack(at(slot.unwrap_or(0))),
         };
-        Self { nodes, saved, room, keeps_host, host: host_in, end, runs_left: runs_left.map(at) }
+        Self { nodes, saved, room, keeps_host, host: host_in, start, end, runs_left: runs_left.map(at) }
     }
 }
 

@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         let Some(function) = self.functions.first().copied() else { return };
         let changes: Vec<(usize, Narrowed)> = self
             .reached(&function)
-            .map(|(slot, insn)| (slot, lengths.narrow(self, slot, insn)))
+            .map(|(slot, _)| (slot, lengths.narrowed(slot)))
             .filter(|(_, narrowed)| *narrowed != Narrowed::Same)
             .collect();
         let Some(facts) = &mut self.facts else { return };

@@ -51,6 +51,7 @@ impl Emitter<'_> {
         if matches!(self.leave, Leave::Edge) {
             // The loop goes on when the other program returns.
             self.asm.call_m(entry);
+            self.load_start();
             self.exit();
         } else {
             self.epilogue();

@@ -9,6 +9,7 @@ use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
 use crate::slab::{Shape, Slab, WORD};
 use crate::storage::{LOCK, Mode, Storage};
+use crate::timer::Timers;
 use crate::{spin_lock, words};
 
 /// Largest value: `array_map_alloc_check` refuses what is over `INT_MAX`.
@@ -74,6 +75,7 @@ pub(crate) struct Array {
     entries: usize,
     value_size: usize,
     special: Box<[SpecialField]>,
+    timers: Option<Timers>,
 }
 
 impl Array {
@@ -86,7 +88,19 @@ impl Array {
             entries: request.entries(),
             value_size: request.value_size(),
             special: request.spec.special.clone(),
+            timers: Timers::of(&request.spec.special),
         }))
+    }
+}
+
+impl Array {
+    /// The value of an index was replaced.
+    fn end_timer(&self, index: usize) {
+        if let Some(timers) = &self.timers
+            && let Some(value) = self.slab.cell(0, index)
+        {
+            timers.forget(value.addr().get());
+        }
     }
 }
 
@@ -99,6 +113,7 @@ impl Storage for Array {
     fn update(&self, key: &[u8], value: &[u8], flags: u64, _cpu: usize) -> Result<(), Errno> {
         let index = program_update_check(index_of(key, self.entries), flags)?;
         words::fill_around(self.slab.words(0, index), value, &self.special);
+        self.end_timer(index);
         Ok(())
     }
 
@@ -108,6 +123,7 @@ impl Storage for Array {
         spin_lock::take(lock);
         words::fill_around(self.slab.words(0, index), value, &self.special);
         spin_lock::give_back(lock);
+        self.end_timer(index);
         Ok(true)
     }
 
@@ -123,6 +139,14 @@ impl Storage for Array {
         self.slab.offset_in_cell(address)
     }
 
+    fn timers(&self) -> Option<&Timers> {
+        self.timers.as_ref()
+    }
+
+    fn key_at(&self, value: usize) -> Option<Vec<u8>> {
+        Some((self.slab.index_of(value)? as u32).to_ne_bytes().to_vec())
+    }
+
     fn user_value_size(&self) -> usize {
         self.value_size
     }
@@ -136,6 +160,7 @@ impl Storage for Array {
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let index = update_check(index_of(key, self.entries), mode)?;
         words::fill_around(self.slab.words(0, index), value, &self.special);
+        self.end_timer(index);
         Ok(())
     }
 

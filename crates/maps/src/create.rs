@@ -35,7 +35,7 @@ pub struct CreateError {
 #[non_exhaustive]
 pub enum CreateErrorKind {
     /// Paceline does not have the kind.
-    #[error("map type {0} is not supported")]
+    #[error("map type {} is not there: it would take {}", .0, .0.would_take())]
     Unsupported(MapKind),
     /// A key of zero bytes.
     #[error("key size is zero")]

@@ -13,6 +13,7 @@ use crate::slab::{Shape, Slab, WORD};
 use crate::slots::{Caller, Permit};
 use crate::storage::{Mode, Storage};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
+use crate::timer::Timers;
 use crate::{spin_lock, words};
 
 /// Key and value together stay below `KMALLOC_MAX_SIZE - sizeof(struct htab_elem)`, which has 48 bytes on x86-64.
@@ -86,6 +87,10 @@ impl Elements {
         let table = Table::new(shape, beside)?;
         let clock = shape.lru.then(|| Clock::new(shape.cpus.saturating_add(1)));
         Ok(Self { table, clock })
+    }
+
+    fn with_timers(self, timers: Option<Timers>) -> Self {
+        Self { table: self.table.with_timers(timers), ..self }
     }
 
     /// Gives a key an element, or a new one in place of its own, with what `write` puts into its payload.
@@ -182,7 +187,7 @@ impl Hash {
         let shape = TableShape::of(request, words::words_for(request.value_size()));
         request.check_memory(shape.bytes(0))?;
         Ok(Box::new(Self {
-            elements: Elements::new(shape, 0)?,
+            elements: Elements::new(shape, 0)?.with_timers(Timers::of(&request.spec.special)),
             value_size: request.value_size(),
             special: request.spec.special.clone(),
         }))
@@ -247,6 +252,14 @@ impl Storage for Hash {
 
     fn offset_in_value(&self, address: usize) -> Option<usize> {
         self.elements.table.offset_in_payload(address)
+    }
+
+    fn timers(&self) -> Option<&Timers> {
+        self.elements.table.timers()
+    }
+
+    fn key_at(&self, value: usize) -> Option<Vec<u8>> {
+        self.elements.table.key_of_payload(value)
     }
 
     fn user_value_size(&self) -> usize {

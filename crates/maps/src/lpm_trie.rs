@@ -138,14 +138,11 @@ impl LpmTrie {
         let mut entry = self.table.lock(probe.key());
         let is_new = entry.slot().is_none();
         mode.check(!is_new)?;
+        // First: workers may find the slot as soon as it is in the trie, and then it can no more be given back at once.
+        let mut permit = if is_new { Some(self.table.permit().ok_or(Errno::ENOSPC)?) } else { None };
         // Before its old slot may be given to another prefix.
-        let slot = spare.slot();
-        self.add_route(probe.key(), length, slot)?;
-        if let Err(errno) = entry.put(&mut spare, &mut None) {
-            drop(entry);
-            self.remove_route(probe.key(), length, slot)?;
-            return Err(if errno == Errno::E2BIG { Errno::ENOSPC } else { errno });
-        }
+        self.add_route(probe.key(), length, spare.slot())?;
+        entry.put(&mut spare, &mut permit)?;
         if is_new {
             lengths.add(length);
         }

@@ -10,9 +10,11 @@ use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
 use crate::lookup::LookupFunction;
+use crate::map_user::Users;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::storage::{self, LOCK, Mode, Storage};
+use crate::timer::Timers;
 use crate::words;
 
 /// Numbers given to maps so far in this process.
@@ -27,6 +29,7 @@ fn all_maps() -> MutexGuard<'static, BTreeMap<u32, Weak<Map>>> {
 impl Drop for Map {
     fn drop(&mut self) {
         all_maps().remove(&self.id);
+        self.forget_programs();
     }
 }
 
@@ -39,6 +42,7 @@ pub struct Map {
     frozen: AtomicBool,
     /// Of the storage.
     lookup_function: Option<LookupFunction>,
+    users: Users,
     storage: Box<dyn Storage>,
 }
 
@@ -184,6 +188,7 @@ impl Map {
             spec: request.spec,
             frozen: AtomicBool::new(false),
             lookup_function: storage.lookup_function(),
+            users: Users::default(),
             storage,
         });
         all_maps().insert(map.id, Arc::downgrade(&map));
@@ -451,6 +456,34 @@ impl Map {
     #[must_use]
     pub fn has_target(&self, index: u32) -> bool {
         self.storage.has_target(index)
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    /// Lets go of all programs that it holds.
+    pub(crate) fn forget_programs(&self) {
+        if let Some(array) = self.prog_array() {
+            array.clear();
+        }
+        if let Some(timers) = self.timers() {
+            timers.clear();
+        }
+    }
+
+    pub(crate) fn timers(&self) -> Option<&Timers> {
+        self.storage.timers()
+    }
+
+    /// The offset of an address in the value that it lies in.
+    pub(crate) fn offset_in_value(&self, address: usize) -> Option<usize> {
+        self.storage.offset_in_value(address)
+    }
+
+    /// The key of the value at an address.
+    pub(crate) fn key_at(&self, value: usize) -> Option<Vec<u8>> {
+        self.storage.key_at(value)
     }
 
     /// The map as a program array, for `bpf_tail_call`.

@@ -2,15 +2,14 @@
 
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use paceline_spec::Errno;
 
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::map::Map;
 use crate::storage::{Mode, Storage};
 
 /// Second half of an entry that is there: 0 is a program number too.
@@ -27,7 +26,6 @@ pub struct ProgArray {
     owners: Mutex<Vec<Option<Owner>>>,
     /// What all programs that use the array have in common; the first one decides.
     kind: OnceLock<u64>,
-    users: AtomicUsize,
 }
 
 /// Where the tokens are, for generated code: that of index `i` at `base + i * stride`, 0 where there is none.
@@ -41,47 +39,13 @@ pub struct TokenLayout {
     pub entries: u32,
 }
 
-/// A user of a program array. When the last one goes the entries are removed, as the kernel does when the last
-/// descriptor of the map is closed: programs hold their maps, so an array that holds programs would keep itself.
-pub struct ProgArrayUser(Arc<Map>);
-
-impl ProgArrayUser {
-    /// A new user; `None` if the map is no program array.
-    #[must_use]
-    pub fn new(map: &Arc<Map>) -> Option<Self> {
-        map.prog_array()?.users.fetch_add(1, Ordering::Relaxed);
-        Some(Self(map.clone()))
-    }
-}
-
-impl Clone for ProgArrayUser {
-    fn clone(&self) -> Self {
-        if let Some(array) = self.0.prog_array() {
-            array.users.fetch_add(1, Ordering::Relaxed);
-        }
-        Self(self.0.clone())
-    }
-}
-
-impl Drop for ProgArrayUser {
-    fn drop(&mut self) {
-        if let Some(array) = self.0.prog_array()
-            && array.users.fetch_sub(1, Ordering::AcqRel) == 1
-        {
-            for index in 0..array.len() {
-                array.put(index, 0, None);
-            }
-        }
-    }
-}
-
 impl ProgArray {
     pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         array::check(request, REFERENCE_FLAGS)?;
         request.check_value_is_one_of(&[4])?;
         let programs = Entries::with_companions(request)?;
         let owners = Mutex::default();
-        Ok(Box::new(Self { programs, owners, kind: OnceLock::new(), users: AtomicUsize::new(0) }))
+        Ok(Box::new(Self { programs, owners, kind: OnceLock::new() }))
     }
 
     /// Number of entries, empty ones included.
@@ -94,6 +58,13 @@ impl ProgArray {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Removes all entries.
+    pub(crate) fn clear(&self) {
+        for index in 0..self.len() {
+            self.put(index, 0, None);
+        }
     }
 
     /// Number of the program at an index; `None` where `bpf_tail_call` fails.

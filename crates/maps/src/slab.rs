@@ -149,6 +149,13 @@ impl Slab {
         (in_lane < self.shape.cells * self.stride()).then(|| in_lane % self.stride())
     }
 
+    /// The number in its lane of the cell that an address lies in.
+    pub(crate) fn index_of(&self, address: usize) -> Option<usize> {
+        let offset = self.offset_in_cell(address)?;
+        let in_lane = (address - offset).checked_sub(self.base.addr().get())? % self.lane_bytes;
+        Some(in_lane / self.stride())
+    }
+
     /// Whether `len` bytes at `address` lie inside bytes `start..end` of one and the same cell.
     #[inline]
     pub(crate) fn holds(&self, address: usize, len: usize, start: usize, end: usize) -> bool {

@@ -10,6 +10,7 @@ use crate::lookup::LookupFunction;
 use crate::map::{ArrayLayout, Map, Mismatch, RedirectTarget};
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
+use crate::timer::Timers;
 use crate::{
     array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, xskmap,
 };
@@ -150,6 +151,16 @@ pub(crate) trait Storage: Send + Sync {
 
     /// The offset of an address in the value it lies in, for the kinds whose values may hold locks.
     fn offset_in_value(&self, _address: usize) -> Option<usize> {
+        None
+    }
+
+    /// The timers of its values, for the kinds whose values may hold them.
+    fn timers(&self) -> Option<&Timers> {
+        None
+    }
+
+    /// The key of the value at an address, for the same kinds. Of a value that is not pinned it may be another element's.
+    fn key_at(&self, _value: usize) -> Option<Vec<u8>> {
         None
     }
 

@@ -22,6 +22,7 @@ use crate::index::{Index, Place};
 use crate::lru::State;
 use crate::slab::{NoMemory, Shape, Slab, WORD};
 use crate::slots::{Caller, Permit, SlotCount, Slots};
+use crate::timer::Timers;
 use crate::words;
 
 /// Stripes per CPU: so many that two workers seldom want the same.
@@ -126,6 +127,8 @@ pub(crate) struct Table {
     state_words: usize,
     stripes: Box<[Stripe]>,
     seed: SeedableRandomState,
+    /// Those of the values in its payloads.
+    timers: Option<Timers>,
 }
 
 impl Table {
@@ -142,7 +145,40 @@ impl Table {
             state_words: usize::from(shape.lru),
             stripes: std::iter::repeat_with(Stripe::default).take(shape.stripes()).collect(),
             seed: if shape.zero_seed { SeedableRandomState::fixed() } else { SeedableRandomState::random() },
+            timers: None,
         })
+    }
+
+    /// A table whose payloads are values with timers.
+    pub(crate) fn with_timers(self, timers: Option<Timers>) -> Self {
+        Self { timers, ..self }
+    }
+
+    pub(crate) fn timers(&self) -> Option<&Timers> {
+        self.timers.as_ref()
+    }
+
+    /// Ends the timer of a slot.
+    fn end_timer(&self, slot: u32) {
+        if let Some(timers) = &self.timers
+            && let Some(value) = self.payload_address(slot)
+        {
+            timers.forget(value.addr().get());
+        }
+    }
+
+    /// Gives back the slot of an element that has gone.
+    fn retire(&self, slot: u32) {
+        self.end_timer(slot);
+        self.slots.retire(slot);
+    }
+
+    /// The key of the slot whose payload is at an address.
+    pub(crate) fn key_of_payload(&self, address: usize) -> Option<Vec<u8>> {
+        let slot = self.slab.index_of(address)? as u32;
+        let mut key = Vec::with_capacity(self.key_size);
+        self.append_key_start(slot, self.key_size, &mut key);
+        Some(key)
     }
 
     pub(crate) fn key_size(&self) -> usize {
@@ -273,8 +309,15 @@ impl Table {
     /// `ENOMEM` when workers in their bursts may be using all that are left.
     pub(crate) fn spare(&self, key: &[u8], caller: Caller) -> Result<Spare<'_>, Errno> {
         let slot = self.slots.take(caller).ok_or(Errno::ENOMEM)?;
+        // A worker may have made one in the old element after that had gone.
+        self.end_timer(slot);
         words::fill(self.words_of_key(slot), key);
         Ok(Spare { table: self, slot: Some(slot) })
+    }
+
+    /// The right to add an element; `None` when the table is full.
+    pub(crate) fn permit(&self) -> Option<Permit<'_>> {
+        self.slots.permit()
     }
 
     /// Visits the slots of a part of the table; false past the last part. Each element that is there all the time is visited
@@ -357,7 +400,7 @@ impl Table {
     fn unlink(&self, hash: u64, place: Place, slot: u32) -> Permit<'_> {
         self.index.remove(hash, place);
         self.set_state(slot, None);
-        self.slots.retire(slot);
+        self.retire(slot);
         self.slots.permit_of_removed()
     }
 
@@ -423,7 +466,7 @@ impl<'a> Locked<'a> {
                 table.touch(slot);
                 table.index.replace(place, slot);
                 table.set_state(old, None);
-                table.slots.retire(old);
+                table.retire(old);
             }
             None => {
                 let permit = permit.take().or_else(|| table.slots.permit());

@@ -5,7 +5,7 @@ mod common;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use paceline_maps::{CreateErrorKind, Limits, Map, ProgArrayUser, RedirectTarget};
+use paceline_maps::{CreateErrorKind, Limits, Map, MapUser, RedirectTarget};
 use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 
@@ -195,7 +195,10 @@ fn memory_limit_counts_everything() {
 #[test]
 fn refusals_name_map_and_cause() {
     let text = |spec: MapSpec| Map::create(&spec, &LIMITS).unwrap_err().to_string();
-    assert_eq!(text(spec(MapKind::Arena, 4, 4, 1)), "map \"m\": map type arena is not supported");
+    assert_eq!(
+        text(spec(MapKind::Arena, 4, 4, 1)),
+        "map \"m\": map type arena is not there: it would take memory that programs and user space address alike"
+    );
     assert_eq!(text(spec(MapKind::Array, 8, 4, 1)), "map \"m\": key size is 8, must be 4");
     assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8");
     assert_eq!(text(spec(MapKind::Hash, 4, 4, 0)), "map \"m\": max_entries is zero");
@@ -259,7 +262,7 @@ fn program_arrays_bind_programs_to_tokens() {
     assert!(map.lookup(&key(1), 0).is_none());
     assert!(table.admits(3) && table.admits(3) && !table.admits(4));
 
-    let user = ProgArrayUser::new(&map).unwrap();
+    let user = MapUser::new(&map).unwrap();
     let other = user.clone();
     assert!(install(2, &owner));
     drop(user);

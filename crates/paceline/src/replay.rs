@@ -59,6 +59,8 @@ pub struct ReplayOptions {
     pub count: Option<u64>,
     /// Index of the interface that all packets come in on, whatever the capture says.
     pub ingress: Option<u32>,
+    /// One packet at a time, so that timers fire between any two, at the times of the packets if the host's time is theirs.
+    pub packet_by_packet: bool,
 }
 
 /// Why a run ended early. What was counted and written until then is good.
@@ -71,6 +73,15 @@ pub enum ReplayError {
     #[error("packet {packet}: {fault}")]
     Fault {
         /// Number of the packet in the capture, from 1.
+        packet: u64,
+        /// What happened.
+        #[source]
+        fault: Fault,
+    },
+    /// What a timer called did what it may not.
+    #[error("timer before packet {packet}: {fault}")]
+    Timer {
+        /// Number of the packet that came next, from 1.
         packet: u64,
         /// What happened.
         #[source]
@@ -114,7 +125,7 @@ runners!(Program, Chain, Target);
 /// Runs the packets of a capture through a program or a chain, and writes them where their verdicts send them.
 ///
 /// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, unless
-/// the options say another, and on queue 0. `observe` is called after every burst with what was counted so far, and may
+/// the options say another, and on queue 0. Timers that are due fire before each burst, and at the end. `observe` is called after every burst with what was counted so far, and may
 /// end the run, which is no error.
 ///
 /// # Errors
@@ -128,14 +139,14 @@ pub fn replay<R: Read, W: Write>(
     mut observe: impl FnMut(&Tally) -> ControlFlow<()>,
 ) -> (Tally, Result<(), ReplayError>) {
     let mut tally = Tally::default();
-    let mut burst = Burst::default();
+    let mut burst = Burst::new(if options.packet_by_packet { 1 } else { MAX_BURST });
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
         let limits = (left, options.ingress);
         match step(&mut runner, host, reader, &mut outputs, &mut burst, &mut tally, limits) {
             Ok(true) if observe(&tally).is_break() => break Ok(()),
             Ok(true) => {}
-            Ok(false) => break Ok(()),
+            Ok(false) => break fire_timers(host, tally.packets),
             Err(error) => break Err(error),
         }
     };
@@ -163,6 +174,7 @@ fn step<R: Read, W: Write>(
         burst.frame_mut(index).set_ingress(ingress.unwrap_or(interface.saturating_add(1)), 0);
     }
     host.arrive(burst);
+    fire_timers(host, tally.packets)?;
     let lengths: [usize; MAX_BURST] =
         std::array::from_fn(|index| if index < burst.len() { burst.frame(index).len() } else { 0 });
     let ran = runner.run_burst(burst, host).map_err(|fault| {
@@ -181,6 +193,14 @@ fn step<R: Read, W: Write>(
             .map_err(ReplayError::WriteDropped)?;
     }
     ran.map(|()| true)
+}
+
+/// Fires the timers that are due, after so many packets.
+fn fire_timers(host: &mut Host, packets: u64) -> Result<(), ReplayError> {
+    match host.fire_timers() {
+        Ok(_) => Ok(()),
+        Err(fault) => Err(ReplayError::Timer { packet: packets + 1, fault: *fault }),
+    }
 }
 
 fn finish<R: Read, W: Write>(outputs: Outputs<W>, reader: &CaptureReader<R>) -> Result<(), ReplayError> {

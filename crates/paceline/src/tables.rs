@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_isa::{Imm64, Insn};
-use paceline_maps::{Map, ProgArrayUser};
+use paceline_maps::{Map, MapUser};
 use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramSpec};
 use paceline_vm::{InstallError, Program};
 
@@ -48,7 +48,7 @@ pub(crate) struct Tables {
     /// The programs that were put into entries.
     installed: Arc<Mutex<BTreeMap<Entry, Named>>>,
     /// Keep the entries as long as there is the collection, even without a program.
-    _users: Arc<[ProgArrayUser]>,
+    _users: Arc<[MapUser]>,
 }
 
 impl Tables {
@@ -64,7 +64,7 @@ impl Tables {
         Self {
             pending: Arc::new(Mutex::new(named.collect())),
             installed: Arc::default(),
-            _users: maps.iter().filter_map(ProgArrayUser::new).collect(),
+            _users: maps.iter().filter_map(MapUser::new).collect(),
         }
     }
 

@@ -36,9 +36,11 @@ fn yes(is: bool) -> &'static str {
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    page.push_str("\n## Map types\n\n| map type | there |\n|---|---|\n");
+    page.push_str("\n## Map types\n\n| map type | there | it would take |\n|---|---|---|\n");
     for &kind in MapKind::ALL {
-        let _ = writeln!(page, "| {kind} | {} |", yes(has_map(kind)));
+        let is_there = has_map(kind);
+        let take = if is_there { "" } else { kind.would_take() };
+        let _ = writeln!(page, "| {kind} | {} | {take} |", yes(is_there));
     }
     page.push_str(
         "\n## Helpers\n\n| helper | XDP | socket filters | there | it would take |\n|---|---|---|---|---|\n",

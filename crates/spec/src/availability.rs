@@ -4,8 +4,8 @@
 //! `bpf_base_func_proto` in `kernel/bpf/helpers.c`, for a privileged loader; the flags are those of
 //! each helper's `struct bpf_func_proto`.
 
-use crate::ProgramKind;
 use crate::helper::Helper;
+use crate::{MapKind, ProgramKind};
 
 /// Helpers that XDP programs may call, by name without `bpf_`.
 pub(crate) const XDP: &[&str] = &[
@@ -160,10 +160,14 @@ const GPL_ONLY: &[&str] = &[
     "trace_vprintk",
 ];
 
+const TASKS: &str = "a kernel's tasks, control groups and memory";
+const SOCKETS: &str = "sockets of a kernel";
+const DYNPTRS: &str = "dynptrs to other memory than packets";
+
 /// What helpers would take that Paceline does not have, by name without `bpf_` or by how the name starts.
 const WOULD_TAKE: &[(&str, &[&str])] = &[
     (
-        "sockets of a kernel",
+        SOCKETS,
         &[
             "sk_lookup_",
             "sk_release",
@@ -176,7 +180,7 @@ const WOULD_TAKE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "a kernel's tasks, control groups and memory",
+        TASKS,
         &[
             "cgrp_storage_",
             "copy_from_user",
@@ -197,8 +201,7 @@ const WOULD_TAKE: &[(&str, &[&str])] = &[
             "this_cpu_ptr",
         ],
     ),
-    ("functions of a program that run when a timer fires", &["timer_"]),
-    ("dynptrs to other memory than packets", &["dynptr_", "ringbuf_", "user_ringbuf_"]),
+    (DYNPTRS, &["dynptr_", "ringbuf_", "user_ringbuf_"]),
 ];
 
 /// Helpers whose memory arguments may lie in the packet.
@@ -228,6 +231,28 @@ const GPL_COMPATIBLE: &[&str] =
 #[must_use]
 pub fn is_gpl_compatible(license: &str) -> bool {
     GPL_COMPATIBLE.contains(&license)
+}
+
+impl MapKind {
+    /// What it would take to have maps of this kind, where they are not there.
+    #[must_use]
+    pub const fn would_take(self) -> &'static str {
+        use MapKind as K;
+        match self {
+            K::SockMap | K::SockHash | K::ReuseportSockArray | K::SkStorage => SOCKETS,
+            K::StackTrace
+            | K::CgroupArray
+            | K::CgroupStorage
+            | K::PerCpuCgroupStorage
+            | K::InodeStorage
+            | K::TaskStorage
+            | K::CgrpStorage => TASKS,
+            K::StructOps => "operations of a kernel that are programs",
+            K::UserRingBuf => DYNPTRS,
+            K::Arena => "memory that programs and user space address alike",
+            _ => "an implementation",
+        }
+    }
 }
 
 impl Helper {

@@ -35,6 +35,7 @@ errnos! {
     EINVAL = 22, "Invalid argument.";
     ENOSPC = 28, "No space left.";
     ERANGE = 34, "Out of range.";
+    EDEADLK = 35, "It would wait for itself.";
     EOVERFLOW = 75, "Value too large for its field.";
     ENOTSUPP = 524, "Operation not supported (kernel-internal number).";
     EAFNOSUPPORT = 97, "No such family of addresses.";

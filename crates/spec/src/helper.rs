@@ -54,9 +54,12 @@ pub enum Arg {
     SpinLock,
     /// The same lock. The program no longer has it afterwards.
     HeldSpinLock,
+    /// Pointer to the `bpf_timer` of a map value; a map in a later argument must be the value's.
+    Timer,
     /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
     Record,
-    /// A function of the program, which the helper calls ([`Helper::callback`]).
+    /// A function of the program, which the helper calls ([`Helper::callback`]), or which is called later
+    /// ([`Helper::calls_later`]).
     Function,
     /// Pointer to the stack, or null: what the function in the argument before is given.
     StackOrNull,
@@ -109,6 +112,8 @@ pub struct Helper {
 impl Helper {
     /// Number of `bpf_tail_call`, which is no function but a jump: engines compile it.
     pub const TAIL_CALL: i32 = 12;
+    /// Number of `bpf_timer_set_callback`.
+    pub const TIMER_SET_CALLBACK: i32 = 170;
     /// Number of `bpf_redirect`.
     pub const REDIRECT: i32 = 23;
     /// Number of `bpf_redirect_map`.
@@ -191,6 +196,13 @@ impl Helper {
             "bpf_for_each_map_elem" => Some(Callback::Elements),
             _ => None,
         }
+    }
+
+    /// Whether it lets a timer call a function of the program when that is due: with the map, the key and the value that the
+    /// timer is in, and without a packet (`set_timer_callback_state`).
+    #[must_use]
+    pub fn calls_later(&self) -> bool {
+        self.id == Self::TIMER_SET_CALLBACK as u32
     }
 
     /// All helpers, by rising number.
@@ -389,10 +401,10 @@ helpers! {
     166 bpf_sys_bpf;
     167 bpf_btf_find_by_name_kind;
     168 bpf_sys_close;
-    169 bpf_timer_init;
-    170 bpf_timer_set_callback;
-    171 bpf_timer_start;
-    172 bpf_timer_cancel;
+    169 bpf_timer_init: (Timer, Map, Scalar) -> Scalar;
+    170 bpf_timer_set_callback: (Timer, Function) -> Scalar;
+    171 bpf_timer_start: (Timer, Scalar, Scalar) -> Scalar;
+    172 bpf_timer_cancel: (Timer) -> Scalar;
     173 bpf_get_func_ip;
     174 bpf_get_attach_cookie;
     175 bpf_task_pt_regs;
@@ -451,7 +463,7 @@ mod tests {
     fn helpers_that_call_back_take_a_function() {
         for helper in Helper::all() {
             let takes = helper.prototype.is_some_and(|p| p.args.contains(&Arg::Function));
-            assert_eq!(takes, helper.callback().is_some(), "{}", helper.name);
+            assert_eq!(takes, helper.callback().is_some() || helper.calls_later(), "{}", helper.name);
         }
     }
 

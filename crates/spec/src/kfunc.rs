@@ -215,5 +215,11 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("bpf_arena_free_pages", "arenas"),
 ];
 
+/// What it would take to have a kernel function that is not there.
+#[must_use]
+pub fn would_take(name: &str) -> &'static str {
+    ABSENT.iter().find(|(absent, _)| *absent == name).map_or("an implementation", |(_, what)| what)
+}
+
 const CONNECTIONS: &str = "connection tracking of a kernel";
 const OBJECTS: &str = "objects that a program allocates";

@@ -254,6 +254,12 @@ impl MapSpec {
         }
     }
 
+    /// The `bpf_timer` of its values.
+    #[must_use]
+    pub fn timer(&self) -> Option<SpecialField> {
+        self.special.iter().copied().find(|field| field.kind == SpecialKind::Timer)
+    }
+
     /// The `bpf_spin_lock` of its values.
     #[must_use]
     pub fn spin_lock(&self) -> Option<SpecialField> {

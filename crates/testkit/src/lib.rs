@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod random;
 pub mod redirects;
 pub mod runner;
+pub mod sources;
 pub mod text;
 pub mod traffic;
 pub mod verdict;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use paceline::port::CaptureReader;
 use paceline::{
-    Burst, Collection, Engine, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
-    ProgramSpec, Verdict,
+    Burst, Collection, Engine, FrameRef, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
+    ProgramKind, ProgramSpec, Verdict, XdpAttach,
 };
 
+use crate::Contents;
 use crate::determinize::determinize;
 use crate::engine::map_contents;
 use crate::kernel::{self, KernelObject, Packet, Pinned};
@@ -131,10 +132,28 @@ pub struct Comparison {
     pub opaque_maps: Vec<String>,
     /// Helpers that were replaced because their results vary.
     pub replaced: Vec<&'static str>,
+    /// Whether the kernel only loads the program: it makes no test run of those for device and CPU maps, and none of filters
+    /// with the packets of XDP. Our engines are then compared with the plain interpreter.
+    pub only_loaded: bool,
     /// What the kernel has without its types, and why.
     pub untyped: Vec<String>,
     /// What differs; stops at [`MOST_DIFFERENCES`].
     pub differences: Vec<String>,
+}
+
+impl Comparison {
+    /// What our engines are compared with.
+    fn other(&self) -> &'static str {
+        if self.only_loaded { "plain" } else { "kernel" }
+    }
+
+    fn count(&mut self, packet: &Captured, run: &Finished) {
+        self.packets += 1;
+        self.changed += u64::from(run.data != packet.data);
+        let code = run.r0.low();
+        let verdict = Verdict::from_code(code).map_or(Verdict::ALL.len(), |verdict| verdict as usize);
+        self.verdicts[verdict] += 1;
+    }
 }
 
 /// Differences that are worth reading.
@@ -166,7 +185,8 @@ pub fn compare(
     let replaced = determinize(&mut specs.programs, &mut specs.maps, btf);
     let both = Both::new(&object, program, pinned)?;
     let untyped = both.kernel.untyped.clone();
-    both.run(workload, Comparison { replaced, untyped, ..Comparison::default() })
+    let only_loaded = !both.has_test_run();
+    both.run(workload, Comparison { replaced, untyped, only_loaded, ..Comparison::default() })
 }
 
 /// Leaves a program, which comes first, and those that program arrays name.
@@ -216,6 +236,12 @@ impl Both {
         Ok(Self { ours, kernel, pinned })
     }
 
+    /// Whether the kernel can run the program over the packets.
+    fn has_test_run(&self) -> bool {
+        let kind = self.ours.first().map(|ours| ours.program.spec().kind);
+        matches!(kind, Some(ProgramKind::Xdp { attach: XdpAttach::Interface, .. }))
+    }
+
     fn run(&self, workload: &Workload, mut result: Comparison) -> Result<Comparison, CompareError> {
         let mut host = Host::new(self.pinned.cpu());
         host.set_trace(std::io::sink());
@@ -242,22 +268,25 @@ impl Both {
         workload: &Workload,
         result: &mut Comparison,
     ) -> Result<(), CompareError> {
-        let theirs = group.iter().map(|packet| self.on_kernel(packet, result));
-        let theirs = theirs.collect::<Result<Vec<_>, _>>()?;
+        let mut theirs = Vec::new();
+        if !result.only_loaded {
+            let run = group.iter().map(|packet| self.on_kernel(packet, result));
+            theirs = run.collect::<Result<Vec<_>, _>>()?;
+        }
         for ours in &self.ours {
             fill(burst, group);
             let engine = ours.program.engine();
             let fault = ours.program.run_burst(burst, host).err();
             let done = fault.as_ref().map_or(group.len(), |fault| fault.index);
-            for (index, (packet, theirs)) in group.iter().zip(&theirs).take(done).enumerate() {
-                let frame = burst.frame(index);
-                let mine = Finished {
-                    data: frame.packet().to_vec(),
-                    meta: frame.metadata().to_vec(),
-                    ..Finished::new(Return::Low(frame.code()))
-                };
+            let mine = (0..done).map(|index| finished(&burst.frame(index)));
+            if theirs.is_empty() {
+                theirs.extend(mine);
+                group.iter().zip(&theirs).for_each(|(packet, run)| result.count(packet, run));
+                continue;
+            }
+            for ((packet, theirs), mine) in group.iter().zip(&theirs).zip(mine) {
                 if mine != *theirs {
-                    let diff = run_diff(&Ok(mine), "kernel", &Ok(theirs.clone())).join("\n");
+                    let diff = run_diff(&Ok(mine), result.other(), &Ok(theirs.clone())).join("\n");
                     result.differences.push(format!("{}: {engine} {diff}", workload.place(packet)));
                 }
             }
@@ -274,18 +303,29 @@ impl Both {
     fn on_kernel(&self, packet: &Captured, result: &mut Comparison) -> Result<Finished, CompareError> {
         let Some(program) = self.kernel.programs.first() else { unreachable!("the program comes first") };
         let run = program.test_run(&Packet::new(&packet.data))?;
-        result.packets += 1;
-        result.changed += u64::from(run.data != packet.data);
-        let verdict = Verdict::from_code(run.retval).map_or(Verdict::ALL.len(), |verdict| verdict as usize);
-        result.verdicts[verdict] += 1;
-        Ok(Finished { data: run.data, meta: run.meta, ..Finished::new(Return::Low(run.retval)) })
+        let run = Finished { data: run.data, meta: run.meta, ..Finished::new(Return::Low(run.retval)) };
+        result.count(packet, &run);
+        Ok(run)
+    }
+
+    /// Contents of a map by what the program ran on.
+    fn reference(&self, index: usize, result: &Comparison) -> Result<Option<Contents>, CompareError> {
+        let cpu = self.pinned.cpu();
+        if result.only_loaded {
+            let map = self.ours.first().and_then(|ours| ours.collection.maps().get(index));
+            return Ok(map.and_then(|map| map_contents(map, cpu)));
+        }
+        match self.kernel.maps.get(index) {
+            Some(map) => Ok(map.contents(cpu)?),
+            None => Ok(None),
+        }
     }
 
     fn compare_maps(&self, result: &mut Comparison) -> Result<(), CompareError> {
         let cpu = self.pinned.cpu();
         for (index, theirs) in self.kernel.maps.iter().enumerate() {
             let name = theirs.name();
-            let Some(theirs) = theirs.contents(cpu)? else {
+            let Some(theirs) = self.reference(index, result)? else {
                 result.opaque_maps.push(name.to_owned());
                 continue;
             };
@@ -293,11 +333,20 @@ impl Both {
             for ours in &self.ours {
                 let mine = ours.collection.maps().get(index).and_then(|map| map_contents(map, cpu));
                 let mine = mine.unwrap_or_default();
-                let diff = contents_diff(name, "kernel", &theirs, &mine);
+                let diff = contents_diff(name, result.other(), &theirs, &mine);
                 result.differences.extend(diff.map(|diff| format!("{}: {diff}", ours.program.engine())));
             }
         }
         Ok(())
+    }
+}
+
+/// What a run left in its frame.
+fn finished(frame: &FrameRef<'_>) -> Finished {
+    Finished {
+        data: frame.packet().to_vec(),
+        meta: frame.metadata().to_vec(),
+        ..Finished::new(Return::Low(frame.code()))
     }
 }
 

@@ -6,6 +6,7 @@ use paceline_isa::{DecodeError, Reg};
 use paceline_spec::MapKind;
 use paceline_spec::btf::SpecialKind;
 use paceline_spec::helper::Helper;
+use paceline_spec::kfunc;
 
 use crate::state::{Target, Value};
 
@@ -219,7 +220,7 @@ pub enum Cause {
     #[error("{0}: size is not bounded, at most {1}")]
     UnboundedSize(RegName, u64),
     /// A kernel function, which user space does not have.
-    #[error("kernel function {0} is not available")]
+    #[error("kernel function {} is not there: it would take {}", .0, kfunc::would_take(.0))]
     Kfunc(String),
     /// An instruction that Paceline or this type of program does not have.
     #[error("{0} is not allowed here")]
@@ -265,6 +266,12 @@ pub enum Cause {
     /// A callback returns something else than 0 or 1.
     #[error("r0: a callback must return 0 or 1, not {0}")]
     CallbackReturn(String),
+    /// What a timer calls returns something else than 0.
+    #[error("r0: what a timer calls must return 0, not {0}")]
+    TimerReturn(String),
+    /// A timer is not where it should be, or not of the map that it is used with.
+    #[error("{0}: {1}")]
+    Timer(RegName, &'static str),
     /// An iterator is made where one is.
     #[error("{0}: there is an iterator here already")]
     IteratorThere(RegName),

@@ -117,25 +117,22 @@ fn verify_with(
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk);
-    step::check_stack_depth(&code, &flow, &functions)?;
+    step::check_stack_depth(&code, &flow, &functions, &walk.roots)?;
     let (facts, stats) = (walk.facts.into_insns(), walk.stats);
     Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
 }
 
-/// Walks the main program, then every global function that was called.
+/// Walks the main program, then every global function that was called, and every function that a timer may call.
 fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     let mut done = 0;
-    let mut function = 0;
-    loop {
-        let state = step::entry_state(walk, function)?;
-        walk.in_global = function != 0;
-        let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
+    while let Some(&root) = walk.roots.get(done) {
+        let state = step::entry_state(walk, root)?;
+        walk.root = root;
+        let start = walk.flow.functions.get(root.function()).map_or(0, |f| f.start);
         walk.explore(state, start)?;
-        match walk.called_globals.get(done) {
-            Some(&next) => (function, done) = (next, done + 1),
-            None => return Ok(()),
-        }
+        done += 1;
     }
+    Ok(())
 }
 
 fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {

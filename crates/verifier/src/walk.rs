@@ -15,7 +15,7 @@ use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
 use crate::facts::{Facts, Stats};
 use crate::observe::{Observer, PathEnd};
 use crate::prune::Checkpoints;
-use crate::state::{Frame, State, Value};
+use crate::state::{Frame, MapRef, State, Value};
 
 /// Branches on the way to a refusal that are told.
 const PATH_TOLD: usize = 64;
@@ -31,6 +31,27 @@ pub(crate) enum Next {
     Both { next: usize, target: usize, waiting: Box<State> },
     /// The path ends.
     End,
+}
+
+/// Where paths begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// The program.
+    Main,
+    /// A global function, by its index: verified for whatever its types allow.
+    Global(usize),
+    /// A function that a timer calls which is in a value of this map.
+    Timer { function: usize, map: MapRef },
+}
+
+impl Root {
+    /// The function's index.
+    pub(crate) fn function(self) -> usize {
+        match self {
+            Self::Main => 0,
+            Self::Global(function) | Self::Timer { function, .. } => function,
+        }
+    }
 }
 
 /// A branch that waits.
@@ -90,10 +111,10 @@ pub(crate) struct Walk<'a> {
     pub(crate) stack_zeroed: Vec<u64>,
     /// Words of each function's stack that others read (`FunctionFact::shared`).
     pub(crate) stack_shared: Vec<u64>,
-    /// Global functions that were called and must be verified on their own.
-    pub(crate) called_globals: Vec<usize>,
-    /// Whether the path's outermost function is a global one other than the main program.
-    pub(crate) in_global: bool,
+    /// What must be verified on its own, as far as it is known: the program, and what it was seen to call.
+    pub(crate) roots: Vec<Root>,
+    /// Where the path began.
+    pub(crate) root: Root,
     /// Is told what happens, if somebody wants to know.
     pub(crate) observer: Option<&'a mut dyn Observer>,
     /// Bytes of the states that are kept and that wait.
@@ -132,8 +153,8 @@ impl<'a> Walk<'a> {
             is_callback: vec![false; flow.functions.len()],
             stack_zeroed: vec![0; flow.functions.len()],
             stack_shared: vec![0; flow.functions.len()],
-            called_globals: Vec::new(),
-            in_global: false,
+            roots: vec![Root::Main],
+            root: Root::Main,
             observer: None,
             held: 0,
             waiting: Vec::new(),
@@ -152,6 +173,13 @@ impl<'a> Walk<'a> {
     /// The last number that something has.
     pub(crate) fn last_id(&self) -> u32 {
         self.last_id
+    }
+
+    /// Notes something that must be verified on its own.
+    pub(crate) fn add_root(&mut self, root: Root) {
+        if !self.roots.contains(&root) {
+            self.roots.push(root);
+        }
     }
 
     /// Walks all paths from a state at the start of a function.

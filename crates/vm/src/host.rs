@@ -11,6 +11,7 @@ use paceline_maps::Origin;
 use paceline_network::Network;
 
 use crate::fault::{Fault, FaultKind};
+use crate::later::Timers;
 use crate::memory;
 use crate::region::{Access, Regions};
 use crate::threaded::Machine;
@@ -74,6 +75,8 @@ pub struct Host {
     pub(crate) chain_counts: *mut u64,
     /// Calls that a dispatcher had no direct jump for.
     pub(crate) misses: u32,
+    /// The timers that programs started on this host.
+    pub(crate) timers: Timers,
     cpu: usize,
     random: u64,
     /// What hosts use that sign something for each other, such as cookies.
@@ -126,6 +129,7 @@ impl Host {
             reader: Domain::global().reader(),
             chain_counts: std::ptr::null_mut(),
             misses: 0,
+            timers: Timers::default(),
             cpu,
             random: 0,
             secret: common_secret(),

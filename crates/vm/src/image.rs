@@ -15,6 +15,7 @@ use paceline_spec::ProgramSpec;
 
 use crate::engine::Engine;
 use crate::host::Host;
+use crate::later::Home;
 use crate::threaded::Operations;
 
 /// An argument register that nothing was put into.
@@ -56,6 +57,8 @@ pub(crate) struct Image {
     pub(crate) cpus: usize,
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
+    /// Where the functions are that timers may call, in code that is compiled.
+    pub(crate) _home: Option<Arc<Home>>,
     /// The program's native code, where it has some.
     pub(crate) native: Option<Native>,
 }

@@ -11,6 +11,7 @@ mod helpers;
 mod host;
 mod image;
 mod interpreter;
+mod later;
 mod load;
 mod memory;
 mod native;

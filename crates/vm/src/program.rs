@@ -6,9 +6,10 @@ use std::sync::Arc;
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
-use paceline_maps::{Map, Owner, ProgArrayUser};
+use paceline_maps::{Map, MapUser, Owner};
 use paceline_spec::ProgramSpec;
 use paceline_spec::helper::Helper;
+use paceline_spec::kfunc;
 
 use crate::engine::Engine;
 use crate::fault::Fault;
@@ -62,7 +63,7 @@ pub enum ProgramError {
         slot: usize,
     },
     /// A helper is called that the kernel has and Paceline does not.
-    #[error("instruction {slot} calls {name}, which is not supported")]
+    #[error("instruction {slot} calls {name}, which is not there: it would take {}", helper_would_take(.name))]
     UnsupportedHelper {
         /// Slot.
         slot: usize,
@@ -70,7 +71,7 @@ pub enum ProgramError {
         name: &'static str,
     },
     /// A kernel function is called.
-    #[error("instruction {slot} calls the kernel function {name}, which is not supported")]
+    #[error("instruction {slot} calls the kernel function {name}, which is not there: it would take {}", kfunc::would_take(.name))]
     UnsupportedKfunc {
         /// Slot.
         slot: usize,
@@ -113,6 +114,10 @@ pub enum ProgramError {
     },
 }
 
+fn helper_would_take(name: &str) -> &'static str {
+    Helper::from_name(name).map_or("an implementation", Helper::would_take)
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
@@ -151,8 +156,8 @@ pub struct Program {
     pub(crate) image: Arc<Image>,
     /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pub(crate) pins: bool,
-    /// Keeps the entries of the program arrays that it uses.
-    _tables: Arc<[ProgArrayUser]>,
+    /// Keeps the programs in the maps that it uses.
+    _tables: Arc<[MapUser]>,
 }
 
 /// An image in a program array. Who read its token before it went may still run it.
@@ -220,6 +225,7 @@ impl Program {
             cpus: usize::MAX,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
+            _home: None,
             native: None,
         };
         Self::with_image(image)
@@ -424,8 +430,8 @@ impl Program {
 
 /// What a program's maps ask of those who run it.
 pub(crate) struct Uses {
-    /// What makes it a user of the program arrays that it names.
-    pub(crate) tables: Vec<ProgArrayUser>,
+    /// What makes it a user of the maps that it names which hold programs.
+    pub(crate) tables: Vec<MapUser>,
     /// Whether it must be pinned, because it can come to programs or elements that others may take away.
     pub(crate) pins: bool,
 }
@@ -443,11 +449,10 @@ impl Uses {
         let mut uses = Self { tables: Vec::new(), pins: tail_calls };
         for map in named {
             uses.pins |= map.elements_can_go();
-            let Some(array) = map.prog_array() else { continue };
-            if !array.admits(kind) {
+            if map.prog_array().is_some_and(|array| !array.admits(kind)) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
-            uses.tables.extend(ProgArrayUser::new(map));
+            uses.tables.extend(MapUser::new(map));
         }
         Ok(uses)
     }

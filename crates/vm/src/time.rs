@@ -12,6 +12,8 @@ pub(crate) enum Clock {
     Coarse,
     /// `CLOCK_BOOTTIME`, for `bpf_ktime_get_boot_ns`.
     Boot,
+    /// `CLOCK_REALTIME`, for timers.
+    Real,
     /// `CLOCK_TAI`, for `bpf_ktime_get_tai_ns`.
     Tai,
 }
@@ -23,6 +25,7 @@ impl Clock {
             Self::Monotonic => clock_gettime(ClockId::Monotonic),
             Self::Coarse => clock_gettime(ClockId::MonotonicCoarse),
             Self::Boot => clock_gettime(ClockId::Boottime),
+            Self::Real => clock_gettime(ClockId::Realtime),
             // TAI is the one that a system may lack; it differs from real time by whole seconds.
             Self::Tai => clock_gettime_dynamic(DynamicClockId::Tai)
                 .unwrap_or_else(|_| clock_gettime(ClockId::Realtime)),

@@ -116,6 +116,16 @@ fn hit() -> Result<Vec<Burst>, Box<dyn Error>> {
 /// What a packet takes each of the contenders.
 fn measure(
     settings: Settings,
+    contenders: Vec<Run>,
+    bursts: Vec<Burst>,
+) -> Result<Vec<Timing>, Box<dyn Error>> {
+    measure_rounds(settings, ROUND, contenders, bursts)
+}
+
+/// The same with about so many packets in a round.
+fn measure_rounds(
+    settings: Settings,
+    round: usize,
     mut contenders: Vec<Run>,
     mut bursts: Vec<Burst>,
 ) -> Result<Vec<Timing>, Box<dyn Error>> {
@@ -131,7 +141,7 @@ fn measure(
         }
     }
     let packets: usize = bursts.iter().map(Burst::len).sum();
-    let passes = if settings.smoke { 1 } else { ROUND.div_ceil(packets) };
+    let passes = if settings.smoke { 1 } else { round.div_ceil(packets) };
     let bursts = RefCell::new(bursts);
     let work = |mut run: Run| -> Work<'_> {
         let bursts = &bursts;
@@ -244,8 +254,9 @@ fn two_in_one(settings: Settings) -> Rows {
 /// Three examples that parse the same headers.
 fn real_programs(settings: Settings) -> Rows {
     let mut rows = Vec::new();
-    for (name, bursts) in [("hit", hit()?), ("miss", Packets::miss()?.into_shuffled())] {
-        let (fused, apart) = (programs::examples(3)?, programs::examples(3)?);
+    for (examples, miss) in programs::EXAMPLES.iter().flat_map(|names| [(names, false), (names, true)]) {
+        let (name, bursts) = if miss { ("miss", Packets::miss()?.into_shuffled()) } else { ("hit", hit()?) };
+        let (fused, apart) = (programs::examples(examples, 3)?, programs::examples(examples, 3)?);
         let graph = through(fused.len())?;
         let one =
             Chain::load_in_order(&borrowed(&fused), graph.clone(), Engine::Jit, ChainOrder::PacketByPacket)?;
@@ -253,7 +264,8 @@ fn real_programs(settings: Settings) -> Rows {
         let programs = apart.iter().map(load).collect::<Result<Vec<_>, _>>()?;
         let times = measure(settings, vec![running(one), running(Chain::new(programs, graph)?)], bursts)?;
         let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
-        let row = Row::new(format!("three examples fused, {name}"), "one call per program", figure);
+        let name = format!("{} fused, {name}", examples.join(", "));
+        let row = Row::new(name, "one call per program", figure);
         rows.push(Row { bar: Some(Bar::Ratio(1.3)), reach: Some(Bar::Ratio(2.0)), ..row });
     }
     Ok(rows)
@@ -268,19 +280,23 @@ fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
     Ok(Graph::new((0..nodes).map(edges).collect())?)
 }
 
-/// Packet by packet against stage by stage, for chains of more and more code.
+/// Packet by packet against stage by stage, for chains of more and more code. All hit, so that only the code decides.
 fn orders(settings: Settings) -> Rows {
     let mut rows = Vec::new();
     for length in [2, 8, 32] {
-        for (what, parts) in
-            [("W2", programs::workload("port22", length)?), ("examples", programs::examples(length)?)]
-        {
+        let examples = &programs::EXAMPLES[1];
+        for (what, round, parts) in [
+            ("W2", ROUND, programs::workload("port22", length)?),
+            ("examples", ROUND, programs::examples(examples, length)?),
+            ("1,000 instructions", ROUND / 50, programs::long(1_000, length)?),
+            ("10,000 instructions", ROUND / 500, programs::long(10_000, length)?),
+        ] {
             let graph = through(length)?;
             let load = |order| Chain::load_in_order(&borrowed(&parts), graph.clone(), Engine::Jit, order);
             let (packets, stages) = (load(ChainOrder::PacketByPacket)?, load(ChainOrder::StageByStage)?);
             let bytes = packets.native_code().map_or(0, |code| code.bytes().len());
-            let bursts = Packets::miss()?.into_shuffled();
-            let times = measure(settings, vec![running(packets), running(stages)], bursts)?;
+            let runs = vec![running(packets), running(stages)];
+            let times = measure_rounds(settings, round, runs, hit()?)?;
             let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
             let name = format!("{length} times {what}, {bytes} bytes of code, packet by packet");
             rows.push(Row::new(name, "stage by stage", figure));
@@ -291,7 +307,7 @@ fn orders(settings: Settings) -> Rows {
 
 /// What it takes to compile a chain again.
 fn recompiled(settings: Settings) -> Rows {
-    let parts = programs::examples(RECOMPILED)?;
+    let parts = programs::examples(&programs::EXAMPLES[2], RECOMPILED)?;
     let graph = Graph::sequence(parts.len())?;
     let work: Work<'_> = Box::new(|| {
         black_box(Chain::load(&borrowed(&parts), graph.clone(), Engine::Jit)?);

@@ -56,8 +56,13 @@ pub(super) const BOTH: &str = "
   out:
     exit";
 
-/// Examples that look at the same headers.
-const EXAMPLES: [&str; 3] = ["protocols", "counter", "firewall"];
+/// Examples that look at the same headers, three each time. Those that tail call go their own ways, and no chain has them in
+/// one piece.
+pub(super) const EXAMPLES: [[&str; 3]; 3] = [
+    ["firewall", "balancer", "reflector"],
+    ["counter", "firewall", "balancer"],
+    ["protocols", "counter", "firewall"],
+];
 
 /// A program in text.
 pub(super) fn part(program: &str) -> Result<Part, Box<dyn Error>> {
@@ -70,12 +75,25 @@ pub(super) fn workload(name: &str, count: usize) -> Result<Vec<Part>, Box<dyn Er
     (0..count).map(|_| of_object(&object, Some(&format!("{name}_program")))).collect()
 }
 
-/// So many programs of the examples, one after the other, each with maps of its own.
-pub(super) fn examples(count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
+/// So many programs of these examples, one after the other, each with maps of its own.
+pub(super) fn examples(names: &[&str], count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
     let open = |name: &&str| Ok(Object::open(folder.join(format!("{name}.o")))?);
-    let objects = EXAMPLES.iter().map(open).collect::<Result<Vec<Object>, Box<dyn Error>>>()?;
+    let objects = names.iter().map(open).collect::<Result<Vec<Object>, Box<dyn Error>>>()?;
     objects.iter().cycle().take(count).map(|object| of_object(object, None)).collect()
+}
+
+/// Programs of so many instructions without a loop, which mix the packet's first bytes.
+pub(super) fn long(instructions: usize, count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
+    let mut text =
+        "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr0 = 1\nr4 = r2\nr4 += 34\nif r4 > r3 goto out\n"
+            .to_owned();
+    for step in 0..instructions / 4 {
+        text += &format!("r4 = *(u32 *)(r2 + {})\nr4 ^= {step}\nr0 += r4\nr0 *= 5\n", step % 30);
+    }
+    text += "r0 &= 1\nr0 += 1\nout:\nexit";
+    let part = part(&text)?;
+    Ok(vec![part; count])
 }
 
 fn of_object(object: &Object, name: Option<&str>) -> Result<Part, Box<dyn Error>> {

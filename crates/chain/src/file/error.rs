@@ -74,6 +74,9 @@ pub enum FileProblem {
     /// Two programs have one name.
     #[error("another program is named `{0}`")]
     Twice(String),
+    /// A program goes by one that is not in the chain.
+    #[error("`{0}` is not there to go by: it is the program itself, or was replaced")]
+    NotThere(String),
     /// Keys that exclude each other.
     #[error("{0}")]
     Conflict(&'static str),

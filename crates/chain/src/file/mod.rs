@@ -7,7 +7,7 @@ mod table;
 
 use std::path::PathBuf;
 
-use crate::{Actions, Edges};
+use crate::{Actions, Edges, Placement};
 
 pub use error::{FileError, FilePlace, FileProblem};
 
@@ -20,6 +20,8 @@ pub struct ChainFile {
     pub programs: Vec<FileProgram>,
     /// What runs after what.
     pub order: FileOrder,
+    /// The revision of a running chain that the file is meant to change.
+    pub revision: Option<u64>,
     /// Where packets come from and go to.
     pub port: FilePort,
 }
@@ -93,13 +95,16 @@ pub struct FileProgram {
     pub priority: Option<u32>,
     /// The verdicts after which the next program runs, in the place of the object's own.
     pub actions: Option<Actions>,
+    /// Where it goes by other programs, which are named by their index.
+    pub placement: Option<Placement<usize>>,
 }
 
 /// What runs after what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOrder {
-    /// One after the other, as they stand.
-    Given,
+    /// One after the other: the programs by their index, as they stand, each then taken where its placement says. Those
+    /// that were replaced are left out.
+    Given(Vec<usize>),
     /// By run priority, as libxdp has it.
     Priority,
     /// By edges.

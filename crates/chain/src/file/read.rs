@@ -11,12 +11,16 @@ use super::{
     ChainFile, FileError, FileMap, FileObject, FileOrder, FilePort, FileProblem, FileProgram, Located,
     MapSource, ObjectSource,
 };
-use crate::{Edges, Next};
+use crate::{Edges, Next, Place, Placement, Sequence};
 
-const ROOT: &[&str] = &["order", "first", "objects", "program", "port"];
+const ROOT: &[&str] = &["order", "first", "revision", "objects", "program", "port"];
 const OBJECT: &[&str] = &["file", "classic", "filter", "maps"];
 const MAP: &[&str] = &["file", "elements", "variables", "from", "map"];
-const PROGRAM: &[&str] = &["name", "object", "function", "priority", "actions", "next", "end"];
+const PROGRAM: &[&str] = &[
+    "name", "object", "function", "priority", "actions", "place", "before", "after", "replace", "next", "end",
+];
+/// Keys that say where a program goes.
+const PLACES: [&str; 4] = ["place", "before", "after", "replace"];
 const PORT: &[&str] = &["in", "out", "drops"];
 
 /// The key of what counts where a verdict has no edge of its own.
@@ -30,10 +34,16 @@ pub(super) fn read(source: &str) -> Result<ChainFile, FileError> {
     let root = Table::root(text, &root, ROOT)?;
     let objects = read_objects(&root)?;
     let tables = program_tables(&root)?;
-    let programs = read_programs(&tables, &objects)?;
+    let mut programs = read_programs(&tables, &objects)?;
+    for (index, table) in tables.iter().enumerate() {
+        let placement = read_placement(table, &programs)?;
+        if let Some(program) = programs.get_mut(index) {
+            program.placement = placement;
+        }
+    }
     let order = read_order(&root, &tables, &programs)?;
-    let port = read_port(&root)?;
-    Ok(ChainFile { objects, programs, order, port })
+    let (revision, port) = (root.revision("revision")?, read_port(&root)?);
+    Ok(ChainFile { objects, programs, order, revision, port })
 }
 
 fn read_objects(root: &Table<'_>) -> Result<Vec<FileObject>, FileError> {
@@ -147,9 +157,52 @@ fn read_programs(tables: &[Table<'_>], objects: &[FileObject]) -> Result<Vec<Fil
         })?;
         let function = table.text("function")?;
         let (priority, actions) = (table.number("priority")?, table.actions("actions")?);
-        programs.push(FileProgram { name, object: index, function, priority, actions });
+        programs.push(FileProgram { name, object: index, function, priority, actions, placement: None });
     }
     Ok(programs)
+}
+
+/// Where a program says it goes.
+fn read_placement(
+    table: &Table<'_>,
+    programs: &[FileProgram],
+) -> Result<Option<Placement<usize>>, FileError> {
+    let text = table.text;
+    let mut given = PLACES.into_iter().filter_map(|key| Some((key, table.get(key)?)));
+    let Some((key, value)) = given.next() else { return Ok(None) };
+    if let Some((_, second)) = given.next() {
+        let several = "a program has one of `place`, `before`, `after` and `replace`";
+        return Err(text.error(second.span(), FileProblem::Conflict(several)));
+    }
+    let name = table.text(key)?.ok_or_else(|| table.missing(key))?.value;
+    let other = || program_index(text, value.span(), &name, programs);
+    Ok(Some(match (key, name.as_str()) {
+        ("place", "first") => Placement::At(Place::First),
+        ("place", "last") => Placement::At(Place::Last),
+        ("place", _) => return Err(text.unknown(value.span(), "place", &name, ["first", "last"])),
+        ("before", _) => Placement::At(Place::Before(other()?)),
+        ("after", _) => Placement::At(Place::After(other()?)),
+        _ => Placement::Replacing(other()?),
+    }))
+}
+
+/// The programs as they stand, each then taken where it says.
+fn placed(tables: &[Table<'_>], programs: &[FileProgram]) -> Result<Vec<usize>, FileError> {
+    let mut sequence = Sequence::of((0..programs.len()).collect());
+    for (index, (program, table)) in programs.iter().zip(tables).enumerate() {
+        let Some(placement) = program.placement else { continue };
+        if !sequence.members().contains(&index) {
+            let replaced = "a program above replaces it: it has no place";
+            return Err(FileError { at: program.name.at, problem: FileProblem::Conflict(replaced) });
+        }
+        if sequence.settle(&index, placement, None).is_err() {
+            let key = PLACES.into_iter().find_map(|key| table.get(key));
+            let name = table.text.0.get(key.map_or(0..0, Value::span)).unwrap_or_default();
+            let problem = FileProblem::NotThere(name.trim_matches(['"', '\'']).to_owned());
+            return Err(table.text.error(key.map_or(0..0, Value::span), problem));
+        }
+    }
+    Ok(sequence.members().to_vec())
 }
 
 fn read_order(
@@ -162,6 +215,19 @@ fn read_order(
     let conflict = |span: Range<usize>, text| Err(root.text.error(span, FileProblem::Conflict(text)));
     let order = root.text("order")?;
     let first = root.text("first")?;
+    let by_priority = order.as_ref().is_some_and(|order| order.value == "priority");
+    if let Some(value) = tables.iter().find_map(|table| PLACES.iter().find_map(|key| table.get(key)))
+        && (with_edges || by_priority)
+    {
+        let text = "`place`, `before`, `after` and `replace` are for chains in the given order";
+        return conflict(value.span(), text);
+    }
+    if let Some(value) = tables.iter().find_map(|table| table.get("priority"))
+        && !with_edges
+        && !by_priority
+    {
+        return conflict(value.span(), "`priority` counts with `order = \"priority\"` alone");
+    }
     if !with_edges {
         if first.is_some() {
             return conflict(
@@ -170,7 +236,7 @@ fn read_order(
             );
         }
         return match order.as_ref().map(|order| order.value.as_str()) {
-            None | Some("given") => Ok(FileOrder::Given),
+            None | Some("given") => Ok(FileOrder::Given(placed(tables, programs)?)),
             Some("priority") => Ok(FileOrder::Priority),
             Some(other) => Err(root.text.unknown(span("order"), "order", other, ["given", "priority"])),
         };

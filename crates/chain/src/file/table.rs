@@ -143,6 +143,18 @@ impl<'a> Table<'a> {
         number.map(Some).ok_or_else(|| self.wrong(value, key, "a number from 0 to 4294967295"))
     }
 
+    /// A number of more bits.
+    pub(super) fn revision(&self, key: &str) -> Result<Option<u64>, FileError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number
+            .map(Some)
+            .ok_or_else(|| self.wrong(value, key, "a number, as `paceline chain show --json` tells it"))
+    }
+
     /// A list of verdicts.
     pub(super) fn actions(&self, key: &str) -> Result<Option<Actions>, FileError> {
         const EXPECTED: &str = "a list of verdicts, such as [\"pass\", \"tx\"]";

@@ -27,12 +27,18 @@ pub(crate) enum ChainFailure {
     Change { name: String, source: ChangeError },
     #[error("{name}: {problem}")]
     Calls { name: String, problem: CallsProblem },
+    #[error("--place {place}: {problem}")]
+    Place { place: String, problem: PlaceProblem },
+    #[error("--place is for programs in the given order, not by priority")]
+    PlacesByPriority,
     #[error("several objects have a map {0}: its contents are given in a chain file")]
     SeveralMaps(String),
     #[error("no object of the chain has a map {map}")]
     NoMap { map: String, hint: Option<String> },
     #[error("{chain}: packet {packet} of {capture}: {fault}")]
     Fault { chain: String, packet: u64, capture: String, fault: Box<Fault> },
+    #[error("{0}: a chain file goes alone: it names its objects itself")]
+    FileAmongObjects(String),
     #[error("{0} goes with objects, and a chain file has it itself")]
     NotWithFile(&'static str),
 }
@@ -50,6 +56,15 @@ pub(crate) enum CallsProblem {
     NoVerdict(String),
     #[error("program {0} has two entries")]
     Twice(String),
+}
+
+/// Why a program cannot go where it was said.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlaceProblem {
+    #[error("no program `{name}`; there is: {}", .names.join(", "))]
+    NoProgram { name: String, names: Vec<String> },
+    #[error("a program does not go by itself, or by one that was replaced")]
+    NotThere,
 }
 
 impl ChainFailure {

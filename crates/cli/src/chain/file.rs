@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use paceline::chain::{
     ChainFile, Edges, FileObject, FileOrder, FilePlace, FileProgram, Located, MapSource, Next, ObjectSource,
-    RunConfig,
+    Placement, RunConfig,
 };
 use paceline::filter::Libpcap;
 use paceline::{Collection, Instance, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
@@ -26,6 +26,9 @@ pub(super) struct Made {
     pub(super) parts: Vec<Part>,
     pub(super) members: Vec<Member>,
     pub(super) order: Order,
+    /// The revision that the file is meant to change.
+    pub(super) revision: Option<u64>,
+    pub(super) placed: Vec<(String, Placement<String>)>,
     pub(super) origins: Vec<(String, usize)>,
     /// Maps that were kept from the parts before: the object's name and the map's.
     pub(super) kept: Vec<(String, String)>,
@@ -36,11 +39,11 @@ pub(super) struct Made {
 /// Loads a chain file.
 pub(super) fn load(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Loaded, Failure> {
     let name = path.display().to_string();
-    let Made { parts, members, order, origins, taken, port, .. } = make(path, how, before)?;
+    let Made { parts, members, order, origins, placed, taken, port, .. } = make(path, how, before)?;
     let live = LiveChain::new(members, order)
         .map_err(|source| ChainFailure::Change { name: name.clone(), source })?;
     let [input, out, drops] = port;
-    Ok(Loaded { name, live, parts, origins, taken, input, out, drops })
+    Ok(Loaded { name, live, parts, origins, placed, taken, input, out, drops })
 }
 
 /// Makes everything that a chain file says, with the maps of objects before where names and shapes agree.
@@ -64,9 +67,10 @@ pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Resul
     maker.taken.extend(Taken::of_path(path, &format!("the chain file {name}")));
     let parts = maker.parts(&file)?;
     let mut members = Vec::new();
-    for program in &file.programs {
+    for program in programs_in_order(&file) {
         members.push(maker.member(program, &parts)?);
     }
+    let placed = placed(&file);
     let origins = file.programs.iter().map(|program| (program.name.value.clone(), program.object)).collect();
     let order = order(&file);
     let port = [&file.port.input, &file.port.out, &file.port.drops].map(|path| {
@@ -75,7 +79,24 @@ pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Resul
         })
     });
     let (taken, kept) = (maker.taken, maker.kept);
-    Ok(Made { parts, members, order, origins, kept, taken, port })
+    Ok(Made { parts, members, order, revision: file.revision, placed, origins, kept, taken, port })
+}
+
+/// The programs of the chain: those that were replaced are not.
+fn programs_in_order(file: &ChainFile) -> Vec<&FileProgram> {
+    match &file.order {
+        FileOrder::Given(order) => order.iter().filter_map(|index| file.programs.get(*index)).collect(),
+        FileOrder::Priority | FileOrder::Edges { .. } => file.programs.iter().collect(),
+    }
+}
+
+fn placed(file: &ChainFile) -> Vec<(String, Placement<String>)> {
+    let name = |index: usize| file.programs.get(index).map(|program| program.name.value.clone());
+    let placed = |program: &FileProgram| {
+        let by = program.placement?.map(|index| name(index).unwrap_or_default());
+        Some((program.name.value.clone(), by))
+    };
+    file.programs.iter().filter_map(placed).collect()
 }
 
 struct Maker<'a> {
@@ -274,7 +295,7 @@ fn order(file: &ChainFile) -> Order {
     let name =
         |index: usize| file.programs.get(index).map(|program| program.name.value.clone()).unwrap_or_default();
     match &file.order {
-        FileOrder::Given => Order::Given,
+        FileOrder::Given(_) => Order::Given,
         FileOrder::Priority => Order::Priority,
         FileOrder::Edges { first, edges } => {
             let links = |(index, edges): (usize, &Edges)| (name(index), links(edges, &name));

@@ -3,12 +3,14 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use paceline::chain::CallMap;
+use paceline::chain::{CallMap, Place, Placement, Reason, Sequence};
 use paceline::{
-    Change, Collection, Engine, Instance, LiveChain, LoadOptions, Member, NoMember, Object, Order, Pinning,
+    Change, Collection, Engine, Instance, Layout, LiveChain, LoadOptions, Member, NoMember, Object, Order,
+    Pinning,
 };
 
-use super::failure::ChainFailure;
+use super::failure::{ChainFailure, PlaceProblem};
+use super::place::PlaceArg;
 use super::{calls, file};
 use crate::args::{MapFile, OrderName, SourceArgs, Target};
 use crate::console;
@@ -67,12 +69,28 @@ pub(crate) struct Loaded {
     pub(crate) parts: Vec<Part>,
     /// Which part each program is from, by its name in the chain.
     pub(crate) origins: Vec<(String, usize)>,
+    /// Programs that were placed by others, and how.
+    pub(crate) placed: Vec<(String, Placement<String>)>,
     /// Files that no output may replace.
     pub(crate) taken: Vec<Taken>,
     /// Captures that a chain file names.
     pub(crate) input: Option<PathBuf>,
     pub(crate) out: Option<PathBuf>,
     pub(crate) drops: Option<PathBuf>,
+}
+
+impl Loaded {
+    /// What runs after what, and why.
+    pub(crate) fn layout(&self) -> Layout {
+        let mut layout = self.live.layout();
+        for (name, reason) in layout.names.iter().zip(&mut layout.reasons) {
+            let placed = self.placed.iter().find(|(placed, _)| placed == name);
+            if let (Reason::Placed, Some((_, placement))) = (&*reason, placed) {
+                *reason = Reason::PlacedBy(placement.clone());
+            }
+        }
+        layout
+    }
 }
 
 /// Loads a chain.
@@ -82,6 +100,7 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
             let conflict = [
                 ("--order", source.order.is_some()),
                 ("--calls", source.calls.is_some()),
+                ("--place", !source.places.is_empty()),
                 ("--map", !how.maps.is_empty()),
             ];
             if let Some((option, _)) = conflict.into_iter().find(|(_, given)| *given) {
@@ -89,7 +108,10 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
             }
             file::load(path, how, None)
         }
-        None => load_objects(source, how),
+        None => match source.file_among_objects() {
+            Some(path) => Err(ChainFailure::FileAmongObjects(path.display().to_string()).into()),
+            None => load_objects(source, how),
+        },
     }
 }
 
@@ -100,15 +122,17 @@ pub(crate) fn reload(source: &SourceArgs, how: &LoadHow, loaded: &mut Loaded, pa
     let changed = file::make(path, how, Some(&loaded.parts)).and_then(|made| {
         let change = Change::All { members: made.members, order: made.order };
         let name = loaded.name.clone();
-        let layout = loaded.live.change(None, vec![change]);
+        let layout = loaded.live.change(made.revision, vec![change]);
         let layout = layout.map_err(|source| ChainFailure::Change { name, source })?;
         loaded.parts = made.parts;
+        loaded.placed = made.placed;
         loaded.origins = made.origins;
         Ok(layout)
     });
     match changed {
         Ok(layout) => {
-            console::note(format_args!("from packet {} on: {}", packets + 1, layout.names.join(", ")));
+            let (names, revision) = (layout.names.join(", "), layout.revision);
+            console::note(format_args!("from packet {} on, revision {revision}: {names}", packets + 1));
         }
         Err(failure) => {
             failure.tell();
@@ -138,10 +162,35 @@ fn load_objects(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
     let (parts, members): (Vec<_>, Vec<_>) = loaded.into_iter().unzip();
     let members = with_names(members);
     let origins = members.iter().map(|member| member.name().to_owned()).zip(0..).collect();
+    let members = placed(members, &source.places)?;
     let order = order(source, &members)?;
     let live = LiveChain::new(members, order)
         .map_err(|source| ChainFailure::Change { name: name.clone(), source })?;
-    Ok(Loaded { name, live, parts, origins, taken, input: None, out: None, drops: None })
+    let placed = source.places.iter().map(|place| (place.name.clone(), place.to.clone())).collect();
+    Ok(Loaded { name, live, parts, origins, placed, taken, input: None, out: None, drops: None })
+}
+
+/// The programs as they were given, each then taken where it was said.
+fn placed(members: Vec<Member>, places: &[PlaceArg]) -> Result<Vec<Member>, ChainFailure> {
+    let mut sequence = Sequence::default();
+    let names: Vec<String> = members.iter().map(|member| member.name().to_owned()).collect();
+    let told = |place: &PlaceArg, problem| ChainFailure::Place { place: place.text.clone(), problem };
+    for name in &names {
+        // They have different names, and so each goes in.
+        let _ = sequence.insert(name.clone(), Place::Last, None);
+    }
+    for place in places {
+        let unknown = |name: &str| PlaceProblem::NoProgram { name: name.to_owned(), names: names.clone() };
+        let named = [Some(&place.name), place.other()];
+        if let Some(name) = named.into_iter().flatten().find(|name| !names.contains(name)) {
+            return Err(told(place, unknown(name)));
+        }
+        sequence
+            .settle(&place.name, place.to.clone(), None)
+            .map_err(|_| told(place, PlaceProblem::NotThere))?;
+    }
+    let find = |name: &String| members.iter().find(|member| member.name() == name).cloned();
+    Ok(sequence.members().iter().filter_map(find).collect())
 }
 
 /// An object that was named.
@@ -262,6 +311,10 @@ fn order(source: &SourceArgs, members: &[Member]) -> Result<Order, Failure> {
             Ok(Order::Calls { first, map })
         }
         (None, Some(OrderName::Given)) => Ok(Order::Given),
+        (None, None) if !source.places.is_empty() => Ok(Order::Given),
+        (None, Some(OrderName::Priority)) if !source.places.is_empty() => {
+            Err(ChainFailure::PlacesByPriority.into())
+        }
         (None, Some(OrderName::Priority) | None) => Ok(Order::Priority),
     }
 }

@@ -5,6 +5,7 @@ mod diff;
 mod failure;
 mod file;
 mod load;
+mod place;
 mod show;
 mod status;
 mod trace;
@@ -15,6 +16,7 @@ use paceline::chain::{Drawing, dot, svg};
 
 pub(crate) use failure::ChainFailure;
 pub(crate) use load::{LoadHow, Loaded, load, reload};
+pub(crate) use place::PlaceArg;
 pub(crate) use show::{LayoutAsJson, write_surprises, write_text as write_layout};
 pub(crate) use status::{StatusAsJson, write_text as write_status};
 pub(crate) use trace::{Tracer, TracesAsJson, write_text as write_traces};
@@ -42,7 +44,7 @@ pub(crate) fn chain(command: ChainCommand) -> Result<ExitCode, Failure> {
 
 fn show_graph(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &LoadHow::default())?;
-    let layout = loaded.live.layout();
+    let layout = loaded.layout();
     let drawing = Drawing { graph: &layout.graph, names: &layout.names };
     console::print(|out| {
         if args.dot {
@@ -59,7 +61,7 @@ fn show_graph(args: &ShowArgs) -> Result<ExitCode, Failure> {
 
 fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let loaded = load(&args.source, &LoadHow::default())?;
-    let layout = loaded.live.layout();
+    let layout = loaded.layout();
     console::print(|out| {
         if args.json { show::write_json(out, &loaded, &layout) } else { show::write_reasons(out, &layout) }
     })

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use paceline::chain::{Actions, Edges, Lead, Next, Reason, Surprise, Tie};
+use paceline::chain::{Actions, Edges, Lead, MAX_RUNS, Next, Place, Placement, Reason, Surprise, Tie};
 use paceline::{Layout, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -62,6 +62,7 @@ fn reason_text(layout: &Layout, node: usize, reason: &Reason) -> String {
     };
     match reason {
         Reason::Placed => format!("placed there; {}", goes_on(actions)),
+        Reason::PlacedBy(placement) => format!("{}; {}", placement_text(placement), goes_on(actions)),
         Reason::Entry => "packets enter there".to_owned(),
         Reason::Unreached => "nothing leads to it".to_owned(),
         Reason::Led(leads) => leads.iter().map(|lead| lead_text(layout, lead)).collect::<Vec<_>>().join(", "),
@@ -70,6 +71,16 @@ fn reason_text(layout: &Layout, node: usize, reason: &Reason) -> String {
             let tie = tie.map(|tie| format!(", behind {before} {}", tie_text(tie))).unwrap_or_default();
             format!("run priority {priority}{tie}; {}", goes_on(actions))
         }
+    }
+}
+
+fn placement_text(placement: &Placement<String>) -> String {
+    match placement {
+        Placement::At(Place::First) => "placed first".to_owned(),
+        Placement::At(Place::Last) => "placed last".to_owned(),
+        Placement::At(Place::Before(other)) => format!("placed before {}", console::shown(other)),
+        Placement::At(Place::After(other)) => format!("placed after {}", console::shown(other)),
+        Placement::Replacing(other) => format!("in the place of {}", console::shown(other)),
     }
 }
 
@@ -91,6 +102,10 @@ fn surprise_text(layout: &Layout, surprise: &Surprise) -> String {
     match surprise {
         Surprise::LastPasses { node, verdict } => format!(
             "{verdict} of {} becomes pass: it is one of its chain call actions, and the last program's pass, as with libxdp",
+            name(layout, *node)
+        ),
+        Surprise::Endless { node } => format!(
+            "nothing leads to an end from {} on: its packets are aborted after {MAX_RUNS} programs",
             name(layout, *node)
         ),
         Surprise::Unreached { node } => format!("no packet can come to {}", name(layout, *node)),

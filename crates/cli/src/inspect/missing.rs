@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline::{CreateErrorKind, LoadOptions, Map, Object, Program, SetupError, has_helper};
 
-use paceline::kfunc::Kfunc;
+use paceline::kfunc::{Kfunc, would_take};
 
 use super::survey::ProgramSurvey;
 
@@ -26,7 +26,7 @@ pub(super) fn find(object: &Object, programs: &[ProgramSurvey<'_>], options: &Lo
             Ok(map) => maps.push(map),
             Err(error) => {
                 let what = match &error.cause {
-                    CreateErrorKind::Unsupported(kind) => format!("map type {kind}"),
+                    CreateErrorKind::Unsupported(kind) => needs("map type", kind.name(), kind.would_take()),
                     cause => cause.to_string(),
                 };
                 missing.push(Missing { user: format!("map {}", spec.name), what });
@@ -56,12 +56,17 @@ fn setup(error: SetupError) -> Missing {
     }
 }
 
+/// What is not there, and what it would take.
+fn needs(what: &str, name: &str, take: &str) -> String {
+    format!("{what} {name}: it would take {take}")
+}
+
 fn of_program(program: &ProgramSurvey<'_>, maps: Option<&Vec<Arc<Map>>>) -> Vec<Missing> {
     let user = format!("program {}", program.spec.name);
     let helpers = program.helpers.iter().filter(|helper| !has_helper(helper.id));
-    let helpers = helpers.map(|helper| format!("helper {}", helper.name));
+    let helpers = helpers.map(|helper| needs("helper", helper.name, helper.would_take()));
     let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak && Kfunc::from_name(&kfunc.name).is_none());
-    let kfuncs = kfuncs.map(|kfunc| format!("kernel function {}", kfunc.name));
+    let kfuncs = kfuncs.map(|kfunc| needs("kernel function", &kfunc.name, would_take(&kfunc.name)));
     let mut missing: Vec<_> =
         helpers.chain(kfuncs).map(|what| Missing { user: user.clone(), what }).collect();
     // The loader stops at the first, so it is asked only where the lists above have nothing.

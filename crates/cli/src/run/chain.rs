@@ -176,7 +176,10 @@ impl Replay<'_> {
         if self.args.source.chain_file().is_some() {
             signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(Failure::Signals)?;
         }
-        let options = ReplayOptions { count: self.args.count, ingress: self.ingress };
+        let (count, ingress) = (self.args.count, self.ingress);
+        let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
+        let packet_by_packet = maps.any(|maps| super::timers_by_packet(self.args, maps));
+        let options = ReplayOptions { count, ingress, packet_by_packet };
         let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
         let start = Instant::now();
         let observe = |tally: &Tally| {
@@ -206,7 +209,7 @@ fn failure(
         ReplayError::Read(source) => {
             Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
         }
-        ReplayError::Fault { packet, fault } => {
+        ReplayError::Fault { packet, fault } | ReplayError::Timer { packet, fault } => {
             let (chain, capture) = (loaded.name.clone(), capture.name.clone());
             ChainFailure::Fault { chain, packet, capture, fault: Box::new(fault) }.into()
         }

@@ -11,15 +11,16 @@ mod world;
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use paceline::port::CaptureReader;
 use paceline::{
-    Collection, Engine, Limits, LoadOptions, Meaning, NoProgram, Outputs, Program, ReplayError,
+    Collection, Engine, Limits, LoadOptions, Map, Meaning, NoProgram, Outputs, Program, ReplayError,
     ReplayOptions, VerifiedProgram, replay,
 };
 
-use crate::args::RunArgs;
+use crate::args::{ClockArg, RunArgs};
 use crate::console::Report as _;
 use crate::failure::Failure;
 use crate::maps::{self, MapFailure, SaveTo, SavedMaps};
@@ -155,7 +156,8 @@ fn replay_all(
     events: Option<&Events>,
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>) {
-    let options = ReplayOptions { count: args.count, ingress: world.ingress };
+    let packet_by_packet = timers_by_packet(args, program.maps());
+    let options = ReplayOptions { count: args.count, ingress: world.ingress, packet_by_packet };
     let mut host = world.host(args);
     if let Some(events) = events {
         events.attach(&mut host);
@@ -169,6 +171,11 @@ fn replay_all(
         watch.look(tally.packets)
     });
     (Run { tally, time: start.elapsed(), interrupted: watch.finish(), events: None }, ended)
+}
+
+/// Whether packets must run one by one: timers then fire between them when the capture's time says so.
+fn timers_by_packet(args: &RunArgs, maps: &[Arc<Map>]) -> bool {
+    args.clock == ClockArg::Capture && maps.iter().any(|map| map.has_timers())
 }
 
 /// Writes the events that are left, and counts them.
@@ -195,7 +202,7 @@ fn failure(
         ReplayError::Read(source) => {
             Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
         }
-        ReplayError::Fault { packet, fault } => {
+        ReplayError::Fault { packet, fault } | ReplayError::Timer { packet, fault } => {
             let report = FaultReport::new(&subject.object, program.spec(), packet, fault);
             Failure::Fault(Box::new(report.of(&subject.name, &capture.name)))
         }

@@ -124,7 +124,7 @@ impl Emitter<'_> {
     /// Whether a value of `dst` may be made from a base.
     pub(super) fn is_root_base(&self, base: Base, dst: Reg) -> bool {
         match base {
-            Base::Frame => true,
+            Base::Frame | Base::Native(_) => true,
             Base::Reg(reg) => reg == dst || self.deferred.is_root(reg),
         }
     }
@@ -135,17 +135,24 @@ impl Emitter<'_> {
         if self.add_scaled(dst, src) {
             return true;
         }
-        let Value::Sum(Base::Reg(base), disp) = self.deferred.get(dst) else { return false };
-        if base == dst || src == Reg::R10 || src == dst {
+        let Value::Sum(base @ (Base::Reg(_) | Base::Native(_)), disp) = self.deferred.get(dst) else {
+            return false;
+        };
+        if base.is(dst) || src == Reg::R10 || src == dst {
             return false;
         }
         self.materialize(src);
         // Whatever that took, the first operand may have been computed on the way.
-        if self.deferred.get(dst) != Value::Sum(Base::Reg(base), disp) {
+        if self.deferred.get(dst) != Value::Sum(base, disp) {
             return false;
         }
         self.before_write(dst);
-        let (gpr, base, index) = (self.gpr(dst), self.gpr(base), self.gpr(src));
+        let (gpr, index) = (self.gpr(dst), self.gpr(src));
+        let base = match base {
+            Base::Reg(base) => self.gpr(base),
+            Base::Native(base) => base,
+            Base::Frame => return false,
+        };
         self.asm.lea(NativeWidth::Q64, gpr, Mem::indexed(base, index, Scale::One, disp));
         self.deferred.hold(dst, 64);
         true
@@ -156,12 +163,13 @@ impl Emitter<'_> {
         let Value::Shifted(shifted) = self.deferred.get(src) else { return false };
         let Some((index, scale)) = shifted.index().filter(|_| !self.is_live_after(src)) else { return false };
         let (base, disp) = match self.deferred.get(dst) {
-            Value::Held => (dst, 0),
-            Value::Sum(Base::Reg(base), disp) => (base, disp),
+            Value::Held => (self.gpr(dst), 0),
+            Value::Sum(Base::Reg(base), disp) => (self.gpr(base), disp),
+            Value::Sum(Base::Native(base), disp) => (base, disp),
             _ => return false,
         };
         self.before_write(dst);
-        let mem = Mem::indexed(self.gpr(base), self.gpr(index), scale, disp);
+        let mem = Mem::indexed(base, self.gpr(index), scale, disp);
         let gpr = self.gpr(dst);
         self.asm.lea(NativeWidth::Q64, gpr, mem);
         self.deferred.hold(dst, 64);

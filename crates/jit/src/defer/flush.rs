@@ -85,6 +85,7 @@ impl Emitter<'_> {
         match base {
             Base::Reg(reg) => Mem::at(self.gpr(reg), disp),
             Base::Frame => self.plan.stack(disp),
+            Base::Native(gpr) => Mem::at(gpr, disp),
         }
     }
 

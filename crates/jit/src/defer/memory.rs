@@ -57,13 +57,19 @@ impl Emitter<'_> {
             _ => None,
         };
         let base = place.base;
-        match found.and_then(|(at, size)| Some((i32::try_from(at).ok()?.checked_sub(place.moved)?, size))) {
-            Some((disp, size)) if self.is_root_base(Base::Reg(base), dst) && base != Reg::R10 => {
-                let (base, disp) = match self.deferred.get(base) {
-                    Value::Sum(root, moved) => (root, disp.wrapping_add(moved)),
-                    _ => (Base::Reg(base), disp),
-                };
-                self.deferred.set(dst, Value::Bytes(Bytes::new(base, disp, size)));
+        if let (FieldKind::PacketData, Some(start)) = (place.field.kind, self.packet_start()) {
+            self.deferred.set(dst, Value::Sum(Base::Native(start), 0));
+            return Ok(());
+        }
+        let (root, moved) = match self.deferred.get(base) {
+            Value::Sum(root, moved) => (root, moved),
+            _ => (Base::Reg(base), 0),
+        };
+        let at = |(at, size)| Some((i32::try_from(at).ok()?.checked_sub(place.moved)?, size));
+        match found.and_then(at) {
+            Some((disp, size)) if self.is_root_base(root, dst) && base != Reg::R10 => {
+                let bytes = Bytes::new(root, disp.wrapping_add(moved), size);
+                self.deferred.set(dst, Value::Bytes(bytes));
                 Ok(())
             }
             _ => {

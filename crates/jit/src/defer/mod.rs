@@ -20,6 +20,7 @@ use crate::call::look_up_link;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::inline::Inline;
+use crate::lengths::may_move_packet;
 use crate::liveness::reads;
 use crate::source::{is_tail_call, known_map};
 
@@ -82,6 +83,11 @@ impl Deferred {
         }
     }
 
+    /// Registers that are read by the instruction or after it.
+    pub(crate) fn live(&self) -> RegSet {
+        self.live
+    }
+
     /// Whether a value may be made from what is in a register: there is no way back from there then.
     fn is_root(&self, reg: Reg) -> bool {
         match self.get(reg) {
@@ -132,7 +138,16 @@ impl Emitter<'_> {
                 self.make_store();
                 self.insn(slot, insn)?;
             }
-            Insn::Call(_) => self.deferred_call(slot, insn, after)?,
+            Insn::Call(callee) => {
+                let moves = self.packet_start().is_some() && may_move_packet(self.source, &callee);
+                if moves {
+                    self.flush_start();
+                }
+                self.deferred_call(slot, insn, after)?;
+                if moves {
+                    self.load_start();
+                }
+            }
             _ => self.plainly(slot, insn)?,
         }
         Ok(())

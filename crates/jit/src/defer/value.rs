@@ -2,7 +2,7 @@
 
 use paceline_isa::{Reg, Size, SwapOrder, Width, eval};
 
-use crate::x64::Scale;
+use crate::x64::{Gpr, Scale};
 
 /// The value of a BPF register, in terms of what its native register and others hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub(crate) enum Base {
     Reg(Reg),
     /// The frame pointer.
     Frame,
+    /// What is in a native register that no BPF register is in: the loop's own.
+    Native(Gpr),
 }
 
 impl Base {

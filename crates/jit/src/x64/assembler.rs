@@ -122,6 +122,15 @@ impl Assembler {
         self.gap(GapKind::Align(log2, fill));
     }
 
+    /// Where the code so far ends with a jump to, if it does: that jump takes no bytes if its label is bound next.
+    pub fn jump_here(&self) -> Option<Label> {
+        let last = self.gaps.last().filter(|gap| gap.raw == self.len())?;
+        match last.kind {
+            GapKind::Jump(None, label) => Some(label),
+            _ => None,
+        }
+    }
+
     /// Settles all lengths and distances.
     ///
     /// # Errors

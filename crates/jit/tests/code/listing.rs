@@ -4,23 +4,34 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
+use paceline_chain::Graph;
 use paceline_isa::assemble;
-use paceline_jit::{Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile};
+use paceline_jit::{
+    Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile, compile_chain,
+};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{Options, verify};
+use paceline_verifier::{Options, Verified, verify};
 
 use crate::case::Case;
 use crate::links;
 
 const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
 
-/// The code of a case's program.
-pub(crate) fn of(case: &Case) -> String {
-    let code = assemble(&case.program, &links::Maps).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+/// What separates the programs of a chain.
+const THEN: &str = "    then\n";
+
+/// A case's program, proven.
+fn verified(case: &Case, text: &str) -> Verified {
+    let code = assemble(text, &links::Maps).unwrap_or_else(|error| panic!("{}: {error}", case.name));
     let mut spec = ProgramSpec::new(&case.name, KIND, code.encode().expect("encodes"));
     spec.license = "GPL".to_owned();
-    let verified = verify(&spec, &links::specs(), None, &Options::default())
-        .unwrap_or_else(|refusal| panic!("{}: {refusal}", case.name));
+    verify(&spec, &links::specs(), None, &Options::default())
+        .unwrap_or_else(|refusal| panic!("{}: {refusal}", case.name))
+}
+
+/// The code of a case's program or chain.
+pub(crate) fn of(case: &Case) -> String {
+    let programs: Vec<Verified> = case.program.split(THEN).map(|text| verified(case, text)).collect();
     let features = Features { bmi2: true, movbe: true };
     let mut settings = Settings { features, prefetch: Prefetch::Ahead(0), ..Settings::default() };
     let mut burst = false;
@@ -33,9 +44,18 @@ pub(crate) fn of(case: &Case) -> String {
             other => panic!("{}: no setting {other}", case.name),
         }
     }
-    let compiled = compile(&verified, &links::links(), &settings)
-        .unwrap_or_else(|error| panic!("{}: {error}", case.name));
-    list(&compiled, burst)
+    let links = links::links();
+    if let [program] = programs.as_slice() {
+        let compiled = compile(program, &links, &settings);
+        return list(&compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name)), burst);
+    }
+    let parts: Vec<_> = programs.iter().map(|program| (program, &links)).collect();
+    let graph = Graph::sequence(parts.len()).expect("is a graph");
+    let compiled = compile_chain(&parts, &graph, &settings);
+    let mut compiled = compiled.unwrap_or_else(|(node, error)| panic!("{}, {node}: {error}", case.name));
+    // The loop that counts comes second.
+    compiled.bytes.truncate(compiled.counted_entry.expect("has a loop that counts") as usize);
+    list(&compiled, true)
 }
 
 /// The functions that packets or that bursts enter, and those that they call.

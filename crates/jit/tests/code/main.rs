@@ -4,7 +4,8 @@
 //! ```text
 //! case: NAME
 //! program:
-//!     BPF assembly, with the maps of `links.rs` by name
+//!     BPF assembly, with the maps of `links.rs` by name; several programs, with `then` on a line between them, are a
+//!     chain in which each runs if the one before passed the packet
 //! settings: WORD ...            (optional: `baseline` for no BMI2 and no MOVBE; `burst` for the loop over a burst, with
 //!                                `prefetch` for 8 packets ahead and `counter` for a loop that counts)
 //! code:

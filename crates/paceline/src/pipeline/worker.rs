@@ -44,6 +44,13 @@ pub enum WorkerError {
         #[source]
         fault: Box<Fault>,
     },
+    /// What a timer called did what it may not.
+    #[error("timer: {fault}")]
+    Timer {
+        /// What happened.
+        #[source]
+        fault: Box<Fault>,
+    },
 }
 
 /// Runs the packets of its ports through their programs, on one thread. It has a port for each interface that it sends to.
@@ -119,12 +126,13 @@ impl Worker {
         &mut self.host
     }
 
-    /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts. Says how many packets that were; 0
-    /// means that nothing has arrived.
+    /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts; before that, timers that are due fire.
+    /// Says how many packets that were; 0 means that nothing has arrived.
     ///
     /// # Errors
     /// [`WorkerError`] of the first port at fault; it may be called again.
     pub fn poll(&mut self) -> Result<usize, WorkerError> {
+        self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault })?;
         let mut packets = 0;
         for index in 0..self.outlets.ports.len() {
             packets += self.poll_port(index)?;

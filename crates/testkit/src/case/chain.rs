@@ -1,6 +1,9 @@
 //! Chains of cases: several of a case's programs, and what runs after what.
 
-use paceline::chain::{Actions, DEFAULT_PRIORITY, Edges, Entrant, Next, Plan, PlanError, RunConfig};
+use paceline::chain::{
+    Actions, CallMap, Calls, ChainFile, DEFAULT_PRIORITY, Edges, Entrant, FileOrder, Meaning, Next, Place,
+    Placement, Plan, PlanError, RunConfig, Sequence,
+};
 use paceline_frame::Verdict;
 use paceline_spec::ProgramSpec;
 
@@ -15,6 +18,8 @@ pub enum CaseChain {
     Priority(Vec<(usize, RunConfig)>),
     /// The edges of all programs, by index, and where packets enter.
     Edges(usize, Vec<Edges>),
+    /// A chain-call map, in which a program's id is its index and 1, and where packets enter.
+    Calls(usize, CallMap),
 }
 
 impl CaseChain {
@@ -26,11 +31,30 @@ impl CaseChain {
     ) -> Result<Self, ParseError> {
         let members = || block.iter().map(|line| member(*line, names)).collect::<Result<_, ParseError>>();
         match value {
-            "given" => Ok(Self::Given(members()?)),
+            "given" => Ok(Self::Given(placed(members()?, block, names)?)),
             "priority" => Ok(Self::Priority(members()?)),
             "edges" => edges(line, block, names),
-            other => Err(not_a(line, "order: priority, given or edges", other)),
+            "calls" => calls(line, block, names),
+            "file" => file(line, block, names),
+            other => Err(not_a(line, "order: priority, given, edges, calls or file", other)),
         }
+    }
+
+    /// The programs that packets can come to and what follows each, by program: the first is where they enter.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn meaning(&self, programs: &[ProgramSpec]) -> Result<Vec<(usize, Meaning)>, PlanError> {
+        let (plan, nodes) = self.plan(programs)?;
+        let named = |next| match next {
+            Next::Program(node) => Next::Program(nodes[node]),
+            end => end,
+        };
+        let reached = plan.graph.reached();
+        let all = nodes.iter().zip(plan.graph.meaning()).zip(reached).filter(|(_, reached)| *reached);
+        let mut all: Vec<_> = all.map(|((program, meaning), _)| (*program, meaning.map(named))).collect();
+        all[1..].sort_by_key(|(program, _)| *program);
+        Ok(all)
     }
 
     /// The graph and the program of each node.
@@ -53,11 +77,19 @@ impl CaseChain {
                 (Plan::by_priority(&entrants)?, members.iter().map(|(program, _)| *program).collect())
             }
             Self::Edges(first, edges) => (Plan::by_edges(*first, edges)?, (0..edges.len()).collect()),
+            Self::Calls(first, map) => {
+                let calls = |program: usize| map.get(program as u32 + 1).copied().unwrap_or_default();
+                let edges: Vec<_> = (0..programs.len()).map(|program| edges_of(calls(program))).collect();
+                (Plan::by_edges(*first, &edges)?, (0..edges.len()).collect())
+            }
         };
         let nodes = plan.order.iter().map(|index| given[*index]).collect();
         Ok((plan, nodes))
     }
 }
+
+/// Words that begin a place.
+const PLACES: [&str; 5] = ["first", "last", "before", "after", "replace"];
 
 fn not_a(line: usize, what: &'static str, found: &str) -> ParseError {
     ParseError { line, problem: Problem::NotA { what, found: found.to_owned() } }
@@ -72,7 +104,7 @@ fn verdict(line: usize, name: &str) -> Result<Verdict, ParseError> {
     found.ok_or_else(|| not_a(line, "verdict", name))
 }
 
-/// `NAME [priority N] [actions VERDICT...|none]`
+/// `NAME [priority N] [actions VERDICT...|none] [PLACE]`; places are read apart.
 fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConfig), ParseError> {
     let mut words = text.split_whitespace().peekable();
     let index = program(line, words.next().unwrap_or_default(), names)?;
@@ -82,13 +114,117 @@ fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConf
         config.priority = number.parse().map_err(|_| not_a(line, "priority", number))?;
     }
     if words.next_if_eq(&"actions").is_some() {
-        let actions = words.by_ref().filter(|word| *word != "none").map(|word| verdict(line, word));
+        let mut actions = Vec::new();
+        while let Some(word) = words.next_if(|word| !PLACES.contains(word)) {
+            actions.push(word);
+        }
+        let actions = actions.into_iter().filter(|word| *word != "none").map(|word| verdict(line, word));
         config.actions = actions.collect::<Result<_, _>>()?;
     }
     match words.next() {
+        Some(word) if PLACES.contains(&word) => Ok((index, config)),
         Some(word) => Err(not_a(line, "part of `NAME [priority N] [actions VERDICT...]`", word)),
         None => Ok((index, config)),
     }
+}
+
+/// What an entry of a chain-call map says.
+fn edges_of(calls: Calls) -> Edges {
+    let next = |id: u32| id.checked_sub(1).map(|index| Next::Program(index as usize));
+    let own = |edges: Edges, verdict| next(calls.of(verdict)).map_or(edges, |next| edges.with(verdict, next));
+    let edges = Verdict::ALL.into_iter().fold(Edges::NONE, own);
+    next(calls.wildcard()).map_or(edges, |next| edges.with_wildcard(next))
+}
+
+/// Lines of `NAME VERDICT|* -> NAME`; packets enter at the program of the first line.
+fn calls(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain, ParseError> {
+    let CaseChain::Edges(first, edges) = edges(at, block, names)? else {
+        return Err(not_a(at, "chain-call map", ""));
+    };
+    let mut map = CallMap::default();
+    for (program, edges) in edges.iter().enumerate() {
+        let id = |next: Next| match next {
+            Next::Program(to) => Ok(to as u32 + 1),
+            Next::End(_) => Err(not_a(at, "chain-call map, which has no ends", names[program])),
+        };
+        let mut calls = edges.wildcard().map_or(Ok(Calls::default()), |next| {
+            Ok::<_, ParseError>(Calls::default().with_wildcard(id(next)?))
+        })?;
+        for verdict in Verdict::ALL {
+            if let Some(next) = edges.own(verdict) {
+                calls = calls.with(verdict, id(next)?);
+            }
+        }
+        map.set(program as u32 + 1, calls).map_err(|_| not_a(at, "chain-call map", names[program]))?;
+    }
+    Ok(CaseChain::Calls(first, map))
+}
+
+/// The lines of a chain file but its objects: each program is one of the case's by its name.
+fn file(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain, ParseError> {
+    // Keys of the file itself stand before its tables.
+    let split = block.iter().position(|(_, line)| line.trim_start().starts_with('[')).unwrap_or(block.len());
+    let lines =
+        |lines: &[(usize, &str)]| lines.iter().map(|(_, line)| format!("{line}\n")).collect::<String>();
+    let (keys, tables) = block.split_at(split);
+    let objects: String =
+        names.iter().map(|name| format!("[objects.{name}]\nfile = \"{name}.o\"\n")).collect();
+    let text = format!("{}{objects}{}", lines(keys), lines(tables));
+    let file = ChainFile::parse(&text).map_err(|error| not_a(at, "chain file", &error.to_string()))?;
+    let indices = file.programs.iter().map(|said| program(at, &said.name.value, names));
+    let indices: Vec<usize> = indices.collect::<Result<_, _>>()?;
+    let member = |index: &usize| {
+        let said = &file.programs[*index];
+        let actions = said.actions.unwrap_or(Actions::PASS);
+        (indices[*index], RunConfig { priority: said.priority.unwrap_or(DEFAULT_PRIORITY), actions })
+    };
+    Ok(match &file.order {
+        FileOrder::Given(order) => CaseChain::Given(order.iter().map(member).collect()),
+        FileOrder::Priority => CaseChain::Priority((0..indices.len()).map(|index| member(&index)).collect()),
+        FileOrder::Edges { first, edges } => {
+            let mut all = vec![Edges::NONE; names.len()];
+            for (index, edges) in indices.iter().zip(edges) {
+                all[*index] = edges.map(|to| indices[to]);
+            }
+            CaseChain::Edges(indices[*first], all)
+        }
+    })
+}
+
+/// The members as they stand, each then taken to where its line says. A program may be several members: others go by the
+/// first.
+fn placed(
+    members: Vec<(usize, RunConfig)>,
+    block: &[(usize, &str)],
+    names: &[&str],
+) -> Result<Vec<(usize, RunConfig)>, ParseError> {
+    let mut sequence = Sequence::default();
+    for index in 0..members.len() {
+        // Each differs from the others.
+        let _ = sequence.insert(index, Place::Last, None);
+    }
+    for (index, &(line, text)) in block.iter().enumerate() {
+        let Some(placement) = placement((line, text), names)? else { continue };
+        let first = |program: usize| members.iter().position(|(member, _)| *member == program);
+        let refused = |_| not_a(line, "place in the chain", text.trim());
+        let placement = placement.map(|program| first(program).unwrap_or(usize::MAX));
+        sequence.settle(&index, placement, None).map_err(refused)?;
+    }
+    Ok(sequence.members().iter().map(|index| members[*index]).collect())
+}
+
+/// The end of a member's line: `first|last|before NAME|after NAME|replace NAME`.
+fn placement((line, text): (usize, &str), names: &[&str]) -> Result<Option<Placement<usize>>, ParseError> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let by = |name: &str| program(line, name, names);
+    Ok(Some(match words.as_slice() {
+        [_, .., "before", other] => Placement::At(Place::Before(by(other)?)),
+        [_, .., "after", other] => Placement::At(Place::After(by(other)?)),
+        [_, .., "replace", other] => Placement::Replacing(by(other)?),
+        [_, .., "first"] => Placement::At(Place::First),
+        [_, .., "last"] => Placement::At(Place::Last),
+        _ => return Ok(None),
+    }))
 }
 
 /// Lines of `NAME VERDICT|* -> NAME|end VERDICT`; packets enter at the program of the first line.

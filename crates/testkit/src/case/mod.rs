@@ -72,6 +72,8 @@ pub struct Case {
     pub programs: Vec<ProgramSpec>,
     /// What runs of them after what; without, the first runs alone.
     pub chain: Option<CaseChain>,
+    /// Other descriptions of the same graph.
+    pub also: Vec<CaseChain>,
     /// Runs of the first program, one after the other on the same maps; none if only the verifier is asked.
     pub runs: Vec<Run>,
     /// Contents of maps after the last run: index of the map, and what it holds.
@@ -146,6 +148,8 @@ pub struct Run {
     pub context: Context,
     /// What user space does to the maps before it.
     pub changes: Vec<Change>,
+    /// Milliseconds that pass after these, in which timers fire that are due.
+    pub wait_ms: u64,
     /// What is expected.
     pub expect: Expect,
 }

@@ -6,6 +6,7 @@ use paceline_frame::Verdict;
 use paceline_spec::btf::Btf;
 use paceline_spec::{InitialValue, Linkage, MapKind};
 
+use super::data::parse_number;
 use super::directive::{Directive, directives};
 use super::map::{element, map, sized};
 use super::source::Source;
@@ -66,6 +67,7 @@ struct Builder<'a> {
     types: Types,
     /// What the next run starts with, and the line of the first of them.
     changes: Vec<Change>,
+    wait_ms: u64,
     changed_at: usize,
     verifier: Option<(usize, Verifier)>,
 }
@@ -84,6 +86,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         maps: Vec::new(),
         programs: Vec::new(),
         chain: None,
+        also: Vec::new(),
         runs: Vec::new(),
         after: Vec::new(),
         verifier: Verifier::Accepts,
@@ -97,6 +100,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         is_classic: false,
         types: Types::default(),
         changes: Vec::new(),
+        wait_ms: 0,
         changed_at: first.line,
         verifier: None,
     };
@@ -183,6 +187,13 @@ impl<'a> Builder<'a> {
                 self.case.chain = Some(chain);
                 Ok(())
             }
+            "also" if self.case.chain.is_some() => {
+                self.reach(Stage::Programs, directive)?;
+                let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
+                let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
+                self.case.also.push(chain);
+                Ok(())
+            }
             "verifier" => {
                 if self.verifier.is_some() {
                     return Err(directive.error(Problem::Twice(directive.name.to_owned())));
@@ -194,6 +205,13 @@ impl<'a> Builder<'a> {
             "update" => {
                 self.reach(Stage::Runs, directive)?;
                 self.update(directive)
+            }
+            "wait" => {
+                self.reach(Stage::Runs, directive)?;
+                let bad = || directive.not_a("number of milliseconds", directive.value);
+                let number = parse_number(directive.value).and_then(|n| u64::try_from(n).ok());
+                self.wait_ms = number.ok_or_else(bad)?;
+                Ok(())
             }
             "after" => {
                 self.reach(Stage::After, directive)?;
@@ -240,7 +258,8 @@ impl<'a> Builder<'a> {
             ("packet", CaseKind::Xdp | CaseKind::SocketFilter) | ("memory", CaseKind::Raw) => {
                 self.seen.clear();
                 let (data, changes) = (directive.data()?, std::mem::take(&mut self.changes));
-                self.case.runs.push(Run { line: directive.line, data, changes, ..Run::default() });
+                let wait_ms = std::mem::take(&mut self.wait_ms);
+                self.case.runs.push(Run { line: directive.line, data, changes, wait_ms, ..Run::default() });
                 return Ok(());
             }
             (

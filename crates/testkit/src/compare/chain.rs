@@ -92,7 +92,7 @@ fn small_text(rng: &mut Rng) -> String {
     let bytes = format!(
         "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr4 = r2\nr4 += {length}\nif r4 > r3 goto short\n"
     );
-    match rng.u8(..8) {
+    match rng.u8(..10) {
         0 => format!("r0 = {verdict}\nexit"),
         // The verdict is a byte of the packet.
         1 => format!("{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit"),
@@ -107,6 +107,10 @@ fn small_text(rng: &mut Rng) -> String {
         5 => format!("r1 = {value}\nr2 = 0\ncall bpf_redirect\nr0 = {verdict}\nexit"),
         // The packet changes between programs.
         6 => format!("r6 = r1\nr2 = {}\ncall bpf_xdp_adjust_head\nr1 = r6\nr0 = {verdict}\nexit", rng.i32(-16..16)),
+        // It asks for the packet again where that has moved.
+        7 => format!("r6 = r1\nr2 = {}\ncall bpf_xdp_adjust_head\nr1 = r6\n{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit", rng.i32(-16..16)),
+        // It keeps where the packet is over a call, and goes on from there by a number of the packet's.
+        8 => format!("r6 = *(u32 *)(r1 + 0)\nr7 = *(u32 *)(r1 + 4)\ncall bpf_ktime_get_ns\nr4 = r6\nr4 += {length}\nif r4 > r7 goto short\nr5 = *(u8 *)(r6 + {byte})\nr5 &= {value}\nr6 += r5\nr4 = r6\nr4 += 1\nif r4 > r7 goto short\nr0 = *(u8 *)(r6 + 0)\nr0 &= 7\nexit\nshort:\nr0 = {other}\nexit"),
         _ => format!(
             "{bytes}r5 = *(u8 *)(r2 + {byte})\nr5 += 1\n*(u8 *)(r2 + {byte}) = r5\nr0 = {verdict}\nexit\nshort:\nr0 = {other}\nexit"
         ),

@@ -76,6 +76,12 @@ impl Engine for ChainEngine {
             Ok(planned) => planned,
             Err(error) => return unasked(&error),
         };
+        for (number, other) in (1..).zip(&case.also) {
+            if chain.meaning(&case.programs) != other.meaning(&case.programs) {
+                let reason = format!("description {number} below `also` is of another graph");
+                return Ok(Outcome::Refused(reason.into()));
+            }
+        }
         let verified = match verify_all(case) {
             Ok(verified) => verified,
             Err(refusal) => return Ok(Outcome::Refused(refusal)),

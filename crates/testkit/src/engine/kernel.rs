@@ -1,6 +1,8 @@
 //! Cases on the kernel.
 
 use std::os::fd::AsRawFd;
+use std::thread::sleep;
+use std::time::Duration;
 
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
 use paceline_spec::btf::{Btf, Type};
@@ -111,6 +113,7 @@ impl Loaded {
         let mut runs = Vec::new();
         for run in &case.runs {
             self.change(case, &run.changes, pinned.cpu())?;
+            sleep(Duration::from_millis(run.wait_ms));
             runs.push(self.run_once(program, run)?);
         }
         let maps = self.object.maps.iter().take(case.maps.len());

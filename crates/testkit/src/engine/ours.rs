@@ -1,6 +1,8 @@
 //! Cases on the engines of ours.
 
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
 use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verdict};
 use paceline_maps::Map;
@@ -307,14 +309,16 @@ impl Loaded<'_> {
         while let Some((run, rest)) = left.split_first() {
             // Those that follow without a change to the maps go in one burst.
             let together = match self.way {
-                Way::Burst(_) => {
-                    rest.iter().take_while(|run| run.changes.is_empty()).count().min(MAX_BURST - 1)
-                }
+                Way::Burst(_) => rest
+                    .iter()
+                    .take_while(|run| run.changes.is_empty() && run.wait_ms == 0)
+                    .count()
+                    .min(MAX_BURST - 1),
                 _ => 0,
             };
             let (these, later) = left.split_at(1 + together);
             left = later;
-            match self.change(&run.changes) {
+            match self.change(&run.changes).and_then(|()| self.wait(run.wait_ms)) {
                 Ok(()) if matches!(self.way, Way::Burst(_)) => runs.extend(self.run_packets(these)?),
                 Ok(()) => runs.push(self.run_once(run)?),
                 Err(error) => runs.push(Err(error)),
@@ -328,6 +332,15 @@ impl Loaded<'_> {
         for Change { map, key, value } in changes {
             let Some(map) = self.maps.get(*map) else { unreachable!("a case changes maps of its own") };
             self.put(map, key, value.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass, and the timers fire that are due then.
+    fn wait(&mut self, milliseconds: u64) -> Result<(), String> {
+        if milliseconds > 0 {
+            sleep(Duration::from_millis(milliseconds));
+            self.host.fire_timers().map_err(|fault| fault.to_string())?;
         }
         Ok(())
     }

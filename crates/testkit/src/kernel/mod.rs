@@ -5,6 +5,7 @@
 
 mod cpu;
 mod map;
+mod mprog;
 mod object;
 mod program;
 mod sys;
@@ -16,6 +17,7 @@ use paceline_spec::Errno;
 
 pub use cpu::{Pinned, pin, possible_cpus};
 pub use map::{ElementTypes, Map};
+pub use mprog::{Classifier, Ingress};
 pub use object::{KernelObject, LoadError, LoadOptions, VerifierStats};
 pub use program::{
     ETHERNET_LEN, Lengths, MAX_PACKET, MIN_PACKET, Packet, Program, Request, TestRun, check_packet, load_btf,

@@ -131,7 +131,8 @@ impl Program {
     /// # Errors
     /// The kernel's refusal with the verifier's log.
     pub fn load(request: &Request<'_>) -> Result<Self, KernelError> {
-        with_prog_load(request, load)
+        let fd = with_prog_load(request, load)?;
+        Ok(Self { fd, kind: request.kind })
     }
 
     /// The same with the verifier's log of a program that it accepts.
@@ -139,7 +140,8 @@ impl Program {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_with_log(request: &Request<'_>) -> Result<(Self, String), KernelError> {
-        with_prog_load(request, load_with_log)
+        let (fd, log) = with_prog_load(request, load_with_log)?;
+        Ok((Self { fd, kind: request.kind }, log))
     }
 
     /// The program's descriptor.
@@ -265,7 +267,7 @@ fn with_prog_load<T>(
     let func_info: Vec<FuncInfo> =
         functions.iter().map(|&(insn_off, type_id)| FuncInfo { insn_off, type_id }).collect();
     load(&ProgLoad {
-        kind: request.kind,
+        prog_type: request.kind.rules().number,
         expected_attach_type,
         prog_flags,
         insns: &insns,
@@ -279,24 +281,24 @@ fn with_prog_load<T>(
 }
 
 /// Loads without a log, which is faster, and asks again with one if that fails.
-fn load(request: &ProgLoad<'_>) -> Result<Program, KernelError> {
+fn load(request: &ProgLoad<'_>) -> Result<OwnedFd, KernelError> {
     match sys::prog_load(request, &mut []) {
-        Ok(fd) => Ok(Program { fd, kind: request.kind }),
+        Ok(fd) => Ok(fd),
         // If the walk took a million instructions, a log of all of them takes minutes and says no more.
         Err(Errno::E2BIG) => {
             let brief = ProgLoad { log_level: LOG_STATS, ..*request };
             match load_with_log(&brief) {
                 Err(error) if !error.reason().starts_with("BPF program is too large") => {
-                    load_with_log(request).map(|(program, _)| program)
+                    load_with_log(request).map(|(fd, _)| fd)
                 }
-                result => result.map(|(program, _)| program),
+                result => result.map(|(fd, _)| fd),
             }
         }
-        Err(_) => load_with_log(request).map(|(program, _)| program),
+        Err(_) => load_with_log(request).map(|(fd, _)| fd),
     }
 }
 
-fn load_with_log(request: &ProgLoad<'_>) -> Result<(Program, String), KernelError> {
+fn load_with_log(request: &ProgLoad<'_>) -> Result<(OwnedFd, String), KernelError> {
     let mut log = vec![0; 1 << 20];
     loop {
         let result = sys::prog_load(request, &mut log);
@@ -307,7 +309,7 @@ fn load_with_log(request: &ProgLoad<'_>) -> Result<(Program, String), KernelErro
         let text =
             CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
         return match result {
-            Ok(fd) => Ok((Program { fd, kind: request.kind }, text)),
+            Ok(fd) => Ok((fd, text)),
             Err(errno) => Err(KernelError { operation: "load program", errno, log: text }),
         };
     }

@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use paceline_spec::{Errno, ProgramKind};
+use paceline_spec::Errno;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP: libc::c_int = 1;
@@ -15,8 +15,11 @@ const MAP_UPDATE: libc::c_int = 2;
 const MAP_DELETE: libc::c_int = 3;
 const MAP_GET_NEXT_KEY: libc::c_int = 4;
 const PROG_LOAD: libc::c_int = 5;
+const PROG_ATTACH: libc::c_int = 8;
+const PROG_DETACH: libc::c_int = 9;
 const PROG_TEST_RUN: libc::c_int = 10;
 const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const PROG_QUERY: libc::c_int = 16;
 const BTF_LOAD: libc::c_int = 18;
 const MAP_LOOKUP_AND_DELETE: libc::c_int = 21;
 const MAP_FREEZE: libc::c_int = 22;
@@ -48,7 +51,7 @@ fn descriptor(result: libc::c_long) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-fn raw(fd: BorrowedFd<'_>) -> u32 {
+pub(super) fn raw(fd: BorrowedFd<'_>) -> u32 {
     fd.as_raw_fd().cast_unsigned()
 }
 
@@ -203,7 +206,8 @@ pub(super) struct FuncInfo {
 
 /// What `BPF_PROG_LOAD` is asked to load.
 pub(super) struct ProgLoad<'a> {
-    pub(super) kind: ProgramKind,
+    /// `enum bpf_prog_type`
+    pub(super) prog_type: u32,
     pub(super) expected_attach_type: u32,
     pub(super) prog_flags: u32,
     /// Slots in host order.
@@ -270,7 +274,7 @@ pub(super) fn prog_load(load: &ProgLoad<'_>, log: &mut [u8]) -> Result<OwnedFd, 
         return Err(Errno::EINVAL);
     }
     let mut attr = ProgLoadAttr {
-        prog_type: load.kind.rules().number,
+        prog_type: load.prog_type,
         insn_cnt: u32::try_from(load.insns.len()).map_err(|_| Errno::E2BIG)?,
         insns: load.insns.as_ptr() as u64,
         license: load.license.as_ptr() as u64,
@@ -312,6 +316,65 @@ unsafe impl Attr for LinkCreate {}
 pub(super) fn link_create(prog: BorrowedFd<'_>, ifindex: u32, attach_type: u32) -> Result<OwnedFd, Errno> {
     let mut attr = LinkCreate { prog_fd: raw(prog), target_ifindex: ifindex, attach_type, flags: 0 };
     bpf(LINK_CREATE, &mut attr).map(descriptor)
+}
+
+/// `BPF_PROG_ATTACH` and `BPF_PROG_DETACH`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Attach {
+    pub(super) ifindex: u32,
+    pub(super) program: u32,
+    pub(super) attach_type: u32,
+    pub(super) flags: u32,
+    pub(super) replaced: u32,
+    pub(super) relative: u32,
+    pub(super) expected_revision: u64,
+}
+
+// SAFETY: integers without a hole, and no addresses.
+unsafe impl Attr for Attach {}
+
+pub(super) fn prog_attach(mut attach: Attach) -> Result<(), Errno> {
+    bpf(PROG_ATTACH, &mut attach).map(drop)
+}
+
+pub(super) fn prog_detach(mut attach: Attach) -> Result<(), Errno> {
+    bpf(PROG_DETACH, &mut attach).map(drop)
+}
+
+/// `BPF_PROG_QUERY`.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    ifindex: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    prog_ids: u64,
+    count: u32,
+    padding: u32,
+    prog_attach_flags: u64,
+    link_ids: u64,
+    link_attach_flags: u64,
+    revision: u64,
+}
+
+// SAFETY: integers without a hole; `prog_query` gives the address of a slice with its length.
+unsafe impl Attr for Query {}
+
+/// The ids of attached programs, in order, and the revision. More than there is room for are an error.
+pub(super) fn prog_query(ifindex: u32, attach_type: u32) -> Result<(Vec<u32>, u64), Errno> {
+    let mut ids = vec![0_u32; 64];
+    let mut query = Query {
+        ifindex,
+        attach_type,
+        prog_ids: ids.as_mut_ptr() as u64,
+        count: ids.len() as u32,
+        ..Query::default()
+    };
+    bpf(PROG_QUERY, &mut query)?;
+    ids.truncate(query.count as usize);
+    Ok((ids, query.revision))
 }
 
 /// `BPF_PROG_TEST_RUN`.

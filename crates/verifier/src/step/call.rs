@@ -8,7 +8,7 @@ use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
 use crate::facts::{FunctionFact, is_tail_call};
 use crate::state::{Frame, MAX_STACK, Target, Value};
-use crate::walk::{Next, Walk};
+use crate::walk::{Next, Root, Walk};
 
 /// Most calls that may be active (`MAX_CALL_FRAMES`).
 const MAX_FRAMES: usize = 8;
@@ -120,8 +120,12 @@ impl Walk<'_> {
         self.check_no_lock("the end of the program")?;
         self.check_nothing_held()?;
         let result = self.read(Reg::R0)?;
-        if self.in_global && result.scalar().is_none() {
-            return broken(Cause::GlobalReturn(describe(&result)));
+        match self.root {
+            Root::Timer { .. } => self.check_timer_return(&result)?,
+            Root::Global(_) if result.scalar().is_none() => {
+                return broken(Cause::GlobalReturn(describe(&result)));
+            }
+            Root::Main | Root::Global(_) => {}
         }
         Ok(Next::End)
     }
@@ -159,11 +163,17 @@ pub(crate) fn check_stack_depth(
     code: &paceline_isa::Code,
     flow: &ControlFlow,
     functions: &[FunctionFact],
+    walked: &[Root],
 ) -> Result<(), Box<Refusal>> {
-    let calls: Vec<Vec<(usize, usize)>> = functions.iter().map(|f| calls_of(code, flow, f)).collect();
+    let is_later =
+        |function| walked.iter().any(|r| matches!(r, Root::Timer { function: f, .. } if *f == function));
+    // What a timer calls has a stack to itself.
+    let calls_now = |insn: &Insn, callee| insn.is_call() || !is_later(callee);
+    let calls: Vec<Vec<(usize, usize)>> =
+        functions.iter().map(|f| calls_of(code, flow, f, calls_now)).collect();
     let has_tail_call = reaching_tail_calls(functions, &calls);
     let mut chain = Chain { functions, calls: &calls, has_tail_call: &has_tail_call };
-    let roots = flow.functions.iter().enumerate().filter(|(i, f)| *i == 0 || f.is_global);
+    let roots = flow.functions.iter().enumerate().filter(|(i, f)| *i == 0 || f.is_global || is_later(*i));
     for (root, _) in roots {
         chain.check(root, 0, 1, None)?;
     }
@@ -203,12 +213,18 @@ impl Chain<'_> {
 }
 
 /// The functions that a function calls, with the slots of the calls; each callee once.
-fn calls_of(code: &paceline_isa::Code, flow: &ControlFlow, function: &FunctionFact) -> Vec<(usize, usize)> {
+fn calls_of(
+    code: &paceline_isa::Code,
+    flow: &ControlFlow,
+    function: &FunctionFact,
+    calls_now: impl Fn(&Insn, usize) -> bool,
+) -> Vec<(usize, usize)> {
     let mut calls: Vec<(usize, usize)> = Vec::new();
     for slot in function.start..function.end {
-        let target = code.get(slot).and_then(|insn| insn.subprogram_target(slot));
-        let callee = target.and_then(|t| usize::try_from(t).ok()).and_then(|t| flow.function_starting(t));
-        if let Some(callee) = callee
+        let Some(insn) = code.get(slot) else { continue };
+        let target = insn.subprogram_target(slot).and_then(|target| usize::try_from(target).ok());
+        if let Some(callee) = target.and_then(|target| flow.function_starting(target))
+            && calls_now(insn, callee)
             && calls.iter().all(|&(_, known)| known != callee)
         {
             calls.push((slot, callee));

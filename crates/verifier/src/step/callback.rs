@@ -1,4 +1,5 @@
-//! Helpers that call a function of the program: `bpf_loop`, `bpf_for_each_map_elem`.
+//! Helpers that call a function of the program: `bpf_loop`, `bpf_for_each_map_elem`; and `bpf_timer_set_callback`, which
+//! lets a timer call one later.
 //!
 //! A call is looked at as a loop whose head is the call instruction (`push_callback_call`, `prepare_func_exit` in
 //! `kernel/bpf/verifier.c`): from there the helper returns, or calls the function once more, which returns to there.
@@ -10,8 +11,8 @@ use super::helper::{Arguments, wrong_argument};
 use super::memory::describe;
 use crate::domain::Number;
 use crate::error::{Cause, Check, broken};
-use crate::state::{Pointer, Target, Value};
-use crate::walk::{Next, Walk};
+use crate::state::{Frame, MapRef, Pointer, Target, Value};
+use crate::walk::{Next, Root, Walk};
 
 impl Walk<'_> {
     /// Functions whose address is taken are called by helpers, with what the helper has: they must be static.
@@ -89,12 +90,8 @@ impl Walk<'_> {
                 frame.set(Reg::R2, given);
             }
             Callback::Elements => {
-                let key_size = arguments.map.and_then(|map| self.map(map)).map_or(0, |spec| spec.key_size);
-                let key = Target::Memory { size: key_size, writable: false };
-                frame.set(Reg::R1, self.state.get(Reg::R1));
-                frame.set(Reg::R2, Value::Pointer(Pointer::to(key)));
                 if let Some(map) = arguments.map {
-                    frame.set(Reg::R3, Value::Pointer(Pointer::to(Target::MapValue(map))));
+                    self.set_element(&mut frame, map, self.state.get(Reg::R1));
                 }
                 frame.set(Reg::R4, given);
             }
@@ -102,6 +99,39 @@ impl Walk<'_> {
         let mut state = self.state.clone();
         state.push(frame);
         Ok(state)
+    }
+
+    /// The arguments of a function that is called for an element of a map.
+    pub(super) fn set_element(&self, frame: &mut Frame, map: MapRef, handle: Value) {
+        let key_size = self.map(map).map_or(0, |spec| spec.key_size);
+        let key = Target::Memory { size: key_size, writable: false };
+        frame.set(Reg::R1, handle);
+        frame.set(Reg::R2, Value::Pointer(Pointer::to(key)));
+        frame.set(Reg::R3, Value::Pointer(Pointer::to(Target::MapValue(map))));
+    }
+
+    /// A timer will call the function: that is verified on its own, as it is called by nobody here.
+    pub(super) fn call_later(&mut self, helper: &'static Helper, arguments: &Arguments) {
+        if !helper.calls_later() {
+            return;
+        }
+        let Some((map, function)) = arguments.map.zip(arguments.function) else { return };
+        if let Some(is_callback) = self.is_callback.get_mut(function) {
+            *is_callback = true;
+        }
+        self.add_root(Root::Timer { function, map });
+    }
+
+    /// What a timer calls ends: it must return 0 (`check_return_code`).
+    pub(super) fn check_timer_return(&mut self, result: &Value) -> Check {
+        match result {
+            Value::Scalar(scalar) if scalar.number.as_constant() == Some(0) => {
+                self.demands.demand(scalar.mark);
+                Ok(())
+            }
+            Value::Scalar(scalar) => broken(Cause::TimerReturn(scalar.number.to_string())),
+            other => broken(Cause::TimerReturn(describe(other))),
+        }
     }
 
     /// The function returns to the helper: 0 to be called again, 1 not to.

@@ -9,7 +9,7 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span, check_context_pointer};
 use crate::error::{Cause, Check, Hint, Refusal, RegName, broken, broken_with};
 use crate::state::{Frame, Pointer, State, Target, Value};
-use crate::walk::Walk;
+use crate::walk::{Root, Walk};
 
 /// What a global function takes in one register (`btf_prepare_func_args`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +22,21 @@ pub(crate) enum Parameter {
     Memory { size: u32, nullable: bool },
 }
 
-/// The state in which a global function starts.
-pub(crate) fn entry_state(walk: &mut Walk<'_>, function: usize) -> Result<State, Box<Refusal>> {
-    let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
-    let mut frame = Frame::new(function, 0, 0);
-    if function == 0 {
-        frame.set(Reg::R1, Value::Pointer(Pointer::to(Target::Context)));
-        return Ok(State::new(frame));
+/// The state in which a function starts that is verified on its own.
+pub(crate) fn entry_state(walk: &mut Walk<'_>, root: Root) -> Result<State, Box<Refusal>> {
+    let mut frame = Frame::new(root.function(), 0, 0);
+    match root {
+        Root::Main => frame.set(Reg::R1, Value::Pointer(Pointer::to(Target::Context))),
+        Root::Global(function) => set_parameters(walk, &mut frame, function)?,
+        Root::Timer { map, .. } => {
+            walk.set_element(&mut frame, map, Value::Pointer(Pointer::to(Target::Map(map))))
+        }
     }
+    Ok(State::new(frame))
+}
+
+fn set_parameters(walk: &mut Walk<'_>, frame: &mut Frame, function: usize) -> Result<(), Box<Refusal>> {
+    let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
     let parameters = walk.parameters(function).map_err(|problem| Refusal::at(start, problem.cause))?;
     for (reg, parameter) in ARGUMENTS.into_iter().zip(parameters) {
         let value = match parameter {
@@ -43,7 +50,7 @@ pub(crate) fn entry_state(walk: &mut Walk<'_>, function: usize) -> Result<State,
         };
         frame.set(reg, value);
     }
-    Ok(State::new(frame))
+    Ok(())
 }
 
 impl Walk<'_> {
@@ -82,9 +89,7 @@ impl Walk<'_> {
         for (reg, parameter) in ARGUMENTS.into_iter().zip(parameters) {
             self.check_parameter(&name, reg, parameter)?;
         }
-        if !self.called_globals.contains(&function) {
-            self.called_globals.push(function);
-        }
+        self.add_root(Root::Global(function));
         if self.flow.functions.get(function).is_some_and(|f| f.moves_packet) {
             self.forget_packet();
         }

@@ -64,6 +64,7 @@ impl Walk<'_> {
         if let Some(id) = arguments.released {
             self.release(id);
         }
+        self.call_later(helper, &arguments);
         if let Some(next) = self.call_back(helper, &arguments)? {
             return Ok(next);
         }
@@ -90,7 +91,13 @@ impl Walk<'_> {
             match arg {
                 Arg::Scalar | Arg::Unchecked => {}
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
-                Arg::Map => arguments.map = Some(self.check_map_argument(helper, reg, &value)?),
+                Arg::Map => {
+                    let map = self.check_map_argument(helper, reg, &value)?;
+                    if arguments.map.is_some_and(|other| other != map) {
+                        return broken(Cause::Timer(RegName(reg), "the timer is in a value of another map"));
+                    }
+                    arguments.map = Some(map);
+                }
                 Arg::MapKey => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.key_size));
                     // Other look-ups may find nothing under an index: there may be no such CPU.
@@ -118,6 +125,7 @@ impl Walk<'_> {
                 Arg::StackOrNull => self.check_stack_or_null(helper.name, reg, &value)?,
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
                 Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
+                Arg::Timer => arguments.map = Some(self.check_timer(helper, reg, &value)?),
                 Arg::ReadBytes(size) => {
                     self.check_memory(helper, reg, &value, size.into(), Access::Read, &mut arguments)?;
                 }

@@ -1,4 +1,4 @@
-//! Spin locks in map values: one at a time, given back before anything else is called and before the program ends
+//! Fields of map values that helpers alone touch: timers, and spin locks: one at a time, given back before anything else is called and before the program ends
 //! (`process_spin_lock` and `check_resource_leak` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::{Callee, Reg};
@@ -34,11 +34,8 @@ impl Walk<'_> {
     /// The lock that a pointer is to: of which map, and which of its values.
     fn lock_at(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<Lock> {
         const WANTED: &str = "a spin lock of a map value";
-        let (map, pointer) = match value {
-            Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), nullable: false, .. }) => {
-                (*map, pointer)
-            }
-            other => return wrong_argument(helper.name, reg, WANTED, other),
+        let Some((map, pointer)) = in_value(value) else {
+            return wrong_argument(helper.name, reg, WANTED, value);
         };
         let lock = self.map(map).and_then(MapSpec::spin_lock);
         let problem = match (lock, pointer.offset()) {
@@ -50,6 +47,23 @@ impl Walk<'_> {
             (Some(_), Some(_)) => return Ok(Lock { map, id: pointer.id, slot: self.slot as u32 }),
         };
         broken(Cause::SpinLock(RegName(reg), problem))
+    }
+
+    /// The map whose value has the timer that a pointer is to (`process_timer_func`).
+    pub(super) fn check_timer(&self, helper: &Helper, reg: Reg, value: &Value) -> Check<MapRef> {
+        const WANTED: &str = "a timer of a map value";
+        let Some((map, pointer)) = in_value(value) else {
+            return wrong_argument(helper.name, reg, WANTED, value);
+        };
+        let problem = match (self.map(map).and_then(MapSpec::timer), pointer.offset()) {
+            (_, None) => "a timer must be at a known offset",
+            (None, _) => "values of the map have no bpf_timer, as far as their type is known",
+            (Some(timer), Some(offset)) if offset != i64::from(timer.offset) => {
+                "the timer is at another offset of the value"
+            }
+            (Some(_), Some(_)) => return Ok(map),
+        };
+        broken(Cause::Timer(RegName(reg), problem))
     }
 
     /// While a lock is held nothing is called but functions that are verified with their callers, and what gives it back.
@@ -109,5 +123,15 @@ impl Walk<'_> {
             Target::MapValue(map) => self.map(map).is_some_and(|spec| spec.spin_lock().is_some()),
             _ => false,
         }
+    }
+}
+
+/// The pointer to a value that a register holds, and the value's map.
+fn in_value(value: &Value) -> Option<(MapRef, &Pointer)> {
+    match value {
+        Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), nullable: false, .. }) => {
+            Some((*map, pointer))
+        }
+        _ => None,
     }
 }

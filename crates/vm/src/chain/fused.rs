@@ -4,22 +4,25 @@ use std::sync::Arc;
 
 use paceline_chain::Graph;
 use paceline_exec::CodeBlock;
-use paceline_maps::{Map, ProgArrayUser};
+use paceline_maps::{Map, MapUser};
 use paceline_verifier::Verified;
 
 use super::{Chain, ChainError, Shared};
 use crate::engine::Engine;
 use crate::image::BurstEntry;
+use crate::later::{Home, HomeCode};
 use crate::load::{LoadError, check_load};
 use crate::native::{self, NativeCode};
 use crate::program::{Uses, check};
 
 /// The code of a chain, and what it refers to.
 pub(super) struct Fused {
-    block: CodeBlock,
+    block: Arc<CodeBlock>,
+    /// Where the functions are that timers may call.
+    _home: Option<Arc<Home>>,
     maps: Vec<Arc<Map>>,
-    /// Keeps the entries of the program arrays that it uses.
-    _tables: Vec<ProgArrayUser>,
+    /// Keeps the programs in the maps that it uses.
+    _tables: Vec<MapUser>,
 }
 
 impl Fused {
@@ -34,7 +37,7 @@ impl Fused {
 
 /// Compiles the programs of a chain to one function.
 pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result<Chain, ChainError> {
-    let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
+    let (mut users, mut all_maps, mut pins, mut codes) = (Vec::new(), Vec::new(), false, Vec::new());
     for (node, (verified, maps)) in parts.iter().enumerate() {
         let failed = |error: LoadError| ChainError::Program { node, error };
         check_load(verified, maps, Engine::Jit).map_err(failed)?;
@@ -44,9 +47,12 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         users.extend(uses.tables);
         pins |= uses.pins;
         all_maps.extend(maps.iter().cloned());
+        codes.push(code);
     }
     let (block, entries) =
         native::chain(parts, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
+    let block = Arc::new(block);
+    let home = codes.iter().find_map(|code| Home::new(code, || HomeCode::Native(block.clone()), &all_maps));
     let entry = |offset: u32| -> BurstEntry {
         // SAFETY: the code there is a chain's loop, which is called like this.
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }
@@ -58,7 +64,7 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         counted_entry,
         pins,
         programs: Box::default(),
-        fused: Some(Fused { block, maps: all_maps, _tables: users }),
+        fused: Some(Fused { block, _home: home, maps: all_maps, _tables: users }),
     };
     Ok(Chain { shared: Arc::new(shared) })
 }

@@ -51,10 +51,9 @@ struct Shared {
 /// In which order the packets of a burst go through a chain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ChainOrder {
-    /// Whichever is faster, where both leave the same.
+    /// Each packet through all programs, then the next packet. As native code, all programs are one function. That is the
+    /// faster order, however much code there is: processors fetch code that runs straight on ahead.
     #[default]
-    Best,
-    /// Each packet through all programs, then the next packet. As native code, all programs are one function.
     PacketByPacket,
     /// All packets through a program, then those that go on through the next. A program then runs for a packet before
     /// others have run for the packets before it: what they leave in maps that they share can differ. Chains with tail
@@ -105,7 +104,7 @@ impl Chain {
         graph: Graph,
         engine: Engine,
     ) -> Result<Self, ChainError> {
-        Self::load_in_order(parts, graph, engine, ChainOrder::Best)
+        Self::load_in_order(parts, graph, engine, ChainOrder::PacketByPacket)
     }
 
     /// The same with the packets of a burst in a certain order.
@@ -120,7 +119,6 @@ impl Chain {
     ) -> Result<Self, ChainError> {
         check_nodes(&graph, parts.len())?;
         let staged = match order {
-            ChainOrder::Best => stages::pays(parts),
             ChainOrder::PacketByPacket => false,
             ChainOrder::StageByStage => !parts.iter().any(|(verified, _)| verified.has_tail_calls()),
         };

@@ -1,41 +1,15 @@
 //! Chains stage by stage: the packets of a burst that have come to a program go through it before others run.
 
-use std::sync::Arc;
-
 use paceline_chain::{MAX_RUNS, Next};
 use paceline_frame::{Frame, MAX_BURST, Verdict};
-use paceline_maps::Map;
-use paceline_verifier::Verified;
 
 use super::Shared;
 use super::called::{count_overrun, count_result, decide};
 use crate::host::Host;
 use crate::image::Unset;
 
-/// Instructions of all programs together from which on it pays: their code does not stay in the first cache.
-const STAGES_FROM: usize = 10_000;
-
 /// Bytes of a frame.
 const SIZE: u64 = size_of::<Frame>() as u64;
-
-/// Whether a chain of these programs is faster stage by stage, and leaves the same.
-pub(super) fn pays(parts: &[(&Verified, Vec<Arc<Map>>)]) -> bool {
-    let instructions: usize = parts.iter().map(|(verified, _)| verified.code().iter().count()).sum();
-    instructions >= STAGES_FROM && is_apart(parts)
-}
-
-/// Whether no program sees what another one did for another packet: none tail calls, and no two have a map in common.
-fn is_apart(parts: &[(&Verified, Vec<Arc<Map>>)]) -> bool {
-    let mut seen: Vec<*const Map> = Vec::new();
-    for (verified, maps) in parts {
-        let own: Vec<*const Map> = maps.iter().map(Arc::as_ptr).collect();
-        if verified.has_tail_calls() || own.iter().any(|map| seen.contains(map)) {
-            return false;
-        }
-        seen.extend(own);
-    }
-    true
-}
 
 /// Where a packet is.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -23,13 +23,15 @@ mod spin_lock;
 mod syncookie;
 mod system;
 mod text;
+mod timer;
 
 use paceline_spec::helper::Helper;
 
 use crate::host::Host;
 
-pub(crate) use rounds::{Rounds, calls_back};
+pub(crate) use rounds::{Rounds, calls_back, words};
 pub(crate) use spin_lock::release_held;
+pub(crate) use timer::set_later;
 
 /// A helper: `r1` to `r5` in, `r0` out.
 ///
@@ -82,6 +84,10 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         163 => fib::check_mtu,
         164 => rounds::elements,
         165 => format::snprintf,
+        169 => timer::init,
+        170 => timer::set_callback,
+        171 => timer::start,
+        172 => timer::cancel,
         177 => format::trace_vprintk,
         181 => rounds::count,
         182 => text::strncmp,

@@ -97,7 +97,7 @@ impl Rounds {
 }
 
 /// Bytes in words, as they lie in memory.
-fn words(bytes: &[u8]) -> Box<[u64]> {
+pub(crate) fn words(bytes: &[u8]) -> Box<[u64]> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);

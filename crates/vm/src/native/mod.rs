@@ -16,6 +16,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::image::{BurstEntry, Entry, Image, Native, packet_by_packet};
 use crate::interpreter;
+use crate::later::{Home, HomeCode};
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program, check};
 
@@ -67,6 +68,7 @@ fn install(
     let links = links::links(&spec, &maps, arena);
     let compiled = compile(&code, &links)?;
     let block = place(arena, &compiled, &[&spec])?;
+    let block = Arc::new(block);
     let address = |offset: u32| block.address() + offset as usize;
     let (entry, tail_entry) = (address(compiled.entry), address(compiled.tail_entry));
     let (image_entry, image_tail_entry): (Entry, Entry) = if settings.checked {
@@ -83,6 +85,9 @@ fn install(
         Some(entry) => unsafe { std::mem::transmute::<usize, BurstEntry>(entry) },
         None => packet_by_packet,
     };
+    // Checked code lets its machine call functions.
+    let home =
+        if settings.checked { None } else { Home::new(&code, || HomeCode::Native(block.clone()), &maps) };
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,
@@ -95,7 +100,8 @@ fn install(
         cpus: usize::MAX,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
-        native: Some(Native { block: Arc::new(block), entry, raw }),
+        _home: home,
+        native: Some(Native { block, entry, raw }),
     };
     Ok(Program::with_image(image)?)
 }

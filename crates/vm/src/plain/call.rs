@@ -1,5 +1,7 @@
 //! Calls: subprograms with their stack frames, and helpers with their arguments checked.
 
+use std::sync::Arc;
+
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::DYNPTR_BYTES;
@@ -8,9 +10,10 @@ use paceline_spec::{MAX_LOOPS, MapKind};
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
 use crate::fault::FaultKind;
-use crate::helpers::helper_fn;
+use crate::helpers::{helper_fn, set_later};
 use crate::host::{MAX_FRAMES, MAX_TAIL_CALLS, STACK_FRAME};
 use crate::image::{Image, Unset};
+use crate::later::Later;
 use crate::memory;
 use crate::region::Access;
 
@@ -64,6 +67,11 @@ impl Machine<'_> {
             self.check_arguments(helper, prototype)?;
         }
         let [_, r1, r2, r3, r4, r5, ..] = self.registers;
+        if helper.calls_later() {
+            let function = self.function(r2).ok_or(FaultKind::LeftProgram)?;
+            // SAFETY: the arguments were just checked against the prototype.
+            return Ok(unsafe { set_later(r1, Later::Checked(self.shared_image(), function)) });
+        }
         self.host.regions = Some(self.regions.clone());
         // SAFETY: the arguments were just checked against the prototype.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
@@ -171,6 +179,8 @@ impl Machine<'_> {
                 Arg::Function if self.function(value).is_some() => continue,
                 Arg::Function => "function",
                 Arg::StackOrNull => continue,
+                Arg::Timer if self.regions.maps().any(|map| map.is_timer(value as usize)) => continue,
+                Arg::Timer => "timer of a map value",
                 Arg::SpinLock if self.is_spin_lock(value) => continue,
                 Arg::SpinLock => "spin lock of a map value",
                 Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
@@ -198,6 +208,16 @@ impl Machine<'_> {
             address += 1;
         }
         Ok(())
+    }
+
+    /// The image, kept.
+    fn shared_image(&self) -> Arc<Image> {
+        let image: *const Image = self.image;
+        // SAFETY: images that run are in an `Arc`, which a program keeps; its count now has one more for the result.
+        unsafe {
+            Arc::increment_strong_count(image);
+            Arc::from_raw(image)
+        }
     }
 
     fn is_spin_lock(&self, address: u64) -> bool {

@@ -97,25 +97,33 @@ pub(crate) fn run_packet(
     observe: impl FnMut(&Observed<'_>),
 ) -> Result<Exit, Box<Fault>> {
     let context = context..context + u64::from(image.spec.kind.context().size);
-    run(image, [context.start, 0], context.clone(), 0..0, host, observe)
+    run(Machine::new(image, [context.start, 0], context.clone(), 0..0, host), observe)
 }
 
 /// Runs a program over plain memory: `r1` is its address, or 0 if it is empty, and `r2` its length.
 pub(crate) fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.frame = std::ptr::null_mut();
-    run(image, [start, memory.end - memory.start], 0..0, memory, host, |_| {})
+    run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host), |_| {})
 }
 
-fn run(
+/// Runs the function that starts at a slot, with its arguments, one of which is the address of a key.
+pub(crate) fn run_function(
     image: &Image,
-    arguments: [u64; 2],
-    context: Range<u64>,
-    memory: Range<u64>,
+    slot: usize,
+    arguments: [u64; 5],
+    key: Range<u64>,
     host: &mut Host,
-    mut observe: impl FnMut(&Observed<'_>),
-) -> Result<Exit, Box<Fault>> {
-    let mut machine = Machine::new(image, arguments, context, memory, host);
+) -> Result<(), Box<Fault>> {
+    let mut machine = Machine::new(image, [0, 0], 0..0, 0..0, host);
+    machine.slot = slot;
+    machine.registers[1..6].copy_from_slice(&arguments);
+    machine.regions.keys.push(key);
+    run(machine, |_| {}).map(drop)
+}
+
+fn run(mut machine: Machine<'_>, mut observe: impl FnMut(&Observed<'_>)) -> Result<Exit, Box<Fault>> {
+    let image = machine.image;
     let mut instructions = 0;
     loop {
         let slot = machine.slot;

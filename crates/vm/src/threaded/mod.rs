@@ -33,6 +33,7 @@ use crate::engine::Engine;
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, cpus_of};
 use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
+use crate::later::{Home, HomeCode};
 use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
 use handlers::Dispatch;
 use kind::Kind;
@@ -62,6 +63,12 @@ impl Operations {
         Self { ops, notes }
     }
 
+    /// The addresses of the operations.
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        let ops = self.ops.as_ptr_range();
+        ops.start as u64..ops.end as u64
+    }
+
     /// Where the program starts.
     pub(crate) fn start(&self) -> *const Op {
         self.ops.as_ptr()
@@ -75,6 +82,9 @@ impl Operations {
 pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, ProgramError> {
     let spec = Arc::new(verified.program().clone());
     let code = check(&spec, &maps, false)?;
+    let operations = translate::translate(verified, &maps);
+    let cpus = least_cpus(verified, &maps);
+    let home = Home::new(&code, || HomeCode::Threaded(operations.clone(), cpus), &maps);
     Program::with_image(Image {
         entry: entry::<Threaded>,
         tail_entry: tail_entry::<Threaded>,
@@ -83,10 +93,11 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
         engine: Engine::Threaded,
         spec,
         code,
-        operations: Some(translate::translate(verified, &maps)),
-        cpus: least_cpus(verified, &maps),
+        operations: Some(operations),
+        cpus,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
+        _home: home,
         native: None,
     })
 }
@@ -128,6 +139,19 @@ fn in_fresh_machine(host: &mut Host, run: impl FnOnce(&mut Host) -> u64) -> u64 
     let r0 = run(host);
     host.machine = waiting;
     r0
+}
+
+/// Runs a function of a program, with its arguments.
+///
+/// # Safety
+/// The address must be that of the operation at which a function of a verified program starts whose maps live, the arguments
+/// must be what the verifier took them for, and the host must run a packet.
+pub(crate) unsafe fn run_function(address: u64, arguments: [u64; 5], host: &mut Host) -> u64 {
+    in_fresh_machine(host, |host| {
+        host.machine.registers[1..6].copy_from_slice(&arguments);
+        // SAFETY: the caller vouches for it.
+        unsafe { handlers::Jump::run(address as *const Op, host) }
+    })
 }
 
 /// Where a program starts, if it can run for the host's CPU.

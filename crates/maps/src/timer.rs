@@ -1,0 +1,292 @@
+//! Timers in values of maps (`bpf_timer_init` and the others in `kernel/bpf/helpers.c`).
+//!
+//! What a program sees of a timer is a field of a value, which it neither reads nor writes. The map keeps the timers that were
+//! made in it, by the address of that field. When an element goes, so does its timer.
+//!
+//! A timer that runs is in the [queue](TimerQueue) of the worker that started it, who fires it between bursts, as the kernel fires
+//! a timer on the CPU that started it. Locks are taken in this order: that of a map's timers, a timer's, a queue's.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use paceline_spec::Errno;
+use paceline_spec::btf::{SpecialField, SpecialKind};
+
+use crate::map::Map;
+
+/// The function that a timer calls, and what keeps it: whatever the engine needs that runs it. Dropping it must wait for
+/// whoever still runs the function.
+pub type TimerCallback = Arc<dyn Any + Send + Sync>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// When a timer of a queue is due: nanoseconds of the queue's clock, and its number among those of one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: u64,
+    number: u64,
+}
+
+/// A timer in a value.
+pub struct Timer {
+    map: Weak<Map>,
+    /// Address of its field.
+    address: usize,
+    clock: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    callback: Option<TimerCallback>,
+    /// Where it runs.
+    running: Option<(Weak<TimerQueue>, Due)>,
+    /// Whether its element has gone.
+    is_gone: bool,
+}
+
+impl State {
+    /// Stops the timer; whether it ran.
+    fn stop(&mut self) -> bool {
+        self.running.take().is_some_and(|(queue, due)| queue.upgrade().is_none_or(|queue| queue.remove(due)))
+    }
+}
+
+/// A timer that is due, ready to be fired.
+pub struct DueTimer {
+    /// The timer.
+    pub timer: Arc<Timer>,
+    /// Its map.
+    pub map: Arc<Map>,
+    /// Key of its element.
+    pub key: Vec<u8>,
+    /// Address of its value.
+    pub value: usize,
+    /// What it calls.
+    pub callback: TimerCallback,
+}
+
+impl Timer {
+    /// The clock that it goes by, as `bpf_timer_init` was told: `CLOCK_REALTIME`, `CLOCK_MONOTONIC` or `CLOCK_BOOTTIME`.
+    #[must_use]
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Sets what it calls.
+    ///
+    /// # Errors
+    /// `EINVAL`: its element has gone.
+    pub fn set_callback(&self, callback: TimerCallback) -> Result<(), Errno> {
+        let mut state = lock(&self.state);
+        if state.is_gone {
+            return Err(Errno::EINVAL);
+        }
+        let old = state.callback.replace(callback);
+        drop(state);
+        // Outside the lock: it may be the last to hold a program.
+        drop(old);
+        Ok(())
+    }
+
+    /// Starts it, anew if it runs: it is due at a time of the queue's clock.
+    ///
+    /// # Errors
+    /// `EINVAL`: it has nothing to call, or its element has gone.
+    pub fn start(self: &Arc<Self>, queue: &Arc<TimerQueue>, at: u64) -> Result<(), Errno> {
+        let mut state = lock(&self.state);
+        if state.is_gone || state.callback.is_none() {
+            return Err(Errno::EINVAL);
+        }
+        state.stop();
+        state.running = Some((Arc::downgrade(queue), queue.insert(at, self.clone())));
+        Ok(())
+    }
+
+    /// Stops it and forgets what it calls; whether it ran. A function that another worker is in goes on.
+    pub fn cancel(&self) -> bool {
+        let mut state = lock(&self.state);
+        let (ran, callback) = (state.stop(), state.callback.take());
+        drop(state);
+        drop(callback);
+        ran
+    }
+
+    /// Ends it with its element.
+    fn end(&self) {
+        lock(&self.state).is_gone = true;
+        self.cancel();
+    }
+
+    /// What firing it takes; `None` if it was stopped or started anew since it was due.
+    fn fire(self: Arc<Self>, due: Due) -> Option<DueTimer> {
+        let mut state = lock(&self.state);
+        if state.running.as_ref().is_none_or(|(_, running)| *running != due) {
+            return None;
+        }
+        state.running = None;
+        let callback = state.callback.clone()?;
+        drop(state);
+        let map = self.map.upgrade()?;
+        let offset = map.timers()?.offset;
+        let value = self.address.checked_sub(offset)?;
+        let key = map.key_at(value)?;
+        Some(DueTimer { timer: self, map, key, value, callback })
+    }
+}
+
+/// The timers that one worker started and has to fire.
+#[derive(Default)]
+pub struct TimerQueue {
+    timers: Mutex<Waiting>,
+    /// When the first one is due; `u64::MAX` without one.
+    first: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    by_due: BTreeMap<Due, Arc<Timer>>,
+    /// Timers started so far.
+    last: u64,
+}
+
+impl TimerQueue {
+    /// A queue in which nothing runs.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { timers: Mutex::default(), first: AtomicU64::new(u64::MAX) })
+    }
+
+    /// When the first timer is due, in nanoseconds; `u64::MAX` without one.
+    #[inline]
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.first.load(Ordering::Acquire)
+    }
+
+    /// Number of timers that run.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.timers).by_due.len()
+    }
+
+    /// Whether none runs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The timers that were started until now.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        lock(&self.timers).last
+    }
+
+    /// Takes the first timer that is due at a time, among those that were started when [`started`](Self::started) was asked.
+    #[must_use]
+    pub fn take_due(&self, now: u64, started: u64) -> Option<DueTimer> {
+        loop {
+            let mut timers = lock(&self.timers);
+            let is_due = |(due, _): &(&Due, &Arc<Timer>)| due.at <= now && due.number <= started;
+            let due = *timers.by_due.iter().take_while(|(due, _)| due.at <= now).find(is_due)?.0;
+            let timer = timers.by_due.remove(&due)?;
+            self.note_first(&timers);
+            drop(timers);
+            if let Some(fired) = timer.fire(due) {
+                return Some(fired);
+            }
+        }
+    }
+
+    fn insert(&self, at: u64, timer: Arc<Timer>) -> Due {
+        let mut timers = lock(&self.timers);
+        timers.last += 1;
+        let due = Due { at, number: timers.last };
+        timers.by_due.insert(due, timer);
+        self.note_first(&timers);
+        due
+    }
+
+    /// Takes a timer out; whether it was there.
+    fn remove(&self, due: Due) -> bool {
+        let mut timers = lock(&self.timers);
+        let timer = timers.by_due.remove(&due);
+        self.note_first(&timers);
+        drop(timers);
+        timer.is_some()
+    }
+
+    fn note_first(&self, timers: &Waiting) {
+        let first = timers.by_due.first_key_value().map_or(u64::MAX, |(due, _)| due.at);
+        self.first.store(first, Ordering::Release);
+    }
+}
+
+/// The timers of a map, by the address of their fields.
+pub(crate) struct Timers {
+    /// Offset of the field in a value.
+    pub(crate) offset: usize,
+    by_address: Mutex<HashMap<usize, Arc<Timer>>>,
+}
+
+impl Timers {
+    /// For a map whose values have these fields; `None` if none is a timer.
+    pub(crate) fn of(special: &[SpecialField]) -> Option<Self> {
+        let field = special.iter().find(|field| field.kind == SpecialKind::Timer)?;
+        Some(Self { offset: field.offset as usize, by_address: Mutex::default() })
+    }
+
+    /// Ends the timer of a value whose element goes, or comes where another was.
+    pub(crate) fn forget(&self, value: usize) {
+        let timer = lock(&self.by_address).remove(&value.wrapping_add(self.offset));
+        if let Some(timer) = timer {
+            timer.end();
+        }
+    }
+
+    /// Ends all timers.
+    pub(crate) fn clear(&self) {
+        let timers = std::mem::take(&mut *lock(&self.by_address));
+        timers.values().for_each(|timer| timer.end());
+    }
+}
+
+impl Map {
+    /// Whether its values have timers.
+    #[must_use]
+    pub fn has_timers(&self) -> bool {
+        self.timers().is_some()
+    }
+
+    /// Whether an address is that of the timer in a value of this map.
+    #[must_use]
+    pub fn is_timer(&self, address: usize) -> bool {
+        self.timers().is_some_and(|timers| self.offset_in_value(address) == Some(timers.offset))
+    }
+
+    /// `bpf_timer_init`: makes a timer at the address of a field; `clock` is as [`Timer::clock`] gives it.
+    ///
+    /// # Errors
+    /// `EINVAL`: no timer's field of this map. `EBUSY`: there is a timer already.
+    pub fn make_timer(self: &Arc<Self>, address: usize, clock: u64) -> Result<(), Errno> {
+        let timers = self.timers().filter(|_| self.is_timer(address)).ok_or(Errno::EINVAL)?;
+        let timer = Timer { map: Arc::downgrade(self), address, clock, state: Mutex::default() };
+        match lock(&timers.by_address).entry(address) {
+            std::collections::hash_map::Entry::Occupied(_) => Err(Errno::EBUSY),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(Arc::new(timer));
+                Ok(())
+            }
+        }
+    }
+
+    /// The timer at the address of a field, if one was made there.
+    #[must_use]
+    pub fn timer(&self, address: usize) -> Option<Arc<Timer>> {
+        lock(&self.timers()?.by_address).get(&address).cloned()
+    }
+}
