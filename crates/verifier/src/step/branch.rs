@@ -108,36 +108,34 @@ impl Walk<'_> {
         };
         let mark = self.demands.join(a.mark, b.mark);
         let mut learn = |reg: Reg, old: &Scalar, number: Number| {
-            if number == old.number {
-                return true;
+            if number != old.number {
+                let new = Scalar { number, mark, ..*old };
+                state.set(reg, Value::Scalar(new));
+                self.learn_linked(state, &new);
             }
-            let new = Scalar { number, mark, ..*old };
-            state.set(reg, Value::Scalar(new));
-            self.learn_linked(state, &new)
         };
-        learn(dst, a, na) && src.reg().is_none_or(|reg| learn(reg, b, nb))
+        learn(dst, a, na);
+        if let Some(reg) = src.reg() {
+            learn(reg, b, nb);
+        }
+        true
     }
 
-    /// Carries what was learned of a number to those it is linked to; false if that cannot be.
-    fn learn_linked(&mut self, state: &mut State, known: &Scalar) -> bool {
-        let Some(link) = known.link else { return true };
+    /// Carries what was learned of a number to those it is linked to.
+    ///
+    /// Where that contradicts what is known of one of them, no run comes here. It is not told so: nobody may read that one any
+    /// more, and then a later state is not compared in it.
+    fn learn_linked(&mut self, state: &mut State, known: &Scalar) {
+        let Some(link) = known.link else { return };
         let linked = |value: &Value| value.scalar().and_then(|s| s.link).is_some_and(|l| l.id == link.id);
         let demands = &mut self.demands;
-        let mut possible = true;
         state.update(linked, |value| {
             let Value::Scalar(scalar) = value else { return };
             let delta = scalar.link.map_or(0, |other| other.delta.wrapping_sub(link.delta));
             let expected = known.number.alu(Width::W64, AluOp::Add, &Number::constant(delta as u64));
             scalar.mark = demands.join(scalar.mark, known.mark);
-            match scalar.number.meet(&expected) {
-                Some(number) => scalar.number = number,
-                None => {
-                    possible = false;
-                    demands.demand(scalar.mark);
-                }
-            }
+            scalar.number = scalar.number.meet(&expected).unwrap_or(expected);
         });
-        possible
     }
 
     /// A pointer compared with a number: only the comparison with null tells something. The kernel takes it only from an
