@@ -314,7 +314,8 @@ impl Unused {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{Routes, positions};
+    use super::{PoisonError, Routes, positions};
+    use crate::slots::tests::BURSTS_END;
 
     #[test]
     fn positions_of_a_prefix() {
@@ -328,6 +329,7 @@ mod tests {
     /// What changes leave behind is used again: as many changes as there are lines, many times over.
     #[test]
     fn lines_are_used_again() {
+        let _turn = BURSTS_END.lock().unwrap_or_else(PoisonError::into_inner);
         let routes = Routes::new(16).unwrap();
         let mut rng = fastrand::Rng::with_seed(1);
         for _ in 0..5_000 {

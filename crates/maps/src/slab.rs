@@ -169,7 +169,7 @@ impl Slab {
 /// # Safety
 /// All of it must be atomics, for which zeros are a value, without padding that is read; its size a multiple of a word's, and its
 /// alignment at most [`LANE_ALIGN`].
-#[cfg_attr(loom, expect(dead_code))]
+#[cfg_attr(loom, allow(dead_code))]
 pub(crate) unsafe trait Atomics: Sync {}
 
 /// Zeroed values side by side, committed when they are first written.
