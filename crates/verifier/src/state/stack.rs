@@ -41,10 +41,19 @@ impl Slot {
     pub const EMPTY: Self =
         Self { bytes: [Byte::Unset; 8], value: Value::Unset, origin: Origin::NONE, fresh: 0xff };
 
-    /// How many low bytes of a value are spilled here; 0 if none.
+    /// How many low bytes of a value are spilled here, from the first byte on; 0 if none.
     #[must_use]
     pub fn spilled_bytes(&self) -> usize {
         self.bytes.iter().take_while(|&&b| b == Byte::Spilled).count()
+    }
+
+    /// Whether `size` bytes from `first` on are the low bytes of what is spilled here: the first of them where numbers begin
+    /// with their low byte, the last ones elsewhere (`bpf_stack_narrow_access_ok`).
+    #[must_use]
+    pub fn holds_low_bytes(&self, first: usize, size: usize) -> bool {
+        let spilled = self.spilled_bytes();
+        let start = if cfg!(target_endian = "little") { Some(0) } else { spilled.checked_sub(size) };
+        size <= spilled && start == Some(first)
     }
 
     /// Bytes that are known to be zero, as bits.

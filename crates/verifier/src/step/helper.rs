@@ -376,7 +376,7 @@ impl Walk<'_> {
             return Some(0);
         }
         let scalar = slot.value.scalar()?;
-        if first != 0 || bytes.iter().any(|&b| b != Byte::Spilled) {
+        if !slot.holds_low_bytes(first, size as usize) {
             return None;
         }
         let key = scalar.number.zero_extend(size as u32 * 8).as_constant()?;

@@ -190,7 +190,7 @@ fn load_slot(slot: &Slot, first: usize, size: usize) -> Check<Value> {
     match slot.value {
         value if spilled == 8 && size == 8 => return Ok(value),
         Value::Pointer(_) => return broken(Cause::PartialFill),
-        Value::Scalar(scalar) if first == 0 && size <= spilled => {
+        Value::Scalar(scalar) if slot.holds_low_bytes(first, size) => {
             return Ok(Value::Scalar(truncated(&scalar, size as u32 * 8)));
         }
         _ => {}
