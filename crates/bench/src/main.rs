@@ -63,6 +63,10 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
+            Short('h') | Long("help") => {
+                println!("{}", usage());
+                std::process::exit(0);
+            }
             Long("json") => json = true,
             Long("smoke") => smoke = true,
             Value(name) if table.is_none() => table = Some(name.string()?),
@@ -73,11 +77,16 @@ fn arguments() -> Result<Arguments, lexopt::Error> {
     Ok(Arguments { table, json, settings: Settings { smoke } })
 }
 
+fn usage() -> String {
+    let names: Vec<_> = TABLES.iter().map(|(name, _)| *name).collect();
+    format!("usage: paceline-bench {}|all [--json] [--smoke]", names.join("|"))
+}
+
 fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let chosen: Vec<_> =
         TABLES.iter().filter(|(name, _)| arguments.table == "all" || arguments.table == *name).collect();
     if chosen.is_empty() {
-        return Err(format!("there is no table {}", arguments.table).into());
+        return Err(format!("there is no table {}\n{}", arguments.table, usage()).into());
     }
     let cores = machine::pin()?;
     if !arguments.json {
@@ -102,11 +111,7 @@ fn main() -> ExitCode {
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let names: Vec<_> = TABLES.iter().map(|(name, _)| *name).collect();
-            eprintln!(
-                "paceline-bench: {error}\nusage: paceline-bench {}|all [--json] [--smoke]",
-                names.join("|")
-            );
+            eprintln!("paceline-bench: {error}\n{}", usage());
             return ExitCode::from(2);
         }
     };

@@ -81,7 +81,7 @@ fn counting(chain: Chain) -> Run {
 fn hashed(parts: &[Part]) -> Result<Run, Box<dyn Error>> {
     let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
     let programs: Vec<Program> = parts.iter().map(load).collect::<Result<_, _>>()?;
-    let mut next: HashMap<(u32, u32), Program> = HashMap::new();
+    let mut next: HashMap<(u32, u32), Program, foldhash::fast::RandomState> = HashMap::default();
     for pair in programs.windows(2) {
         next.insert((pair[0].id(), Verdict::Pass as u32), pair[1].clone());
     }

@@ -212,7 +212,8 @@ impl Machine<'_> {
 
     /// The image, kept.
     fn shared_image(&self) -> Arc<Image> {
-        let image: *const Image = self.image;
+        // Of the whole `Arc`, whose address each program exposes as its token; the reference is to the image alone.
+        let image: *const Image = std::ptr::with_exposed_provenance(std::ptr::from_ref(self.image).addr());
         // SAFETY: images that run are in an `Arc`, which a program keeps; its count now has one more for the result.
         unsafe {
             Arc::increment_strong_count(image);
