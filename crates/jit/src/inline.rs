@@ -74,29 +74,40 @@ impl Emitter<'_> {
                 self.deferred.hold(Reg::R0, 64);
             }
             Inline::Array(array, key) => match key.or_else(|| self.stored_key()) {
-                Some(key) if key < array.entries => self.look_up_known(slot, insn, &array, key)?,
+                Some(key) if key < array.entries => {
+                    self.look_up_within(slot, insn, &array, Some(key))?;
+                }
+                _ if self.stored_is_below(array.entries) => self.look_up_within(slot, insn, &array, None)?,
                 _ => self.look_up(slot, insn, &array)?,
             },
         }
         Ok(())
     }
 
-    /// A look-up that finds something.
-    fn look_up_known(
+    /// A look-up that finds something, of a known index or of what was stored as the key.
+    fn look_up_within(
         &mut self,
         slot: usize,
         insn: &Insn,
         array: &ArrayLink,
-        key: u32,
+        key: Option<u32>,
     ) -> Result<(), CompileError> {
         let next = slot + insn.slots();
         let found = self.use_of_result(next)?;
-        self.make_store_after(slot, insn);
-        let value = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
-        self.deferred.set(Reg::R0, Value::Const(value));
-        if array.cpu_stride != 0 {
-            self.materialize(Reg::R0);
-            self.add_lane(array);
+        if let Some(key) = key {
+            self.make_store_after(slot, insn);
+            let value = array.base.wrapping_add(u64::from(key).wrapping_mul(array.stride));
+            self.deferred.set(Reg::R0, Value::Const(value));
+            if array.cpu_stride != 0 {
+                self.materialize(Reg::R0);
+                self.add_lane(array);
+            }
+        } else {
+            self.before_write(Reg::R0);
+            let index = self.index_of_key();
+            self.make_store_after(slot, insn);
+            self.value_at(array, index);
+            self.deferred.hold(Reg::R0, 64);
         }
         if let (Found::Compared(target, false), Some(jump)) = (found, self.source.code.get(next)) {
             self.flush(self.liveness.at_target(next, jump));
@@ -183,6 +194,11 @@ impl Emitter<'_> {
         }
     }
 
+    /// Whether what was stored as the key has too few bits to be such a number or a greater one.
+    fn stored_is_below(&self, entries: u32) -> bool {
+        matches!(self.stored(), Some(Kept::Reg(_, bits)) if bits < 32 && 1 << bits <= entries)
+    }
+
     /// A register with the index, zero-extended: the one that was stored as the key, if it still has it.
     fn index_of_key(&mut self) -> Gpr {
         match self.stored() {
@@ -233,7 +249,12 @@ impl Emitter<'_> {
     fn add_lane(&mut self, array: &ArrayLink) {
         let cpu = self.host_cpu();
         self.asm.load(OpSize::Q64, SCRATCH_2, cpu);
-        self.asm.imul_rri(NativeWidth::Q64, SCRATCH_2, SCRATCH_2, array.cpu_stride as i32);
+        if array.cpu_stride.is_power_of_two() {
+            let bits = array.cpu_stride.trailing_zeros() as u8;
+            self.asm.shift_ri(Shift::Shl, NativeWidth::Q64, SCRATCH_2, bits);
+        } else {
+            self.asm.imul_rri(NativeWidth::Q64, SCRATCH_2, SCRATCH_2, array.cpu_stride as i32);
+        }
         self.asm.alu_rr(Alu::Add, NativeWidth::Q64, Gpr::Rax, SCRATCH_2);
     }
 }

@@ -71,7 +71,7 @@ pub struct ArrayLink {
     pub base: u64,
     /// Bytes from one index to the next.
     pub stride: u64,
-    /// Bytes from one CPU to the next; 0 for arrays that are not per CPU.
+    /// Bytes from one CPU to the next; 0 for arrays with the values of one CPU.
     pub cpu_stride: u64,
     /// Number of indices.
     pub entries: u32,

@@ -164,16 +164,18 @@ impl<'a> Emitter<'a> {
             self.asm.bind(label);
         }
         (self.function, self.plan) = (function, plan);
+        let mut lacks_cpu = None;
         if self.settings.checked {
             self.enter_checked_function();
         } else {
             self.leave = Leave::Return;
             if index == 0 {
-                self.check_cpu();
+                lacks_cpu = self.check_cpu();
             }
             self.prologue();
         }
         self.body()?;
+        lacks_cpu.into_iter().for_each(|label| self.end_without_cpu(label));
         let end = self.asm.new_label();
         self.asm.bind(end);
         pieces.add(Piece { node: self.node, slot: function.start, burst: false, start, end });

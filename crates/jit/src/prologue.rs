@@ -4,7 +4,7 @@ use paceline_spec::MAX_LOOPS;
 
 use crate::emitter::Emitter;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
-use crate::x64::{Alu, Cond, Gpr, Mem, OpSize, Width};
+use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
 
 impl Emitter<'_> {
     /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
@@ -28,13 +28,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there.
-    pub(crate) fn check_cpu(&mut self) {
-        let Some(cpus) = self.parts.get(self.node).and_then(|part| part.cpus()) else { return };
-        let there = self.asm.new_label();
+    /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there. Gives where
+    /// it jumps to then.
+    pub(crate) fn check_cpu(&mut self) -> Option<Label> {
+        let cpus = self.parts.get(self.node).and_then(|part| part.cpus())?;
+        let lacks_cpu = self.asm.new_label();
         let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
         self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));
-        self.asm.jcc(Cond::B, there);
+        self.asm.jcc(Cond::Ae, lacks_cpu);
+        Some(lacks_cpu)
+    }
+
+    /// Ends the run of a program whose arrays lack the host's CPU.
+    pub(crate) fn end_without_cpu(&mut self, lacks_cpu: Label) {
+        self.asm.bind(lacks_cpu);
         self.asm.mov_rr(Width::Q64, Gpr::Rdi, HOST_ARGUMENT);
         if self.links.near {
             self.asm.jmp_extern(self.links.no_cpu);
@@ -42,7 +49,6 @@ impl Emitter<'_> {
             self.asm.mov_ri(SCRATCH, self.links.no_cpu);
             self.asm.jmp_r(SCRATCH);
         }
-        self.asm.bind(there);
     }
 
     pub(crate) fn prologue(&mut self) {

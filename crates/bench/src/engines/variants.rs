@@ -51,11 +51,12 @@ fn xdp1<'a>() -> Result<[Contender<'a>; 2], Box<dyn Error>> {
 
 /// Runs all packets of a round on one program, those of the next round on the next.
 fn in_turn<'a>(name: &str, mut programs: Vec<Program>) -> Contender<'a> {
-    let mut host = Host::default();
+    let (mut host, mut round) = (Host::default(), 0);
     let run = move |frames: &mut [FrameMut<'_>], count: usize| {
+        round += 1;
         programs.rotate_left(1);
         let Some(program) = programs.first() else { return 0 };
-        each(frames, count, |frame| program.run(frame, &mut host).unwrap_or(u64::MAX))
+        each(round, frames, count, |frame| program.run(frame, &mut host).unwrap_or(u64::MAX))
     };
     Contender::looping(name, Role::Ours(Engine::Jit), run)
 }

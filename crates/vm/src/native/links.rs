@@ -69,10 +69,11 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
 }
 
 fn map_link(map: &Arc<Map>) -> MapLink {
+    let cpus = cpus_of(map).map(|cpus| cpus as u32);
     let array = map.array_layout().map(|layout| ArrayLink {
         base: layout.base.as_ptr() as u64,
         stride: layout.stride as u64,
-        cpu_stride: layout.cpu_stride as u64,
+        cpu_stride: if cpus == Some(1) { 0 } else { layout.cpu_stride as u64 },
         entries: layout.entries,
     });
     let programs = map.prog_array().map(|array| {
@@ -83,7 +84,6 @@ fn map_link(map: &Arc<Map>) -> MapLink {
             entries: layout.entries,
         }
     });
-    let cpus = cpus_of(map).map(|cpus| cpus as u32);
     MapLink {
         handle: Arc::as_ptr(map) as u64,
         value: map.direct_value(0).ok().map(|value| value.as_ptr() as u64),
