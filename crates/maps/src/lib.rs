@@ -5,7 +5,8 @@
 //! * programs look up, update and delete with the helpers' semantics and get the address of a value
 //!   ([`Map::lookup`], [`Map::update`], [`Map::delete`]);
 //! * user space copies values with the semantics of the `bpf(2)` system call ([`Map::get`], [`Map::set`],
-//!   [`Map::remove`], [`Map::keys`]): a per-CPU kind gives and takes the values of all CPUs.
+//!   [`Map::remove`], [`Map::keys`]): a per-CPU kind gives and takes the values of all CPUs. [`Map::typed`] has the same with
+//!   Rust types.
 //!
 //! # Memory
 //! The values of a map lie in one block whose addresses never change. What a look-up found stays the element's as long as
@@ -51,6 +52,7 @@ mod storage;
 mod sync;
 mod table;
 mod timer;
+mod typed;
 mod words;
 mod xskmap;
 
@@ -62,3 +64,4 @@ pub use map_user::MapUser;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
 pub use ringbuf::{Origin, Record, RingBuffer};
 pub use timer::{DueTimer, Timer, TimerCallback, TimerQueue};
+pub use typed::{MapValue, PerCpu, Plain, TypeError, TypedMap};

@@ -34,11 +34,14 @@
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
 //! | load objects that pin maps by name | [`Instance::load`] |
-//! | read and write maps | [`Map`], [`btf`] for values by their types |
+//! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
+//! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
+//! | read and write maps as bytes, in batches, freeze them | [`Map`] |
 #![forbid(unsafe_code)]
 
 mod collection;
 pub mod filter;
+pub mod json;
 mod live;
 mod object;
 mod pipeline;
@@ -55,7 +58,8 @@ pub use paceline_frame::{
 pub use paceline_isa as isa;
 pub use paceline_load::{LoadError, SkippedProgram};
 pub use paceline_maps::{
-    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, Mismatch, Origin, Record,
+    BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
+    PerCpu, Plain, Record, TypeError, TypedMap,
 };
 pub use paceline_network as network;
 pub use paceline_port as port;

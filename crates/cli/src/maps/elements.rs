@@ -1,6 +1,7 @@
 //! Filling maps with the elements of their files.
 
 use paceline::btf::Btf;
+use paceline::json::JsonError;
 use paceline::{Collection, EntryError, Errno, Map, MapKind, NoProgram, Program};
 use serde_json::Value as Json;
 
@@ -179,7 +180,7 @@ impl Target<'_> {
     fn install(&self, part: &Part<'_>, key: &[u8]) -> Result<(), MapFailure> {
         let name = &self.map.spec().name;
         let index = key.try_into().map(u32::from_ne_bytes);
-        let index = index.map_err(|_| part.fail(Problem::Untyped { size: key.len() }))?;
+        let index = index.map_err(|_| part.fail(JsonError::Untyped { size: key.len() }.into()))?;
         let refused = |error: EntryError| part.fail(Problem::Entry(error.to_string()));
         match part.value()? {
             Json::Null => self.collection.uninstall(name, index).map(drop).map_err(refused),

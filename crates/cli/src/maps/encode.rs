@@ -1,10 +1,10 @@
 //! Keys and values from JSON, by their types.
 
 use paceline::btf::Btf;
+use paceline::json;
 use serde_json::Value as Json;
 
-use super::failure::{MapFailure, Problem};
-use super::json;
+use super::failure::MapFailure;
 use super::json_file::Part;
 
 /// The bytes of a key or value.
@@ -24,26 +24,10 @@ pub(super) fn encode_json(
     ty: u32,
     size: usize,
 ) -> Result<Vec<u8>, MapFailure> {
-    if let Some(bytes) = json::from_hex(json, size) {
-        return Ok(bytes);
-    }
-    match btf.filter(|_| ty != 0) {
-        Some(btf) => typed_json(part, json, btf, ty, size),
-        None => json::from_untyped(json, size).ok_or_else(|| part.fail(Problem::Untyped { size })),
-    }
+    json::encode(json, btf, ty, size).map_err(|error| part.fail(error.into()))
 }
 
 /// The bytes of a value of a type.
 pub(super) fn typed(part: &Part<'_>, btf: &Btf, ty: u32, size: usize) -> Result<Vec<u8>, MapFailure> {
-    typed_json(part, &part.value()?, btf, ty, size)
-}
-
-fn typed_json(part: &Part<'_>, json: &Json, btf: &Btf, ty: u32, size: usize) -> Result<Vec<u8>, MapFailure> {
-    let value = json::from_json(json).map_err(|problem| part.fail(problem))?;
-    let bytes = btf.encode(ty, &value).map_err(|error| part.fail(Problem::Value(error)))?;
-    if bytes.len() == size {
-        Ok(bytes)
-    } else {
-        Err(part.fail(Problem::Size { found: bytes.len(), expected: size }))
-    }
+    json::encode_typed(&part.value()?, btf, ty, size).map_err(|error| part.fail(error.into()))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use paceline::btf::ValueError;
+use paceline::json::JsonError;
 use paceline::{Errno, MapKind, MapSpec, Mismatch, NoProgram};
 
 use crate::failure::no_program_hint;
@@ -76,14 +76,8 @@ pub(crate) enum Problem {
     Shape(&'static str),
     #[error("unknown member `{0}`; an element has `key` and `value` or `values`")]
     UnknownMember(String),
-    #[error("null is no value")]
-    Null,
-    #[error("{0}")]
-    Value(ValueError),
-    #[error("the map has no types, so this must be a list of {size} bytes, such as [\"0x0a\", \"0x00\"]{}", if matches!(.size, 1 | 2 | 4 | 8) { " or a number" } else { "" })]
-    Untyped { size: usize },
-    #[error("the type takes {found} bytes, the map has {expected}")]
-    Size { found: usize, expected: usize },
+    #[error(transparent)]
+    Json(#[from] JsonError),
     #[error("section {section} has no variable `{name}`")]
     NoVariable { section: String, name: String, suggestion: Option<String> },
     #[error("there is no cpu {cpu}: CPUs are numbered from 0, and the run has {cpus}")]

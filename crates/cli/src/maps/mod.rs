@@ -4,7 +4,6 @@ mod elements;
 mod encode;
 mod failure;
 mod fold;
-mod json;
 mod json_file;
 mod show;
 mod state;

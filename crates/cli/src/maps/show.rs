@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
+use paceline::json::{hex, to_json as value_to_json};
 use paceline::{Collection, Map, MapFlags, MapKind, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
 use super::fold::fold;
-use super::json::{hex, to_json as value_to_json};
 use super::variables::variables;
 
 /// What everything in a map is indented by.

@@ -1,6 +1,7 @@
 //! Setting global variables from their files.
 
 use paceline::btf::{Btf, DataSection, SectionVar, Type};
+use paceline::json::JsonError;
 use paceline::{InitialValue, MapSpec, Object};
 
 use super::encode::typed;
@@ -98,8 +99,9 @@ fn set_variable(
     let value = typed(part, btf, ty, size as usize)?;
     let (start, end) = (offset as usize, offset as usize + value.len());
     let len = bytes.len();
-    let place =
-        bytes.get_mut(start..end).ok_or_else(|| part.fail(Problem::Size { found: end, expected: len }))?;
+    let place = bytes
+        .get_mut(start..end)
+        .ok_or_else(|| part.fail(JsonError::Size { found: end, expected: len }.into()))?;
     place.copy_from_slice(&value);
     Ok(())
 }

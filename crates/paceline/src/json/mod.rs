@@ -1,12 +1,77 @@
-//! Values of C types as JSON, in bpftool's form: structures as objects, enumerators by name.
+//! Values of C types as JSON, in bpftool's form: structures as objects, enumerators by name. What has no type is bytes.
+//!
+//! A [`JsonMap`] reads and writes the elements of a map so; the functions here do it for single keys and values.
 
-use paceline::btf::Value;
+mod map;
+
+use paceline_spec::btf::{Btf, TypeId, Value, ValueError};
 use serde_json::Value as Json;
 
-use super::failure::Problem;
+pub use map::{ElementError, JsonMap};
+
+/// Why JSON is not a key or value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// `null`, which no C type has.
+    #[error("null is no value")]
+    Null,
+    /// It does not fit the type.
+    #[error(transparent)]
+    Value(ValueError),
+    /// There is no type, and it is not the bytes.
+    #[error("the map has no types, so this must be a list of {size} bytes, such as [\"0x0a\", \"0x00\"]{}", if matches!(.size, 1 | 2 | 4 | 8) { " or a number" } else { "" })]
+    Untyped {
+        /// Bytes there must be.
+        size: usize,
+    },
+    /// The type is not of the size that is asked for.
+    #[error("the type takes {found} bytes, the map has {expected}")]
+    Size {
+        /// Bytes of the type.
+        found: usize,
+        /// Bytes asked for.
+        expected: usize,
+    },
+    /// An element of a per-CPU map that is no list of values.
+    #[error("a per-CPU map takes a list of {0} values, one for each CPU")]
+    Cpus(usize),
+}
+
+/// The bytes of a key or value: by its type where there is one (not 0), from a number or a list of bytes otherwise. A list of as many
+/// bytes in hexadecimal, such as `["0x0a", "0x00"]`, stands for itself whatever the type.
+///
+/// # Errors
+/// [`JsonError`]. What lies deeper than the whole has its place in the message, such as `.ports[3]`.
+pub fn encode(json: &Json, btf: Option<&Btf>, ty: TypeId, size: usize) -> Result<Vec<u8>, JsonError> {
+    if let Some(bytes) = from_hex(json, size) {
+        return Ok(bytes);
+    }
+    match btf.filter(|_| ty != 0) {
+        Some(btf) => encode_typed(json, btf, ty, size),
+        None => from_untyped(json, size).ok_or(JsonError::Untyped { size }),
+    }
+}
+
+/// The bytes of a value of a type, which must be as many.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_typed(json: &Json, btf: &Btf, ty: TypeId, size: usize) -> Result<Vec<u8>, JsonError> {
+    let bytes = btf.encode(ty, &from_json(json)?).map_err(JsonError::Value)?;
+    if bytes.len() == size { Ok(bytes) } else { Err(JsonError::Size { found: bytes.len(), expected: size }) }
+}
+
+/// A key or value: by its type, or as bytes where there is none (0) and where bytes and type do not agree.
+#[must_use]
+pub fn decode(bytes: &[u8], btf: Option<&Btf>, ty: TypeId) -> Json {
+    let value = btf.filter(|_| ty != 0).and_then(|btf| btf.decode(ty, bytes).ok());
+    value.map_or_else(|| hex(bytes), |value| to_json(&value))
+}
 
 /// A value as JSON. Numbers beyond 64 bits, which JSON cannot hold exactly, are texts.
-pub(super) fn to_json(value: &Value) -> Json {
+#[must_use]
+pub fn to_json(value: &Value) -> Json {
     match value {
         Value::Bool(b) => Json::from(*b),
         Value::Signed(n) => i64::try_from(*n).map_or_else(|_| Json::from(n.to_string()), Json::from),
@@ -26,14 +91,18 @@ pub(super) fn to_json(value: &Value) -> Json {
 }
 
 /// Bytes as bpftool writes them where it knows no type.
-pub(super) fn hex(bytes: &[u8]) -> Json {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> Json {
     bytes.iter().map(|byte| Json::from(format!("{byte:#04x}"))).collect()
 }
 
 /// A value from JSON, whatever type it is for.
-pub(super) fn from_json(json: &Json) -> Result<Value, Problem> {
+///
+/// # Errors
+/// [`JsonError::Null`].
+pub fn from_json(json: &Json) -> Result<Value, JsonError> {
     Ok(match json {
-        Json::Null => return Err(Problem::Null),
+        Json::Null => return Err(JsonError::Null),
         Json::Bool(b) => Value::Bool(*b),
         Json::Number(number) => match (number.as_u64(), number.as_i64(), number.as_f64()) {
             (Some(n), _, _) => Value::Unsigned(n.into()),
@@ -50,14 +119,14 @@ pub(super) fn from_json(json: &Json) -> Result<Value, Problem> {
 }
 
 /// The bytes of a list such as `["0x0a", "0x00"]`, if it is one and has this many.
-pub(super) fn from_hex(json: &Json, size: usize) -> Option<Vec<u8>> {
+fn from_hex(json: &Json, size: usize) -> Option<Vec<u8>> {
     let list = json.as_array().filter(|list| list.len() == size)?;
     let byte = |json: &Json| u8::from_str_radix(json.as_str()?.strip_prefix("0x")?, 16).ok();
     list.iter().map(byte).collect()
 }
 
 /// The bytes of a value without a type: a list of numbers, or one number in the machine's byte order.
-pub(super) fn from_untyped(json: &Json, size: usize) -> Option<Vec<u8>> {
+fn from_untyped(json: &Json, size: usize) -> Option<Vec<u8>> {
     if let Json::Array(list) = json {
         let byte = |json: &Json| u8::try_from(json.as_u64()?).ok();
         return list.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() == size);
@@ -97,7 +166,7 @@ mod tests {
         let text = r#"{"b":[1,-2,18446744073709551615],"a":"x","c":{"t":true}}"#;
         let json: Json = serde_json::from_str(text).unwrap();
         assert_eq!(to_json(&from_json(&json).unwrap()).to_string(), text);
-        assert_eq!(from_json(&json!([null])), Err(Problem::Null));
+        assert_eq!(from_json(&json!([null])), Err(JsonError::Null));
         assert_eq!(to_json(&Value::Unsigned(1 << 64)), json!("18446744073709551616"));
     }
 }

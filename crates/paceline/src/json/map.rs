@@ -1,0 +1,178 @@
+//! Maps with keys and values in JSON.
+
+use std::sync::Arc;
+
+use paceline_maps::Map;
+use paceline_spec::btf::Btf;
+use paceline_spec::{Errno, MapSpec};
+use serde_json::Value as Json;
+
+use super::{JsonError, decode, encode};
+use crate::Collection;
+
+/// Why an element cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElementError {
+    /// The key does not fit.
+    #[error("map {map}, key: {source}")]
+    Key {
+        /// Name of the map.
+        map: String,
+        /// Why.
+        source: JsonError,
+    },
+    /// The value does not fit.
+    #[error("map {map}, value: {source}")]
+    Value {
+        /// Name of the map.
+        map: String,
+        /// Why.
+        source: JsonError,
+    },
+    /// The map refuses it; the methods of [`Map`] say what the number means.
+    #[error("map {map}: {errno}")]
+    Refused {
+        /// Name of the map.
+        map: String,
+        /// As the kernel would.
+        errno: Errno,
+    },
+}
+
+/// A map as user space sees it, its keys and values in JSON by the types that its object gives; from [`Collection::json_map`].
+/// In per-CPU kinds a value is a list of the values of all CPUs.
+#[derive(Clone, Debug)]
+pub struct JsonMap {
+    map: Arc<Map>,
+    /// What the collection's own object says: the types of a map that it shares are numbered as in another.
+    spec: MapSpec,
+    btf: Option<Arc<Btf>>,
+}
+
+impl Collection {
+    /// The map of a name with keys and values in JSON.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use paceline::{LoadOptions, Object};
+    /// # use serde_json::json;
+    /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
+    /// let counter = Object::open(path)?.load(&LoadOptions::default())?;
+    /// let by_ethertype = counter.json_map("by_ethertype").ok_or("no such map")?;
+    /// by_ethertype.set(&json!(0x0800), &json!({"packets": 2, "bytes": 120}), 0)?;
+    /// assert_eq!(by_ethertype.get(&json!(0x0800))?, Some(json!({"packets": 2, "bytes": 120})));
+    ///
+    /// let error = by_ethertype.get(&json!(65536)).unwrap_err();
+    /// assert_eq!(error.to_string(), "map by_ethertype, key: 65536 does not fit into `__u16` (0 to 65535)");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn json_map(&self, name: &str) -> Option<JsonMap> {
+        let (map, spec) = self.maps().iter().zip(&self.object().maps).find(|(_, spec)| spec.name == name)?;
+        let spec = MapSpec { contents: Vec::new(), ..spec.clone() };
+        Some(JsonMap { map: Arc::clone(map), spec, btf: self.object().btf.clone() })
+    }
+}
+
+impl JsonMap {
+    /// The map itself.
+    #[must_use]
+    pub fn map(&self) -> &Arc<Map> {
+        &self.map
+    }
+
+    /// The value under a key, if there is one ([`Map::get`]).
+    ///
+    /// # Errors
+    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::get`] gives it.
+    pub fn get(&self, key: &Json) -> Result<Option<Json>, ElementError> {
+        let bytes = self.found(self.map.get(&self.key(key)?))?;
+        Ok(bytes.map(|bytes| self.show_value(&bytes)))
+    }
+
+    /// Sets the value under a key ([`Map::set`], whose flags these are).
+    ///
+    /// # Errors
+    /// [`ElementError`].
+    pub fn set(&self, key: &Json, value: &Json, flags: u64) -> Result<(), ElementError> {
+        let (key, value) = (self.key(key)?, self.value(value)?);
+        self.map.set(&key, &value, flags).map_err(|errno| self.refused(errno))
+    }
+
+    /// Removes the element of a key ([`Map::remove`]); false where there was none.
+    ///
+    /// # Errors
+    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::remove`] gives it.
+    pub fn remove(&self, key: &Json) -> Result<bool, ElementError> {
+        Ok(self.found(self.map.remove(&self.key(key)?))?.is_some())
+    }
+
+    /// All elements that can be read, without those that go meanwhile.
+    ///
+    /// # Errors
+    /// [`ElementError::Refused`]: the map is write-only for user space.
+    pub fn iter(&self) -> Result<impl Iterator<Item = (Json, Json)> + '_, ElementError> {
+        let keys = self.map.keys().map_err(|errno| self.refused(errno))?;
+        Ok(keys.filter_map(|key| {
+            let value = self.map.get(&key).ok()?;
+            Some((decode(&key, self.btf.as_deref(), self.spec.key_type), self.show_value(&value)))
+        }))
+    }
+
+    fn key(&self, json: &Json) -> Result<Vec<u8>, ElementError> {
+        let (ty, size) = (self.spec.key_type, self.spec.key_size as usize);
+        if size == 0 && json.is_null() {
+            return Ok(Vec::new()); // of a queue
+        }
+        let key = encode(json, self.btf.as_deref(), ty, size);
+        key.map_err(|source| ElementError::Key { map: self.spec.name.clone(), source })
+    }
+
+    fn value(&self, json: &Json) -> Result<Vec<u8>, ElementError> {
+        let value = if self.spec.kind.is_per_cpu() { self.per_cpu(json) } else { self.one_value(json) };
+        value.map_err(|source| ElementError::Value { map: self.spec.name.clone(), source })
+    }
+
+    fn one_value(&self, json: &Json) -> Result<Vec<u8>, JsonError> {
+        encode(json, self.btf.as_deref(), self.spec.value_type, self.spec.value_size as usize)
+    }
+
+    /// Bytes from the value of one CPU to that of the next.
+    fn stride(&self) -> usize {
+        (self.spec.value_size as usize).next_multiple_of(8).max(8)
+    }
+
+    fn per_cpu(&self, json: &Json) -> Result<Vec<u8>, JsonError> {
+        let cpus = self.map.user_value_size() / self.stride();
+        let values = json.as_array().filter(|values| values.len() == cpus).ok_or(JsonError::Cpus(cpus))?;
+        let mut all = Vec::new();
+        for value in values {
+            all.extend(self.one_value(value)?);
+            all.resize(all.len().next_multiple_of(8), 0);
+        }
+        Ok(all)
+    }
+
+    fn show_value(&self, bytes: &[u8]) -> Json {
+        let one = |bytes: &[u8]| decode(bytes, self.btf.as_deref(), self.spec.value_type);
+        if !self.spec.kind.is_per_cpu() {
+            return one(bytes);
+        }
+        let size = self.spec.value_size as usize;
+        bytes.chunks(self.stride()).map(|bytes| one(bytes.get(..size).unwrap_or(bytes))).collect()
+    }
+
+    fn found<T>(&self, result: Result<T, Errno>) -> Result<Option<T>, ElementError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(self.refused(errno)),
+        }
+    }
+
+    fn refused(&self, errno: Errno) -> ElementError {
+        ElementError::Refused { map: self.spec.name.clone(), errno }
+    }
+}

@@ -1,0 +1,102 @@
+//! Maps of an object with keys and values of Rust types, and by the types of its BTF.
+
+use paceline::json::{ElementError, JsonError};
+use paceline::{Burst, Collection, Errno, FrameMeta, Host, LoadOptions, Object, PerCpu};
+use serde_json::json;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+fn load(path: &str) -> Collection {
+    let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+    let mut options = LoadOptions::default();
+    options.limits.cpus = 2;
+    Object::open(path).unwrap().load(&options).unwrap()
+}
+
+/// `struct traffic` of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Traffic {
+    packets: u64,
+    bytes: u64,
+}
+
+#[test]
+fn what_a_program_counts() {
+    let counter = load("examples/counter.o");
+    let program = counter.program(None).unwrap();
+    let mut burst = Burst::default();
+    let mut packet = [0; 60];
+    packet[12..15].copy_from_slice(&[8, 0, 0x45]);
+    packet[23] = 17;
+    burst.push(&packet, FrameMeta::default()).unwrap();
+    program.run_burst(&mut burst, &mut Host::default()).unwrap();
+
+    let by_ethertype = counter.map("by_ethertype").unwrap().typed::<u16, Traffic>().unwrap();
+    assert_eq!(
+        by_ethertype.iter().unwrap().collect::<Vec<_>>(),
+        [(0x0800, Traffic { packets: 1, bytes: 60 })]
+    );
+    let by_protocol = counter.map("by_protocol").unwrap().typed::<u32, PerCpu<Traffic>>().unwrap();
+    let values = by_protocol.get(&17).unwrap().unwrap();
+    assert_eq!(*values, [Traffic { packets: 1, bytes: 60 }, Traffic::default()]);
+
+    let by_protocol = counter.json_map("by_protocol").unwrap();
+    let idle = json!({"packets": 0, "bytes": 0});
+    assert_eq!(by_protocol.get(&json!(17)), Ok(Some(json!([{"packets": 1, "bytes": 60}, idle]))));
+    by_protocol.set(&json!(6), &json!([idle, {"packets": 3, "bytes": 180}]), 0).unwrap();
+    let variables = counter.json_map(".bss").unwrap();
+    assert_eq!(
+        variables.get(&json!(["0x00", "0x00", "0x00", "0x00"])).unwrap().unwrap()["total"]["bytes"],
+        60
+    );
+    let by_ethertype = counter.json_map("by_ethertype").unwrap();
+    assert_eq!(
+        by_ethertype.iter().unwrap().collect::<Vec<_>>(),
+        [(json!(0x0800), json!({"packets": 1, "bytes": 60}))]
+    );
+    assert_eq!(by_ethertype.remove(&json!(0x0800)), Ok(true));
+    assert_eq!(by_ethertype.remove(&json!(0x0800)), Ok(false));
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let types = load("crates/cli/tests/fixtures/types.o");
+    let rules = types.json_map("rules").unwrap();
+    let flow = json!({"address": [192, 0, 2, 1], "port": 80});
+    rules.set(&flow, &json!({"action": "DENY", "name": "web", "balance": -5, "low": 7}), 0).unwrap();
+    let rule = rules.get(&flow).unwrap().unwrap();
+    assert_eq!(
+        (&rule["action"], &rule["name"], &rule["balance"]),
+        (&json!("DENY"), &json!("web"), &json!(-5))
+    );
+    // What was read can be written.
+    rules.set(&flow, &rule, 2).unwrap();
+    assert_eq!(rules.get(&flow), Ok(Some(rule)));
+
+    let error = |key, value| rules.set(&key, &value, 0).unwrap_err().to_string();
+    assert_eq!(
+        error(json!({"address": [1, 2, 3, 4, 5]}), json!({})),
+        "map rules, key: .address: 5 elements do not fit into an array of 4"
+    );
+    assert_eq!(
+        error(flow.clone(), json!({"low": 8})),
+        "map rules, value: .low: 8 does not fit into `__u32` (0 to 7)"
+    );
+    assert_eq!(error(flow.clone(), json!(null)), "map rules, value: null is no value");
+    assert_eq!(
+        error(flow.clone(), json!({"action": "DENI"})),
+        "map rules, value: .action: `DENI` is not a value of `action`; did you mean `DENY`?"
+    );
+    let full: Vec<_> = (0..5).map(|port| rules.set(&json!({"port": port}), &json!({}), 0)).collect();
+    assert_eq!(full[3], Err(ElementError::Refused { map: "rules".to_owned(), errno: Errno::E2BIG }));
+    let shares = types.json_map("shares").unwrap();
+    assert!(matches!(
+        shares.set(&json!(1), &json!([5]), 0),
+        Err(ElementError::Value { source: JsonError::Cpus(2), .. })
+    ));
+    let untyped = types.json_map("untyped").unwrap();
+    assert_eq!(
+        untyped.set(&json!(0), &json!([1, 2]), 0).unwrap_err().to_string(),
+        "map untyped, value: the map has no types, so this must be a list of 6 bytes, such as [\"0x0a\", \"0x00\"]"
+    );
+}
