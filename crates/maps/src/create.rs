@@ -18,9 +18,9 @@ pub struct Limits {
     pub memory: u64,
 }
 
-/// A map that cannot be made, and why.
+/// A map that cannot be made, and why; shown with the kernel's error number where the kernel refuses it too.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("map {name:?}: {cause}")]
+#[error("map {name:?}: {cause}{}", of_kernel(*.kind, .cause))]
 pub struct CreateError {
     /// Name of the map in its object.
     pub name: String,
@@ -143,7 +143,7 @@ pub enum CreateErrorKind {
         flags: u32,
     },
     /// More bytes than the limit set for a map.
-    #[error("{entries} entries need {needed} bytes, the limit is {limit}")]
+    #[error("{entries} entries need {} bytes, the limit is {limit}", Count(*.needed))]
     Memory {
         /// Elements asked for.
         entries: u32,
@@ -204,6 +204,28 @@ fn errno(kind: MapKind, cause: &CreateErrorKind) -> Errno {
 impl From<NoMemory> for CreateErrorKind {
     fn from(error: NoMemory) -> Self {
         Self::OutOfMemory { needed: error.bytes }
+    }
+}
+
+/// The error number in words, but for the limits that are ours.
+fn of_kernel(kind: MapKind, cause: &CreateErrorKind) -> String {
+    use CreateErrorKind as Cause;
+    match cause {
+        Cause::Unsupported(_) | Cause::Memory { .. } | Cause::OutOfMemory { .. } => String::new(),
+        Cause::NoCpus | Cause::NoIds => String::new(),
+        cause => format!(" ({})", errno(kind, cause)),
+    }
+}
+
+/// Bytes, or more than can be counted.
+struct Count(u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            u64::MAX => f.write_str("too many"),
+            count => count.fmt(f),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Program arrays (`BPF_MAP_TYPE_PROG_ARRAY`), the tables of `bpf_tail_call`.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use paceline_spec::Errno;
 
@@ -23,7 +24,8 @@ pub type Owner = Box<dyn Send + Sync>;
 /// and tail calls to it fail.
 pub struct ProgArray {
     programs: Entries,
-    owners: Mutex<Vec<Option<Owner>>>,
+    /// The owners of the entries that are there, if they were given.
+    owners: Mutex<BTreeMap<usize, Option<Owner>>>,
     /// What all programs that use the array have in common; the first one decides.
     kind: OnceLock<u64>,
 }
@@ -62,7 +64,8 @@ impl ProgArray {
 
     /// Removes all entries.
     pub(crate) fn clear(&self) {
-        for index in 0..self.len() {
+        let entries: Vec<usize> = self.owners().keys().copied().collect();
+        for index in entries {
             self.put(index, 0, None);
         }
     }
@@ -111,18 +114,19 @@ impl ProgArray {
         true
     }
 
+    fn owners(&self) -> MutexGuard<'_, BTreeMap<usize, Option<Owner>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Replaces an entry, with its token and owner; gives the earlier one.
     fn put(&self, index: usize, entry: u64, bound: Option<(NonZeroU64, Owner)>) -> u64 {
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut owners = self.owners();
         let old = self.programs.swap(index, entry);
         let (token, owner) = bound.map_or((0, None), |(token, owner)| (token.get(), Some(owner)));
         if let Some(word) = self.programs.companion(index) {
             word.store(token, Ordering::Release);
         }
-        if owners.len() <= index && owner.is_some() {
-            owners.resize_with(index + 1, || None);
-        }
-        let displaced = owners.get_mut(index).and_then(|place| std::mem::replace(place, owner));
+        let displaced = if entry == 0 { owners.remove(&index) } else { owners.insert(index, owner) };
         drop(owners);
         // Outside the lock: it may be the last to hold a program, and that the last to hold other maps.
         drop(displaced);

@@ -199,11 +199,11 @@ fn refusals_name_map_and_cause() {
         text(spec(MapKind::Arena, 4, 4, 1)),
         "map \"m\": map type arena is not there: it would take memory that programs and user space address alike"
     );
-    assert_eq!(text(spec(MapKind::Array, 8, 4, 1)), "map \"m\": key size is 8, must be 4");
-    assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8");
-    assert_eq!(text(spec(MapKind::Hash, 4, 4, 0)), "map \"m\": max_entries is zero");
+    assert_eq!(text(spec(MapKind::Array, 8, 4, 1)), "map \"m\": key size is 8, must be 4 (EINVAL)");
+    assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8 (EINVAL)");
+    assert_eq!(text(spec(MapKind::Hash, 4, 4, 0)), "map \"m\": max_entries is zero (EINVAL)");
     let flags = MapSpec { flags: MapFlags::NO_PREALLOC, ..spec(MapKind::Array, 4, 4, 1) };
-    assert_eq!(text(flags), "map \"m\": map flags 0x1 are not allowed");
+    assert_eq!(text(flags), "map \"m\": map flags 0x1 are not allowed (EINVAL)");
 }
 
 #[test]

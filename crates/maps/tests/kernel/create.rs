@@ -225,6 +225,6 @@ fn inner_maps() {
         }
         let broken = MapSpec { max_entries: 0, ..plain(MapKind::Array) };
         let refusal = Map::create(&MapSpec { inner: Some(Box::new(broken)), ..plain(outer) }, &limits());
-        assert_eq!(refusal.unwrap_err().to_string(), "map \"m\": an inner map: max_entries is zero");
+        assert_eq!(refusal.unwrap_err().to_string(), "map \"m\": an inner map: max_entries is zero (EBADF)");
     }
 }
