@@ -85,7 +85,7 @@ fn what_does_not_fit_is_named() {
     assert_eq!(error(flow.clone(), json!(null)), "map rules, value: null is no value");
     assert_eq!(
         error(flow.clone(), json!({"action": "DENI"})),
-        "map rules, value: .action: `DENI` is not a value of `action`; did you mean `DENY`?"
+        "map rules, value: .action: `DENI` is not a value of `enum action`; did you mean `DENY`?"
     );
     let full: Vec<_> = (0..5).map(|port| rules.set(&json!({"port": port}), &json!({}), 0)).collect();
     assert_eq!(full[3], Err(ElementError::Refused { map: "rules".to_owned(), errno: Errno::E2BIG }));
