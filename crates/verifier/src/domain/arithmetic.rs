@@ -129,6 +129,9 @@ impl<const BITS: u32> Scalar<BITS> {
         bounds: impl Fn(&Bounds, &Bounds, u32) -> Option<Bounds>,
     ) -> Option<Self> {
         let tnum = tnum_of(op, self.bits, other.bits).truncate(BITS);
+        if tnum.is_constant() {
+            return Some(Self::constant(tnum.value()));
+        }
         let (whole, low) =
             (bounds(&self.whole, &other.whole, BITS)?, bounds(&self.low, &other.low, Self::HALF)?);
         Self::from_parts(tnum, whole, low)

@@ -51,8 +51,14 @@ impl<const BITS: u32> Scalar<BITS> {
 
     /// Any number of `bits` bits, zero-extended.
     #[must_use]
-    pub fn unsigned(bits: u32) -> Self {
-        if bits >= BITS { Self::UNKNOWN } else { Self::between(0, mask(bits)) }
+    pub const fn unsigned(bits: u32) -> Self {
+        if bits >= BITS {
+            return Self::UNKNOWN;
+        }
+        let umax = mask(bits);
+        let whole = Bounds { umin: 0, umax, smin: 0, smax: umax.cast_signed() };
+        let low = if bits < Self::HALF { whole } else { Bounds::full(Self::HALF) };
+        Self { bits: Tnum::UNKNOWN.truncate(bits), whole, low }
     }
 
     /// What numbers with these bits and bounds can be; `None` if there are none.
@@ -74,7 +80,9 @@ impl<const BITS: u32> Scalar<BITS> {
             self.whole = self.whole.meet_tnum(self.bits, BITS)?.agree(BITS)?;
             self.low = self.low.meet_tnum(self.bits, Self::HALF)?.agree(Self::HALF)?;
             self.low = self.low.meet_low_of(&self.whole, Self::HALF)?;
-            self.whole = self.whole.meet_whole_of(&self.low, Self::HALF, BITS)?.agree(BITS)?;
+            if self.low != Bounds::full(Self::HALF) {
+                self.whole = self.whole.meet_whole_of(&self.low, Self::HALF, BITS)?.agree(BITS)?;
+            }
             let low_bits = Tnum::from_range(self.low.umin, self.low.umax).forget_above(Self::HALF);
             let range = Tnum::from_range(self.whole.umin, self.whole.umax);
             self.bits = self.bits.meet(range)?.meet(low_bits)?.truncate(BITS);
@@ -152,7 +160,7 @@ impl<const BITS: u32> Scalar<BITS> {
     /// The low `bits` bits, zero-extended.
     #[must_use]
     pub fn zero_extend(&self, bits: u32) -> Self {
-        if bits >= BITS {
+        if bits >= BITS || self.whole.umax <= mask(bits) {
             return *self;
         }
         let cut = self.cut(bits);

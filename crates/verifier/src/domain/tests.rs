@@ -125,6 +125,13 @@ fn a_value_is_never_empty_and_each_of_its_parts_is_as_tight_as_its_members_allow
 }
 
 #[test]
+fn numbers_of_some_bits_are_what_their_bounds_make_them() {
+    let all = |bits| Number::unsigned(bits) == Number::between(0, mask(bits));
+    assert!((1..=64).all(all));
+    assert!((1..=6).all(|bits| Scalar::<6>::unsigned(bits) == Scalar::<6>::between(0, mask(bits))));
+}
+
+#[test]
 fn meeting_loses_no_common_member() {
     let all = values::<4>(1);
     for a in &all {
