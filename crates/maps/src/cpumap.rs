@@ -1,10 +1,13 @@
 //! Maps of CPUs (`kernel/bpf/cpumap.c`). A value is `struct bpf_cpumap_val`, or only its `qsize`: length of the
 //! CPU's queue in packets, then the number of a program to run there. An index is a CPU (worker) number.
 
-use paceline_spec::Errno;
+use std::sync::Arc;
+
+use paceline_spec::{Errno, XdpAttach};
 
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
+use crate::entry_program::{EntryProgram, Kept, named};
 use crate::map::RedirectTarget;
 use crate::storage::{Mode, Storage};
 
@@ -17,6 +20,7 @@ const MAX_ENTRIES: u32 = 8192;
 /// `BPF_MAP_TYPE_CPUMAP`; programs may redirect to its entries but not look at them.
 pub(crate) struct CpuMap {
     entries: Entries,
+    programs: Kept,
     value_size: usize,
     cpus: usize,
 }
@@ -29,13 +33,27 @@ impl CpuMap {
         request.check_flags(NUMA_NODE)?;
         request.check_entries_at_most(MAX_ENTRIES)?;
         let (value_size, cpus) = (request.value_size(), request.limits.cpus);
-        Ok(Box::new(Self { entries: Entries::open(request)?, value_size, cpus }))
+        let (entries, programs) = (Entries::open(request)?, Kept::default());
+        Ok(Box::new(Self { entries, programs, value_size, cpus }))
+    }
+}
+
+impl CpuMap {
+    fn put(&self, index: usize, word: u64, program: Option<Arc<dyn EntryProgram>>) -> Result<(), Errno> {
+        self.programs.change(index as u32, program, || {
+            self.entries.swap(index, word);
+            Ok(())
+        })
     }
 }
 
 impl Storage for CpuMap {
     fn user_value_size(&self) -> usize {
         self.value_size
+    }
+
+    fn entry_programs(&self) -> Option<&Kept> {
+        Some(&self.programs)
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
@@ -45,7 +63,8 @@ impl Storage for CpuMap {
         Ok(())
     }
 
-    /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that is not there.
+    /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that is not there, and
+    /// `ENOMEM`, whatever the kernel means by it, for a program that is not made for CPUs.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let index = self.entries.index_for_update(key, mode)?;
         let value = Pair::from_value(value).with_program_number();
@@ -55,14 +74,15 @@ impl Storage for CpuMap {
         if index >= self.cpus {
             return Err(Errno::ENODEV);
         }
-        self.entries.swap(index, if value.first == 0 { 0 } else { value.to_word() });
-        Ok(())
+        match value.first {
+            0 => self.put(index, 0, None),
+            _ => self.put(index, value.to_word(), named(value, XdpAttach::CpuMap, Errno::ENOMEM)?),
+        }
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         let index = self.entries.index(key).ok_or(Errno::EINVAL)?;
-        self.entries.swap(index, 0);
-        Ok(())
+        self.put(index, 0, None)
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {

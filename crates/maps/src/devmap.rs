@@ -3,11 +3,13 @@
 //! interface number but 0 is taken for one that exists.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use paceline_spec::{Errno, MapFlags};
+use paceline_spec::{Errno, MapFlags, XdpAttach};
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
+use crate::entry_program::{EntryProgram, Kept, named};
 use crate::map::RedirectTarget;
 use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
@@ -27,6 +29,11 @@ fn check(request: &mut Request<'_>) -> Result<(), CreateErrorKind> {
     Ok(())
 }
 
+/// Keys have four bytes.
+fn number(key: &[u8]) -> u32 {
+    key.try_into().map_or(0, u32::from_ne_bytes)
+}
+
 fn target(word: u64) -> RedirectTarget {
     let value = Pair::from_word(word);
     RedirectTarget::Device { ifindex: value.first, program: value.second }
@@ -35,13 +42,24 @@ fn target(word: u64) -> RedirectTarget {
 /// `BPF_MAP_TYPE_DEVMAP`
 pub(crate) struct DevMap {
     entries: Entries,
+    programs: Kept,
     value_size: usize,
 }
 
 impl DevMap {
     pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
         check(request)?;
-        Ok(Box::new(Self { entries: Entries::open(request)?, value_size: request.value_size() }))
+        let (entries, programs) = (Entries::open(request)?, Kept::default());
+        Ok(Box::new(Self { entries, programs, value_size: request.value_size() }))
+    }
+}
+
+impl DevMap {
+    fn put(&self, index: usize, value: Pair, program: Option<Arc<dyn EntryProgram>>) -> Result<(), Errno> {
+        self.programs.change(index as u32, program, || {
+            self.entries.swap(index, value.to_word());
+            Ok(())
+        })
     }
 }
 
@@ -58,6 +76,10 @@ impl Storage for DevMap {
         self.value_size
     }
 
+    fn entry_programs(&self) -> Option<&Kept> {
+        Some(&self.programs)
+    }
+
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
         let index = self.entries.index(key).ok_or(Errno::ENOENT)?;
         let word = self.entries.load(index).ok_or(Errno::ENOENT)?;
@@ -65,21 +87,19 @@ impl Storage for DevMap {
         Ok(())
     }
 
-    /// Interface 0 empties the entry; `EINVAL` when it comes with a program.
+    /// Interface 0 empties the entry; `EINVAL` when it comes with a program, and for a program that is not made for devices.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let index = self.entries.index_for_update(key, mode)?;
         let value = Pair::from_value(value).with_program_number();
         if value.first == 0 && value.second != 0 {
             return Err(Errno::EINVAL);
         }
-        self.entries.swap(index, value.to_word());
-        Ok(())
+        self.put(index, value, named(value, XdpAttach::DevMap, Errno::EINVAL)?)
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
         let index = self.entries.index(key).ok_or(Errno::EINVAL)?;
-        self.entries.swap(index, 0);
-        Ok(())
+        self.put(index, Pair::from_word(0), None)
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {
@@ -98,6 +118,7 @@ impl Storage for DevMap {
 /// `BPF_MAP_TYPE_DEVMAP_HASH`: keys are any 32-bit numbers.
 pub(crate) struct DevMapHash {
     table: Table,
+    programs: Kept,
     value_size: usize,
 }
 
@@ -107,7 +128,8 @@ impl DevMapHash {
         request.check_entries_at_most(MAX_HASH_ENTRIES)?;
         let shape = TableShape::of(request, 1);
         request.check_memory(shape.bytes(0))?;
-        Ok(Box::new(Self { table: Table::new(shape, 0)?, value_size: request.value_size() }))
+        let (table, programs) = (Table::new(shape, 0)?, Kept::default());
+        Ok(Box::new(Self { table, programs, value_size: request.value_size() }))
     }
 
     fn word(&self, key: &[u8]) -> Option<u64> {
@@ -129,29 +151,37 @@ impl Storage for DevMapHash {
         self.value_size
     }
 
+    fn entry_programs(&self) -> Option<&Kept> {
+        Some(&self.programs)
+    }
+
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
         let word = self.word(key).ok_or(Errno::ENOENT)?;
         Pair::from_word(word).append(out, self.value_size);
         Ok(())
     }
 
-    /// Interface 0 is `EINVAL`. `EXIST` does not ask for an entry: the kernel tests `NOEXIST` alone.
+    /// Interface 0 is `EINVAL`, and so is a program that is not made for devices. `EXIST` does not ask for an entry: the kernel tests `NOEXIST` alone.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let value = Pair::from_value(value).with_program_number();
         if value.first == 0 {
             return Err(Errno::EINVAL);
         }
+        let program = named(value, XdpAttach::DevMap, Errno::EINVAL);
         let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &value.to_word().to_ne_bytes());
-        let mut entry = self.table.lock(key);
-        if entry.slot().is_some() && mode == Mode::NoExist {
-            return Err(Errno::EEXIST);
-        }
-        entry.put(&mut spare, &mut None)
+        self.programs.change(number(key), program.clone().ok().flatten(), || {
+            let mut entry = self.table.lock(key);
+            if entry.slot().is_some() && mode == Mode::NoExist {
+                return Err(Errno::EEXIST);
+            }
+            program.and_then(|_| entry.put(&mut spare, &mut None))
+        })
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        if self.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) }
+        let remove = || if self.table.lock(key).remove() { Ok(()) } else { Err(Errno::ENOENT) };
+        self.programs.change(number(key), None, remove)
     }
 
     fn keys(&self, part: usize, out: &mut Vec<u8>) -> bool {

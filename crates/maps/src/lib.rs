@@ -30,6 +30,7 @@ mod cpumap;
 mod create;
 mod devmap;
 mod entries;
+mod entry_program;
 mod hash;
 mod hashing;
 mod index;
@@ -58,6 +59,7 @@ mod xskmap;
 
 pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
+pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};
 pub use lookup::LookupFunction;
 pub use map::{ArrayLayout, FillError, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
 pub use map_user::MapUser;

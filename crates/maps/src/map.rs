@@ -470,6 +470,14 @@ impl Map {
         if let Some(timers) = self.timers() {
             timers.clear();
         }
+        if let Some(programs) = self.storage.entry_programs() {
+            programs.clear();
+        }
+    }
+
+    /// Whether its entries or values can keep programs.
+    pub(crate) fn holds_programs(&self) -> bool {
+        self.prog_array().is_some() || self.has_timers() || self.storage.entry_programs().is_some()
     }
 
     pub(crate) fn timers(&self) -> Option<&Timers> {

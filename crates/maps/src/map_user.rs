@@ -9,8 +9,8 @@ use crate::map::Map;
 #[derive(Default)]
 pub(crate) struct Users(AtomicUsize);
 
-/// A user of a map that holds programs: of a program array, or one whose values have timers, which call programs. When the
-/// last one goes the entries and the timers are removed, as the kernel does when the last descriptor of the map is closed:
+/// A user of a map that holds programs: of a program array, a device or CPU map, or one whose values have timers, which call
+/// programs. When the last one goes the array's entries, the timers, and the programs of entries are removed, as the kernel does when the last descriptor of the map is closed:
 /// programs hold their maps, so a map that holds programs would keep itself.
 pub struct MapUser(Arc<Map>);
 
@@ -18,7 +18,7 @@ impl MapUser {
     /// A new user; `None` if the map holds no programs.
     #[must_use]
     pub fn new(map: &Arc<Map>) -> Option<Self> {
-        if map.prog_array().is_none() && !map.has_timers() {
+        if !map.holds_programs() {
             return None;
         }
         map.users().0.fetch_add(1, Ordering::Relaxed);

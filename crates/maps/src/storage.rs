@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use paceline_spec::{Errno, MapKind};
 
 use crate::create::{CreateErrorKind, Request};
+use crate::entry_program::Kept;
 use crate::lookup::LookupFunction;
 use crate::map::{ArrayLayout, Map, Mismatch, RedirectTarget};
 use crate::prog_array::ProgArray;
@@ -151,6 +152,11 @@ pub(crate) trait Storage: Send + Sync {
 
     /// The offset of an address in the value it lies in, for the kinds whose values may hold locks.
     fn offset_in_value(&self, _address: usize) -> Option<usize> {
+        None
+    }
+
+    /// What the kinds have whose entries name programs to run.
+    fn entry_programs(&self) -> Option<&Kept> {
         None
     }
 

@@ -5,9 +5,13 @@ mod common;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use paceline_maps::{CreateErrorKind, Limits, Map, MapUser, RedirectTarget};
+use paceline_epoch::Domain;
+use paceline_maps::{
+    CreateErrorKind, EntryProgram, Limits, Map, MapUser, RedirectTarget, announce, entry_program,
+    entry_program_changes,
+};
 use paceline_spec::btf::{SpecialField, SpecialKind};
-use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec, XdpAttach};
 
 const ANY: u64 = 0;
 const CPUS: usize = 3;
@@ -206,9 +210,60 @@ fn refusals_name_map_and_cause() {
     assert_eq!(text(flags), "map \"m\": map flags 0x1 are not allowed (EINVAL)");
 }
 
+struct Program(XdpAttach);
+
+impl EntryProgram for Program {
+    fn attach(&self) -> XdpAttach {
+        self.0
+    }
+}
+
+/// A program that entries may name by a number, until it is dropped.
+fn program(number: u32, attach: XdpAttach) -> Arc<dyn EntryProgram> {
+    let program: Arc<dyn EntryProgram> = Arc::new(Program(attach));
+    announce(number, Arc::downgrade(&program));
+    program
+}
+
+#[test]
+fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
+    let value = |first: u32, program: u32| [first.to_ne_bytes(), program.to_ne_bytes()].concat();
+    let is_there = |number| {
+        (0..100).for_each(|_| drop(Domain::global().collect()));
+        entry_program(number).is_some()
+    };
+    let kinds = [
+        (MapKind::DevMap, XdpAttach::DevMap),
+        (MapKind::DevMapHash, XdpAttach::DevMap),
+        (MapKind::CpuMap, XdpAttach::CpuMap),
+    ];
+    for ((kind, attach), number) in kinds.into_iter().zip((100..).step_by(10)) {
+        let map = create(kind, 4, 8, 2);
+        let user = MapUser::new(&map).unwrap();
+        let set = |key: u32, number| {
+            let program = program(number, attach);
+            map.set(&key.to_ne_bytes(), &value(1, number), ANY).unwrap();
+            drop(program);
+        };
+        set(0, number);
+        set(1, number + 1);
+        assert!(is_there(number) && is_there(number + 1), "{kind}");
+        let before = entry_program_changes();
+        set(0, number + 2);
+        assert!(!is_there(number) && is_there(number + 2), "{kind}: another is in its place");
+        assert_ne!(entry_program_changes(), before);
+        map.remove(&key(0)).unwrap();
+        assert!(!is_there(number + 2) && is_there(number + 1), "{kind}: its element is gone");
+        // The program may use the map, and would keep it for ever.
+        drop(user);
+        assert!(!is_there(number + 1), "{kind}: nobody uses the map");
+    }
+}
+
 #[test]
 fn redirect_targets() {
     let map = create(MapKind::DevMap, 4, 8, 4);
+    let _egress = program(9, XdpAttach::DevMap);
     map.set(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
     assert_eq!(map.redirect_target(1), Some(RedirectTarget::Device { ifindex: 7, program: 9 }));
     assert!(!map.has_target(0) && !map.has_target(4));

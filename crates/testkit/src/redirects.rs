@@ -195,8 +195,6 @@ impl Rig {
         };
         let pipeline = Pipeline::new();
         let (egress, arrival) = (load(EGRESS, XdpAttach::DevMap)?, load(ARRIVAL, XdpAttach::CpuMap)?);
-        pipeline.add_program(&egress)?;
-        pipeline.add_program(&arrival)?;
         let set = |map: &Map, key: u32, value: &[u8]| {
             map.set(&key.to_ne_bytes(), value, 0).map_err(|e| e.to_string())
         };

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use paceline::port::{Generator, MemoryPort};
-use paceline::{Engine, FrameMeta, NotForEntries, Pipeline, PipelineCounts, Program, Target, Verdict};
-use paceline_spec::{MapKind, MapSpec, XdpAttach};
+use paceline::{Engine, FrameMeta, Pipeline, PipelineCounts, Program, Target, Verdict};
+use paceline_spec::{Errno, MapKind, MapSpec, XdpAttach};
 use paceline_testkit::redirects::{Out, Rig, goes_to_cpu, packets, sorted};
 use paceline_testkit::text;
 
@@ -136,27 +136,32 @@ fn a_cpu_has_as_much_room_as_its_entry_says() {
 }
 
 #[test]
-fn programs_of_entries_must_be_known() {
+fn entries_keep_their_programs() {
     let pipeline = Pipeline::new();
-    assert_eq!(pipeline.add_program(&load("r0 = 2\nexit", XdpAttach::Interface)), Err(NotForEntries));
     let devices = text::map(&MapSpec::new("devices", MapKind::DevMap, 4, 8, 2), 1).unwrap();
     let all = "r1 = map[devices] ll\nr2 = 0\nr3 = 8\ncall bpf_redirect_map\nexit";
     let all = text::verified(all, XdpAttach::Interface, std::slice::from_ref(&devices)).unwrap();
     let all = Program::load(&all, vec![devices.clone()], Engine::best()).unwrap();
     pipeline.set_program(1, Some(&Target::from(&all))).unwrap();
-    let out = load("r0 = 2\nexit", XdpAttach::DevMap);
-    devices.set(&[0; 4], &paceline_testkit::redirects::value([1, out.id()]), 0).unwrap();
+    let set =
+        |program: &Program| devices.set(&[0; 4], &paceline_testkit::redirects::value([1, program.id()]), 0);
+    let other = load("r0 = 2\nexit", XdpAttach::Interface);
+    assert_eq!(set(&other), Err(Errno::EINVAL), "it is for interfaces");
+    assert_eq!(set(&load("r0 = 2\nexit", XdpAttach::CpuMap)), Err(Errno::EINVAL));
     let mut worker = pipeline.worker(0);
     let (card, wire) = MemoryPort::link(10);
     worker.attach(1, 0, card);
     let mut send = || {
         assert!(wire.push(&[0; 20], FrameMeta::default()));
         worker.poll().unwrap();
-        (wire.pop().is_some(), pipeline.counts().no_target)
+        (wire.pop().is_some(), pipeline.counts().stopped)
     };
-    assert_eq!(send(), (false, 1), "the pipeline was not told of the program");
-    pipeline.add_program(&out).unwrap();
-    assert_eq!(send(), (true, 1));
+    let pass = load("r0 = 2\nexit", XdpAttach::DevMap).with_budget(100);
+    set(&pass).unwrap();
+    drop(pass);
+    assert_eq!(send(), (true, 0), "nobody else has the program");
+    set(&load("r0 = 1\nexit", XdpAttach::DevMap)).unwrap();
+    assert_eq!(send(), (false, 1), "another is in its place");
 }
 
 #[test]

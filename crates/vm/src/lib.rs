@@ -6,6 +6,7 @@
 mod chain;
 mod context;
 mod engine;
+mod entry_program;
 mod fault;
 mod helpers;
 mod host;

@@ -259,7 +259,9 @@ impl Program {
         let entry = if uses.pins { pinned_entry } else { image.entry };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        Ok(Self { entry, token, image, pins: uses.pins, _tables: uses.tables.into() })
+        let program = Self { entry, token, image, pins: uses.pins, _tables: uses.tables.into() };
+        program.announce();
+        Ok(program)
     }
 
     /// Changes how many instructions the program may run for one packet, on engines that count.
@@ -271,6 +273,7 @@ impl Program {
             None => self.image = Arc::new(Image { budget: instructions, ..(*self.image).clone() }),
         }
         self.token = Arc::as_ptr(&self.image) as u64;
+        self.announce();
         self
     }
 
@@ -292,7 +295,8 @@ impl Program {
         self.image.engine
     }
 
-    /// Number of the program, unique in the process and never 0: what a program array that holds it shows.
+    /// Number of the program, unique in the process and never 0: what a program array that holds it shows, and what entries of
+    /// device and CPU maps name it by.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.image.id

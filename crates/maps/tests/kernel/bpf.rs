@@ -233,12 +233,18 @@ impl Program {
     pub(crate) const PASS: [u64; 2] = [0x0000_0002_0000_00b7, 0x95];
 
     pub(crate) fn load(insns: &[u64]) -> Result<Self, Errno> {
+        Self::load_for(insns, 0)
+    }
+
+    /// For an attach type: 0 is that of programs that are for interfaces, or say nothing.
+    pub(crate) fn load_for(insns: &[u64], attach: u32) -> Result<Self, Errno> {
         const PROG_TYPE_XDP: u32 = 6;
         let license = c"MIT";
         let mut attr = Attr::default();
         attr[..2].copy_from_slice(&[PROG_TYPE_XDP, insns.len() as u32]);
         set_address(&mut attr, 2, insns.as_ptr().cast());
         set_address(&mut attr, 4, license.as_ptr().cast());
+        attr[17] = attach;
         Ok(Self { fd: owned(bpf(PROG_LOAD, &mut attr)?) })
     }
 

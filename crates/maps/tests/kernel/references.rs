@@ -1,8 +1,10 @@
 //! Maps whose values stand for something else: devices, CPUs, sockets, programs, perf events.
 
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 
-use paceline_spec::{Errno, MapFlags, MapKind};
+use paceline_maps::{EntryProgram, announce};
+use paceline_spec::{Errno, MapFlags, MapKind, XdpAttach};
 
 use crate::bpf::{KernelMap, Program, xdp_socket};
 use crate::{Twin, kernel_permits, limits, skip, spec};
@@ -64,6 +66,65 @@ fn a_device_needs_a_number_to_have_a_program() {
     for kind in [MapKind::DevMap, MapKind::DevMapHash] {
         let twin = Twin::create(&spec(kind, 4, 8, 5, MapFlags::default()));
         assert_eq!(twin.set(&[0; 4], &pair(0, 77, 8), 0), Err(Errno::EINVAL));
+    }
+}
+
+/// What is announced to our maps for a program of the kernel's.
+struct Announced(XdpAttach);
+
+impl EntryProgram for Announced {
+    fn attach(&self) -> XdpAttach {
+        self.0
+    }
+}
+
+/// A program of each attach type in entries of each map, over what was there, with all flags.
+#[test]
+fn programs_of_entries_are_of_the_maps_attach_type() {
+    /// `BPF_XDP_DEVMAP`, `BPF_XDP_CPUMAP` and `BPF_XDP` of `enum bpf_attach_type`; and none.
+    const ATTACH: [(u32, XdpAttach); 4] = [
+        (33, XdpAttach::DevMap),
+        (35, XdpAttach::CpuMap),
+        (37, XdpAttach::Interface),
+        (0, XdpAttach::Interface),
+    ];
+    if !kernel_permits("programs_of_entries_are_of_the_maps_attach_type") {
+        return;
+    }
+    for (kind, first) in
+        [(MapKind::DevMap, LOOPBACK), (MapKind::DevMapHash, LOOPBACK), (MapKind::CpuMap, 192)]
+    {
+        let twin = Twin::create(&spec(kind, 4, 8, 1, MapFlags::default()));
+        for (number, attach) in ATTACH {
+            let theirs = Program::load_for(&Program::PASS, number).unwrap();
+            let ours: Arc<dyn EntryProgram> = Arc::new(Announced(attach));
+            announce(theirs.id(), Arc::downgrade(&ours));
+            for (first, key, flags) in [
+                (first, 0_u32, 0),
+                (first, 0, 1),
+                (first, 0, 2),
+                (first, 9, 0),
+                (0, 0, 0),
+                (first, 0, 0),
+                (1 << 20, 0, 0),
+            ] {
+                if first == 1 << 20 && kind != MapKind::CpuMap {
+                    continue; // there is no such interface
+                }
+                let with = |program| pair(first, program, 8);
+                let kernels = twin.kernels.set(&key.to_ne_bytes(), &with(theirs.fd()), flags);
+                let result = twin.ours.set(&key.to_ne_bytes(), &with(theirs.id()), flags);
+                assert_eq!(result, kernels, "{kind}, attach type {number}, {first} at {key}, flags {flags}");
+                twin.get(&0_u32.to_ne_bytes()).ok();
+            }
+            // The entry keeps it.
+            let entry = twin.get(&0_u32.to_ne_bytes());
+            let kept = entry.is_ok_and(|entry| entry[4..] == theirs.id().to_ne_bytes());
+            assert_eq!(Arc::strong_count(&ours) > 1, kept, "{kind}, attach type {number}");
+        }
+        // None of that number: the kernel has no such descriptor.
+        let none = twin.ours.set(&[0; 4], &pair(first, 1 << 30, 8), 0);
+        assert_eq!(none, twin.kernels.set(&[0; 4], &pair(first, 1 << 30, 8), 0), "{kind}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is done with the packets of a burst: each goes to the queue of its target, and each queue is sent once.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use paceline_frame::{Burst, FrameRef, Redirect, RedirectTarget, Verdict};
 use paceline_maps::{Map, RedirectTarget as Element};
@@ -134,7 +134,7 @@ pub(super) struct Outlets {
     /// Sockets, by the numbers that socket maps hold.
     pub(super) sockets: Vec<Outlet>,
     cpus: Vec<CpuOutlet>,
-    maps: Seen<Weak<Map>>,
+    maps: Seen<Arc<Map>>,
     egress: Egress,
     /// Sends each packet before it looks at the next one: what groups are measured against.
     pub(super) each_alone: bool,
@@ -146,8 +146,7 @@ impl Outlets {
     /// # Errors
     /// [`SendError`] of the first place at fault. The others have what was for them.
     pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
-        self.maps.follow(&act.shared.maps);
-        self.egress.programs.follow(&act.shared.egress);
+        self.maps.follow_maps(&act.shared.maps);
         let mut result = Ok(());
         for (index, frame) in act.burst.iter().enumerate() {
             let verdict = match (frame.verdict(), act.from) {

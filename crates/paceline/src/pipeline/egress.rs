@@ -10,7 +10,7 @@ use super::known::Seen;
 /// What a worker needs to run them.
 #[derive(Default)]
 pub(super) struct Egress {
-    pub(super) programs: Seen<Target>,
+    programs: Seen<Target>,
     /// Copies: another device, or another program, may get the packet as it was.
     copies: Option<Burst>,
     passed: Vec<u8>,
@@ -29,7 +29,7 @@ impl Egress {
         indices: &[u8],
         act: &mut Act<'_>,
     ) -> Result<(), SendError> {
-        let Some(target) = self.programs.get(program, &act.shared.egress) else {
+        let Some(target) = self.programs.program(program, &act.shared.maps) else {
             act.counts.no_target += indices.len() as u64;
             return Ok(());
         };

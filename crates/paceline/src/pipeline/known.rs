@@ -4,93 +4,84 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_maps::Map;
+use paceline_maps::{Map, entry_program_changes};
 use paceline_vm::Target;
 
-/// How something is known.
-pub(super) trait Handle {
-    /// What keeps it.
-    type Kept;
-
-    /// `None` if it has gone.
-    fn keep(&self) -> Option<Self::Kept>;
-}
-
-impl Handle for Weak<Map> {
-    type Kept = Arc<Map>;
-
-    fn keep(&self) -> Option<Arc<Map>> {
-        self.upgrade()
-    }
-}
-
-impl Handle for Target {
-    type Kept = Self;
-
-    fn keep(&self) -> Option<Self> {
-        Some(self.clone())
-    }
-}
-
-/// Things by number.
-pub(super) struct Known<H> {
-    known: Mutex<HashMap<u32, H>>,
+/// Maps by number. Who uses them keeps them.
+#[derive(Default)]
+pub(super) struct KnownMaps {
+    known: Mutex<HashMap<u32, Weak<Map>>>,
     changes: AtomicU64,
 }
 
-impl<H> Default for Known<H> {
-    fn default() -> Self {
-        Self { known: Mutex::default(), changes: AtomicU64::new(0) }
-    }
-}
-
-impl<H: Handle> Known<H> {
-    pub(super) fn add(&self, more: impl IntoIterator<Item = (u32, H)>) {
+impl KnownMaps {
+    pub(super) fn add<'a>(&self, more: impl IntoIterator<Item = &'a Arc<Map>>) {
         let mut known = self.lock();
-        known.retain(|_, handle| handle.keep().is_some());
-        known.extend(more);
+        known.retain(|_, map| map.strong_count() > 0);
+        known.extend(more.into_iter().map(|map| (map.id(), Arc::downgrade(map))));
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    fn get(&self, number: u32) -> Option<H::Kept> {
-        self.lock().get(&number).and_then(Handle::keep)
+    fn get(&self, number: u32) -> Option<Arc<Map>> {
+        self.lock().get(&number)?.upgrade()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, H>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Weak<Map>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Those that a worker has come upon.
-pub(super) struct Seen<H: Handle> {
-    things: Vec<(u32, H::Kept)>,
+/// Things that a worker has come upon.
+pub(super) struct Seen<T> {
+    things: Vec<(u32, T)>,
     changes: u64,
 }
 
-impl<H: Handle> Default for Seen<H> {
+impl<T> Default for Seen<T> {
     fn default() -> Self {
         Self { things: Vec::new(), changes: 0 }
     }
 }
 
-impl<H: Handle> Seen<H> {
-    /// Lets things go that the pipeline may not have any more.
-    pub(super) fn follow(&mut self, all: &Known<H>) {
-        let changes = all.changes.load(Ordering::Acquire);
+impl<T> Seen<T> {
+    /// Lets all go that others may not have any more, if anything changed.
+    fn follow(&mut self, changes: u64) {
         if self.changes != changes {
             self.changes = changes;
             self.things.clear();
         }
     }
 
-    pub(super) fn get(&mut self, number: u32, all: &Known<H>) -> Option<&H::Kept> {
+    fn get_or(&mut self, number: u32, find: impl FnOnce() -> Option<T>) -> Option<&T> {
         let index = match self.things.iter().position(|(own, _)| *own == number) {
             Some(index) => index,
             None => {
-                self.things.push((number, all.get(number)?));
+                self.things.push((number, find()?));
                 self.things.len() - 1
             }
         };
         self.things.get(index).map(|(_, thing)| thing)
+    }
+}
+
+impl Seen<Arc<Map>> {
+    pub(super) fn follow_maps(&mut self, all: &KnownMaps) {
+        self.follow(all.changes.load(Ordering::Acquire));
+    }
+
+    pub(super) fn get(&mut self, number: u32, all: &KnownMaps) -> Option<&Arc<Map>> {
+        self.get_or(number, || all.get(number))
+    }
+}
+
+impl Seen<Target> {
+    /// The program that an entry names. Its maps become known before a packet comes through it.
+    pub(super) fn program(&mut self, number: u32, maps: &KnownMaps) -> Option<&Target> {
+        self.follow(entry_program_changes());
+        self.get_or(number, || {
+            let program = Target::of_entry(number)?;
+            maps.add(&program.maps());
+            Some(program)
+        })
     }
 }

@@ -9,18 +9,17 @@ mod queue;
 mod worker;
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use paceline_maps::Map;
-use paceline_spec::{ProgramKind, XdpAttach};
-use paceline_vm::{KeyedSite, Program, Target, UpdateError};
+use paceline_vm::{KeyedSite, Target, UpdateError};
 
 pub use counts::PipelineCounts;
 pub use worker::{Worker, WorkerError};
 
 use counts::Totals;
 use cpus::Lanes;
-use known::Known;
+use known::KnownMaps;
 
 /// Which program the packets of each interface run through, for any number of workers. Clones are handles to the same pipeline.
 ///
@@ -33,7 +32,7 @@ use known::Known;
 /// - socket maps to the port that stands for the socket ([`Worker::attach_socket`]);
 /// - CPU maps to the queue of the CPU, which its worker empties: there the packet goes through the entry's program, and passes.
 ///
-/// Entries name their programs by [number](Program::id); the pipeline is told them by [`add_program`](Self::add_program).
+/// Entries name their programs by [number](paceline_vm::Program::id), and keep them.
 ///
 /// ```
 /// use paceline::port::MemoryPort;
@@ -64,19 +63,10 @@ pub struct Pipeline {
 
 struct Shared {
     site: KeyedSite,
-    maps: Known<Weak<Map>>,
-    /// Programs of device maps' entries.
-    egress: Known<Target>,
-    /// Programs of CPU maps' entries.
-    arrival: Known<Target>,
+    maps: KnownMaps,
     lanes: Lanes,
     totals: Totals,
 }
-
-/// A program is for no entries of maps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program is not for entries of device or CPU maps (sections xdp/devmap and xdp/cpumap)")]
-pub struct NotForEntries;
 
 impl Pipeline {
     /// A pipeline without programs: all packets pass.
@@ -84,9 +74,7 @@ impl Pipeline {
     pub fn new() -> Self {
         let shared = Shared {
             site: KeyedSite::by_key(),
-            maps: Known::default(),
-            egress: Known::default(),
-            arrival: Known::default(),
+            maps: KnownMaps::default(),
             lanes: Lanes::default(),
             totals: Totals::default(),
         };
@@ -104,27 +92,10 @@ impl Pipeline {
         self.shared.site.set(u64::from(ifindex), program)
     }
 
-    /// Makes maps known that packets may be redirected by. Those of the programs are; those of programs that they come to by
+    /// Makes maps known that packets may be redirected by. Those of the programs are, those of entries' programs too; those of programs that they come to by
     /// tail calls must be told. Maps are kept by programs and not by this.
     pub fn add_maps(&self, maps: &[Arc<Map>]) {
-        self.shared.maps.add(maps.iter().map(|map| (map.id(), Arc::downgrade(map))));
-    }
-
-    /// Makes a program known that entries of device or CPU maps may name, by its [number](Program::id); and its maps. The pipeline
-    /// keeps it.
-    ///
-    /// # Errors
-    /// [`NotForEntries`] if the program is for interfaces.
-    pub fn add_program(&self, program: &Program) -> Result<(), NotForEntries> {
-        let programs = match program.spec().kind {
-            ProgramKind::Xdp { attach: XdpAttach::DevMap, .. } => &self.shared.egress,
-            ProgramKind::Xdp { attach: XdpAttach::CpuMap, .. } => &self.shared.arrival,
-            _ => return Err(NotForEntries),
-        };
-        // The maps first: packets may come through it any moment after.
-        self.add_maps(program.maps());
-        programs.add([(program.id(), Target::from(program))]);
-        Ok(())
+        self.shared.maps.add(maps);
     }
 
     /// A worker, for a thread: the number is that of its CPU, for per-CPU maps.

@@ -170,19 +170,14 @@ impl Worker {
                 self.burst.iter_mut().for_each(|mut frame| frame.set_verdict(Verdict::Pass));
                 Ok(())
             }
-            program => {
-                self.arrival.follow(&self.shared.arrival);
-                match self.arrival.get(program, &self.shared.arrival) {
-                    Some(target) => target.run_burst(&mut self.burst, &mut self.host),
-                    None => {
-                        self.counts.commit(PipelineCounts {
-                            no_target: received as u64,
-                            ..PipelineCounts::default()
-                        });
-                        return Ok(received);
-                    }
+            program => match self.arrival.program(program, &self.shared.maps) {
+                Some(target) => target.run_burst(&mut self.burst, &mut self.host),
+                None => {
+                    self.counts
+                        .commit(PipelineCounts { no_target: received as u64, ..PipelineCounts::default() });
+                    return Ok(received);
                 }
-            }
+            },
         };
         self.act(None, ran)?;
         Ok(received)

@@ -1,0 +1,99 @@
+//! Programs that entries of device and CPU maps name, by number, where the kernel takes a descriptor (`__dev_map_alloc_node` in
+//! `kernel/bpf/devmap.c`, `__cpu_map_load_bpf_program` in `kernel/bpf/cpumap.c`). An entry keeps its program.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use paceline_epoch::Domain;
+use paceline_spec::{Errno, XdpAttach};
+
+use crate::entries::Pair;
+
+/// A program that was made for entries of maps.
+pub trait EntryProgram: Any + Send + Sync {
+    /// The maps whose entries it was made for.
+    fn attach(&self) -> XdpAttach;
+}
+
+type Programs = BTreeMap<u32, Weak<dyn EntryProgram>>;
+
+/// The programs of this process, by number, as long as somebody has them.
+fn programs() -> MutexGuard<'static, Programs> {
+    static PROGRAMS: Mutex<Programs> = Mutex::new(BTreeMap::new());
+    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How often entries have let programs go.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+/// Lets entries name a program by its number, instead of the one that had it before.
+pub fn announce(number: u32, program: Weak<dyn EntryProgram>) {
+    let mut programs = programs();
+    programs.retain(|_, program| program.strong_count() > 0);
+    programs.insert(number, program);
+}
+
+/// The program of a number, as long as somebody has it.
+#[must_use]
+pub fn entry_program(number: u32) -> Option<Arc<dyn EntryProgram>> {
+    programs().get(&number)?.upgrade()
+}
+
+/// A number that changes whenever an entry lets its program go: whoever keeps what they found should look again.
+#[must_use]
+pub fn entry_program_changes() -> u64 {
+    CHANGES.load(Ordering::Acquire)
+}
+
+/// The program that the second half of a value names, if it names one; the error if there is none, or of another attach type.
+pub(crate) fn named(
+    value: Pair,
+    attach: XdpAttach,
+    otherwise: Errno,
+) -> Result<Option<Arc<dyn EntryProgram>>, Errno> {
+    match value.second {
+        0 => Ok(None),
+        number => {
+            let program = entry_program(number).filter(|program| program.attach() == attach);
+            program.map(Some).ok_or(otherwise)
+        }
+    }
+}
+
+/// The programs that the entries of a map keep, by key.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<BTreeMap<u32, Arc<dyn EntryProgram>>>);
+
+impl Kept {
+    /// Changes an entry, and what it keeps if that went well.
+    pub(crate) fn change<T, E>(
+        &self,
+        key: u32,
+        program: Option<Arc<dyn EntryProgram>>,
+        change: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change()?;
+        let displaced = match program {
+            Some(program) => kept.insert(key, program),
+            None => kept.remove(&key),
+        };
+        drop(kept);
+        displaced.into_iter().for_each(let_go);
+        Ok(changed)
+    }
+
+    /// Lets all go.
+    pub(crate) fn clear(&self) {
+        let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.into_values().for_each(let_go);
+    }
+}
+
+/// Workers that are in a burst may have read the number.
+fn let_go(program: Arc<dyn EntryProgram>) {
+    Domain::global().retire(program);
+    CHANGES.fetch_add(1, Ordering::Release);
+}
