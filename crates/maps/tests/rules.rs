@@ -229,7 +229,7 @@ fn program(number: u32, attach: XdpAttach) -> Arc<dyn EntryProgram> {
 fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
     let value = |first: u32, program: u32| [first.to_ne_bytes(), program.to_ne_bytes()].concat();
     let is_there = |number| {
-        (0..100).for_each(|_| drop(Domain::global().collect()));
+        Domain::global().collect();
         entry_program(number).is_some()
     };
     let kinds = [
