@@ -1,20 +1,12 @@
 //! Calls of helpers and of functions of the program, and of these by helpers.
 
-use paceline_isa::{Insn, Reg};
+use paceline_isa::Insn;
 
 use crate::emitter::Emitter;
 use crate::error::CompileError;
-use crate::inline::MAP_LOOKUP_ELEM;
-use crate::links::{HelperLink, Links, LookUpLink};
+use crate::links::HelperLink;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT};
-use crate::source::{Source, known_map};
-use crate::x64::{Label, Mem, OpSize, Width};
-
-/// The function for the map of a look-up, if that is always the same and has one.
-pub(crate) fn look_up_link(source: &Source<'_>, links: &Links, slot: usize, id: i32) -> Option<LookUpLink> {
-    let map = known_map(source, slot).filter(|_| id == MAP_LOOKUP_ELEM)?;
-    links.maps.get(map as usize)?.look_up
-}
+use crate::x64::{Label, Width};
 
 impl Emitter<'_> {
     pub(crate) fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
@@ -30,20 +22,8 @@ impl Emitter<'_> {
     pub(crate) fn call_helper(&mut self, slot: usize, id: i32) -> Result<(), CompileError> {
         let found = usize::try_from(id).ok().and_then(|id| self.links.helpers.get(id).copied().flatten());
         let Some(helper) = found else { return Err(CompileError::Helper { slot, id }) };
-        match look_up_link(self.source, self.links, slot, id) {
-            Some(link) => self.call_look_up(link),
-            None => self.call_with_host(helper),
-        }
+        self.call_with_host(helper);
         Ok(())
-    }
-
-    /// Calls the function of one map, whose context is in the place of the map.
-    fn call_look_up(&mut self, link: LookUpLink) {
-        if link.takes_cpu {
-            let (cpu, argument) = (Mem::at(self.plan.host, self.links.host.cpu), self.gpr(Reg::R3));
-            self.asm.load(OpSize::Q64, argument, cpu);
-        }
-        self.call_runtime(link.address);
     }
 
     pub(crate) fn call_kfunc(&mut self, slot: usize, insn: &Insn, index: i32) -> Result<(), CompileError> {

@@ -182,7 +182,7 @@ impl Emitter<'_> {
     }
 
     /// What was stored as the key.
-    fn stored(&self) -> Option<Kept> {
+    pub(crate) fn stored(&self) -> Option<Kept> {
         let Value::Sum(Base::Frame, disp) = self.deferred.get(Reg::R2) else { return None };
         self.deferred.stored.filter(|stored| stored.disp == disp).map(|stored| stored.what)
     }

@@ -42,6 +42,7 @@ mod inline;
 mod lengths;
 mod links;
 mod liveness;
+mod look_up;
 mod memory;
 mod packet;
 mod packet_start;

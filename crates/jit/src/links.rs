@@ -52,7 +52,7 @@ pub struct MapLink {
     pub look_up: Option<LookUpLink>,
 }
 
-/// A function that finds the values of one map: `extern "C" fn(context, key, cpu) -> u64`, which takes the address of the key
+/// A function that finds the values of one map: `extern "C" fn(context, key, cpu) -> u64`, which takes the key or its address
 /// and gives that of the value, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookUpLink {
@@ -60,6 +60,8 @@ pub struct LookUpLink {
     pub address: u64,
     /// What it takes first.
     pub context: u64,
+    /// Bytes of the key, up to 8, where the function takes the key itself: these bytes in memory order, the others zero.
+    pub key_bytes: Option<u8>,
     /// Whether it looks at the number of the CPU.
     pub takes_cpu: bool,
 }

@@ -83,7 +83,7 @@ impl Needs {
                 None => {
                     self.calls = true;
                     self.host |=
-                        crate::call::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);
+                        crate::look_up::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);
                 }
             },
             Insn::Call(callee) => {

@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 
+use crate::slab::WORD;
 use crate::table::{Found, Table};
 use crate::words;
 
@@ -14,7 +15,13 @@ pub struct LookupFunction {
     /// The context must be the one beside, and its map alive; the map's key size of bytes must be readable at the address
     /// of the key.
     pub function: unsafe extern "C" fn(context: u64, key: u64, cpu: u64) -> u64,
-    /// What the function takes first; good as long as the map lives.
+    /// The same for keys that fit a word, with the key in the place of its address: its bytes in memory order, the others
+    /// zero. Keys are put together field by field; whoever has the fields need not wait until they are in memory.
+    ///
+    /// # Safety
+    /// The context must be the one beside, and its map alive.
+    pub by_word: Option<unsafe extern "C" fn(context: u64, key: u64, cpu: u64) -> u64>,
+    /// What the functions take first; good as long as the map lives.
     pub context: u64,
     /// Whether the number of the CPU matters.
     pub takes_cpu: bool,
@@ -30,12 +37,13 @@ impl LookupFunction {
     /// That of a kind with a table, made for the size of its keys.
     pub(crate) fn of_table<E: Elements>(elements: &E, takes_cpu: bool) -> Self {
         let table = elements.table();
-        let function = if table.has_state() {
-            of_size::<E, 1>(table.key_size())
+        let (function, by_word): (_, unsafe extern "C" fn(u64, u64, u64) -> u64) = if table.has_state() {
+            (of_size::<E, 1>(table.key_size()), find_word::<E, 1>)
         } else {
-            of_size::<E, 0>(table.key_size())
+            (of_size::<E, 0>(table.key_size()), find_word::<E, 0>)
         };
-        Self { function, context: std::ptr::from_ref(elements) as u64, takes_cpu }
+        let by_word = (table.key_size() <= WORD).then_some(by_word);
+        Self { function, by_word, context: std::ptr::from_ref(elements) as u64, takes_cpu }
     }
 }
 
@@ -63,6 +71,14 @@ unsafe extern "C" fn find_short<E: Elements, const STATE: usize>(context: u64, k
     // SAFETY: the caller vouches for context and key.
     let (elements, key) = unsafe { (&*(context as *const E), words::load_half_word(key)) };
     address(elements, elements.table().find_words::<1, STATE>(&words::key_of_half_word(key)), cpu)
+}
+
+/// # Safety
+/// See [`LookupFunction::by_word`].
+unsafe extern "C" fn find_word<E: Elements, const STATE: usize>(context: u64, key: u64, cpu: u64) -> u64 {
+    // SAFETY: the caller vouches for the context.
+    let elements = unsafe { &*(context as *const E) };
+    address(elements, elements.table().find_words::<1, STATE>(&[key]), cpu)
 }
 
 /// # Safety

@@ -257,7 +257,12 @@ impl Storage for LpmTrie {
 
     fn lookup_function(&self) -> Option<LookupFunction> {
         let context = std::ptr::from_ref(self) as u64;
-        self.routes.as_ref().map(|_| LookupFunction { function: find_route, context, takes_cpu: false })
+        self.routes.as_ref().map(|_| LookupFunction {
+            function: find_route,
+            by_word: Some(find_route_by_word),
+            context,
+            takes_cpu: false,
+        })
     }
 
     fn elements_can_go(&self) -> bool {
@@ -319,9 +324,18 @@ impl Storage for LpmTrie {
 
 /// # Safety
 /// See [`LookupFunction::function`]; keys have 8 bytes.
-unsafe extern "C" fn find_route(context: u64, key: u64, _cpu: u64) -> u64 {
-    // SAFETY: the caller vouches for context and key.
-    let (map, [key]) = unsafe { (&*(context as *const LpmTrie), words::load_words::<1>(key)) };
+unsafe extern "C" fn find_route(context: u64, key: u64, cpu: u64) -> u64 {
+    // SAFETY: the caller vouches for the key, and below for the context.
+    let [key] = unsafe { words::load_words::<1>(key) };
+    // SAFETY: as said.
+    unsafe { find_route_by_word(context, key, cpu) }
+}
+
+/// # Safety
+/// See [`LookupFunction::by_word`]; keys have 8 bytes.
+unsafe extern "C" fn find_route_by_word(context: u64, key: u64, _cpu: u64) -> u64 {
+    // SAFETY: the caller vouches for the context.
+    let map = unsafe { &*(context as *const LpmTrie) };
     map.route(key).and_then(|slot| map.table.payload_address(slot)).map_or(0, |value| value.as_ptr() as u64)
 }
 

@@ -90,8 +90,16 @@ fn burst(subjects: &[Subject], cpu: usize, rng: &mut fastrand::Rng) {
                     // SAFETY: the map lives, and the key has its size.
                     let again =
                         unsafe { (function.function)(function.context, key.as_ptr() as u64, cpu as u64) };
-                    if let Some(address) = NonNull::new(again as *mut u8) {
-                        check(subject, number, words(address));
+                    let by_word = function.by_word.map(|by_word| {
+                        let mut word = [0; 8];
+                        word[..key.len()].copy_from_slice(&key);
+                        // SAFETY: the map lives.
+                        unsafe { by_word(function.context, u64::from_ne_bytes(word), cpu as u64) }
+                    });
+                    for address in [Some(again), by_word].into_iter().flatten() {
+                        if let Some(address) = NonNull::new(address as *mut u8) {
+                            check(subject, number, words(address));
+                        }
                     }
                 }
             }

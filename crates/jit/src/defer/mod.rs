@@ -10,22 +10,24 @@ mod alu;
 mod branch;
 mod flush;
 mod memory;
+mod parts;
 mod rotate;
 mod store;
 mod value;
 
 use paceline_isa::{Callee, Insn, Reg, RegSet};
 
-use crate::call::look_up_link;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::inline::Inline;
 use crate::lengths::may_move_packet;
 use crate::liveness::reads;
+use crate::look_up::look_up_link;
 use crate::source::{is_tail_call, known_map};
 
 use crate::stack::Cells;
 
+pub(crate) use parts::{Part, Parts};
 pub(crate) use store::{Kept, Stored};
 pub(crate) use value::{Base, Bytes, Shifted, Value, Way};
 
@@ -39,13 +41,22 @@ pub(crate) struct Deferred {
     live: RegSet,
     /// The last store to the stack, of 32 bits of something that has not changed since.
     pub(crate) stored: Option<Stored>,
+    /// The stores to the stack before it.
+    pub(crate) parts: Parts,
     /// What the instruction or those after it read of the stack; `None` if that may be all.
     stack: Option<Cells>,
 }
 
 impl Default for Deferred {
     fn default() -> Self {
-        Self { values: [Value::Held; 10], bits: [64; 10], live: RegSet::EMPTY, stored: None, stack: None }
+        Self {
+            values: [Value::Held; 10],
+            bits: [64; 10],
+            live: RegSet::EMPTY,
+            stored: None,
+            parts: Parts::default(),
+            stack: None,
+        }
     }
 }
 
@@ -159,6 +170,7 @@ impl Emitter<'_> {
         if touches_memory {
             self.flush_memory();
             self.end_store();
+            self.deferred.parts = Parts::default();
         }
         for reg in reads(insn).iter() {
             self.materialize(reg);
@@ -189,12 +201,14 @@ impl Emitter<'_> {
         if let Insn::Call(Callee::Helper(id)) = *insn
             && let Some(link) = look_up_link(self.source, self.links, slot, id)
         {
-            self.deferred.set(Reg::R1, Value::Const(link.context));
+            self.call_look_up(slot, insn, link);
+            return Ok(());
         }
         match self.deferred.get(Reg::R3) {
             Value::Const(index) if is_tail_call(insn) && known_map(self.source, slot).is_some() => {
                 self.flush_memory();
                 self.end_store();
+                self.deferred.parts = Parts::default();
                 self.materialize(Reg::R1);
                 for reg in RegSet::CALLER_SAVED.iter() {
                     self.before_write(reg);

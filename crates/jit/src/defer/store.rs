@@ -2,8 +2,9 @@
 //! that takes the key from the register, nobody may read it.
 
 use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
+use paceline_verifier::Base as Memory;
 
-use super::{Base, Value};
+use super::{Base, Part, Parts, Value};
 use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
@@ -102,6 +103,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         self.end_store();
+        self.note_store(slot, insn, src);
         for reg in after.iter() {
             if matches!(self.deferred.get(reg), Value::Bytes(_)) {
                 self.materialize(reg);
@@ -150,8 +152,28 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Remembers a store to the stack, or that one may have changed there what is remembered.
+    fn note_store(&mut self, slot: usize, insn: &Insn, src: Operand) {
+        let Insn::Store { size, .. } = *insn else { return };
+        match (stored(self.source, slot, insn), self.source.fact(slot).memory) {
+            (Some((at, _)), _) => {
+                let number = match src {
+                    Operand::Imm(imm) => Some(imm as u64),
+                    Operand::Reg(reg) => match self.deferred.get(reg) {
+                        Value::Const(value) => Some(value),
+                        _ => None,
+                    },
+                };
+                let number = number.map(|number| eval::zero_extend(size, number));
+                self.deferred.parts.store(Part { at, bytes: size.bytes() as u8, number });
+            }
+            (None, Some(memory)) if !matches!(memory.base, Memory::OwnStack | Memory::Mixed) => {}
+            _ => self.deferred.parts = Parts::default(),
+        }
+    }
+
     /// Where an address on the stack is from the frame pointer.
-    fn stack_offset(&self, base: Reg, offset: i16) -> Option<i32> {
+    pub(crate) fn stack_offset(&self, base: Reg, offset: i16) -> Option<i32> {
         match self.deferred.get(base) {
             Value::Sum(Base::Frame, disp) => disp.checked_add(i32::from(offset)),
             _ => None,

@@ -5,11 +5,13 @@ use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLin
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapKind, MapSpec};
 
-const MAPS: [(&str, MapKind, u32); 4] = [
-    ("counts", MapKind::Array, 256),
-    ("lanes", MapKind::PerCpuArray, 4),
-    ("flows", MapKind::Hash, 16),
-    ("jump", MapKind::ProgArray, 8),
+/// Name, kind, bytes of the key, entries.
+const MAPS: [(&str, MapKind, u32, u32); 5] = [
+    ("counts", MapKind::Array, 4, 256),
+    ("lanes", MapKind::PerCpuArray, 4, 4),
+    ("flows", MapKind::Hash, 4, 16),
+    ("jump", MapKind::ProgArray, 4, 8),
+    ("pairs", MapKind::Hash, 8, 16),
 ];
 
 pub(crate) struct Maps;
@@ -25,15 +27,15 @@ impl Names for Maps {
 }
 
 pub(crate) fn specs() -> Vec<MapSpec> {
-    let spec = |&(name, kind, max_entries): &(&str, MapKind, u32)| {
+    let spec = |&(name, kind, key_size, max_entries): &(&str, MapKind, u32, u32)| {
         let value_size = if kind == MapKind::ProgArray { 4 } else { 8 };
-        MapSpec::new(name, kind, 4, value_size, max_entries)
+        MapSpec::new(name, kind, key_size, value_size, max_entries)
     };
     MAPS.iter().map(spec).collect()
 }
 
 pub(crate) fn links() -> Links {
-    let map = |(index, (_, kind, entries)): (usize, &(&str, MapKind, u32))| {
+    let map = |(index, (_, kind, key_size, entries)): (usize, &(&str, MapKind, u32, u32))| {
         let base = 0x10_0000_0000 * (index as u64 + 1);
         let cpu_stride = if kind.is_per_cpu() { 4096 } else { 0 };
         let array = matches!(kind, MapKind::Array | MapKind::PerCpuArray);
@@ -50,6 +52,7 @@ pub(crate) fn links() -> Links {
             look_up: (*kind == MapKind::Hash).then_some(LookUpLink {
                 address: HELPERS + 1004,
                 context: base + 128,
+                key_bytes: Some(*key_size as u8),
                 takes_cpu: false,
             }),
         }
@@ -88,7 +91,7 @@ pub(crate) fn name_of(target: u64) -> String {
         1001 => "find_program".to_owned(),
         1002 => "packet_type".to_owned(),
         1003 => "protocol".to_owned(),
-        1004 => "look_up_flows".to_owned(),
+        1004 => "look_up_hash".to_owned(),
         id => Helper::from_id(id as u32).map_or("?", |helper| helper.name).to_owned(),
     }
 }

@@ -91,8 +91,9 @@ fn map_link(map: &Arc<Map>) -> MapLink {
         cpus,
         programs,
         look_up: map.lookup_function().map(|lookup| LookUpLink {
-            address: lookup.function as usize as u64,
+            address: lookup.by_word.unwrap_or(lookup.function) as usize as u64,
             context: lookup.context,
+            key_bytes: lookup.by_word.map(|_| map.spec().key_size as u8),
             takes_cpu: lookup.takes_cpu,
         }),
     }

@@ -1,0 +1,128 @@
+//! How what is on the stack was stored: in which parts, and where that was a number.
+//!
+//! A processor forwards a store to the loads that read it or less of it; one that reads more waits until the store has left for the
+//! cache. So a key that was stored field by field is loaded field by field.
+
+/// What one store wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Where, from the frame pointer.
+    pub(crate) at: i32,
+    /// 1, 2, 4 or 8.
+    pub(crate) bytes: u8,
+    /// What it is, if it is always the same; zeros above.
+    pub(crate) number: Option<u64>,
+}
+
+impl Part {
+    fn end(&self) -> i32 {
+        self.at + i32::from(self.bytes)
+    }
+}
+
+/// Stores that are remembered: as many as fields that keys have.
+const MOST: usize = 8;
+
+/// Bytes that are loaded at once where it is not known how they were stored: keys are mostly structures of such fields.
+const LONGEST: i32 = 4;
+
+/// The last stores to the stack, none of which overlaps another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts {
+    parts: [Part; MOST],
+    len: usize,
+}
+
+impl Parts {
+    fn all(&self) -> &[Part] {
+        self.parts.get(..self.len).unwrap_or_default()
+    }
+
+    /// Something was stored.
+    pub(crate) fn store(&mut self, new: Part) {
+        self.forget(new.at, new.end());
+        if self.len == MOST {
+            self.parts.rotate_left(1);
+            self.len -= 1;
+        }
+        if let Some(place) = self.parts.get_mut(self.len) {
+            *place = new;
+            self.len += 1;
+        }
+    }
+
+    /// Something was stored to the bytes from `start` to `end`.
+    pub(crate) fn forget(&mut self, start: i32, end: i32) {
+        let old = std::mem::take(self);
+        for part in old.all().iter().filter(|part| part.end() <= start || end <= part.at) {
+            if let Some(place) = self.parts.get_mut(self.len) {
+                *place = *part;
+                self.len += 1;
+            }
+        }
+    }
+
+    /// So many bytes from a place on, in parts that can be loaded.
+    pub(crate) fn of(&self, start: i32, bytes: u8) -> impl Iterator<Item = Part> {
+        let end = start + i32::from(bytes);
+        let mut at = start;
+        std::iter::from_fn(move || {
+            let left = end - at;
+            if left <= 0 {
+                return None;
+            }
+            let stored = self.all().iter().find(|part| part.at == at && part.end() <= end);
+            let part = stored.copied().unwrap_or_else(|| {
+                let next = self.all().iter().map(|part| part.at - at).filter(|&ahead| ahead > 0);
+                let most = next.fold(left.min(LONGEST), i32::min);
+                Part { at, bytes: 1 << most.ilog2(), number: None }
+            });
+            at = part.end();
+            Some(part)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Parts};
+
+    fn parts(stores: &[(i32, u8)]) -> Parts {
+        let mut parts = Parts::default();
+        stores.iter().for_each(|&(at, bytes)| parts.store(Part { at, bytes, number: None }));
+        parts
+    }
+
+    fn loads(stores: &[(i32, u8)], start: i32, bytes: u8) -> Vec<(i32, u8)> {
+        parts(stores).of(start, bytes).map(|part| (part.at, part.bytes)).collect()
+    }
+
+    #[test]
+    fn bytes_are_loaded_as_they_were_stored() {
+        assert_eq!(loads(&[], -8, 8), [(-8, 4), (-4, 4)]);
+        assert_eq!(loads(&[], -8, 7), [(-8, 4), (-4, 2), (-2, 1)]);
+        assert_eq!(loads(&[(-8, 8)], -8, 8), [(-8, 8)]);
+        assert_eq!(loads(&[(-1, 1), (-2, 1), (-8, 4), (-4, 2)], -8, 8), [(-8, 4), (-4, 2), (-2, 1), (-1, 1)]);
+        // Only some are known, or more was stored than is read.
+        assert_eq!(loads(&[(-5, 1)], -8, 8), [(-8, 2), (-6, 1), (-5, 1), (-4, 4)]);
+        assert_eq!(loads(&[(-8, 8)], -8, 4), [(-8, 4)]);
+        assert_eq!(loads(&[(-8, 8)], -4, 4), [(-4, 4)]);
+    }
+
+    #[test]
+    fn a_later_store_takes_the_place_of_an_earlier_one() {
+        assert_eq!(loads(&[(-8, 8), (-6, 2)], -8, 8), [(-8, 2), (-6, 2), (-4, 4)]);
+        let many: Vec<(i32, u8)> = (-12..0).map(|at| (at, 1)).collect();
+        assert_eq!(loads(&many, -12, 8)[..5], [(-12, 4), (-8, 1), (-7, 1), (-6, 1), (-5, 1)]);
+    }
+
+    #[test]
+    fn numbers_are_forgotten_with_any_byte() {
+        let mut parts = Parts::default();
+        parts.store(Part { at: -8, bytes: 4, number: Some(7) });
+        parts.forget(-4, 0);
+        assert_eq!(parts.of(-8, 4).next().and_then(|part| part.number), Some(7));
+        parts.forget(-5, -4);
+        assert_eq!(parts.of(-8, 4).next().and_then(|part| part.number), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Look-ups that call the function of one map. It takes a key of up to a word as a number, which is put together in a
+//! register: the function need not wait for what the program stored in parts.
+
+use paceline_isa::{Insn, Reg};
+
+use crate::defer::{Kept, Part, Value};
+use crate::emitter::Emitter;
+use crate::inline::MAP_LOOKUP_ELEM;
+use crate::links::{Links, LookUpLink};
+use crate::plan::{SCRATCH, SCRATCH_2};
+use crate::source::{Source, known_map};
+use crate::x64::{Alu, Mem, OpSize, Shift, Width};
+
+/// The function for the map of a look-up, if that is always the same and has one.
+pub(crate) fn look_up_link(source: &Source<'_>, links: &Links, slot: usize, id: i32) -> Option<LookUpLink> {
+    let map = known_map(source, slot).filter(|_| id == MAP_LOOKUP_ELEM)?;
+    links.maps.get(map as usize)?.look_up
+}
+
+impl Emitter<'_> {
+    /// Calls the function of one map.
+    pub(crate) fn call_look_up(&mut self, slot: usize, insn: &Insn, link: LookUpLink) {
+        self.flush_memory();
+        let just_stored = self.stored().filter(|_| link.key_bytes == Some(4));
+        self.deferred.set(Reg::R1, Value::Const(link.context));
+        for reg in insn.writes().iter() {
+            self.before_write(reg);
+        }
+        match (link.key_bytes, just_stored) {
+            (Some(_), Some(what)) => {
+                self.take_stored(what);
+                self.make_store_after(slot, insn);
+            }
+            (Some(bytes), None) => {
+                self.end_store();
+                self.load_key(bytes);
+            }
+            (None, _) => {
+                self.end_store();
+                self.materialize(Reg::R2);
+            }
+        }
+        self.materialize(Reg::R1);
+        if link.takes_cpu {
+            let (cpu, argument) = (Mem::at(self.plan.host, self.links.host.cpu), self.gpr(Reg::R3));
+            self.asm.load(OpSize::Q64, argument, cpu);
+        }
+        self.call_runtime(link.address);
+        for reg in insn.writes().iter() {
+            self.deferred.hold(reg, 64);
+        }
+    }
+
+    /// The key, which was just stored, into the register that is for its address.
+    fn take_stored(&mut self, what: Kept) {
+        let key = self.gpr(Reg::R2);
+        match what {
+            Kept::Number(number) => self.set(key, u64::from(number.cast_unsigned())),
+            Kept::Reg(reg, _) => {
+                let gpr = self.gpr(reg);
+                self.asm.mov_rr(Width::D32, key, gpr);
+            }
+        }
+        self.deferred.hold(Reg::R2, 64);
+    }
+
+    /// The key into the register that is for its address.
+    fn load_key(&mut self, bytes: u8) {
+        let on_stack = self.stack_offset(Reg::R2, 0);
+        let start = on_stack.unwrap_or(0);
+        let stored = if on_stack.is_some() { self.deferred.parts } else { Default::default() };
+        let (key, mem) = (self.gpr(Reg::R2), self.deferred_address(Reg::R2, 0));
+        let Mem::Reg { mut base, disp, .. } = mem else { return };
+        if base == key && bytes > 1 {
+            self.asm.mov_rr(Width::Q64, SCRATCH_2, base);
+            base = SCRATCH_2;
+        }
+        let mut number = 0;
+        let mut loaded = false;
+        for part in stored.of(start, bytes) {
+            let (from, shift) = (part.at - start, 8 * (part.at - start) as u8);
+            if let Some(known) = part.number {
+                number |= known << shift;
+                continue;
+            }
+            let into = if loaded { SCRATCH } else { key };
+            self.asm.load(size_of_part(part), into, Mem::at(base, disp.wrapping_add(from)));
+            if shift != 0 {
+                self.asm.shift_ri(Shift::Shl, Width::Q64, into, shift);
+            }
+            if loaded {
+                self.asm.alu_rr(Alu::Or, Width::Q64, key, SCRATCH);
+            }
+            loaded = true;
+        }
+        match i32::try_from(number) {
+            _ if !loaded => self.set(key, number),
+            Ok(0) => {}
+            Ok(number) => self.asm.alu_ri(Alu::Or, Width::Q64, key, number),
+            Err(_) => {
+                self.asm.mov_ri(SCRATCH, number);
+                self.asm.alu_rr(Alu::Or, Width::Q64, key, SCRATCH);
+            }
+        }
+        self.deferred.hold(Reg::R2, 64);
+    }
+}
+
+fn size_of_part(part: Part) -> OpSize {
+    match part.bytes {
+        1 => OpSize::B8,
+        2 => OpSize::W16,
+        4 => OpSize::D32,
+        _ => OpSize::Q64,
+    }
+}
