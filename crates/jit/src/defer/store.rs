@@ -154,7 +154,10 @@ impl Emitter<'_> {
 
     /// Remembers a store to the stack, or that one may have changed there what is remembered.
     fn note_store(&mut self, slot: usize, insn: &Insn, src: Operand) {
-        let Insn::Store { size, .. } = *insn else { return };
+        let Insn::Store { size, .. } = *insn else {
+            self.deferred.parts = Parts::default();
+            return;
+        };
         match (stored(self.source, slot, insn), self.source.fact(slot).memory) {
             (Some((at, _)), _) => {
                 let number = match src {
