@@ -11,7 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_epoch::Domain;
-use paceline_maps::{Limits, Map};
+use paceline_maps::{Limits, Map, MapUser, TimerQueue};
+use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use common::spec;
@@ -199,6 +200,78 @@ fn two_workers_on_the_same_maps() {
             }
         }
         assert_eq!(subject.map.keys().unwrap().count(), 64, "{}", subject.map.spec().kind);
+    }
+}
+
+/// A time that does not come.
+const NEVER: u64 = u64::MAX - 1;
+
+/// What one worker does with a timer that it found, or the element that it lies in.
+fn use_timer(map: &Arc<Map>, queue: &Arc<TimerQueue>, cpu: usize, rng: &mut fastrand::Rng) {
+    let number = rng.u32(..KEYS);
+    let key = number.to_ne_bytes();
+    match rng.u32(..8) {
+        0 => drop(map.delete(&key)),
+        1..3 => drop(map.update(&key, &[0; 32], 0, cpu)),
+        _ => {
+            let Some(value) = map.lookup(&key, cpu) else { return };
+            let address = value.as_ptr() as usize + 8;
+            for _ in 0..rng.u32(1..4) {
+                let _ = map.make_timer(address, 1);
+                // Others may end it at any time; a burst keeps the element's memory and no more.
+                let Some(timer) = map.timer(address) else { continue };
+                match rng.u32(..4) {
+                    0 => drop(timer.set_callback(Arc::new(number))),
+                    1 => drop(timer.start(queue, 0)),
+                    2 => drop(timer.start(queue, NEVER)),
+                    _ => drop(timer.cancel()),
+                }
+            }
+        }
+    }
+}
+
+/// Timers are armed, moved, cancelled, and lose their elements, while both workers fire those that are due.
+#[test]
+fn timers_end_with_their_elements() {
+    for kind in [MapKind::Hash, MapKind::LruHash] {
+        let timer = SpecialField { kind: SpecialKind::Timer, offset: 8, size: 16 };
+        // More keys than elements.
+        let spec = MapSpec { special: [timer].into(), ..spec(kind, 4, 32, 64, MapFlags::default()) };
+        let map = Map::create(&spec, &LIMITS).unwrap();
+        let user = MapUser::new(&map).unwrap();
+        let queues = [TimerQueue::new(), TimerQueue::new()];
+        let (stop, fired) = (AtomicBool::new(false), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for (cpu, queue) in queues.iter().enumerate() {
+                let (map, stop, fired) = (&map, &stop, &fired);
+                scope.spawn(move || {
+                    let mut reader = Domain::global().reader();
+                    let mut rng = fastrand::Rng::with_seed(cpu as u64);
+                    while !stop.load(Relaxed) {
+                        let _burst = reader.pin();
+                        (0..16).for_each(|_| use_timer(map, queue, cpu, &mut rng));
+                        let started = queue.started();
+                        while let Some(due) = queue.take_due(1, started) {
+                            let number: u32 = *due.callback.downcast_ref().unwrap();
+                            assert_eq!(due.key, number.to_ne_bytes(), "{kind}: a timer of another element");
+                            fired.fetch_add(1, Relaxed);
+                        }
+                    }
+                });
+            }
+            let mut rng = fastrand::Rng::with_seed(2);
+            let start = Instant::now();
+            while start.elapsed() < time() / 4 {
+                let key = rng.u32(..KEYS).to_ne_bytes();
+                let _ = if rng.bool() { map.remove(&key) } else { map.set(&key, &[0; 32], 0) };
+            }
+            stop.store(true, Relaxed);
+        });
+        assert!(fired.into_inner() > 0);
+        // Whatever each queue has is of a timer that the map knows.
+        drop(user);
+        assert_eq!(queues.map(|queue| queue.len()), [0, 0], "{kind}");
     }
 }
 
