@@ -290,3 +290,51 @@ impl Map {
         lock(&self.timers()?.by_address).get(&address).cloned()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use paceline_spec::{MapKind, MapSpec};
+
+    use super::*;
+    use crate::create::Limits;
+
+    /// A map of one element with a timer, made and ready to start.
+    fn timer() -> (Arc<Map>, Arc<Timer>) {
+        let field = SpecialField { kind: SpecialKind::Timer, offset: 0, size: 16 };
+        let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Array, 4, 16, 1) };
+        let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
+        let address = map.lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
+        map.make_timer(address, 1).unwrap();
+        let timer = map.timer(address).unwrap();
+        timer.set_callback(Arc::new(())).unwrap();
+        (map, timer)
+    }
+
+    /// What [`TimerQueue::take_due`] has done when it lets go of the queue.
+    fn take(queue: &TimerQueue) -> (Due, Arc<Timer>) {
+        lock(&queue.timers).by_due.pop_first().unwrap()
+    }
+
+    #[test]
+    fn a_timer_that_was_moved_while_its_queue_took_it_fires_where_it_is_now() {
+        let (_map, timer) = timer();
+        let [old, new] = [TimerQueue::new(), TimerQueue::new()];
+        timer.start(&old, 0).unwrap();
+        let (due, taken) = take(&old);
+        timer.start(&new, 7).unwrap();
+        assert!(taken.fire(due).is_none());
+        assert!(new.take_due(6, new.started()).is_none());
+        assert!(new.take_due(7, new.started()).is_some());
+    }
+
+    #[test]
+    fn a_timer_that_was_cancelled_while_its_queue_took_it_does_not_fire() {
+        let (_map, timer) = timer();
+        let queue = TimerQueue::new();
+        timer.start(&queue, 0).unwrap();
+        let (due, taken) = take(&queue);
+        assert!(!timer.cancel(), "it did not run any more");
+        timer.set_callback(Arc::new(())).unwrap();
+        assert!(taken.fire(due).is_none());
+    }
+}

@@ -216,10 +216,10 @@ fn use_timer(map: &Arc<Map>, queue: &Arc<TimerQueue>, cpu: usize, rng: &mut fast
         _ => {
             let Some(value) = map.lookup(&key, cpu) else { return };
             let address = value.as_ptr() as usize + 8;
-            for _ in 0..rng.u32(1..4) {
-                let _ = map.make_timer(address, 1);
-                // Others may end it at any time; a burst keeps the element's memory and no more.
-                let Some(timer) = map.timer(address) else { continue };
+            let _ = map.make_timer(address, 1);
+            // Others may end it at any time; a burst keeps the element's memory and no more.
+            let Some(timer) = map.timer(address) else { return };
+            for _ in 0..rng.u32(1..5) {
                 match rng.u32(..4) {
                     0 => drop(timer.set_callback(Arc::new(number))),
                     1 => drop(timer.start(queue, 0)),
