@@ -120,3 +120,29 @@ fn the_default_route_is_always_there() {
     map.remove(&key(0, &[7; 4])).unwrap();
     assert_eq!(map.get(&key(32, &[1, 0, 0, 0])), Err(Errno::ENOENT));
 }
+
+/// A worker that found it would see the slot's next prefix in the middle of its burst.
+#[test]
+fn a_prefix_that_finds_the_map_full_is_never_found() {
+    const REFUSALS: u32 = 50_000;
+    let map = create(4, 1);
+    let address = key(32, &[10, 0, 0, 1]);
+    map.update(&key(24, &[192, 0, 2, 0]), &[1; 4], 0, 0).unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut found = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                found += u64::from(map.lookup(&address, 0).is_some());
+            }
+            found
+        });
+        for number in 0..REFUSALS {
+            // As a route of its own, and below shorter ones.
+            let refused = map.update(&key(8 + number % 25, &[10, 0, 0, 1]), &[2; 4], 0, 0);
+            assert_eq!(refused, Err(Errno::ENOSPC));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(worker.join().unwrap(), 0);
+    });
+}
