@@ -66,7 +66,7 @@ pub struct Function {
     /// Which instruction the native code was made from.
     pub map: CodeMap,
     /// Source lines, by ascending slot; each holds until the next begins. May be empty.
-    pub lines: Vec<SourceLine>,
+    pub lines: Arc<[SourceLine]>,
 }
 
 impl Function {
@@ -149,7 +149,7 @@ mod tests {
     fn lines_by_slot() {
         let file: Arc<str> = "a.c".into();
         let line = |slot, line| SourceLine { slot, file: Arc::clone(&file), line };
-        let function = Function { lines: vec![line(1, 10), line(4, 12)], ..Function::default() };
+        let function = Function { lines: [line(1, 10), line(4, 12)].into(), ..Function::default() };
         let lines: Vec<_> = (0..6).map(|slot| function.line(slot).map(|line| line.line)).collect();
         assert_eq!(lines, [None, Some(10), Some(10), Some(10), Some(12), Some(12)]);
     }

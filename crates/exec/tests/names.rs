@@ -27,7 +27,7 @@ fn function(name: &str) -> Function {
         start: 0,
         len: LOOP.len() as u32,
         map: CodeMap::new(vec![(0, 0), (2, 1), (6, 2)]),
-        lines: vec![line(0, 11), line(1, 12), line(2, 14)],
+        lines: [line(0, 11), line(1, 12), line(2, 14)].into(),
     }
 }
 
@@ -133,7 +133,7 @@ fn trap() {
         start: 0,
         len: code.len() as u32,
         map: CodeMap::new(vec![(0, 0), (1, 1), (3, 2)]),
-        lines: vec![line(0, 7), line(1, 8), line(2, 300)],
+        lines: [line(0, 7), line(1, 8), line(2, 300)].into(),
     };
     let block = Arena::global().unwrap().install(&Code::new(&code).functions(vec![function])).unwrap();
     assert_eq!(call(&block, 0), 42);

@@ -13,7 +13,6 @@ use crate::error::CompileError;
 use crate::part::Part;
 use crate::plan::{FRAME, HOST_ARGUMENT, HOST_KEPT, LoopPlan, Needs, Place, SCRATCH, SCRATCH_2};
 use crate::program::{ALIGNMENT, Piece};
-use crate::returns::Returns;
 use crate::settings::{LoopEnd, Prefetch};
 use crate::x64::{Alu, Cond, Fill, Gpr, Label, Mem, OpSize, Width};
 
@@ -225,7 +224,7 @@ impl<'a> Emitter<'a> {
             Prefetch::Auto => {
                 let touches = self.parts.iter().any(|part| part.any(|needs| needs.packet));
                 let shared = 2;
-                let instructions = shared + self.parts.iter().map(Part::instructions).sum::<usize>();
+                let instructions = shared + self.parts.iter().map(|part| part.instructions).sum::<usize>();
                 if touches && instructions >= PREFETCH_FROM { PREFETCH_AHEAD } else { 0 }
             }
         }
@@ -322,7 +321,7 @@ impl<'a> Emitter<'a> {
         }
         self.set_up_run(host, part.any(|needs| needs.tail_calls), part.clears_scratch());
         self.prepare_stack();
-        self.returns = Returns::of(self.source, &function);
+        self.returns = &part.returns;
         self.body()
     }
 

@@ -60,7 +60,7 @@ pub(crate) struct Emitter<'a> {
     /// The loop that the program is emitted into.
     pub(crate) looped: Option<Loop<'a>>,
     /// What the program that is emitted into a loop always returns where.
-    pub(crate) returns: Returns,
+    pub(crate) returns: &'a Returns,
     /// The stubs of checked code.
     pub(crate) stubs: Option<Stubs>,
 }
@@ -93,7 +93,7 @@ impl<'a> Emitter<'a> {
             skipped: None,
             callbacks: Vec::new(),
             looped: None,
-            returns: Returns::default(),
+            returns: &first.returns,
             stubs: None,
         };
         if settings.checked {

@@ -6,6 +6,7 @@ use paceline_verifier::FunctionFact;
 use crate::links::Links;
 use crate::liveness::Liveness;
 use crate::plan::{Needs, Plan, asks_for_start};
+use crate::returns::Returns;
 use crate::settings::Settings;
 use crate::source::Source;
 
@@ -15,6 +16,10 @@ pub(crate) struct Part<'a> {
     /// The functions and what they need, the main program first.
     pub(crate) functions: Vec<(FunctionFact, Needs)>,
     pub(crate) liveness: Liveness,
+    /// Instructions that have code of the program's own: asking where the packet starts and exits are shared with others.
+    pub(crate) instructions: usize,
+    /// What the main function returns where, in a loop.
+    pub(crate) returns: Returns,
 }
 
 impl<'a> Part<'a> {
@@ -25,32 +30,14 @@ impl<'a> Part<'a> {
             .map(|&function| (function, Needs::of(&source, links, &function)))
             .collect();
         let liveness = Liveness::of(&source, links);
-        Self { source, links, functions, liveness }
+        let instructions = instructions(&source, &liveness);
+        let returns = source.functions.first().map(|main| Returns::of(&source, main)).unwrap_or_default();
+        Self { source, links, functions, liveness, instructions, returns }
     }
 
     /// Whether some function needs something.
     pub(crate) fn any(&self, need: impl Fn(&Needs) -> bool) -> bool {
         self.functions.iter().any(|(_, needs)| need(needs))
-    }
-
-    /// Instructions that have code of the program's own: asking where the packet starts and exits are shared with others.
-    pub(crate) fn instructions(&self) -> usize {
-        let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
-            Insn::Exit => false,
-            Insn::Load { .. } if asks_for_start(&self.source, slot, insn) => false,
-            Insn::JumpIf { .. } => {
-                let fact = self.source.fact(slot);
-                fact.may_jump && fact.may_fall_through
-            }
-            Insn::Alu { dst, .. } | Insn::Load { dst, .. } | Insn::LoadImm64 { dst, .. } => {
-                self.liveness.after(&self.source, slot, insn).contains(dst)
-            }
-            _ => true,
-        };
-        self.functions
-            .iter()
-            .map(|(function, _)| self.source.reached(function).filter(is_needed).count())
-            .sum()
     }
 
     /// Whether a function that the main program calls needs the host.
@@ -80,4 +67,21 @@ impl<'a> Part<'a> {
         let maps = self.source.maps().filter_map(|index| self.links.maps.get(index));
         maps.filter_map(|map| map.cpus).min()
     }
+}
+
+/// Instructions that have code of the program's own, see [`Part::instructions`].
+fn instructions(source: &Source<'_>, liveness: &Liveness) -> usize {
+    let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
+        Insn::Exit => false,
+        Insn::Load { .. } if asks_for_start(source, slot, insn) => false,
+        Insn::JumpIf { .. } => {
+            let fact = source.fact(slot);
+            fact.may_jump && fact.may_fall_through
+        }
+        Insn::Alu { dst, .. } | Insn::Load { dst, .. } | Insn::LoadImm64 { dst, .. } => {
+            liveness.after(source, slot, insn).contains(dst)
+        }
+        _ => true,
+    };
+    source.functions.iter().map(|function| source.reached(function).filter(is_needed).count()).sum()
 }

@@ -470,11 +470,22 @@ pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<
         _ => {}
     }
     let code = decode(&spec.insns)?;
+    check_code(spec, &code, maps, raw)?;
+    Ok(code)
+}
+
+/// The same for a program that is decoded.
+pub(crate) fn check_code(
+    spec: &ProgramSpec,
+    code: &Code,
+    maps: &[Arc<Map>],
+    raw: bool,
+) -> Result<(), ProgramError> {
     for (slot, insn) in code.iter() {
-        check_insn(spec, &code, maps, raw, slot, *insn)?;
+        check_insn(spec, code, maps, raw, slot, *insn)?;
     }
     match code.iter().last() {
-        Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => Ok(code),
+        Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => Ok(()),
         Some((slot, _)) => Err(ProgramError::NoEnd { slot }),
         None => Err(ProgramError::Empty),
     }

@@ -47,7 +47,7 @@ pub(super) fn sections(code: &Installed) -> Sections {
 /// The source files, each once.
 fn files(functions: &[Function]) -> Vec<Arc<str>> {
     let mut files = Vec::new();
-    for line in functions.iter().flat_map(|function| &function.lines) {
+    for line in functions.iter().flat_map(|function| function.lines.iter()) {
         if !files.contains(&line.file) {
             files.push(Arc::clone(&line.file));
         }

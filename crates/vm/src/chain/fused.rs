@@ -13,7 +13,7 @@ use crate::image::BurstEntry;
 use crate::later::{Home, HomeCode};
 use crate::load::{LoadError, check_load};
 use crate::native::{self, NativeCode};
-use crate::program::{Uses, check};
+use crate::program::{Uses, check_code};
 
 /// The code of a chain, and what it refers to.
 pub(super) struct Fused {
@@ -37,22 +37,24 @@ impl Fused {
 
 /// Compiles the programs of a chain to one function.
 pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result<Chain, ChainError> {
-    let (mut users, mut all_maps, mut pins, mut codes) = (Vec::new(), Vec::new(), false, Vec::new());
+    let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
     for (node, (verified, maps)) in parts.iter().enumerate() {
         let failed = |error: LoadError| ChainError::Program { node, error };
         check_load(verified, maps, Engine::Jit).map_err(failed)?;
-        let code = check(verified.program(), maps, false).map_err(|error| failed(error.into()))?;
+        let code = verified.code();
+        check_code(verified.program(), code, maps, false).map_err(|error| failed(error.into()))?;
         let kind = u64::from(verified.program().kind.rules().number);
-        let uses = Uses::of(&code, maps, kind).map_err(|error| failed(error.into()))?;
+        let uses = Uses::of(code, maps, kind).map_err(|error| failed(error.into()))?;
         users.extend(uses.tables);
         pins |= uses.pins;
         all_maps.extend(maps.iter().cloned());
-        codes.push(code);
     }
     let (block, entries) =
         native::chain(parts, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
-    let home = codes.iter().find_map(|code| Home::new(code, || HomeCode::Native(block.clone()), &all_maps));
+    let home =
+        |verified: &Verified| Home::new(verified.code(), || HomeCode::Native(block.clone()), &all_maps);
+    let home = parts.iter().find_map(|(verified, _)| home(verified));
     let entry = |offset: u32| -> BurstEntry {
         // SAFETY: the code there is a chain's loop, which is called like this.
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }

@@ -143,7 +143,7 @@ fn place(arena: &Arena, compiled: &Compiled, specs: &[&ProgramSpec]) -> Result<C
 
 /// What debuggers and profilers call the code.
 fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
-    let lines_of = |spec: &ProgramSpec| -> Vec<SourceLine> {
+    let lines_of = |spec: &ProgramSpec| -> Arc<[SourceLine]> {
         let line = |line: &paceline_spec::LineInfo| SourceLine {
             slot: line.slot as u32,
             file: line.file.clone(),
@@ -151,10 +151,12 @@ fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
         };
         spec.lines.iter().map(line).collect()
     };
-    let lines: Vec<Vec<SourceLine>> = specs.iter().map(|spec| lines_of(spec)).collect();
+    let lines: Vec<Arc<[SourceLine]>> = specs.iter().map(|spec| lines_of(spec)).collect();
     let function = |function: &paceline_jit::CompiledFunction| {
-        let inside = function.offset..function.offset + function.len;
-        let marks = compiled.marks.iter().filter(|mark| inside.contains(&mark.offset));
+        // They are by rising offset.
+        let first_at = |offset: u32| compiled.marks.partition_point(|mark| mark.offset < offset);
+        let (start, end) = (function.offset, function.offset + function.len);
+        let marks = compiled.marks.get(first_at(start)..first_at(end)).unwrap_or_default();
         let spec = specs.get(function.node)?;
         let name = match spec.functions.iter().find(|info| info.start == function.slot) {
             Some(info) => info.name.clone(),
@@ -164,7 +166,7 @@ fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
             name: if function.burst { format!("{name}.burst") } else { name },
             start: function.offset,
             len: function.len,
-            map: CodeMap::new(marks.map(|mark| (mark.offset, mark.tag)).collect()),
+            map: CodeMap::new(marks.iter().map(|mark| (mark.offset, mark.tag)).collect()),
             lines: lines.get(function.node)?.clone(),
         })
     };

@@ -153,7 +153,7 @@ fn functions(starts: &[u32], len: u32) -> Vec<Function> {
             start,
             len: end - start,
             map: CodeMap::new(Vec::new()),
-            lines: Vec::new(),
+            lines: [].into(),
         })
         .collect()
 }
