@@ -80,7 +80,11 @@ impl Generator<'_> {
             _ if self.slips() => {}
             KeyForm::Number(size) => {
                 // The other half of the slot is written too, so that the slot may be read again.
-                self.emit(vec![store(Size::Dw, at, Operand::Imm(small)), store(size, at, src)]);
+                let mut stores = vec![store(Size::Dw, at, Operand::Imm(small)), store(size, at, src)];
+                for _ in 0..self.rng.u8(..4) {
+                    stores.push(self.part_of_key(at, size));
+                }
+                self.emit(stores);
             }
             KeyForm::Prefix => {
                 let bits = self.pick([0, 8, 16, 24, 32, 32, 33]);
@@ -91,6 +95,21 @@ impl Generator<'_> {
             *place = Cell::NUMBER;
         }
         at
+    }
+
+    /// A store to some bytes of a key, mostly one after which it is still small.
+    fn part_of_key(&mut self, base: i16, key: Size) -> Insn {
+        let parts = [Size::B, Size::H, Size::W].into_iter().filter(|part| part.bytes() <= key.bytes());
+        let size = self.rng.choice(parts.collect::<Vec<_>>()).unwrap_or(Size::B);
+        let first = if cfg!(target_endian = "little") { 0 } else { key.bytes() - size.bytes() };
+        let at = self.rng.usize(..key.bytes() / size.bytes()) * size.bytes();
+        let offset = base + at as i16;
+        let small = if at == first { self.rng.i32(..6) } else { 0 };
+        match self.rng.u8(..8) {
+            0 => Insn::StoreRelease { size, base: Reg::R10, offset, src: self.number() },
+            1 => Insn::Store { size, base: Reg::R10, offset, src: Operand::Reg(self.number()) },
+            _ => Insn::Store { size, base: Reg::R10, offset, src: Operand::Imm(small) },
+        }
     }
 
     fn table(&mut self) -> Table {
