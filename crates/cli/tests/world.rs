@@ -154,6 +154,42 @@ fn timers_fire_when_the_capture_says() {
     }
 }
 
+/// No packet is at fault for what a timer does.
+#[test]
+fn a_fault_of_a_timer_is_told_as_one() {
+    let folder = Folder::new();
+    let object = fixture("timer_fault.o");
+    let run = |times: &[u64]| {
+        let all: Vec<_> = times.iter().map(|&time| (time, [192, 0, 2, 1])).collect();
+        let input = folder.write("in.pcap", timed(&all));
+        let options = ["run", &object, "--in", &input, "--clock", "capture", "--unverified"];
+        (
+            paceline(options),
+            format!("{object}: program set_alarm, a timer after packet 2 of {input}: read of 8 bytes"),
+        )
+    };
+    let parts = [
+        "\n  in function ring\n",
+        "alarm->count = alarm[9].count;",
+        "the 2 packets before it have their verdicts",
+    ];
+    let (between, start) = run(&[0, 100, 700]);
+    between.fails(1, &start, &parts);
+    // In a chain too.
+    let input = folder.text("in.pcap");
+    let chain = paceline([
+        "run",
+        &object,
+        &example("counter.o"),
+        "--in",
+        &input,
+        "--clock",
+        "capture",
+        "--unverified",
+    ]);
+    chain.fails(1, "", &[&format!("a timer after packet 2 of {input}: ")]);
+}
+
 #[test]
 fn events_are_lines_of_json() {
     let folder = Folder::new();

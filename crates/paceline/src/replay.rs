@@ -79,9 +79,9 @@ pub enum ReplayError {
         fault: Fault,
     },
     /// What a timer called did what it may not.
-    #[error("timer before packet {packet}: {fault}")]
+    #[error("timer after packet {packet}: {fault}")]
     Timer {
-        /// Number of the packet that came next, from 1.
+        /// Number of the last packet that came before, from 1.
         packet: u64,
         /// What happened.
         #[source]
@@ -199,7 +199,7 @@ fn step<R: Read, W: Write>(
 fn fire_timers(host: &mut Host, packets: u64) -> Result<(), ReplayError> {
     match host.fire_timers() {
         Ok(_) => Ok(()),
-        Err(fault) => Err(ReplayError::Timer { packet: packets + 1, fault: *fault }),
+        Err(fault) => Err(ReplayError::Timer { packet: packets, fault: *fault }),
     }
 }
 

@@ -6,6 +6,7 @@ use paceline::chain::{FileError, FilePlace, RunConfigError};
 use paceline::{ChangeError, Fault, FilterTextError};
 
 use crate::failure::Failure;
+use crate::run::When;
 
 /// Why there is no chain, or it stopped. Names of files are as the user gave them.
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +36,8 @@ pub(crate) enum ChainFailure {
     SeveralMaps(String),
     #[error("no object of the chain has a map {map}")]
     NoMap { map: String, hint: Option<String> },
-    #[error("{chain}: packet {packet} of {capture}: {fault}")]
-    Fault { chain: String, packet: u64, capture: String, fault: Box<Fault> },
+    #[error("{chain}: {when} of {capture}: {fault}")]
+    Fault { chain: String, when: When, capture: String, fault: Box<Fault> },
     #[error("{0}: a chain file goes alone: it names its objects itself")]
     FileAmongObjects(String),
     #[error("{0} goes with objects, and a chain file has it itself")]

@@ -10,6 +10,7 @@ use paceline::port::CaptureReader;
 use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 use signal_hook::consts::SIGHUP;
 
+use super::When;
 use super::events::Events;
 use super::outputs::{self, OutputNames, Writers};
 use super::report::{ChainReport, Run};
@@ -205,14 +206,16 @@ fn failure(
     names: &OutputNames,
     processed: u64,
 ) -> Failure {
+    let fault_of = |when, fault| {
+        let (chain, capture) = (loaded.name.clone(), capture.name.clone());
+        ChainFailure::Fault { chain, when, capture, fault: Box::new(fault) }.into()
+    };
     match error {
         ReplayError::Read(source) => {
             Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
         }
-        ReplayError::Fault { packet, fault } | ReplayError::Timer { packet, fault } => {
-            let (chain, capture) = (loaded.name.clone(), capture.name.clone());
-            ChainFailure::Fault { chain, packet, capture, fault: Box::new(fault) }.into()
-        }
+        ReplayError::Fault { packet, fault } => fault_of(When::In(packet), fault),
+        ReplayError::Timer { packet, fault } => fault_of(When::After(packet), fault),
         ReplayError::WritePassed(source) => Failure::Write { name: names.passed(), source },
         ReplayError::WriteDropped(source) => Failure::Write { name: names.dropped(), source },
     }

@@ -8,12 +8,40 @@ use paceline::{Fault, FaultKind, LineInfo, Object, ProgramSpec};
 
 use crate::dump::Symbols;
 
-/// What happened, to which packet, and where in the program.
+/// When it happened, by the number of a packet from 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// While that packet ran.
+    In(u64),
+    /// When a timer fired, that packet being the last one before.
+    After(u64),
+}
+
+impl When {
+    /// Packets that have their verdicts.
+    pub(crate) fn done(self) -> u64 {
+        match self {
+            Self::In(packet) => packet.saturating_sub(1),
+            Self::After(packet) => packet,
+        }
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::In(packet) => write!(f, "packet {packet}"),
+            Self::After(packet) => write!(f, "a timer after packet {packet}"),
+        }
+    }
+}
+
+/// What happened, when, and where in the program.
 #[derive(Debug)]
 pub(crate) struct FaultReport {
     object: String,
     capture: String,
-    packet: u64,
+    when: When,
     program: String,
     /// The program that the instruction is of, where that is another one.
     tail_called: Option<String>,
@@ -26,7 +54,7 @@ pub(crate) struct FaultReport {
 }
 
 impl FaultReport {
-    pub(super) fn new(object: &Object, spec: &ProgramSpec, packet: u64, fault: Fault) -> Self {
+    pub(super) fn new(object: &Object, spec: &ProgramSpec, when: When, fault: Fault) -> Self {
         let slot = fault.slot;
         let run = spec;
         let tail_called = fault.tail_called.clone();
@@ -36,7 +64,7 @@ impl FaultReport {
         Self {
             object: String::new(),
             capture: String::new(),
-            packet,
+            when,
             program: run.name.clone(),
             tail_called: tail_called.as_ref().map(|spec| spec.name.clone()),
             function: spec.function_of(slot).map_or_else(|| spec.name.clone(), |f| f.name.clone()),
@@ -56,7 +84,7 @@ impl FaultReport {
             FaultKind::Budget(_) => "--budget N lets it run for longer; ",
             _ => "",
         };
-        processed(self.packet.saturating_sub(1)).map(|text| format!("{first}{text}"))
+        processed(self.when.done()).map(|text| format!("{first}{text}"))
     }
 }
 
@@ -72,8 +100,8 @@ pub(crate) fn processed(packets: u64) -> Option<String> {
 
 impl fmt::Display for FaultReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { object, program, packet, capture, .. } = self;
-        write!(f, "{object}: program {program}, packet {packet} of {capture}: ")?;
+        let Self { object, program, when, capture, .. } = self;
+        write!(f, "{object}: program {program}, {when} of {capture}: ")?;
         match &self.poison {
             Some(reason) => write!(f, "reached an instruction that could not be relocated: {reason}")?,
             None => write!(f, "{}", self.fault.kind)?,

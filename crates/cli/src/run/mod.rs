@@ -27,7 +27,7 @@ use crate::maps::{self, MapFailure, SaveTo, SavedMaps};
 use crate::verify::Diagnosis;
 
 use events::Events;
-pub(crate) use fault::{FaultReport, processed};
+pub(crate) use fault::{FaultReport, When, processed};
 pub(crate) use outputs::{Opened, Taken, name};
 use outputs::{OutputNames, Writers};
 pub(crate) use report::Rate;
@@ -202,8 +202,12 @@ fn failure(
         ReplayError::Read(source) => {
             Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
         }
-        ReplayError::Fault { packet, fault } | ReplayError::Timer { packet, fault } => {
-            let report = FaultReport::new(&subject.object, program.spec(), packet, fault);
+        ReplayError::Fault { packet, fault } => {
+            let report = FaultReport::new(&subject.object, program.spec(), When::In(packet), fault);
+            Failure::Fault(Box::new(report.of(&subject.name, &capture.name)))
+        }
+        ReplayError::Timer { packet, fault } => {
+            let report = FaultReport::new(&subject.object, program.spec(), When::After(packet), fault);
             Failure::Fault(Box::new(report.of(&subject.name, &capture.name)))
         }
         ReplayError::WritePassed(source) => Failure::Write { name: names.passed(), source },
