@@ -20,6 +20,15 @@ This page is written from the tables that the verifier and the engines go by, an
 the same of an object. What is not there is refused when a program is loaded, by its name.
 ";
 
+const TAIL: &str = "
+## Where they differ from the kernel's
+
+- `bpf_timer_cancel` does not wait for the timer's function where another worker is in it, as no packet waits for another worker here.
+  In the function itself it is `EDEADLK`, as in the kernel.
+- Entries of device maps take any interface but 0, and those of socket maps any number: what these stand for is up to who runs the
+  pipeline.
+";
+
 fn map(kind: MapKind) -> MapSpec {
     MapSpec::new(kind.name(), kind, 4, 4, 1)
 }
@@ -69,7 +78,7 @@ fn page() -> String {
         assert!(Kfunc::from_name(name).is_none(), "{name} is there");
         let _ = writeln!(page, "| {name} | no | {take} |");
     }
-    page
+    page + TAIL
 }
 
 #[test]
