@@ -144,7 +144,7 @@ impl<'a> Emitter<'a> {
             emitted(Piece { node: block.node, slot: 0, burst: true, start, end });
             start = end;
         }
-        self.leave = Leave::Return;
+        (self.leave, self.one_end) = (Leave::Return, false);
         Ok(entry)
     }
 
@@ -156,6 +156,7 @@ impl<'a> Emitter<'a> {
     fn block_in_loop(&mut self, block: Block) -> Result<(), CompileError> {
         self.enter_node(block.node);
         self.leave = Leave::Edge;
+        self.one_end = self.has_one_end();
         self.asm.bind(block.label);
         match block.what {
             BlockKind::Program => return self.node_in_loop(block.node),

@@ -42,8 +42,25 @@ impl Emitter<'_> {
         false
     }
 
+    /// Whether a program's results all lead to the same place, and nobody counts them.
+    pub(crate) fn has_one_end(&self) -> bool {
+        let Some(looped) = &self.looped else { return false };
+        let graph = looped.graph.filter(|_| !looped.counted);
+        graph.is_some_and(|graph| {
+            (0..=NONE).all(|code| graph.after(self.node, code) == graph.after(self.node, 0))
+        })
+    }
+
+    /// Whether a program is done at a slot: all that is left is to find a result that nobody looks at.
+    pub(crate) fn is_done(&self, slot: usize) -> bool {
+        self.one_end && self.returns.is_quiet(slot)
+    }
+
     /// Where a jump goes that leads to an exit, in a loop.
     pub(crate) fn exit_target(&mut self, target: i64) -> Option<Label> {
+        if usize::try_from(target).is_ok_and(|slot| self.is_done(slot)) {
+            return self.exit_label(0);
+        }
         if !matches!(self.leave, Leave::Edge) || !self.leads_to_exit(target) {
             return None;
         }
@@ -112,6 +129,7 @@ impl Emitter<'_> {
     pub(crate) fn flush_before_jump(&mut self, slot: usize, insn: &Insn, registers: RegSet) {
         let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
         let registers = match target {
+            Some(target) if self.is_done(target) => RegSet::EMPTY,
             Some(_) if self.exits_with(slot, insn).is_some() => registers.minus(RegSet::of(Reg::R0)),
             Some(target) => self.without_known_result(target, registers),
             None => registers,
@@ -212,8 +230,7 @@ impl Emitter<'_> {
             Next::End(verdict) => verdict as u32 == code,
             Next::Program(_) => false,
         };
-        let all_same = (0..=NONE).all(|code| next(code) == next(0));
-        if all_same && !counted {
+        if self.one_end {
             return self.leave_with(0);
         }
         let own_is_rest = !counted && (0..NONE).any(is_own);

@@ -59,6 +59,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) callbacks: Vec<(usize, usize, Label)>,
     /// The loop that the program is emitted into.
     pub(crate) looped: Option<Loop<'a>>,
+    /// Whether all results of that program lead to the same place.
+    pub(crate) one_end: bool,
     /// What the program that is emitted into a loop always returns where.
     pub(crate) returns: &'a Returns,
     /// The stubs of checked code.
@@ -93,6 +95,7 @@ impl<'a> Emitter<'a> {
             skipped: None,
             callbacks: Vec::new(),
             looped: None,
+            one_end: false,
             returns: &first.returns,
             stubs: None,
         };
@@ -175,6 +178,13 @@ impl<'a> Emitter<'a> {
             // In a loop jumps to an exit go where it goes.
             let is_exit = matches!(self.leave, Leave::Edge) && matches!(insn, Insn::Exit);
             if is_exit && slot != function.start && !follows {
+                continue;
+            }
+            if self.is_done(slot) {
+                if follows || slot == function.start {
+                    self.leave_with(0);
+                }
+                follows = false;
                 continue;
             }
             let label = self.targets.get(slot).copied().flatten().filter(|_| !is_exit);

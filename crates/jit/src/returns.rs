@@ -31,15 +31,42 @@ impl Known {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Returns {
     before: Vec<Known>,
+    /// Slots from which on the function does nothing but find it.
+    quiet: Vec<bool>,
 }
 
 impl Returns {
     pub(crate) fn of(source: &Source<'_>, function: &FunctionFact) -> Self {
-        let mut returns = Self { before: vec![Known::Nothing; source.code.len() + 1] };
+        let mut returns = Self { before: vec![Known::Nothing; source.code.len() + 1], quiet: Vec::new() };
         returns.meet(function.start, Known::Different);
         // With the direction of execution one pass settles all but loops; each pass after that loses something.
         while returns.pass(source, function) {}
+        returns.find_quiet(source, function);
         returns
+    }
+
+    /// Whether from a slot on the program does nothing but find its result.
+    pub(crate) fn is_quiet(&self, slot: usize) -> bool {
+        self.quiet.get(slot).is_some_and(|quiet| *quiet)
+    }
+
+    fn find_quiet(&mut self, source: &Source<'_>, function: &FunctionFact) {
+        self.quiet = vec![false; source.code.len()];
+        let reached: Vec<(usize, &Insn)> = source.reached(function).collect();
+        // Against the direction of execution what a slot leads to is known, but for loops, which are left as they are.
+        for &(slot, insn) in reached.iter().rev() {
+            let fact = source.fact(slot);
+            let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
+            let conditional = target.is_some() && insn.falls_through();
+            let falls = insn.falls_through() && (!conditional || fact.may_fall_through);
+            let next = falls.then_some(slot + insn.slots());
+            let target = target.filter(|_| !conditional || fact.may_jump);
+            let is_quiet = |next: usize| next > slot && self.is_quiet(next);
+            let quiet = is_pure(insn) && next.into_iter().chain(target).all(is_quiet);
+            if let Some(place) = self.quiet.get_mut(slot) {
+                *place = quiet;
+            }
+        }
     }
 
     /// `r0` before a slot.
@@ -72,6 +99,31 @@ impl Returns {
         let Some(place) = self.before.get_mut(slot) else { return false };
         let joined = place.join(known);
         std::mem::replace(place, joined) != joined
+    }
+}
+
+/// Whether nobody but the program sees what an instruction does.
+fn is_pure(insn: &Insn) -> bool {
+    match insn {
+        Insn::Alu { .. }
+        | Insn::Neg { .. }
+        | Insn::MovSx { .. }
+        | Insn::Swap { .. }
+        | Insn::Load { .. }
+        | Insn::LoadImm64 { .. }
+        | Insn::Jump { .. }
+        | Insn::JumpLong { .. }
+        | Insn::JumpIf { .. }
+        | Insn::Exit => true,
+        Insn::LoadAcquire { .. }
+        | Insn::Store { .. }
+        | Insn::StoreRelease { .. }
+        | Insn::Atomic { .. }
+        | Insn::LoadPacket { .. }
+        | Insn::Call(_)
+        | Insn::CallReg(_)
+        | Insn::MayGoto { .. }
+        | Insn::AddrSpaceCast { .. } => false,
     }
 }
 

@@ -46,6 +46,7 @@ pub const ENGINES: &[&str] = &[
     "chain-plain",
     "chain-threaded",
     "chain-jit",
+    "chain-jit-uncounted",
     "chain-steps",
     "chain-dispatcher",
 ];

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
-use paceline_chain::Graph;
+use paceline_chain::{Edges, Graph, Next};
+use paceline_frame::Verdict;
 use paceline_isa::assemble;
 use paceline_jit::{
     Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile, compile_chain,
@@ -34,12 +35,13 @@ pub(crate) fn of(case: &Case) -> String {
     let programs: Vec<Verified> = case.program.split(THEN).map(|text| verified(case, text)).collect();
     let features = Features { bmi2: true, movbe: true };
     let mut settings = Settings { features, prefetch: Prefetch::Ahead(0), ..Settings::default() };
-    let mut burst = false;
+    let (mut burst, mut wildcard) = (false, false);
     for word in case.settings.split_whitespace() {
         match word {
             "baseline" => settings.features = Features::BASELINE,
             "burst" => burst = true,
             "counter" => settings.loop_end = LoopEnd::Counter,
+            "wildcard" => wildcard = true,
             "prefetch" => settings.prefetch = Prefetch::Ahead(8),
             other => panic!("{}: no setting {other}", case.name),
         }
@@ -50,7 +52,12 @@ pub(crate) fn of(case: &Case) -> String {
         return list(&compiled.unwrap_or_else(|error| panic!("{}: {error}", case.name)), burst);
     }
     let parts: Vec<_> = programs.iter().map(|program| (program, &links)).collect();
-    let graph = Graph::sequence(parts.len()).expect("is a graph");
+    let edges = |node: usize| match node + 1 {
+        next if next == parts.len() => Edges::NONE,
+        next if wildcard => Edges::NONE.with_wildcard(Next::Program(next)),
+        next => Edges::NONE.with(Verdict::Pass, Next::Program(next)),
+    };
+    let graph = Graph::new((0..parts.len()).map(edges).collect()).expect("is a graph");
     let compiled = compile_chain(&parts, &graph, &settings);
     let mut compiled = compiled.unwrap_or_else(|(node, error)| panic!("{}, {node}: {error}", case.name));
     // The loop that counts comes second.
