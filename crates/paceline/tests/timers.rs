@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline::port::MemoryPort;
@@ -64,7 +65,7 @@ fn a_worker_fires_them_between_bursts() {
         let start = Instant::now();
         while flows(&flows_of) > 0 && start.elapsed() < Duration::from_secs(60) {
             assert_eq!(worker.poll().unwrap(), 0);
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         assert_eq!((flows(&flows_of), worker.host_mut().running_timers()), (0, 0), "{engine}");
     }
@@ -117,8 +118,47 @@ fn programs_stay_as_long_as_their_timers_and_no_longer() {
             if are_gone() {
                 break;
             }
-            std::thread::yield_now();
+            thread::yield_now();
         }
         assert!(are_gone(), "{engine}");
+    }
+}
+
+/// Workers that start each other's timers anew, and whose timers delete what others have just found: in the end no flow is left, and
+/// no timer.
+#[test]
+fn two_workers_share_timers() {
+    const BURSTS: u64 = 3000;
+    for engine in [Engine::Plain, Engine::Threaded, Engine::best()] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/expire.o");
+        let mut options = LoadOptions { engine, ..LoadOptions::default() };
+        options.limits.cpus = 2;
+        let collection = Object::open(path).unwrap().load(&options).unwrap();
+        let program = collection.program(None).unwrap().into_program();
+        let flows_of = map(&collection, "flows");
+        let work = |cpu: usize| {
+            let (mut host, mut rng) = (Host::new(cpu), fastrand::Rng::with_seed(cpu as u64));
+            host.set_time(TimeSource::Packets);
+            for burst in 0..BURSTS {
+                let from = rng.u8(..60);
+                run(&program, &mut host, from..from + 4, burst * 20);
+            }
+            host
+        };
+        let mut hosts = thread::scope(|scope| {
+            let workers = [0, 1].map(|cpu| scope.spawn(move || work(cpu)));
+            workers.map(|worker| worker.join().unwrap())
+        });
+        // A packet that makes no flow, when all have ended.
+        let mut end = Burst::default();
+        let timestamp_ns = (BURSTS * 20 + 1000) * 1_000_000;
+        end.push(&[0; 60], FrameMeta { timestamp_ns, ..FrameMeta::default() }).unwrap();
+        let mut fired = 0;
+        for host in &mut hosts {
+            host.arrive(&end);
+            fired += host.fire_timers().unwrap();
+        }
+        assert_eq!((flows(&flows_of), hosts.map(|host| host.running_timers())), (0, [0, 0]), "{engine}");
+        assert!(fired > 0, "{engine}");
     }
 }
