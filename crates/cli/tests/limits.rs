@@ -168,6 +168,9 @@ fn sizes_that_no_map_may_have_are_refused_by_name() {
             // Whole: nothing stands behind the error number.
             assert!(done.err.contains(&format!("{cause}\n")), "{}", done.err);
             assert_eq!(done.out, "");
+            let inspected = paceline(["inspect", &object]).ok();
+            let (cause, _) = cause.split_once(" (").unwrap_or((cause, ""));
+            assert!(inspected.contains(&format!("map subject  {cause}\n")), "{inspected}");
         }
     }
     // Without what inner maps look like there are no maps of maps.

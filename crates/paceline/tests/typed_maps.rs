@@ -59,6 +59,19 @@ fn what_a_program_counts() {
 }
 
 #[test]
+fn queues_have_no_keys() {
+    let state = load("crates/cli/tests/fixtures/state.o");
+    let queue = state.json_map("queue").unwrap();
+    queue.set(&json!(null), &json!(7), 0).unwrap();
+    queue.set(&json!(null), &json!(8), 0).unwrap();
+    let typed = queue.map().typed::<(), u64>().unwrap();
+    assert_eq!(typed.take_next(), Ok(Some(7)));
+    assert_eq!(typed.take_next(), Ok(Some(8)));
+    assert_eq!(typed.take_next(), Ok(None));
+    assert!(matches!(queue.set(&json!(0), &json!(7), 0), Err(ElementError::Key { .. })));
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let types = load("crates/cli/tests/fixtures/types.o");
     let rules = types.json_map("rules").unwrap();
