@@ -170,7 +170,8 @@ fn sizes_that_no_map_may_have_are_refused_by_name() {
             assert_eq!(done.out, "");
             let inspected = paceline(["inspect", &object]).ok();
             let (cause, _) = cause.split_once(" (").unwrap_or((cause, ""));
-            assert!(inspected.contains(&format!("map subject  {cause}\n")), "{inspected}");
+            let wrong = format!("\ncannot be loaded\n  map subject  {cause}\n");
+            assert!(inspected.contains(&wrong), "{inspected}");
         }
     }
     // Without what inner maps look like there are no maps of maps.

@@ -50,7 +50,8 @@ needs what Paceline does not have
         json["missing"][1],
         serde_json::json!({
             "user": "program needs",
-            "what": "helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory"
+            "what": "helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory",
+            "unsupported": true
         })
     );
     assert_eq!(json["skipped"][0]["section"], "tc");

@@ -55,7 +55,7 @@ impl<'a> Survey<'a> {
 
     pub(crate) fn to_json(&self) -> Json {
         let skipped = |skipped: &SkippedProgram| json!({ "name": skipped.name, "section": skipped.section });
-        let missing = |missing: &Missing| json!({ "user": missing.user, "what": missing.what });
+        let missing = |missing: &Missing| json!({ "user": missing.user, "what": missing.what, "unsupported": missing.unsupported });
         let btf = self.object.btf.as_deref();
         json!({
             "object": self.name,

@@ -26,9 +26,15 @@ pub(super) fn write(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> 
         (_, []) => return writeln!(out, "\nPaceline has everything that it needs"),
         _ => {}
     }
-    writeln!(out, "\nneeds what Paceline does not have")?;
-    let row = |user: &str, what: &str| vec![user.to_owned(), what.to_owned()];
-    table::write(out, &survey.missing.iter().map(|m| row(&m.user, &m.what)).collect::<Vec<_>>())
+    for (title, unsupported) in [("needs what Paceline does not have", true), ("cannot be loaded", false)] {
+        let those = survey.missing.iter().filter(|missing| missing.unsupported == unsupported);
+        let rows: Vec<_> = those.map(|missing| row(&missing.user, missing.what.clone())).collect();
+        if !rows.is_empty() {
+            writeln!(out, "\n{title}")?;
+            table::write(out, &rows)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_program(out: &mut dyn Write, program: &ProgramSurvey<'_>) -> io::Result<()> {
