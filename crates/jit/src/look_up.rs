@@ -3,7 +3,7 @@
 
 use paceline_isa::{Insn, Reg};
 
-use crate::defer::{Kept, Part, Value};
+use crate::defer::{Base, Kept, Part, Value};
 use crate::emitter::Emitter;
 use crate::inline::MAP_LOOKUP_ELEM;
 use crate::links::{Links, LookUpLink};
@@ -69,12 +69,15 @@ impl Emitter<'_> {
         let on_stack = self.stack_offset(Reg::R2, 0);
         let start = on_stack.unwrap_or(0);
         let stored = if on_stack.is_some() { self.deferred.parts } else { Default::default() };
-        let (key, mem) = (self.gpr(Reg::R2), self.deferred_address(Reg::R2, 0));
-        let Mem::Reg { mut base, disp, .. } = mem else { return };
-        if base == key && bytes > 1 {
-            self.asm.mov_rr(Width::Q64, SCRATCH_2, base);
-            base = SCRATCH_2;
-        }
+        let key = self.gpr(Reg::R2);
+        let (base, disp) = match self.deferred.get(Reg::R2) {
+            Value::Sum(base, disp) if !base.is(Reg::R2) => (base, disp),
+            _ => {
+                self.materialize(Reg::R2);
+                self.asm.mov_rr(Width::Q64, SCRATCH_2, key);
+                (Base::Native(SCRATCH_2), 0)
+            }
+        };
         let mut number = 0;
         let mut loaded = false;
         for part in stored.of(start, bytes) {
@@ -84,7 +87,8 @@ impl Emitter<'_> {
                 continue;
             }
             let into = if loaded { SCRATCH } else { key };
-            self.asm.load(size_of_part(part), into, Mem::at(base, disp.wrapping_add(from)));
+            let mem = self.place(base, disp.wrapping_add(from));
+            self.asm.load(size_of_part(part), into, mem);
             if shift != 0 {
                 self.asm.shift_ri(Shift::Shl, Width::Q64, into, shift);
             }

@@ -161,7 +161,8 @@ impl Storage for DevMapHash {
         Ok(())
     }
 
-    /// Interface 0 is `EINVAL`, and so is a program that is not made for devices. `EXIST` does not ask for an entry: the kernel tests `NOEXIST` alone.
+    /// Interface 0 is `EINVAL`, and so is a program that is not made for devices. `EXIST` does not ask for an entry: the kernel
+    /// tests `NOEXIST` alone.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let value = Pair::from_value(value).with_program_number();
         if value.first == 0 {

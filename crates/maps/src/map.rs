@@ -293,9 +293,7 @@ impl Map {
     }
 
     fn hide_special(&self, value: &mut [u8]) {
-        let per_cpu = self.spec.kind.is_per_cpu();
-        let stride = if per_cpu { self.value_size.next_multiple_of(8) } else { self.value_size };
-        for value in value.chunks_mut(stride.max(1)) {
+        for value in value.chunks_mut(self.value_stride().max(1)) {
             words::hide(value, &self.spec.special);
         }
     }
@@ -511,6 +509,13 @@ impl Map {
     #[must_use]
     pub fn user_value_size(&self) -> usize {
         self.storage.user_value_size()
+    }
+
+    /// Bytes from one CPU's value to the next one's in what [`get`](Self::get) and [`set`](Self::set) have, in the per-CPU kinds;
+    /// in the others the value size.
+    #[must_use]
+    pub fn value_stride(&self) -> usize {
+        if self.spec.kind.is_per_cpu() { self.value_size.next_multiple_of(8) } else { self.value_size }
     }
 
     /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes. Special fields, such

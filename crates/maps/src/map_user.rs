@@ -10,8 +10,8 @@ use crate::map::Map;
 pub(crate) struct Users(AtomicUsize);
 
 /// A user of a map that holds programs: of a program array, a device or CPU map, or one whose values have timers, which call
-/// programs. When the last one goes the array's entries, the timers, and the programs of entries are removed, as the kernel does when the last descriptor of the map is closed:
-/// programs hold their maps, so a map that holds programs would keep itself.
+/// programs. When the last one goes the array's entries, the timers, and the programs of entries are removed, as the kernel does
+/// when the last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep itself.
 pub struct MapUser(Arc<Map>);
 
 impl MapUser {

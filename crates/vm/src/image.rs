@@ -78,8 +78,7 @@ pub(crate) struct Native {
 pub(crate) fn cpus_of(map: &Map) -> Option<usize> {
     let is_array = map.array_layout().is_some() && map.spec().kind.is_per_cpu();
     // User space sees the values of all CPUs side by side.
-    let one = (map.spec().value_size as usize).next_multiple_of(8);
-    is_array.then(|| map.user_value_size() / one)
+    is_array.then(|| map.user_value_size() / map.value_stride())
 }
 
 impl Image {

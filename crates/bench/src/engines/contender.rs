@@ -84,7 +84,7 @@ impl<'a> Contender<'a> {
 }
 
 /// Runs so many packets one by one, in a loop that is elsewhere in memory in each round: where its branches lie in the lines
-/// that the processor takes in is worth a quarter of a nanosecond, and nothing that a contender can do anything about.
+/// that the processor takes in tells in the time of short programs, and no contender can do anything about it.
 #[inline(always)]
 pub(super) fn each(
     round: usize,

@@ -104,8 +104,8 @@ impl Target<'_> {
             Given::One(part) if spec.inner.is_some() => return self.put_map(&part, key),
             Given::One(part) if spec.kind.is_per_cpu() => {
                 let mut value = self.encode(&part)?;
-                value.resize(value.len().next_multiple_of(8), 0);
-                value.repeat(self.map.user_value_size() / value.len().max(1))
+                value.resize(self.map.value_stride(), 0);
+                value.repeat(self.map.user_value_size() / value.len())
             }
             Given::One(part) => self.encode(&part)?,
             Given::PerCpu(parts) => self.per_cpu(key, parts)?,
@@ -120,12 +120,12 @@ impl Target<'_> {
 
     /// The values of all CPUs; those that the file leaves out keep what they have.
     fn per_cpu(&self, key: &[u8], parts: Vec<Part<'_>>) -> Result<Vec<u8>, MapFailure> {
-        let stride = (self.map.spec().value_size as usize).next_multiple_of(8);
+        let stride = self.map.value_stride();
         let mut all = self.map.get(key).unwrap_or_else(|_| vec![0; self.map.user_value_size()]);
         for part in parts {
             let (cpu, value) = value_of_cpu(&part)?;
             let bytes = self.encode(&value)?;
-            let cpus = all.len() / stride.max(1);
+            let cpus = all.len() / stride;
             let start = usize::try_from(cpu).unwrap_or(usize::MAX).saturating_mul(stride);
             let place = all.get_mut(start..start.saturating_add(bytes.len()));
             place.ok_or_else(|| part.fail(Problem::Cpu { cpu, cpus }))?.copy_from_slice(&bytes);

@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         if !self.spec.kind.is_per_cpu() {
             return Some(Element { key, values: vec![value] });
         }
-        let values = value.chunks(size.next_multiple_of(8).max(8));
+        let values = value.chunks(self.map.value_stride());
         Some(Element { key, values: values.map(|v| v.get(..size).unwrap_or(v).to_vec()).collect() })
     }
 

@@ -139,18 +139,14 @@ impl JsonMap {
         encode(json, self.btf.as_deref(), self.spec.value_type, self.spec.value_size as usize)
     }
 
-    /// Bytes from the value of one CPU to that of the next.
-    fn stride(&self) -> usize {
-        (self.spec.value_size as usize).next_multiple_of(8).max(8)
-    }
-
     fn per_cpu(&self, json: &Json) -> Result<Vec<u8>, JsonError> {
-        let cpus = self.map.user_value_size() / self.stride();
+        let (size, stride) = (self.map.user_value_size(), self.map.value_stride());
+        let cpus = size / stride;
         let values = json.as_array().filter(|values| values.len() == cpus).ok_or(JsonError::Cpus(cpus))?;
-        let mut all = Vec::new();
-        for value in values {
+        let mut all = Vec::with_capacity(size);
+        for (value, end) in values.iter().zip((stride..).step_by(stride)) {
             all.extend(self.one_value(value)?);
-            all.resize(all.len().next_multiple_of(8), 0);
+            all.resize(end, 0);
         }
         Ok(all)
     }
@@ -161,7 +157,7 @@ impl JsonMap {
             return one(bytes);
         }
         let size = self.spec.value_size as usize;
-        bytes.chunks(self.stride()).map(|bytes| one(bytes.get(..size).unwrap_or(bytes))).collect()
+        bytes.chunks(self.map.value_stride()).map(|bytes| one(bytes.get(..size).unwrap_or(bytes))).collect()
     }
 
     fn found<T>(&self, result: Result<T, Errno>) -> Result<Option<T>, ElementError> {

@@ -92,8 +92,9 @@ impl Pipeline {
         self.shared.site.set(u64::from(ifindex), program)
     }
 
-    /// Makes maps known that packets may be redirected by. Those of the programs are, those of entries' programs too; those of programs that they come to by
-    /// tail calls must be told. Maps are kept by programs and not by this.
+    /// Makes maps known that packets may be redirected by. Those of the programs are, those of entries' programs too; those of
+    /// programs that they come to by tail calls must be told. The pipeline does not keep them; a worker keeps those that it came
+    /// upon until more become known, or it goes.
     pub fn add_maps(&self, maps: &[Arc<Map>]) {
         self.shared.maps.add(maps);
     }
