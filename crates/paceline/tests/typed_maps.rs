@@ -43,7 +43,9 @@ fn what_a_program_counts() {
     let by_protocol = counter.json_map("by_protocol").unwrap();
     let idle = json!({"packets": 0, "bytes": 0});
     assert_eq!(by_protocol.get(&json!(17)), Ok(Some(json!([{"packets": 1, "bytes": 60}, idle]))));
-    by_protocol.set(&json!(6), &json!([idle, {"packets": 3, "bytes": 180}]), 0).unwrap();
+    let seen = json!([idle, {"packets": 3, "bytes": 180}]);
+    by_protocol.set(&json!(6), &seen, 0).unwrap();
+    assert_eq!(by_protocol.get(&json!(6)), Ok(Some(seen)));
     let variables = counter.json_map(".bss").unwrap();
     assert_eq!(
         variables.get(&json!(["0x00", "0x00", "0x00", "0x00"])).unwrap().unwrap()["total"]["bytes"],
@@ -107,6 +109,10 @@ fn what_does_not_fit_is_named() {
         shares.set(&json!(1), &json!([5]), 0),
         Err(ElementError::Value { source: JsonError::Cpus(2), .. })
     ));
+    // Each CPU's value begins at a multiple of 8 bytes.
+    shares.set(&json!(1), &json!([5, 6]), 0).unwrap();
+    assert_eq!(shares.get(&json!(1)), Ok(Some(json!([5, 6]))));
+    assert_eq!(*shares.map().typed::<u16, PerCpu<u32>>().unwrap().get(&1).unwrap().unwrap(), [5, 6]);
     let untyped = types.json_map("untyped").unwrap();
     assert_eq!(
         untyped.set(&json!(0), &json!([1, 2]), 0).unwrap_err().to_string(),
