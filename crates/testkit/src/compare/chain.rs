@@ -298,7 +298,8 @@ fn difference(one: &ChainLeft, other: &ChainLeft) -> Option<String> {
     if one.counts.is_some() && other.counts.is_some() && one.counts != other.counts {
         return Some(format!("counts\n{:?}\n{:?}", one.counts, other.counts));
     }
-    (one.maps != other.maps).then(|| "maps".to_owned())
+    let index = one.maps.iter().zip(&other.maps).position(|(one, other)| one != other)?;
+    Some(format!("map {index}\n{:x?}\n{:x?}", one.maps[index], other.maps[index]))
 }
 
 /// The graph and the programs, for people.
