@@ -27,6 +27,8 @@ const TAIL: &str = "
   In the function itself it is `EDEADLK`, as in the kernel.
 - Entries of device maps take any interface but 0, and those of socket maps any number: what these stand for is up to who runs the
   pipeline.
+- Hashes and tries keep room for a bounded number of elements that were replaced or removed in bursts that still run. A program that
+  uses it up within one burst gets `ENOMEM` until the burst is over; the kernel allocates more.
 ";
 
 fn map(kind: MapKind) -> MapSpec {
