@@ -1,0 +1,21 @@
+//! `engines`: which engines run on this machine, and why the others do not.
+
+use std::process::ExitCode;
+
+use paceline::Engine;
+use paceline_testkit::compare::EngineSubject;
+
+use crate::Outcome;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {}
+
+pub(crate) fn run(_: &Options) -> Outcome {
+    for engine in Engine::ALL {
+        match EngineSubject::probe(engine) {
+            Ok(()) => println!("{engine}"),
+            Err(reason) => println!("{engine}: {reason}"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

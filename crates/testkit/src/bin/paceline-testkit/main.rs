@@ -1,0 +1,40 @@
+//! Campaigns and corpus runs, a subcommand each:
+//!
+//! ```sh
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- help
+//! ```
+//!
+//! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+
+mod list;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a subcommand ends with: its exit status, or why it could not run.
+type Outcome = Result<ExitCode, String>;
+
+#[derive(Parser)]
+#[command(name = "paceline-testkit", about = "Campaigns and corpus runs of Paceline's tests")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the engines that this machine can run
+    Engines(list::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Engines(options) => list::run(&options),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("paceline-testkit: {error}");
+        ExitCode::FAILURE
+    })
+}
