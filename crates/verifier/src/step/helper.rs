@@ -407,8 +407,7 @@ impl Walk<'_> {
         let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
         // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
         // find no such CPU, so its key is not looked at.
-        // How long an inner array is may be left open.
-        let is_sized = is_array && !(map.inner && spec.flags.contains(MapFlags::INNER_MAP));
+        let is_sized = is_array && !(map.inner && may_differ_in_length(spec));
         let key = key.filter(|&key| is_sized && key < u64::from(spec.max_entries));
         let target = match spec.kind {
             MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
@@ -424,6 +423,12 @@ impl Walk<'_> {
             None => Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(target) }),
         }
     }
+}
+
+/// Whether inner maps may have another number of entries than their template: only arrays whose flags do not leave it open
+/// may not (`array_map_meta_equal`; all other kinds, per-CPU arrays too, have `bpf_map_meta_equal`).
+fn may_differ_in_length(template: &MapSpec) -> bool {
+    template.kind != MapKind::Array || template.flags.contains(MapFlags::INNER_MAP)
 }
 
 /// Where the kernel wants memory aligned whatever it is (`MEM_ALIGNED`); the packet starts 2 bytes past a multiple of 4, so
