@@ -312,6 +312,30 @@ pub enum Cause {
         /// What is wrong.
         problem: &'static str,
     },
+    /// A global function that touches an argument after it moves the packet is given packet memory.
+    #[error(
+        "{register}: function {name} uses this argument after it moves the packet, so it must not lie in the packet: \
+         copy the bytes to the stack before the call"
+    )]
+    LentPacket {
+        /// The argument.
+        register: RegName,
+        /// The function's name.
+        name: String,
+    },
+    /// A global function that does atomic operations on an argument is given memory that may not be aligned.
+    #[error(
+        "{register}: function {name} does atomic operations of {size} bytes on this argument, whose address may not be a \
+         multiple of that: give it an aligned place on the stack or in a map value"
+    )]
+    LentAlignment {
+        /// The argument.
+        register: RegName,
+        /// The function's name.
+        name: String,
+        /// Bytes of the operation.
+        size: u8,
+    },
     /// A global function returns something that is no number.
     #[error("r0: a global function must return a number, not {0}")]
     GlobalReturn(String),
@@ -380,6 +404,8 @@ pub enum Hint {
     BoundOffset,
     /// The pointer is from before a call that moved the packet.
     StalePacketPointer,
+    /// The slice may be a buffer that is used for something else since, or gone.
+    EndedSlice,
     /// The loop needs a bound.
     BoundLoop,
     /// The register or variable is not set on this path.
@@ -404,6 +430,9 @@ impl fmt::Display for Hint {
             Self::NullCheck => "compare the pointer with null first",
             Self::BoundOffset => "bound the offset on both sides before adding it, or mask it with &",
             Self::StalePacketPointer => "load data and data_end from the context again after the call",
+            Self::EndedSlice => {
+                "a slice may be the buffer that was given for it: use it before the buffer gets pointers or ends"
+            }
             Self::BoundLoop => "give the loop a constant bound that the counter must reach",
             Self::Initialize => "give it a value on every path that leads here",
             Self::Release => "submit or discard it on every path",

@@ -4,7 +4,7 @@ use paceline_isa::{Callee, Code, DecodeError, Insn, Reg, RegSet, decode};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapSpec, ProgramSpec};
 
-use crate::state::{MAX_STACK, MapRef, Pointer, Target};
+use crate::state::{Buffer, MAX_STACK, MapRef, Pointer, Target};
 
 /// What the base register of a memory access points to, on every visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ pub enum Base {
     Packet,
     /// Memory given to a function or by a helper.
     Memory,
-    /// Different things on different visits.
+    /// Different things on different visits, or what may be one of several things: a slice whose buffer is on a stack.
     Mixed,
 }
 
@@ -35,6 +35,7 @@ impl Base {
             Target::Stack { .. } => Self::CallerStack,
             Target::MapValue(map) => Self::MapValue(*map),
             Target::Packet { .. } => Self::Packet,
+            Target::Slice { buffer: Some(Buffer::Stack { .. }), .. } => Self::Mixed,
             Target::Memory { .. } | Target::Slice { .. } | Target::Record { .. } => Self::Memory,
             Target::PacketEnd | Target::Map(_) | Target::Code { .. } => return None,
         })

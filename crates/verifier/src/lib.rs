@@ -28,6 +28,7 @@ mod demand;
 pub mod domain;
 mod error;
 mod facts;
+mod lend;
 mod observe;
 mod prune;
 pub mod state;
@@ -116,6 +117,7 @@ fn verify_with(
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);
     walk.check_immediates()?;
     walk_functions(&mut walk)?;
+    step::check_loans(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk);
     step::check_stack_depth(&code, &flow, &functions, &walk.roots)?;
     let (facts, stats) = (walk.facts.into_insns(), walk.stats);

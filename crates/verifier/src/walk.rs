@@ -13,9 +13,10 @@ use crate::cfg::ControlFlow;
 use crate::demand::{Demands, StackReads};
 use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
 use crate::facts::{Facts, Stats};
+use crate::lend::Loans;
 use crate::observe::{Observer, PathEnd};
 use crate::prune::Checkpoints;
-use crate::state::{Frame, MapRef, State, Value};
+use crate::state::{Frame, Lost, MapRef, State, Value};
 
 /// Branches on the way to a refusal that are told.
 const PATH_TOLD: usize = 64;
@@ -115,6 +116,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) roots: Vec<Root>,
     /// Where the path began.
     pub(crate) root: Root,
+    /// What global functions are lent.
+    pub(crate) loans: Loans,
     /// Is told what happens, if somebody wants to know.
     pub(crate) observer: Option<&'a mut dyn Observer>,
     /// Bytes of the states that are kept and that wait.
@@ -155,6 +158,7 @@ impl<'a> Walk<'a> {
             stack_shared: vec![0; flow.functions.len()],
             roots: vec![Root::Main],
             root: Root::Main,
+            loans: Loans::default(),
             observer: None,
             held: 0,
             waiting: Vec::new(),
@@ -306,13 +310,17 @@ impl<'a> Walk<'a> {
         let stale =
             registers.iter().filter_map(|(_, value)| value.scalar().and_then(|s| s.stale_since)).next();
         let is_access = matches!(problem.cause, Cause::NoMemory(..) | Cause::Argument { .. });
-        let invalidated_by = stale.filter(|_| is_access).map(|slot| slot as usize);
+        let stale = stale.filter(|_| is_access);
+        let stale_hint = stale.map(|stale| match stale.lost {
+            Lost::Packet => Hint::StalePacketPointer,
+            Lost::Buffer => Hint::EndedSlice,
+        });
         Box::new(Refusal {
             slot: self.slot,
-            hint: invalidated_by.map_or(problem.hint, |_| Some(Hint::StalePacketPointer)),
+            hint: stale_hint.or(problem.hint),
             cause: problem.cause,
             registers,
-            invalidated_by,
+            invalidated_by: stale.map(|stale| stale.slot as usize),
             path: self.trail.to(self.at),
             calls: self.state.frames().skip(1).map(|frame| frame.call_slot).collect(),
         })

@@ -37,6 +37,14 @@ if (bpf_xdp_adjust_head(ctx, delta))
 data = (void *)(long)ctx->data;
 data_end = (void *)(long)ctx->data_end; /* and compare again */"
         }
+        Hint::EndedSlice => {
+            "\
+char buffer[sizeof(struct ethhdr)];
+eth = bpf_dynptr_slice_rdwr(&packet, 0, buffer, sizeof(buffer));
+if (!eth)
+        return XDP_ABORTED;
+/* buffer is in use as long as eth is */"
+        }
         Hint::BoundLoop => "for (int i = 0; i < 64 && more(ctx); i++)\n        step(ctx);",
         Hint::Initialize => "__u32 key = 0;",
         Hint::Release => {

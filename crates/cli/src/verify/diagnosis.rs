@@ -4,7 +4,7 @@ use std::fmt;
 
 use paceline::isa::text::Line;
 use paceline::isa::{Reg, decode_at, disassemble};
-use paceline::verifier::state::Value;
+use paceline::verifier::state::{Lost, Stale, Value};
 use paceline::verifier::{Branch, Cause, Hint, Refusal, RegName};
 use paceline::{LineInfo, Object, ProgramSpec, Refused};
 
@@ -169,7 +169,10 @@ fn registers(refusal: &Refusal) -> Vec<(Reg, String)> {
 
 fn in_words(value: &Value) -> String {
     match value.scalar().and_then(|scalar| scalar.stale_since) {
-        Some(slot) => format!("{value}, a pointer into the packet before instruction {slot}"),
+        Some(Stale { slot, lost: Lost::Packet }) => {
+            format!("{value}, a pointer into the packet before instruction {slot}")
+        }
+        Some(Stale { slot, lost: Lost::Buffer }) => format!("{value}, a slice before instruction {slot}"),
         None => value.to_string(),
     }
 }
@@ -192,7 +195,8 @@ fn marks(spec: &ProgramSpec, refusal: &Refusal, history: &History, places: &Plac
         }
     }
     if let Some(slot) = refusal.invalidated_by {
-        mark(slot, "the packet may be moved");
+        let is_slice = refusal.hint == Some(Hint::EndedSlice);
+        mark(slot, if is_slice { "the slice ends" } else { "the packet may be moved" });
     }
     if let Cause::Leak { slot } = refusal.cause {
         mark(slot, "acquired");
@@ -228,7 +232,9 @@ fn guilty(cause: &Cause) -> Option<RegName> {
         | Cause::PacketArgument(register, _)
         | Cause::NegativeSize(register, _)
         | Cause::ZeroSize(register)
-        | Cause::UnboundedSize(register, _) => Some(*register),
+        | Cause::UnboundedSize(register, _)
+        | Cause::LentPacket { register, .. }
+        | Cause::LentAlignment { register, .. } => Some(*register),
         Cause::GlobalReturn(_) => Some(RegName(Reg::R0)),
         _ => None,
     }

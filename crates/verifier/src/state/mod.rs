@@ -8,5 +8,6 @@ pub use frame::{Frame, Lock, Reference, State};
 pub(crate) use stack::parts;
 pub use stack::{Byte, MAX_STACK, Slot, Stack};
 pub use value::{
-    Dynptr, Link, MapRef, NumIterator, PacketRange, Pointer, Progress, Region, Scalar, Target, Value,
+    Buffer, Dynptr, Lent, Link, Lost, MapRef, NumIterator, PacketRange, Pointer, Progress, Region, Scalar,
+    Stale, Target, Value,
 };

@@ -157,6 +157,12 @@ impl Stack {
         (below / 8, 7 - below % 8)
     }
 
+    /// The offset of a slot's first byte from the frame pointer.
+    #[must_use]
+    pub fn offset(index: usize) -> i64 {
+        -8 * (index as i64 + 1)
+    }
+
     /// A slot; an unwritten one below what was used.
     #[must_use]
     pub fn slot(&self, index: usize) -> Slot {
@@ -206,6 +212,7 @@ mod tests {
         assert_eq!(Stack::place(-8), (0, 0));
         assert_eq!(Stack::place(-9), (1, 7));
         assert_eq!(Stack::place(-512), (63, 0));
+        assert_eq!((Stack::offset(0), Stack::offset(63)), (-8, -512));
     }
 
     #[test]

@@ -58,8 +58,26 @@ pub struct Scalar {
     pub link: Option<Link>,
     /// What it was computed from.
     pub mark: Mark,
-    /// The call that made it out of a packet pointer, if that is how it came to be.
-    pub stale_since: Option<u32>,
+    /// The pointer that it was before, if it was one.
+    pub stale_since: Option<Stale>,
+}
+
+/// A pointer that may not be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale {
+    /// The instruction since which.
+    pub slot: u32,
+    /// Why.
+    pub lost: Lost,
+}
+
+/// What happened to what a pointer points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The packet may have been moved.
+    Packet,
+    /// The buffer of the slice is used for something else, or gone.
+    Buffer,
 }
 
 /// Numbers with the same `id` differ by their `delta`s: `a - a.delta == b - b.delta`, wrapping.
@@ -108,6 +126,31 @@ pub enum PacketRange {
     BeyondEnd,
 }
 
+/// The buffer of a slice: the slice may be that instead of the packet, and what is done through it is then done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Buffer {
+    /// Bytes of a frame's stack.
+    Stack {
+        /// Number of the frame.
+        frame: u8,
+        /// The first byte, from the frame pointer.
+        start: i16,
+        /// The byte after the last one.
+        end: i16,
+    },
+    /// A record of a ring buffer.
+    Record,
+}
+
+/// Memory that a global function is lent, which it knows by the size of the parameter's type only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lent {
+    /// Which parameter it is, from 0.
+    pub parameter: u8,
+    /// Whether the packet has been moved since the function was called.
+    pub packet_moved: bool,
+}
+
 /// What a pointer points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
@@ -137,6 +180,8 @@ pub enum Target {
         size: u32,
         /// Whether it may be written.
         writable: bool,
+        /// What of a global function's caller it is, if it is that.
+        lent: Option<Lent>,
     },
     /// A record of a ring buffer, which must be given back. The pointer's id is that of the [`Reference`].
     ///
@@ -151,8 +196,8 @@ pub enum Target {
         size: u32,
         /// Whether it may be written.
         writable: bool,
-        /// Number of the frame in whose stack the buffer is, if it is in one.
-        buffer: Option<u8>,
+        /// Where the buffer is, if the slice must not outlive something there.
+        buffer: Option<Buffer>,
     },
     /// A subprogram, as a callback.
     Code {
@@ -218,6 +263,13 @@ impl Value {
     #[must_use]
     pub fn unknown() -> Self {
         Self::number(Number::UNKNOWN)
+    }
+
+    /// What a pointer becomes that may not be used any more.
+    #[must_use]
+    pub fn stale(slot: usize, lost: Lost) -> Self {
+        let stale_since = Some(Stale { slot: slot as u32, lost });
+        Self::Scalar(Scalar { stale_since, ..Scalar::new(Number::UNKNOWN) })
     }
 
     /// A number.

@@ -7,7 +7,7 @@ use crate::cfg::ControlFlow;
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
 use crate::facts::{FunctionFact, is_tail_call};
-use crate::state::{Frame, MAX_STACK, Target, Value};
+use crate::state::{Frame, Lost, MAX_STACK, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
 /// Most calls that may be active (`MAX_CALL_FRAMES`).
@@ -98,19 +98,15 @@ impl Walk<'_> {
 
     /// All pointers into the packet are worthless once it may have moved; as numbers they may still be looked at.
     pub(super) fn forget_packet(&mut self) {
-        let slot = self.slot as u32;
+        let slot = self.slot;
         // What dynptrs point to is the packet.
         let is_packet = |value: &Value| {
             value.pointer().is_some_and(|p| {
                 p.is_packet() || matches!(p.target, Target::PacketEnd | Target::Slice { .. })
             })
         };
-        self.state.update(is_packet, |value| {
-            *value = Value::unknown();
-            if let Value::Scalar(scalar) = value {
-                scalar.stale_since = Some(slot);
-            }
-        });
+        self.state.update(is_packet, |value| *value = Value::stale(slot, Lost::Packet));
+        self.note_packet_moved();
     }
 
     pub(super) fn exit(&mut self) -> Check<Next> {

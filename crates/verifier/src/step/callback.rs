@@ -104,7 +104,7 @@ impl Walk<'_> {
     /// The arguments of a function that is called for an element of a map.
     pub(super) fn set_element(&self, frame: &mut Frame, map: MapRef, handle: Value) {
         let key_size = self.map(map).map_or(0, |spec| spec.key_size);
-        let key = Target::Memory { size: key_size, writable: false };
+        let key = Target::Memory { size: key_size, writable: false, lent: None };
         frame.set(Reg::R1, handle);
         frame.set(Reg::R2, Value::Pointer(Pointer::to(key)));
         frame.set(Reg::R3, Value::Pointer(Pointer::to(Target::MapValue(map))));

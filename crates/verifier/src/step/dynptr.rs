@@ -8,7 +8,7 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::error::{Cause, Check, RegName, broken};
-use crate::state::{Byte, Dynptr, Pointer, Slot, Stack, Target, Value, parts};
+use crate::state::{Buffer, Byte, Dynptr, Lost, Pointer, Slot, Stack, Target, Value, parts};
 use crate::walk::Walk;
 
 impl Walk<'_> {
@@ -43,6 +43,7 @@ impl Walk<'_> {
     /// A place for a new dynptr; one that is there is lost.
     pub(super) fn check_new_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Span> {
         let (span, frame) = self.dynptr_span(callee, register, value)?;
+        self.end_slices_of(frame, span.offsets().min, span.size);
         self.overwrite_stack(&span, frame)?;
         Ok(span)
     }
@@ -58,21 +59,47 @@ impl Walk<'_> {
     }
 
     /// A pointer to memory of a dynptr, or null.
-    pub(super) fn slice(&mut self, size: u32, writable: bool, buffer: Option<u8>) -> Value {
+    pub(super) fn slice(&mut self, size: u32, writable: bool, buffer: Option<Buffer>) -> Value {
         let slice = Pointer::to(Target::Slice { size, writable, buffer });
         Value::Pointer(Pointer { nullable: true, id: self.new_id(), ..slice })
     }
 
-    /// A function has returned: pointers that may be to buffers on its stack are numbers from here on. The kernel leaves
-    /// them as they are.
+    /// Slices that may be certain buffers are numbers from here on. The kernel leaves them as they are.
+    fn end_slices(&mut self, is_gone: impl Fn(&Buffer) -> bool) {
+        let ends = |value: &Value| may_be_buffer(value, &is_gone);
+        let slot = self.slot;
+        self.state.update(ends, |value| *value = Value::stale(slot, Lost::Buffer));
+    }
+
+    /// A function has returned, and the buffers on its stack are gone.
     pub(super) fn lose_buffers(&mut self) {
         let depth = self.state.depth();
-        let is_gone = |value: &Value| {
-            value.pointer().is_some_and(|pointer| {
-                matches!(pointer.target, Target::Slice { buffer: Some(frame), .. } if usize::from(frame) > depth)
-            })
-        };
-        self.state.update(is_gone, |value| *value = Value::unknown());
+        self.end_slices(
+            |buffer| matches!(buffer, Buffer::Stack { frame, .. } if usize::from(*frame) > depth),
+        );
+    }
+
+    /// A record was given back, and the buffers in it are gone.
+    pub(super) fn lose_records(&mut self) {
+        self.end_slices(|buffer| *buffer == Buffer::Record);
+    }
+
+    /// Something is put on the stack that a write through a slice must not change: slices that may be these bytes end.
+    pub(super) fn end_slices_of(&mut self, frame: usize, offset: i64, size: u64) {
+        self.end_slices(|buffer| buffer.has(frame, offset, size));
+    }
+
+    /// What is done through a slice may be done to the stack, where its buffer is.
+    pub(super) fn touch_buffer(&mut self, access: Access, buffer: Buffer) -> Check {
+        let Buffer::Stack { frame, start, end } = buffer else { return Ok(()) };
+        let (frame, start, size) = (usize::from(frame), i64::from(start), end.abs_diff(start).into());
+        match access {
+            Access::Read => self.note_read(frame, start, size),
+            Access::Write => {
+                self.overwrite_bytes(frame, start, size);
+                Ok(())
+            }
+        }
     }
 
     /// Helpers do not write over dynptrs.
@@ -99,6 +126,40 @@ impl Walk<'_> {
             for slot in frame.stack.slots_mut().iter_mut().filter(|slot| is_part(slot)) {
                 slot.overwrite(u8::MAX, Byte::Data);
             }
+        }
+    }
+}
+
+/// Whether a value is a slice that may be such a buffer.
+pub(super) fn may_be_buffer(value: &Value, wanted: impl Fn(&Buffer) -> bool) -> bool {
+    matches!(value, Value::Pointer(Pointer { target: Target::Slice { buffer: Some(buffer), .. }, .. }) if wanted(buffer))
+}
+
+impl Buffer {
+    /// Whether it has some of the bytes from `offset` of a frame's stack.
+    pub(super) fn has(&self, frame: usize, offset: i64, size: u64) -> bool {
+        match *self {
+            Self::Stack { frame: own, start, end } => {
+                let after = offset.saturating_add_unsigned(size);
+                usize::from(own) == frame && offset < i64::from(end) && i64::from(start) < after
+            }
+            Self::Record => false,
+        }
+    }
+}
+
+impl Span {
+    /// What a slice must not outlive that may be this memory.
+    pub(super) fn as_buffer(&self) -> Option<Buffer> {
+        match self.pointer.target {
+            Target::Stack { frame } => {
+                // The stack has 512 bytes, and the place was checked to be there.
+                let (start, end) = self.reach();
+                Some(Buffer::Stack { frame, start: start as i16, end: end as i16 })
+            }
+            Target::Slice { buffer, .. } => buffer,
+            Target::Record { .. } => Some(Buffer::Record),
+            _ => None,
         }
     }
 }

@@ -8,7 +8,8 @@ use super::ARGUMENTS;
 use super::helper::wrong_argument;
 use super::memory::{Access, Span, check_context_pointer};
 use crate::error::{Cause, Check, Hint, Refusal, RegName, broken, broken_with};
-use crate::state::{Frame, Pointer, State, Target, Value};
+use crate::lend::{self, Loan, Needs};
+use crate::state::{Frame, Lent, Pointer, State, Target, Value};
 use crate::walk::{Root, Walk};
 
 /// What a global function takes in one register (`btf_prepare_func_args`).
@@ -38,19 +39,26 @@ pub(crate) fn entry_state(walk: &mut Walk<'_>, root: Root) -> Result<State, Box<
 fn set_parameters(walk: &mut Walk<'_>, frame: &mut Frame, function: usize) -> Result<(), Box<Refusal>> {
     let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
     let parameters = walk.parameters(function).map_err(|problem| Refusal::at(start, problem.cause))?;
-    for (reg, parameter) in ARGUMENTS.into_iter().zip(parameters) {
+    for (number, (reg, parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(parameters)) {
         let value = match parameter {
             Parameter::Number => Value::unknown(),
             Parameter::Context => Value::Pointer(Pointer::to(Target::Context)),
             Parameter::Memory { size, nullable } => {
                 let id = if nullable { walk.new_id() } else { 0 };
-                let target = Target::Memory { size, writable: true };
+                let lent = Some(Lent { parameter: number, packet_moved: false });
+                let target = Target::Memory { size, writable: true, lent };
                 Value::Pointer(Pointer { nullable, id, ..Pointer::to(target) })
             }
         };
         frame.set(reg, value);
     }
     Ok(())
+}
+
+/// Checks that all calls of global functions lend what these need.
+pub(crate) fn check_loans(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
+    let mut loans = std::mem::take(&mut walk.loans);
+    loans.check(|function| walk.function_name(function))
 }
 
 impl Walk<'_> {
@@ -86,8 +94,11 @@ impl Walk<'_> {
     pub(super) fn call_global(&mut self, function: usize) -> Check {
         let parameters = self.parameters(function)?;
         let name = self.function_name(function);
-        for (reg, parameter) in ARGUMENTS.into_iter().zip(parameters) {
+        for (number, (reg, parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(parameters)) {
             self.check_parameter(&name, reg, parameter)?;
+            if let (Parameter::Memory { .. }, Value::Pointer(pointer)) = (parameter, self.read(reg)?) {
+                self.note_loan((function, number), reg, &pointer);
+            }
         }
         self.add_root(Root::Global(function));
         if self.flow.functions.get(function).is_some_and(|f| f.moves_packet) {
@@ -96,6 +107,43 @@ impl Walk<'_> {
         self.forget_caller_saved();
         self.return_number();
         Ok(())
+    }
+
+    /// Says what memory a call lends: what the function needs of it is not known before all is walked.
+    fn note_loan(&mut self, parameter: lend::Parameter, register: Reg, pointer: &Pointer) {
+        let span = Span { register, pointer: *pointer, offset: 0, size: 1, access: Access::Read };
+        let in_packet = pointer.is_packet();
+        let alignment = [8, 4, 2].into_iter().find(|&size| !in_packet && span.is_multiple_of(size.into()));
+        let from = match pointer.target {
+            Target::Memory { lent: Some(lent), .. } => Some((self.root.function(), lent.parameter)),
+            _ => None,
+        };
+        self.loans
+            .lend(parameter, Loan { slot: self.slot, alignment: alignment.unwrap_or(1), in_packet, from });
+    }
+
+    /// The running function needs something of memory that it is lent.
+    pub(super) fn need_of_lent(&mut self, lent: Lent, needs: Needs) {
+        self.loans.need((self.root.function(), lent.parameter), needs);
+    }
+
+    /// Memory is touched: if the packet has been moved since it was lent it must not lie there.
+    pub(super) fn touch_lent(&mut self, lent: Option<Lent>) {
+        if let Some(lent) = lent.filter(|lent| lent.packet_moved) {
+            self.need_of_lent(lent, Needs::TO_STAY);
+        }
+    }
+
+    /// The packet may have been moved, and memory that was lent may lie in it.
+    pub(super) fn note_packet_moved(&mut self) {
+        let is_lent = |value: &Value| {
+            value.pointer().is_some_and(|p| matches!(p.target, Target::Memory { lent: Some(_), .. }))
+        };
+        self.state.update(is_lent, |value| {
+            if let Value::Pointer(Pointer { target: Target::Memory { lent: Some(lent), .. }, .. }) = value {
+                lent.packet_moved = true;
+            }
+        });
     }
 
     fn function_name(&self, function: usize) -> String {

@@ -63,6 +63,7 @@ impl Walk<'_> {
         }
         if let Some(id) = arguments.released {
             self.release(id);
+            self.lose_records();
         }
         self.call_later(helper, &arguments);
         if let Some(next) = self.call_back(helper, &arguments)? {

@@ -70,10 +70,7 @@ impl Walk<'_> {
         match kfunc.returns {
             KfuncReturn::Number => self.return_number(),
             KfuncReturn::SliceOrNull { writable } => {
-                let buffer = arguments.written.iter().find_map(|span| match span.pointer.target {
-                    Target::Stack { frame } => Some(frame),
-                    _ => None,
-                });
+                let buffer = arguments.written.first().and_then(Span::as_buffer);
                 let slice = self.slice(arguments.size, writable, buffer);
                 self.state.set(Reg::R0, slice);
             }
@@ -155,6 +152,7 @@ impl Walk<'_> {
     }
 
     fn new_iterator(&mut self, place: Place) -> Check {
+        self.end_slices_of(place.frame, Stack::offset(place.slot), NUM_ITERATOR_BYTES.into());
         let id = self.new_id();
         self.state.references.push(Reference { id, slot: self.slot as u32 });
         place.put(&mut self.state, NumIterator { active: true, progress: Progress { id, rounds: 0 } });
@@ -173,7 +171,8 @@ impl Walk<'_> {
         let Progress { id, rounds } = iterator.progress;
         place.put(&mut waiting, NumIterator { progress: Progress { id, rounds: rounds + 1 }, ..iterator });
         if let KfuncReturn::ElementOrNull(size) = kfunc.returns {
-            let element = Pointer { id, ..Pointer::to(Target::Memory { size, writable: false }) };
+            let element = Target::Memory { size, writable: false, lent: None };
+            let element = Pointer { id, ..Pointer::to(element) };
             waiting.set(Reg::R0, Value::Pointer(element));
         }
         self.widen(&mut waiting, self.slot, true);

@@ -9,6 +9,7 @@ use super::{MAX_OFFSET, bits};
 use crate::domain::{Number, Tnum};
 use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
 use crate::facts::Base;
+use crate::lend::Needs;
 use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
 use crate::walk::{Next, Walk};
 
@@ -50,8 +51,12 @@ impl Span {
 
     /// Whether every place it may be at is a multiple of its size, as far as the base is.
     pub(super) fn is_aligned(&self) -> bool {
+        self.is_multiple_of(self.size.max(1))
+    }
+
+    /// The same for any power of two.
+    pub(super) fn is_multiple_of(&self, size: u64) -> bool {
         let place = self.pointer.variable.bits().add(Tnum::constant(self.fixed() as u64));
-        let size = self.size.max(1);
         size == 1 || place.truncate(size.trailing_zeros()).max() == 0
     }
 
@@ -95,6 +100,14 @@ impl Span {
             return broken_with(self.out_of_bounds(Some(limit)), Hint::BoundOffset);
         }
         Ok(())
+    }
+
+    /// Checks against memory of a size that may be read only.
+    fn check_memory(&self, size: u32, writable: bool) -> Check {
+        if self.access == Access::Write && !writable {
+            return broken(Cause::ReadOnly(RegName(self.register), self.pointer.target));
+        }
+        self.check_within(u64::from(size))
     }
 
     /// Checks against what was proven of the packet (`check_packet_access`).
@@ -174,10 +187,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Atomic operations work on maps, the stack and plain memory only, and at aligned places.
-    pub(super) fn check_atomic_target(&self, base: Reg, offset: i16, size: Size) -> Check {
+    /// Atomic operations work on maps, the stack and plain memory only, and at aligned places. A slice has no place that is
+    /// known to be aligned; the kernel takes it for memory like any other.
+    pub(super) fn check_atomic_target(&mut self, base: Reg, offset: i16, size: Size) -> Check {
         let Value::Pointer(pointer) = self.read(base)? else { return Ok(()) };
-        if matches!(pointer.target, Target::Context | Target::Packet { .. }) {
+        if matches!(pointer.target, Target::Context | Target::Packet { .. } | Target::Slice { .. }) {
             return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
         }
         let span = span(base, pointer, offset, size, Access::Write);
@@ -186,6 +200,9 @@ impl Walk<'_> {
         }
         if !span.is_aligned() {
             return broken(Cause::AtomicAlignment(RegName(base), size.bytes()));
+        }
+        if let Target::Memory { lent: Some(lent), .. } = pointer.target {
+            self.need_of_lent(lent, Needs::to_be_aligned(size.bytes()));
         }
         Ok(())
     }
@@ -214,15 +231,18 @@ impl Walk<'_> {
     }
 
     /// Checks an access to anything but the stack and the context.
-    pub(super) fn check_span(&self, span: &Span) -> Check {
+    pub(super) fn check_span(&mut self, span: &Span) -> Check {
         match span.pointer.target {
             Target::MapValue(map) => self.check_map_value(span, map),
             Target::Packet { range, .. } => span.check_packet(range),
-            Target::Memory { size, writable } | Target::Slice { size, writable, .. } => {
-                if span.access == Access::Write && !writable {
-                    return broken(Cause::ReadOnly(RegName(span.register), span.pointer.target));
-                }
-                span.check_within(u64::from(size))
+            Target::Memory { size, writable, lent } => {
+                span.check_memory(size, writable)?;
+                self.touch_lent(lent);
+                Ok(())
+            }
+            Target::Slice { size, writable, buffer } => {
+                span.check_memory(size, writable)?;
+                buffer.map_or(Ok(()), |buffer| self.touch_buffer(span.access, buffer))
             }
             Target::Record { size } => span.check_within(u64::from(size)),
             Target::Context if span.access == Access::Write => {
@@ -236,7 +256,7 @@ impl Walk<'_> {
         }
     }
 
-    fn check_map_value(&self, span: &Span, map: MapRef) -> Check {
+    pub(super) fn check_map_value(&self, span: &Span, map: MapRef) -> Check {
         let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
         let (register, target) = (RegName(span.register), span.pointer.target);
         match span.access {

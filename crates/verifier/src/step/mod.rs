@@ -23,7 +23,7 @@ use crate::state::{MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Walk};
 
 pub(crate) use call::check_stack_depth;
-pub(crate) use global::entry_state;
+pub(crate) use global::{check_loans, entry_state};
 
 /// Offsets of 2^29 and more are refused wherever they appear (`BPF_MAX_VAR_OFF`).
 const MAX_OFFSET: i64 = 1 << 29;

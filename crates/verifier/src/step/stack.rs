@@ -3,10 +3,11 @@
 use paceline_isa::{Operand, Reg};
 
 use super::alu::truncated;
+use super::dynptr::may_be_buffer;
 use super::memory::{Access, Span};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
-use crate::state::{Byte, MAX_STACK, Slot, Stack, Target, Value, parts};
+use crate::state::{Byte, Lost, MAX_STACK, Slot, Stack, Target, Value, parts};
 use crate::walk::Walk;
 
 impl Walk<'_> {
@@ -122,6 +123,7 @@ impl Walk<'_> {
         if first != 0 && is_zero {
             self.demand(&value);
         }
+        let value = self.end_slices_under(value, frame, range.min);
         self.lose_dynptrs(frame, range.min, span.size);
         let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         let slot = frame.stack.slot_mut(index);
@@ -132,6 +134,16 @@ impl Walk<'_> {
             slot.overwrite(bytes as u8, if is_zero { Byte::Zero } else { Byte::Data });
         }
         Ok(())
+    }
+
+    /// A pointer is spilled, which no write through a slice may change: slices that may be its bytes end. It may be one.
+    fn end_slices_under(&mut self, value: Value, frame: usize, offset: i64) -> Value {
+        if value.pointer().is_none() {
+            return value;
+        }
+        self.end_slices_of(frame, offset, 8);
+        let is_one = may_be_buffer(&value, |buffer| buffer.has(frame, offset, 8));
+        if is_one { Value::stale(self.slot, Lost::Buffer) } else { value }
     }
 
     /// A store whose place is not known may change any of the bytes.
@@ -164,13 +176,18 @@ impl Walk<'_> {
         self.check_stack(span, frame)?;
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
-        self.note_unset(frame, range.min, size);
-        self.lose_dynptrs(frame, range.min, size);
-        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
-        for (index, bytes) in parts(range.min, size) {
+        self.overwrite_bytes(frame, range.min, size);
+        Ok(())
+    }
+
+    /// The same for bytes that were checked to be in the frame.
+    pub(super) fn overwrite_bytes(&mut self, frame: usize, offset: i64, size: u64) {
+        self.note_unset(frame, offset, size);
+        self.lose_dynptrs(frame, offset, size);
+        let Some(frame) = self.state.frame_mut(frame) else { return };
+        for (index, bytes) in parts(offset, size) {
             frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);
         }
-        Ok(())
     }
 }
 

@@ -25,7 +25,7 @@ impl Walk<'_> {
             return wrong_argument(helper, register, WANTED, value);
         };
         let span = Span { register, pointer, offset: 0, size: 1, access: Access::Read };
-        self.check_span(&span)?;
+        self.check_map_value(&span, map)?;
         let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
         let mut text = rest.iter().copied().take_while(|&byte| byte != 0).collect::<Vec<u8>>();
         // What the bytes are short of the value is zeros.
