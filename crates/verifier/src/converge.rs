@@ -17,6 +17,7 @@ use paceline_spec::helper::Helper;
 
 use crate::demand::Demands;
 use crate::domain::Number;
+use crate::reads::{StackReads, Word};
 use crate::state::{Byte, Frame, Progress, Scalar, State, Value};
 use crate::walk::Walk;
 
@@ -54,6 +55,7 @@ impl Walk<'_> {
     pub(crate) fn share_demands_with(&mut self, earlier: &State) {
         let (demands, reads) = (&mut self.demands, &mut self.reads);
         for (old, new) in earlier.frames().zip(self.state.frames()) {
+            imply_zeroed(reads, old, new);
             for (old, new) in old.registers().iter().zip(new.registers()) {
                 share(demands, old, new);
             }
@@ -65,6 +67,14 @@ impl Walk<'_> {
                 }
             }
         }
+    }
+}
+
+/// What is seen as written in a frame of the covering state may be unset in that of the covered one.
+pub(crate) fn imply_zeroed(reads: &mut StackReads, old: &Frame, new: &Frame) {
+    for (index, slot) in old.stack.slots().iter().enumerate() {
+        let word = Word { function: new.function, index };
+        reads.imply_zeroed(slot.origin, new.stack.slot(index).unset() & !slot.unset(), word);
     }
 }
 

@@ -31,17 +31,19 @@ pub(crate) struct Demands {
     work: Vec<Mark>,
     /// Marks that are demanded as soon as another one is.
     implied: HashMap<Mark, Vec<Mark>>,
+    /// How many of those there were.
+    implications: usize,
 }
 
 impl Demands {
     pub(crate) fn new() -> Self {
         let none = Node { origins: [Mark::NONE; 2], demanded: true };
-        Self { nodes: vec![none], work: Vec::new(), implied: HashMap::new() }
+        Self { nodes: vec![none], work: Vec::new(), implied: HashMap::new(), implications: 0 }
     }
 
-    /// Bytes of all marks.
+    /// Bytes of all marks, and of what they imply.
     pub(crate) fn bytes(&self) -> usize {
-        self.nodes.len() * size_of::<Node>()
+        self.nodes.len() * size_of::<Node>() + self.implications * size_of::<Mark>()
     }
 
     fn add(&mut self, origins: [Mark; 2]) -> Mark {
@@ -85,88 +87,13 @@ impl Demands {
             self.demand(new);
         } else if new != Mark::NONE {
             self.implied.entry(old).or_default().push(new);
+            self.implications += 1;
         }
     }
 
     /// Whether anything computed from the mark decided something.
     pub(crate) fn is_demanded(&self, mark: Mark) -> bool {
         self.nodes.get(mark.0 as usize).is_none_or(|node| node.demanded)
-    }
-}
-
-/// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Origin(u32);
-
-impl Origin {
-    /// No checkpoint.
-    pub const NONE: Self = Self(0);
-}
-
-#[derive(Clone, Copy, Debug)]
-struct SlotNode {
-    earlier: Origin,
-    /// Bytes that were the earlier checkpoint's, as bits.
-    kept: u8,
-    /// Bytes that were read, as bits.
-    read: u8,
-}
-
-/// Which bytes of stack slots were read.
-#[derive(Debug)]
-pub(crate) struct StackReads {
-    nodes: Vec<SlotNode>,
-    work: Vec<(Origin, u8)>,
-    /// Slots whose bytes, given as bits, are read as soon as those of another one are.
-    implied: HashMap<Origin, Vec<(Origin, u8)>>,
-}
-
-impl StackReads {
-    pub(crate) fn new() -> Self {
-        let none = SlotNode { earlier: Origin::NONE, kept: 0, read: 0 };
-        Self { nodes: vec![none], work: Vec::new(), implied: HashMap::new() }
-    }
-
-    /// An origin for a slot as it stands at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
-    pub(crate) fn checkpoint(&mut self, earlier: Origin, kept: u8) -> Origin {
-        let origin = Origin(self.nodes.len() as u32);
-        self.nodes.push(SlotNode { earlier, kept, read: 0 });
-        origin
-    }
-
-    /// Bytes of all origins.
-    pub(crate) fn bytes(&self) -> usize {
-        self.nodes.len() * size_of::<SlotNode>()
-    }
-
-    /// Says that bytes were read.
-    pub(crate) fn read(&mut self, origin: Origin, bytes: u8) {
-        self.work.push((origin, bytes));
-        while let Some((origin, bytes)) = self.work.pop() {
-            let Some(node) = self.nodes.get_mut(origin.0 as usize) else { continue };
-            let new = bytes & !node.read;
-            if new == 0 || origin == Origin::NONE {
-                continue;
-            }
-            node.read |= new;
-            self.work.push((node.earlier, new & node.kept));
-            if let Some(implied) = self.implied.get(&origin) {
-                self.work.extend(implied.iter().map(|&(other, kept)| (other, new & kept)));
-            }
-        }
-    }
-
-    /// Says that those of the bytes `kept` of `new` are read that are read of `old`, now or later.
-    pub(crate) fn imply(&mut self, old: Origin, new: Origin, kept: u8) {
-        self.read(new, self.bytes_read(old) & kept);
-        if old != Origin::NONE && new != Origin::NONE {
-            self.implied.entry(old).or_default().push((new, kept));
-        }
-    }
-
-    /// The bytes that were read.
-    pub(crate) fn bytes_read(&self, origin: Origin) -> u8 {
-        self.nodes.get(origin.0 as usize).map_or(u8::MAX, |node| node.read)
     }
 }
 
@@ -187,25 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_loop_implies_is_demanded_when_its_start_is() {
-        let (mut demands, mut reads) = (Demands::new(), StackReads::new());
+    fn what_is_implied_is_demanded_when_its_cause_is() {
+        let mut demands = Demands::new();
         let (start, end) = (demands.checkpoint(Mark::NONE), demands.checkpoint(Mark::NONE));
         demands.imply(start, end);
         assert!(!demands.is_demanded(end));
         demands.demand(start);
         assert!(demands.is_demanded(end));
-        let (start, end) = (reads.checkpoint(Origin::NONE, 0), reads.checkpoint(Origin::NONE, 0));
-        reads.imply(start, end, 0b1100);
-        reads.read(start, 0b0110);
-        assert_eq!(reads.bytes_read(end), 0b0100);
-    }
-
-    #[test]
-    fn a_read_stops_at_bytes_that_were_written_in_between() {
-        let mut reads = StackReads::new();
-        let first = reads.checkpoint(Origin::NONE, 0);
-        let second = reads.checkpoint(first, 0b0000_1111);
-        reads.read(second, 0b0011_1100);
-        assert_eq!((reads.bytes_read(second), reads.bytes_read(first)), (0b0011_1100, 0b0000_1100));
     }
 }

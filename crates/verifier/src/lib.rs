@@ -31,6 +31,7 @@ mod facts;
 mod lend;
 mod observe;
 mod prune;
+mod reads;
 pub mod state;
 mod step;
 mod walk;
@@ -145,7 +146,7 @@ fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<Funct
             start,
             end,
             stack: walk.stack_used.get(index).copied().unwrap_or_default(),
-            zeroed: walk.stack_zeroed.get(index).copied().unwrap_or_default(),
+            zeroed: walk.reads.zeroed(index),
             shared: walk.stack_shared.get(index).copied().unwrap_or_default(),
             saved: facts::saved_registers(code, start, end),
             is_callback: walk.is_callback.get(index).copied().unwrap_or_default(),

@@ -9,9 +9,10 @@
 use paceline_isa::{Reg, RegSet};
 
 use crate::cfg::Meeting;
-use crate::converge::progress_between;
-use crate::demand::{Demands, StackReads};
+use crate::converge::{imply_zeroed, progress_between};
+use crate::demand::Demands;
 use crate::error::{Cause, Check, Hint};
+use crate::reads::StackReads;
 use crate::state::{Byte, Frame, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
 use crate::walk::Walk;
 
@@ -302,20 +303,13 @@ impl Walk<'_> {
         let Some(earlier) = self.checkpoints.all.get(index).and_then(|c| c.state.as_ref()) else { return };
         let (demands, reads) = (&mut self.demands, &mut self.reads);
         for (old, new) in earlier.frames().zip(self.state.frames()) {
-            // What was read as written there may not be written here.
-            if let Some(zeroed) = self.stack_zeroed.get_mut(new.function) {
-                for (index, slot) in old.stack.slots().iter().enumerate() {
-                    let seen_unset = reads.bytes_read(slot.origin) & new.stack.slot(index).unset() != 0;
-                    *zeroed |= u64::from(seen_unset) << index;
-                }
-            }
+            imply_zeroed(reads, old, new);
             for (old, new) in old.registers().iter().zip(new.registers()) {
                 inherit(demands, old, new);
             }
             for (old, new) in old.stack.slots().iter().zip(new.stack.slots()) {
-                let read = reads.bytes_read(old.origin);
-                reads.read(new.origin, read & !new.fresh);
-                if read != 0 {
+                reads.inherit(old.origin, new.origin, !new.fresh);
+                if reads.bytes_read(old.origin) != 0 {
                     inherit(demands, &old.value, &new.value);
                 }
                 if let (true, Value::Scalar(scalar)) = (old.bytes.contains(&Byte::Zero), &new.value) {

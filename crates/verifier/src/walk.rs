@@ -10,12 +10,13 @@ use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::Options;
 use crate::cfg::ControlFlow;
-use crate::demand::{Demands, StackReads};
+use crate::demand::Demands;
 use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
 use crate::facts::{Facts, Stats};
 use crate::lend::Loans;
 use crate::observe::{Observer, PathEnd};
 use crate::prune::Checkpoints;
+use crate::reads::StackReads;
 use crate::state::{Frame, Lost, MapRef, State, Value};
 
 /// Branches on the way to a refusal that are told.
@@ -108,8 +109,6 @@ pub(crate) struct Walk<'a> {
     pub(crate) stack_used: Vec<u32>,
     /// For each function whether it is a callback.
     pub(crate) is_callback: Vec<bool>,
-    /// Words of each function's stack that have to be zero on entry (`FunctionFact::zeroed`).
-    pub(crate) stack_zeroed: Vec<u64>,
     /// Words of each function's stack that others read (`FunctionFact::shared`).
     pub(crate) stack_shared: Vec<u64>,
     /// What must be verified on its own, as far as it is known: the program, and what it was seen to call.
@@ -150,11 +149,10 @@ impl<'a> Walk<'a> {
             state: State::new(Frame::new(0, 0, 0)),
             slot: 0,
             demands: Demands::new(),
-            reads: StackReads::new(),
+            reads: StackReads::new(flow.functions.len()),
             checkpoints: Checkpoints::new(code.len()),
             stack_used: vec![0; flow.functions.len()],
             is_callback: vec![false; flow.functions.len()],
-            stack_zeroed: vec![0; flow.functions.len()],
             stack_shared: vec![0; flow.functions.len()],
             roots: vec![Root::Main],
             root: Root::Main,
@@ -190,7 +188,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn explore(&mut self, state: State, slot: usize) -> Result<(), Box<Refusal>> {
         self.checkpoints = Checkpoints::new(self.code.len());
         self.demands = Demands::new();
-        self.reads = StackReads::new();
+        self.reads.restart();
         self.trail.entries.truncate(1);
         self.held = 0;
         (self.state, self.slot, self.at) = (state, slot, 0);

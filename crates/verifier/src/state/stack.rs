@@ -1,7 +1,7 @@
 //! The stack of one frame, byte by byte.
 
 use super::{Dynptr, NumIterator, Value};
-use crate::demand::Origin;
+use crate::reads::Origin;
 
 /// Bytes of stack a frame may have, and all frames of a call chain together (`MAX_BPF_STACK`).
 pub const MAX_STACK: u32 = 512;

@@ -7,6 +7,7 @@ use super::dynptr::may_be_buffer;
 use super::memory::{Access, Span};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::reads::Word;
 use crate::state::{Byte, Lost, MAX_STACK, Slot, Stack, Target, Value, parts};
 use crate::walk::Walk;
 
@@ -61,7 +62,7 @@ impl Walk<'_> {
 
     /// Says that stack bytes matter to the checkpoints that they come from. An iterator has none to read.
     pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) -> Check {
-        self.note_unset(frame, offset, size);
+        self.note_seen(frame, offset, size);
         self.note_reader(frame, offset, size);
         let Some(frame) = self.state.frame(frame) else { return Ok(()) };
         for (index, bytes) in parts(offset, size) {
@@ -90,13 +91,14 @@ impl Walk<'_> {
 
     /// Says that what stack bytes hold may be seen, so that those never written have to be zero: they are read, or
     /// some of them are written and it is not known which.
-    fn note_unset(&mut self, frame: usize, offset: i64, size: u64) {
+    fn note_seen(&mut self, frame: usize, offset: i64, size: u64) {
         let Some(frame) = self.state.frame(frame) else { return };
-        let Some(zeroed) = self.stack_zeroed.get_mut(frame.function) else { return };
         for (index, bytes) in parts(offset, size) {
-            if frame.stack.slot(index).unset() & bytes != 0 {
-                *zeroed |= 1 << index;
+            let slot = frame.stack.slot(index);
+            if slot.unset() & bytes != 0 {
+                self.reads.zero(Word { function: frame.function, index });
             }
+            self.reads.see(slot.origin, bytes & !slot.fresh);
         }
     }
 
@@ -150,7 +152,7 @@ impl Walk<'_> {
     fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) {
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
-        self.note_unset(frame, range.min, size);
+        self.note_seen(frame, range.min, size);
         let is_zero = value.is_null();
         if is_zero {
             self.demand(value);
@@ -182,7 +184,7 @@ impl Walk<'_> {
 
     /// The same for bytes that were checked to be in the frame.
     pub(super) fn overwrite_bytes(&mut self, frame: usize, offset: i64, size: u64) {
-        self.note_unset(frame, offset, size);
+        self.note_seen(frame, offset, size);
         self.lose_dynptrs(frame, offset, size);
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(offset, size) {

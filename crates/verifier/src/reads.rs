@@ -1,0 +1,234 @@
+//! Which bytes of stack slots the code after a checkpoint turned out to use, and which words of a frame must be zero when
+//! it is entered.
+//!
+//! A byte that was never written reads as zero, so that whoever reads it wants its word set to zero on entry. Where a
+//! state covers another one, the code was walked from the first only: a byte that is written there and unset in the
+//! other is found to be read through the first one's [`Origin`], maybe long after the covered path has ended. So the
+//! bytes that are unset in a covered state are noted with the origins of the state that covers it.
+
+use std::collections::HashMap;
+
+/// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Origin(u32);
+
+impl Origin {
+    /// No checkpoint.
+    pub const NONE: Self = Self(0);
+}
+
+/// What is done with the bytes of a slot, each as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Uses {
+    /// Bytes that are read.
+    read: u8,
+    /// Bytes that are read, or that a store may leave as they are: one at an unknown place, or by a helper.
+    seen: u8,
+}
+
+impl Uses {
+    const fn within(self, bytes: u8) -> Self {
+        Self { read: self.read & bytes, seen: self.seen & bytes }
+    }
+
+    const fn without(self, other: Self) -> Self {
+        Self { read: self.read & !other.read, seen: self.seen & !other.seen }
+    }
+
+    const fn union(self, other: Self) -> Self {
+        Self { read: self.read | other.read, seen: self.seen | other.seen }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SlotNode {
+    earlier: Origin,
+    /// Bytes that were the earlier checkpoint's, as bits.
+    kept: u8,
+    uses: Uses,
+}
+
+/// What uses of a slot's bytes imply.
+#[derive(Clone, Copy, Debug)]
+enum Implied {
+    /// The same uses of those of another slot's bytes that are `kept`.
+    Uses { of: Origin, kept: u8 },
+    /// That a word must be zero on entry, if any of the bytes `unset` is seen.
+    Zeroed { word: Word, unset: u8 },
+}
+
+/// Eight aligned bytes of the frames of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// The function's index.
+    pub(crate) function: usize,
+    /// The word's number, from the frame pointer down.
+    pub(crate) index: usize,
+}
+
+/// Which bytes of stack slots were read.
+#[derive(Debug)]
+pub(crate) struct StackReads {
+    nodes: Vec<SlotNode>,
+    work: Vec<(Origin, Uses)>,
+    /// What uses of a slot's bytes imply, now and later.
+    implied: HashMap<Origin, Vec<Implied>>,
+    implications: usize,
+    /// For each function the words that have to be zero on entry (`FunctionFact::zeroed`).
+    zeroed: Vec<u64>,
+}
+
+impl StackReads {
+    /// For a program of so many functions.
+    pub(crate) fn new(functions: usize) -> Self {
+        let none = SlotNode { earlier: Origin::NONE, kept: 0, uses: Uses::default() };
+        Self {
+            nodes: vec![none],
+            work: Vec::new(),
+            implied: HashMap::new(),
+            implications: 0,
+            zeroed: vec![0; functions],
+        }
+    }
+
+    /// Forgets all origins, for a walk from another root.
+    pub(crate) fn restart(&mut self) {
+        self.nodes.truncate(1);
+        self.implied.clear();
+        self.implications = 0;
+    }
+
+    /// An origin for a slot as it stands at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
+    pub(crate) fn checkpoint(&mut self, earlier: Origin, kept: u8) -> Origin {
+        let origin = Origin(self.nodes.len() as u32);
+        self.nodes.push(SlotNode { earlier, kept, uses: Uses::default() });
+        origin
+    }
+
+    /// Bytes of all origins, and of what they imply.
+    pub(crate) fn bytes(&self) -> usize {
+        self.nodes.len() * size_of::<SlotNode>() + self.implications * size_of::<Implied>()
+    }
+
+    /// Says that bytes were read.
+    pub(crate) fn read(&mut self, origin: Origin, bytes: u8) {
+        self.note(origin, Uses { read: bytes, seen: bytes });
+    }
+
+    /// Says that a store may have left bytes as they are.
+    pub(crate) fn see(&mut self, origin: Origin, bytes: u8) {
+        self.note(origin, Uses { read: 0, seen: bytes });
+    }
+
+    fn note(&mut self, origin: Origin, uses: Uses) {
+        self.work.push((origin, uses));
+        while let Some((origin, uses)) = self.work.pop() {
+            let Some(node) = self.nodes.get_mut(origin.0 as usize) else { continue };
+            let new = uses.without(node.uses);
+            if new == Uses::default() || origin == Origin::NONE {
+                continue;
+            }
+            node.uses = node.uses.union(new);
+            self.work.push((node.earlier, new.within(node.kept)));
+            for implied in self.implied.get(&origin).into_iter().flatten() {
+                match *implied {
+                    Implied::Uses { of, kept } => self.work.push((of, new.within(kept))),
+                    Implied::Zeroed { word, unset } if new.seen & unset != 0 => set(&mut self.zeroed, word),
+                    Implied::Zeroed { .. } => {}
+                }
+            }
+        }
+    }
+
+    /// Says that those of the bytes `kept` of `new` are used that are used of `old`, now or later.
+    pub(crate) fn imply(&mut self, old: Origin, new: Origin, kept: u8) {
+        self.note(new, self.uses(old).within(kept));
+        if old != Origin::NONE && new != Origin::NONE && kept != 0 {
+            self.add_implied(old, Implied::Uses { of: new, kept });
+        }
+    }
+
+    /// Those of the bytes `kept` of `new` are used that were used of `old`, of which all is known.
+    pub(crate) fn inherit(&mut self, old: Origin, new: Origin, kept: u8) {
+        self.note(new, self.uses(old).within(kept));
+    }
+
+    /// Says that a word must be zero on entry if any of the bytes `unset` of `origin` is seen, now or later.
+    pub(crate) fn imply_zeroed(&mut self, origin: Origin, unset: u8, word: Word) {
+        if self.uses(origin).seen & unset != 0 {
+            set(&mut self.zeroed, word);
+        }
+        if unset != 0 && self.zeroed(word.function) >> word.index & 1 == 0 {
+            self.add_implied(origin, Implied::Zeroed { word, unset });
+        }
+    }
+
+    /// Says that a word must be zero on entry.
+    pub(crate) fn zero(&mut self, word: Word) {
+        set(&mut self.zeroed, word);
+    }
+
+    /// The words of a function's frames that must be zero on entry, as bits.
+    pub(crate) fn zeroed(&self, function: usize) -> u64 {
+        self.zeroed.get(function).copied().unwrap_or_default()
+    }
+
+    fn add_implied(&mut self, origin: Origin, implied: Implied) {
+        self.implied.entry(origin).or_default().push(implied);
+        self.implications += 1;
+    }
+
+    fn uses(&self, origin: Origin) -> Uses {
+        let all = Uses { read: u8::MAX, seen: u8::MAX };
+        self.nodes.get(origin.0 as usize).map_or(all, |node| node.uses)
+    }
+
+    /// The bytes that were read.
+    pub(crate) fn bytes_read(&self, origin: Origin) -> u8 {
+        self.uses(origin).read
+    }
+}
+
+fn set(zeroed: &mut [u64], word: Word) {
+    if let Some(words) = zeroed.get_mut(word.function) {
+        *words |= 1 << word.index;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORD: Word = Word { function: 0, index: 3 };
+
+    #[test]
+    fn a_read_stops_at_bytes_that_were_written_in_between() {
+        let mut reads = StackReads::new(1);
+        let first = reads.checkpoint(Origin::NONE, 0);
+        let second = reads.checkpoint(first, 0b0000_1111);
+        reads.read(second, 0b0011_1100);
+        assert_eq!((reads.bytes_read(second), reads.bytes_read(first)), (0b0011_1100, 0b0000_1100));
+    }
+
+    #[test]
+    fn what_is_implied_is_read_when_its_cause_is() {
+        let mut reads = StackReads::new(1);
+        let (start, end) = (reads.checkpoint(Origin::NONE, 0), reads.checkpoint(Origin::NONE, 0));
+        reads.imply(start, end, 0b1100);
+        reads.read(start, 0b0110);
+        assert_eq!(reads.bytes_read(end), 0b0100);
+    }
+
+    #[test]
+    fn a_word_is_zeroed_once_its_unset_bytes_are_seen_through_the_covering_state() {
+        let mut reads = StackReads::new(1);
+        let first = reads.checkpoint(Origin::NONE, 0);
+        let second = reads.checkpoint(first, 0b1111);
+        reads.imply_zeroed(first, 0b0010, WORD);
+        reads.read(second, 0b1_0001);
+        assert_eq!(reads.zeroed(0), 0, "other bytes");
+        reads.see(second, 0b0010);
+        assert_eq!(reads.zeroed(0), 1 << 3);
+        assert_eq!(reads.bytes_read(first) & 0b0010, 0, "a store is no read");
+    }
+}
