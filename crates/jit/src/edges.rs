@@ -126,7 +126,8 @@ impl Emitter<'_> {
     }
 
     /// Computes what must be in registers where a jump leads.
-    pub(crate) fn flush_before_jump(&mut self, slot: usize, insn: &Insn, registers: RegSet) {
+    /// Gives what that is.
+    pub(crate) fn flush_before_jump(&mut self, slot: usize, insn: &Insn, registers: RegSet) -> RegSet {
         let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
         let registers = match target {
             Some(target) if self.is_done(target) => RegSet::EMPTY,
@@ -135,6 +136,7 @@ impl Emitter<'_> {
             None => registers,
         };
         self.flush(registers);
+        registers
     }
 
     /// Where a jump goes that may lead to an exit with a known result.

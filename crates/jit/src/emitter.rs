@@ -53,6 +53,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) deferred: Deferred,
     /// Registers that are read after the instruction that is being emitted.
     pub(crate) after: RegSet,
+    /// A register whose value was read although it had been taken to be dead.
+    pub(crate) dead_read: Option<Reg>,
     /// An instruction whose code was emitted with the one before it.
     pub(crate) skipped: Option<usize>,
     /// The functions whose address is taken, by node and first slot, and where helpers call them.
@@ -92,6 +94,7 @@ impl<'a> Emitter<'a> {
             targets: vec![None; first.source.code.len()],
             deferred: Deferred::default(),
             after: RegSet::EMPTY,
+            dead_read: None,
             skipped: None,
             callbacks: Vec::new(),
             looped: None,
@@ -164,12 +167,15 @@ impl<'a> Emitter<'a> {
         let function = self.function;
         let mut last: Option<&Insn> = None;
         let mut follows = false;
-        self.deferred = Deferred::default();
         self.skipped = None;
+        self.dead_read = None;
         if !self.settings.checked {
             self.targets.clear();
             self.targets.resize(self.source.code.len(), None);
             self.find_targets(&function)?;
+        }
+        if !self.settings.checked {
+            self.start_block(function.start);
         }
         if matches!(self.leave, Leave::Edge) {
             self.enter_with_context();
@@ -188,23 +194,25 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let label = self.targets.get(slot).copied().flatten().filter(|_| !is_exit);
-            if label.is_some() && !self.settings.checked {
-                if follows {
-                    self.meet(slot);
-                } else {
-                    self.deferred = Deferred::default();
-                }
-                self.recall_result(slot);
+            if label.is_some() && !self.settings.checked && follows {
+                self.meet(slot);
             }
             self.asm.mark(slot as u32);
             if let Some(label) = label {
                 self.asm.bind(label);
+                if !self.settings.checked {
+                    self.start_block(slot);
+                    self.recall_result(slot);
+                }
             }
             if self.settings.checked {
                 self.count(slot);
                 self.insn(slot, insn)?;
             } else if self.skipped != Some(slot) {
                 self.deferred(slot, insn)?;
+            }
+            if let Some(register) = self.dead_read {
+                return Err(CompileError::DeadValue { slot, register });
             }
             follows = insn.falls_through()
                 && (insn.jump_target(slot).is_none() || self.source.fact(slot).may_fall_through);

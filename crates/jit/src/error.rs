@@ -1,6 +1,6 @@
 //! Why there is no code.
 
-use paceline_isa::Insn;
+use paceline_isa::{Insn, Reg};
 use thiserror::Error;
 
 use crate::x64::AssembleError;
@@ -57,6 +57,14 @@ pub enum CompileError {
     /// Checked code needs links of its own.
     #[error("there is nothing to link checked code with")]
     NotLinked,
+    /// A register is read whose value was dropped as dead: the code generator is at fault.
+    #[error("the value of {register} in instruction {slot} was taken to be dead")]
+    DeadValue {
+        /// Slot.
+        slot: usize,
+        /// The register.
+        register: Reg,
+    },
     /// The code is too long, or the code generator is at fault.
     #[error(transparent)]
     Assemble(#[from] AssembleError),

@@ -71,7 +71,7 @@ impl Emitter<'_> {
                 self.before_write(Reg::R0);
                 let cpu = self.host_cpu();
                 self.asm.load(OpSize::Q64, Gpr::Rax, cpu);
-                self.deferred.hold(Reg::R0, 64);
+                self.hold(Reg::R0, 64);
             }
             Inline::Array(array, key) => match key.or_else(|| self.stored_key()) {
                 Some(key) if key < array.entries => {
@@ -101,13 +101,14 @@ impl Emitter<'_> {
             if array.cpu_stride != 0 {
                 self.materialize(Reg::R0);
                 self.add_lane(array);
+                self.hold(Reg::R0, 64);
             }
         } else {
             self.before_write(Reg::R0);
             let index = self.index_of_key();
             self.make_store_after(slot, insn);
             self.value_at(array, index);
-            self.deferred.hold(Reg::R0, 64);
+            self.hold(Reg::R0, 64);
         }
         if let (Found::Compared(target, false), Some(jump)) = (found, self.source.code.get(next)) {
             self.flush(self.liveness.at_target(next, jump));
@@ -156,7 +157,7 @@ impl Emitter<'_> {
             self.asm.jmp(target);
         }
         missing.into_iter().for_each(|missing| self.asm.bind(missing));
-        self.deferred.hold(Reg::R0, 64);
+        self.hold(Reg::R0, 64);
         Ok(())
     }
 
@@ -196,14 +197,14 @@ impl Emitter<'_> {
 
     /// Whether what was stored as the key has too few bits to be such a number or a greater one.
     fn stored_is_below(&self, entries: u32) -> bool {
-        matches!(self.stored(), Some(Kept::Reg(_, bits)) if bits < 32 && 1 << bits <= entries)
+        matches!(self.stored(), Some(Kept::Reg(.., bits)) if bits < 32 && 1 << bits <= entries)
     }
 
     /// A register with the index, zero-extended: the one that was stored as the key, if it still has it.
     fn index_of_key(&mut self) -> Gpr {
         match self.stored() {
-            Some(Kept::Reg(reg, bits)) => {
-                let gpr = self.gpr(reg);
+            Some(Kept::Reg(_, held, bits)) => {
+                let gpr = self.asm.held(held);
                 if bits <= 32 && gpr != Gpr::Rax {
                     return gpr;
                 }

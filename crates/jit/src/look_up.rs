@@ -21,15 +21,16 @@ impl Emitter<'_> {
     /// Calls the function of one map.
     pub(crate) fn call_look_up(&mut self, slot: usize, insn: &Insn, link: LookUpLink) {
         self.flush_memory();
-        let just_stored = self.stored().filter(|_| link.key_bytes == Some(4));
         self.deferred.set(Reg::R1, Value::Const(link.context));
+        // What that computes may be a later value of the register that was stored: only after it the store tells the key.
         for reg in insn.writes().iter() {
-            self.before_write(reg);
+            self.save_dependents(reg);
         }
+        let just_stored = self.stored().filter(|_| link.key_bytes == Some(4));
         match (link.key_bytes, just_stored) {
             (Some(_), Some(what)) => {
-                self.take_stored(what);
                 self.make_store_after(slot, insn);
+                self.take_stored(what);
             }
             (Some(bytes), None) => {
                 self.end_store();
@@ -40,6 +41,9 @@ impl Emitter<'_> {
                 self.materialize(Reg::R2);
             }
         }
+        for reg in insn.writes().iter() {
+            self.before_write(reg);
+        }
         self.materialize(Reg::R1);
         if link.takes_cpu {
             let (cpu, argument) = (Mem::at(self.plan.host, self.links.host.cpu), self.gpr(Reg::R3));
@@ -47,7 +51,7 @@ impl Emitter<'_> {
         }
         self.call_runtime(link.address);
         for reg in insn.writes().iter() {
-            self.deferred.hold(reg, 64);
+            self.hold(reg, 64);
         }
     }
 
@@ -56,12 +60,12 @@ impl Emitter<'_> {
         let key = self.gpr(Reg::R2);
         match what {
             Kept::Number(number) => self.set(key, u64::from(number.cast_unsigned())),
-            Kept::Reg(reg, _) => {
-                let gpr = self.gpr(reg);
+            Kept::Reg(_, held, _) => {
+                let gpr = self.asm.held(held);
                 self.asm.mov_rr(Width::D32, key, gpr);
             }
         }
-        self.deferred.hold(Reg::R2, 64);
+        self.hold(Reg::R2, 64);
     }
 
     /// The key into the register that is for its address.
@@ -75,7 +79,7 @@ impl Emitter<'_> {
             _ => {
                 self.materialize(Reg::R2);
                 self.asm.mov_rr(Width::Q64, SCRATCH_2, key);
-                (Base::Native(SCRATCH_2), 0)
+                (Base::Native(self.asm.hold(SCRATCH_2)), 0)
             }
         };
         let mut number = 0;
@@ -106,7 +110,7 @@ impl Emitter<'_> {
                 self.asm.alu_rr(Alu::Or, Width::Q64, key, SCRATCH);
             }
         }
-        self.deferred.hold(Reg::R2, 64);
+        self.hold(Reg::R2, 64);
     }
 }
 

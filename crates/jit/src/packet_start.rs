@@ -31,7 +31,8 @@ impl Emitter<'_> {
     pub(crate) fn flush_start(&mut self) {
         let Some(start) = self.packet_start() else { return };
         for reg in self.deferred.live().iter() {
-            if matches!(self.deferred.get(reg), Value::Sum(Base::Native(base), _) if base == start) {
+            if matches!(self.deferred.get(reg), Value::Sum(Base::Native(base), _) if self.asm.held(base) == start)
+            {
                 self.materialize(reg);
             }
         }
@@ -46,7 +47,8 @@ impl Emitter<'_> {
         if self.is_target(start) {
             self.asm.mov_rr(Width::Q64, CONTEXT, FRAME);
         } else {
-            self.deferred.set(Reg::R1, Value::Sum(Base::Native(FRAME), 0));
+            let frame = self.asm.hold(FRAME);
+            self.deferred.set(Reg::R1, Value::Sum(Base::Native(frame), 0));
         }
     }
 }

@@ -49,12 +49,12 @@ impl Emitter<'_> {
         }
         let out = self.asm.new_label();
         if has_flags {
-            let flags = self.gpr(Reg::R4);
+            let flags = self.home(Reg::R4);
             self.asm.test_rr(Width::Q64, flags, flags);
             self.asm.mov_ri(Gpr::Rax, Errno::EINVAL.to_return());
             self.asm.jcc(Cond::Ne, out);
         }
-        let count = self.gpr(Reg::R1);
+        let count = self.home(Reg::R1);
         if may_be_many {
             self.asm.alu_ri(Alu::Cmp, Width::D32, count, MAX_LOOPS.cast_signed());
             self.asm.mov_ri(Gpr::Rax, Errno::E2BIG.to_return());
@@ -62,12 +62,12 @@ impl Emitter<'_> {
         }
         KEPT.into_iter().for_each(|gpr| self.asm.push(gpr));
         self.asm.mov_rr(Width::D32, COUNT, count);
-        let given = self.gpr(Reg::R3);
+        let given = self.home(Reg::R3);
         self.asm.mov_rr(Width::Q64, GIVEN, given);
         self.rounds(entry);
         KEPT.into_iter().rev().for_each(|gpr| self.asm.pop(gpr));
         self.asm.bind(out);
-        insn.writes().iter().for_each(|reg| self.deferred.hold(reg, 64));
+        insn.writes().iter().for_each(|reg| self.hold(reg, 64));
         Ok(())
     }
 

@@ -61,7 +61,7 @@ impl Emitter<'_> {
             (AluOp::Add | AluOp::Sub, value, Operand::Imm(imm)) => {
                 let imm = if op == AluOp::Sub { imm.checked_neg()? } else { imm };
                 match value {
-                    Value::Held if wide => Some(Value::Sum(Base::Reg(dst), imm)),
+                    Value::Held(held) if wide => Some(Value::Sum(Base::Reg(dst, held), imm)),
                     Value::Sum(base, disp) if wide => Some(Value::Sum(base, disp.checked_add(imm)?)),
                     // For counters, whose new value goes where the old one came from.
                     Value::Bytes(mut bytes) if bytes.plus.is_none() => {
@@ -115,8 +115,8 @@ impl Emitter<'_> {
                 self.deferred.set(dst, Value::Bytes(bytes));
             }
             _ => {
-                self.materialize(src);
-                self.deferred.set(dst, Value::Sum(Base::Reg(src), 0));
+                let base = self.materialized(src);
+                self.deferred.set(dst, Value::Sum(base, 0));
             }
         }
     }
@@ -125,7 +125,7 @@ impl Emitter<'_> {
     pub(super) fn is_root_base(&self, base: Base, dst: Reg) -> bool {
         match base {
             Base::Frame | Base::Native(_) => true,
-            Base::Reg(reg) => reg == dst || self.deferred.is_root(reg),
+            Base::Reg(reg, _) => reg == dst || self.deferred.is_root(reg),
         }
     }
 
@@ -135,45 +135,49 @@ impl Emitter<'_> {
         if self.add_scaled(dst, src) {
             return true;
         }
-        let Value::Sum(base @ (Base::Reg(_) | Base::Native(_)), disp) = self.deferred.get(dst) else {
+        let Value::Sum(base @ (Base::Reg(_, held) | Base::Native(held)), disp) = self.deferred.get(dst)
+        else {
             return false;
         };
         if base.is(dst) || src == Reg::R10 || src == dst {
             return false;
         }
         self.materialize(src);
+        self.before_write(dst);
         // Whatever that took, the first operand may have been computed on the way.
         if self.deferred.get(dst) != Value::Sum(base, disp) {
             return false;
         }
-        self.before_write(dst);
-        let (gpr, index) = (self.gpr(dst), self.gpr(src));
-        let base = match base {
-            Base::Reg(base) => self.gpr(base),
-            Base::Native(base) => base,
-            Base::Frame => return false,
-        };
+        let (gpr, index, base) = (self.gpr(dst), self.home(src), self.asm.held(held));
         self.asm.lea(NativeWidth::Q64, gpr, Mem::indexed(base, index, Scale::One, disp));
-        self.deferred.hold(dst, 64);
+        self.hold(dst, 64);
         true
     }
 
     /// The same where the second operand is an index times 2, 4 or 8, which nobody reads again.
     fn add_scaled(&mut self, dst: Reg, src: Reg) -> bool {
-        let Value::Shifted(shifted) = self.deferred.get(src) else { return false };
-        let Some((index, scale)) = shifted.index().filter(|_| !self.is_live_after(src)) else { return false };
+        if self.is_live_after(src) || !self.is_index(src) {
+            return false;
+        }
+        // That may compute either operand: what the index is made from may itself wait for what is in `dst`.
+        self.before_write(dst);
         let (base, disp) = match self.deferred.get(dst) {
-            Value::Held => (self.gpr(dst), 0),
-            Value::Sum(Base::Reg(base), disp) => (self.gpr(base), disp),
-            Value::Sum(Base::Native(base), disp) => (base, disp),
+            Value::Held(held) => (held, 0),
+            Value::Sum(Base::Reg(_, held) | Base::Native(held), disp) => (held, disp),
             _ => return false,
         };
-        self.before_write(dst);
-        let mem = Mem::indexed(base, self.gpr(index), scale, disp);
+        let Value::Shifted(shifted) = self.deferred.get(src) else { return false };
+        let Some((index, scale)) = shifted.index() else { return false };
+        let mem = Mem::indexed(self.asm.held(base), self.asm.held(index), scale, disp);
         let gpr = self.gpr(dst);
         self.asm.lea(NativeWidth::Q64, gpr, mem);
-        self.deferred.hold(dst, 64);
+        self.hold(dst, 64);
         true
+    }
+
+    /// Whether a value can be the index of an address.
+    fn is_index(&self, reg: Reg) -> bool {
+        matches!(self.deferred.get(reg), Value::Shifted(shifted) if shifted.index().is_some())
     }
 
     fn deferred_and(&mut self, width: Width, dst: Reg, imm: i32) {
@@ -185,7 +189,7 @@ impl Emitter<'_> {
         }
         self.materialize(dst);
         self.before_write(dst);
-        let gpr = self.gpr(dst);
+        let gpr = self.home(dst);
         let left = 64 - mask.leading_zeros() as u8;
         match mask {
             0xff => self.asm.movzx_rr(OpSize::B8, gpr, gpr),
@@ -193,7 +197,7 @@ impl Emitter<'_> {
             _ if u32::try_from(mask).is_ok() => self.asm.alu_ri(Alu::And, NativeWidth::D32, gpr, imm),
             _ => self.asm.alu_ri(Alu::And, NativeWidth::Q64, gpr, imm),
         }
-        self.deferred.hold(dst, bits.min(left));
+        self.hold(dst, bits.min(left));
     }
 
     /// Computes an operation now; the second operand may stay in memory.
@@ -214,23 +218,30 @@ impl Emitter<'_> {
         match (src, direct) {
             (Operand::Reg(reg), Some(op)) if reg != dst && !self.is_live_after(reg) => {
                 self.before_write(dst);
-                let gpr = self.gpr(dst);
+                let gpr = self.home(dst);
                 match self.memory_operand(reg, width) {
                     Some(mem) => self.asm.alu_rm(op, native(width), gpr, mem),
                     None => {
                         let src = self.operand(reg, self.after, SCRATCH);
+                        let src = self.asm.held(src);
                         self.asm.alu_rr(op, native(width), gpr, src);
                     }
                 }
-                self.deferred.hold(dst, bits);
+                self.hold(dst, bits);
                 return;
             }
             (Operand::Reg(reg), _) => self.materialize(reg),
             (Operand::Imm(_), _) => {}
         }
         self.before_write(dst);
+        if let Operand::Reg(reg) = src {
+            self.expect_held(reg);
+        }
+        if op != AluOp::Mov {
+            self.expect_held(dst);
+        }
         self.alu(width, op, dst, src);
-        self.deferred.hold(dst, bits);
+        self.hold(dst, bits);
     }
 
     /// The shorter instruction, where the upper half of operand and result is zero and does not matter for the lower.
@@ -245,7 +256,7 @@ impl Emitter<'_> {
     }
 
     /// The memory that a value is in as it is.
-    pub(crate) fn memory_operand(&self, reg: Reg, width: Width) -> Option<Mem> {
+    pub(crate) fn memory_operand(&mut self, reg: Reg, width: Width) -> Option<Mem> {
         let Value::Bytes(bytes) = self.deferred.get(reg) else { return None };
         let shape = bytes.shape()?;
         let size = if width == Width::W64 { Size::Dw } else { Size::W };
@@ -291,8 +302,9 @@ impl Emitter<'_> {
             })),
             Value::Bytes(bytes) if reversed => bytes.reverse(size).map(Value::Bytes),
             Value::Bytes(bytes) => bytes.and(all).map(Value::Bytes),
-            Value::Reversed(held) if held == size && reversed => {
-                self.deferred.hold(dst, 8 * size.bytes() as u8);
+            Value::Reversed(of, held) if of == size && reversed => {
+                self.asm.held(held);
+                self.hold(dst, 8 * size.bytes() as u8);
                 return;
             }
             _ => None,
@@ -304,12 +316,14 @@ impl Emitter<'_> {
         self.materialize(dst);
         if self.deferred.bits(dst) <= 8 * size.bytes() as u8 {
             if reversed {
-                self.deferred.set(dst, Value::Reversed(size));
+                let held = self.asm.hold(self.gpr(dst));
+                self.deferred.set(dst, Value::Reversed(size, held));
             }
             return;
         }
         self.before_write(dst);
+        self.expect_held(dst);
         self.swap(order, size, dst);
-        self.deferred.hold(dst, 8 * size.bytes() as u8);
+        self.hold(dst, 8 * size.bytes() as u8);
     }
 }

@@ -8,7 +8,7 @@ use crate::alu::op_size;
 use crate::branch::cond;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
-use crate::plan::{SCRATCH, SCRATCH_2, native};
+use crate::plan::{SCRATCH, native};
 use crate::x64::{Alu, Gpr, Mem, OpSize, Width as NativeWidth};
 
 /// A comparison with a number.
@@ -46,10 +46,11 @@ impl Emitter<'_> {
             None => self.target(slot, insn.jump_target(slot))?,
         };
         // Where it leads registers hold their values; what that takes changes the flags.
-        self.flush_before_jump(slot, insn, self.liveness.at_target(slot, insn));
+        let flushed = self.flush_before_jump(slot, insn, self.liveness.at_target(slot, insn));
         self.make_store();
         if fact.may_fall_through {
             self.deferred_compare(width, condition, dst, src);
+            flushed.iter().for_each(|reg| self.expect_held(reg));
             self.asm.jcc(cond(condition), target);
         } else {
             self.asm.jmp(target);
@@ -80,8 +81,8 @@ impl Emitter<'_> {
     /// Compares without computing the value, if that can be.
     fn compare_in_order_of_memory(&mut self, dst: Reg, test: Test) -> bool {
         match self.deferred.get(dst) {
-            Value::Reversed(size) if test.ignores_order() && fits(size, test.number) => {
-                let gpr = self.gpr(dst);
+            Value::Reversed(size, held) if test.ignores_order() && fits(size, test.number) => {
+                let gpr = self.asm.held(held);
                 self.compare_number(gpr, size, test.turned(size))
             }
             Value::Bytes(bytes) => {
@@ -100,7 +101,8 @@ impl Emitter<'_> {
                 self.before_write(dst);
                 let gpr = self.gpr(dst);
                 self.load_shape(&bytes, &shape, gpr);
-                self.deferred.set(dst, Value::Reversed(shape.size));
+                let held = self.asm.hold(gpr);
+                self.deferred.set(dst, Value::Reversed(shape.size, held));
                 self.compare_number(gpr, shape.size, test.turned(shape.size))
             }
             _ => false,
@@ -184,6 +186,7 @@ impl Emitter<'_> {
         match (src, imm) {
             (_, Some(imm)) => {
                 let a = self.operand(dst, again, SCRATCH);
+                let a = self.asm.held(a);
                 match imm {
                     _ if condition == Condition::Set => self.asm.test_ri(narrow, a, imm),
                     0 => self.asm.test_rr(narrow, a, a),
@@ -196,13 +199,12 @@ impl Emitter<'_> {
                     .then(|| self.memory_operand(src, width))
                     .flatten();
                 if let Some(mem) = in_memory
-                    && self.deferred.get(dst) == Value::Held
+                    && let Value::Held(a) = self.deferred.get(dst)
                 {
-                    let a = self.gpr(dst);
+                    let a = self.asm.held(a);
                     return self.asm.alu_rm(Alu::Cmp, width_of, a, mem);
                 }
-                let b = self.operand(src, again, SCRATCH_2);
-                let a = self.operand(dst, again, SCRATCH);
+                let (a, b) = self.operands(dst, src, again);
                 if condition == Condition::Set {
                     self.asm.test_rr(width_of, a, b);
                 } else {

@@ -6,7 +6,7 @@ use super::{Base, Bytes, Value};
 use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::plan::{SCRATCH, SCRATCH_2, native};
-use crate::x64::{Alu, Gpr, Mem, OpSize, Shift, Width as NativeWidth};
+use crate::x64::{Alu, Gpr, Held, Mem, OpSize, Shift, Width as NativeWidth};
 
 impl Emitter<'_> {
     /// Computes the values of registers.
@@ -25,18 +25,45 @@ impl Emitter<'_> {
         }
     }
 
-    /// Before a native register changes: values that are made from what it holds are computed, or forgotten if nobody
-    /// reads them.
+    /// A native register holds the value of its BPF register, which has so many bits.
+    pub(crate) fn hold(&mut self, reg: Reg, bits: u8) {
+        let held = self.asm.hold(self.gpr(reg));
+        self.deferred.hold(reg, held, bits);
+    }
+
+    /// The native register of a value that was materialized.
+    pub(crate) fn home(&mut self, reg: Reg) -> Gpr {
+        self.expect_held(reg);
+        self.gpr(reg)
+    }
+
+    /// Checks that a value was materialized and not overwritten since.
+    pub(crate) fn expect_held(&mut self, reg: Reg) {
+        match self.deferred.get(reg) {
+            Value::Held(held) => {
+                self.asm.held(held);
+            }
+            _ if reg == Reg::R10 => {}
+            _ => self.dead_read = Some(reg),
+        }
+    }
+
+    /// Before a native register changes: values that are made from what it holds are computed, or dropped if they are dead.
     pub(crate) fn before_write(&mut self, written: Reg) {
         if self.deferred.stored.is_some_and(|stored| stored.is_of(written)) {
             self.end_store();
         }
+        self.save_dependents(written);
+    }
+
+    /// The same without the store that waits for the register.
+    pub(crate) fn save_dependents(&mut self, written: Reg) {
         for reg in Reg::ALL.into_iter().filter(|&reg| reg != written) {
             if self.deferred.get(reg).uses(written) && reg != Reg::R10 {
                 if self.deferred.live.contains(reg) {
                     self.materialize(reg);
                 } else {
-                    self.deferred.hold(reg, 64);
+                    self.deferred.kill(reg);
                 }
             }
         }
@@ -45,24 +72,27 @@ impl Emitter<'_> {
     /// Computes a value into its register. The flags change.
     pub(crate) fn materialize(&mut self, reg: Reg) {
         let value = self.deferred.get(reg);
-        if value == Value::Held || reg == Reg::R10 {
-            return;
+        if matches!(value, Value::Held(_) | Value::Dead) || reg == Reg::R10 {
+            return self.expect_held(reg);
         }
         let bits = self.deferred.bits(reg);
         self.before_write(reg);
         let gpr = self.gpr(reg);
         self.compute(value, gpr);
-        self.deferred.hold(reg, bits);
+        self.hold(reg, bits);
     }
 
     /// Computes a value into any native register.
     pub(crate) fn compute(&mut self, value: Value, gpr: Gpr) {
         match value {
-            Value::Held => {}
+            Value::Dead | Value::Held(_) => {}
             Value::Const(value) => self.set(gpr, value),
             Value::Sum(base, disp) => self.compute_sum(base, disp, gpr),
             Value::Bytes(bytes) => self.compute_bytes(&bytes, gpr),
-            Value::Reversed(size) => self.reverse(size, gpr),
+            Value::Reversed(size, held) => {
+                self.asm.held(held);
+                self.reverse(size, gpr);
+            }
             Value::Shifted(shifted) => self.compute_shifted(&shifted, gpr),
             Value::Function(start) => self.set_function(start, gpr),
         }
@@ -81,11 +111,10 @@ impl Emitter<'_> {
     }
 
     /// A place in memory.
-    pub(crate) fn place(&self, base: Base, disp: i32) -> Mem {
+    pub(crate) fn place(&mut self, base: Base, disp: i32) -> Mem {
         match base {
-            Base::Reg(reg) => Mem::at(self.gpr(reg), disp),
+            Base::Reg(_, held) | Base::Native(held) => Mem::at(self.asm.held(held), disp),
             Base::Frame => self.plan.stack(disp),
-            Base::Native(gpr) => Mem::at(gpr, disp),
         }
     }
 
@@ -162,28 +191,41 @@ impl Emitter<'_> {
     }
 
     /// A register that has the value, for reading: its own, or a scratch register where it is not read again.
-    pub(crate) fn operand(&mut self, reg: Reg, again: RegSet, scratch: Gpr) -> Gpr {
-        if reg == Reg::R10 {
-            return self.value(reg, scratch);
-        }
+    pub(crate) fn operand(&mut self, reg: Reg, again: RegSet, scratch: Gpr) -> Held {
+        self.materialize_unless_alone(reg, again);
         let value = self.deferred.get(reg);
-        if value == Value::Held {
-            return self.gpr(reg);
-        }
-        let by_itself = match value {
+        let gpr = match value {
+            _ if reg == Reg::R10 => self.value(reg, scratch),
+            Value::Held(held) => return held,
+            _ => {
+                self.compute(value, scratch);
+                scratch
+            }
+        };
+        self.asm.hold(gpr)
+    }
+
+    /// Two such registers. What takes scratch registers by itself is computed before one of them has the other operand.
+    pub(super) fn operands(&mut self, left: Reg, right: Reg, again: RegSet) -> (Gpr, Gpr) {
+        self.materialize_unless_alone(right, again);
+        self.materialize_unless_alone(left, again);
+        let right = self.operand(right, again, SCRATCH_2);
+        let left = self.operand(left, again, SCRATCH);
+        (self.asm.held(left), self.asm.held(right))
+    }
+
+    /// Materializes a value that is read again, or that cannot be computed in one register alone.
+    fn materialize_unless_alone(&mut self, reg: Reg, again: RegSet) {
+        let alone = match self.deferred.get(reg) {
             Value::Sum(..) | Value::Const(_) | Value::Function(_) => true,
-            // What needs scratch registers itself would change those of other operands.
             Value::Bytes(bytes) => bytes.shape().is_some() && u32::try_from(bytes.mask()).is_ok(),
             // In its own register it takes no move.
             Value::Shifted(shifted) => shifted.base != reg,
-            Value::Held | Value::Reversed(_) => false,
+            Value::Dead | Value::Held(_) | Value::Reversed(..) => false,
         };
-        if by_itself && !again.contains(reg) {
-            self.compute(value, scratch);
-            return scratch;
+        if !alone || again.contains(reg) {
+            self.materialize(reg);
         }
-        self.materialize(reg);
-        self.gpr(reg)
     }
 
     /// Whether a value has no bits above a width.

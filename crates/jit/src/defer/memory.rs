@@ -16,7 +16,7 @@ impl Emitter<'_> {
     pub(crate) fn defer_load(&mut self, slot: usize, insn: &Insn, after: RegSet) -> Result<(), CompileError> {
         let Insn::Load { size, signed, dst, base, offset } = *insn else { return self.plainly(slot, insn) };
         if !after.contains(dst) {
-            self.deferred.hold(dst, 64);
+            self.deferred.kill(dst);
             return Ok(());
         }
         if accesses_context(self.source, slot) {
@@ -27,10 +27,10 @@ impl Emitter<'_> {
             self.before_write(dst);
             let mem = self.deferred_address(base, offset);
             self.asm.load_sx(NativeWidth::Q64, op_size(size), self.plan.gpr(dst), mem);
-            self.deferred.hold(dst, 64);
+            self.hold(dst, 64);
             return Ok(());
         }
-        let (base, disp) = self.root_address(base, offset, dst);
+        let (base, disp) = self.root_address(base, i32::from(offset), dst);
         self.deferred.set(dst, Value::Bytes(Bytes::new(base, disp, size)));
         Ok(())
     }
@@ -58,33 +58,26 @@ impl Emitter<'_> {
         };
         let base = place.base;
         if let (FieldKind::PacketData, Some(start)) = (place.field.kind, self.packet_start()) {
+            let start = self.asm.hold(start);
             self.deferred.set(dst, Value::Sum(Base::Native(start), 0));
             return Ok(());
         }
-        let (root, moved) = match self.deferred.get(base) {
-            Value::Sum(root, moved) => (root, moved),
-            _ => (Base::Reg(base), 0),
-        };
         let at = |(at, size)| Some((i32::try_from(at).ok()?.checked_sub(place.moved)?, size));
-        match found.and_then(at) {
-            Some((disp, size)) if self.is_root_base(root, dst) && base != Reg::R10 => {
-                let bytes = Bytes::new(root, disp.wrapping_add(moved), size);
-                self.deferred.set(dst, Value::Bytes(bytes));
-                Ok(())
-            }
-            _ => {
-                self.materialize(base);
-                self.before_write(dst);
-                self.insn(slot, insn)?;
-                self.deferred.hold(dst, 64);
-                Ok(())
-            }
+        if let Some((at, size)) = found.and_then(at) {
+            let (root, disp) = self.root_address(base, at, dst);
+            self.deferred.set(dst, Value::Bytes(Bytes::new(root, disp, size)));
+            return Ok(());
         }
+        self.materialize(base);
+        self.before_write(dst);
+        self.expect_held(base);
+        self.insn(slot, insn)?;
+        self.hold(dst, 64);
+        Ok(())
     }
 
     /// An address that a value of `dst` may be made from.
-    fn root_address(&mut self, base: Reg, offset: i16, dst: Reg) -> (Base, i32) {
-        let offset = i32::from(offset);
+    fn root_address(&mut self, base: Reg, offset: i32, dst: Reg) -> (Base, i32) {
         match self.deferred.get(base) {
             Value::Sum(root, disp) if self.is_root_base(root, dst) => {
                 if let Some(disp) = disp.checked_add(offset) {
@@ -93,8 +86,17 @@ impl Emitter<'_> {
             }
             _ => {}
         }
-        self.materialize(base);
-        (Base::Reg(base), offset)
+        (self.materialized(base), offset)
+    }
+
+    /// What a register's native register holds once its value is materialized.
+    pub(super) fn materialized(&mut self, reg: Reg) -> Base {
+        if reg == Reg::R10 {
+            return Base::Frame;
+        }
+        self.materialize(reg);
+        let held = self.asm.hold(self.gpr(reg));
+        Base::Reg(reg, held)
     }
 
     /// An address to be used now.
@@ -105,7 +107,7 @@ impl Emitter<'_> {
         {
             return self.place(root, disp);
         }
-        self.materialize(base);
-        self.place(Base::Reg(base), offset)
+        let base = self.materialized(base);
+        self.place(base, offset)
     }
 }

@@ -26,6 +26,7 @@ use crate::look_up::look_up_link;
 use crate::source::{is_tail_call, known_map};
 
 use crate::stack::Cells;
+use crate::x64::Held;
 
 pub(crate) use parts::{Part, Parts};
 pub(crate) use store::{Kept, Stored};
@@ -50,7 +51,7 @@ pub(crate) struct Deferred {
 impl Default for Deferred {
     fn default() -> Self {
         Self {
-            values: [Value::Held; 10],
+            values: [Value::Dead; 10],
             bits: [64; 10],
             live: RegSet::EMPTY,
             stored: None,
@@ -77,18 +78,23 @@ impl Deferred {
     /// How many low bits of a value may be other than zero.
     fn bits(&self, reg: Reg) -> u8 {
         match self.get(reg) {
-            Value::Held => self.bits.get(usize::from(reg.number())).copied().unwrap_or(64),
+            Value::Held(_) => self.bits.get(usize::from(reg.number())).copied().unwrap_or(64),
             Value::Const(value) => 64 - value.leading_zeros() as u8,
-            Value::Sum(..) | Value::Function(_) => 64,
+            Value::Dead | Value::Sum(..) | Value::Function(_) => 64,
             Value::Bytes(bytes) => bytes.bits(),
-            Value::Reversed(size) => 8 * size.bytes() as u8,
+            Value::Reversed(size, _) => 8 * size.bytes() as u8,
             Value::Shifted(shifted) => shifted.bits,
         }
     }
 
+    /// A register's value is not read again.
+    pub(crate) fn kill(&mut self, reg: Reg) {
+        self.set(reg, Value::Dead);
+    }
+
     /// A register holds its value, of so many bits.
-    pub(crate) fn hold(&mut self, reg: Reg, bits: u8) {
-        self.set(reg, Value::Held);
+    fn hold(&mut self, reg: Reg, held: Held, bits: u8) {
+        self.set(reg, Value::Held(held));
         if let Some(place) = self.bits.get_mut(usize::from(reg.number())) {
             *place = bits;
         }
@@ -102,11 +108,12 @@ impl Deferred {
     /// Whether a value may be made from what is in a register: there is no way back from there then.
     fn is_root(&self, reg: Reg) -> bool {
         match self.get(reg) {
-            Value::Held => true,
+            Value::Held(_) => true,
             Value::Sum(base, _) => base.is(reg),
-            Value::Const(_)
+            Value::Dead
+            | Value::Const(_)
             | Value::Bytes(_)
-            | Value::Reversed(_)
+            | Value::Reversed(..)
             | Value::Shifted(_)
             | Value::Function(_) => false,
         }
@@ -125,10 +132,10 @@ impl Emitter<'_> {
                 if after.contains(dst) {
                     self.defer_alu(width, op, dst, src);
                 } else {
-                    self.deferred.hold(dst, 64);
+                    self.deferred.kill(dst);
                 }
             }
-            Insn::Swap { dst, .. } if !after.contains(dst) => self.deferred.hold(dst, 64),
+            Insn::Swap { dst, .. } if !after.contains(dst) => self.deferred.kill(dst),
             Insn::Swap { order, size, dst } => self.defer_swap(order, size, dst),
             Insn::LoadImm64 { dst, value } => {
                 let value = match self.constant(slot, value)? {
@@ -178,9 +185,12 @@ impl Emitter<'_> {
         for reg in insn.writes().iter() {
             self.before_write(reg);
         }
+        for reg in reads(insn).iter() {
+            self.expect_held(reg);
+        }
         self.insn(slot, insn)?;
         for reg in insn.writes().iter() {
-            self.deferred.hold(reg, 64);
+            self.hold(reg, 64);
         }
         Ok(())
     }
@@ -189,10 +199,14 @@ impl Emitter<'_> {
         if let Insn::Call(Callee::Helper(id)) = *insn
             && let Some(inline) = Inline::of(self.source, self.links, slot, id)
         {
+            // A call of a function takes all arguments, perhaps some that this call leaves undefined: whatever they hold.
+            for reg in insn.writes().minus(reads(insn)).iter() {
+                self.hold(reg, 64);
+            }
             if after.contains(Reg::R0) {
                 return self.inline(slot, insn, inline);
             }
-            self.deferred.hold(Reg::R0, 64);
+            self.deferred.kill(Reg::R0);
             return Ok(());
         }
         if let Some(entry) = self.loop_callback(slot, insn) {
@@ -212,21 +226,33 @@ impl Emitter<'_> {
                 self.materialize(Reg::R1);
                 for reg in RegSet::CALLER_SAVED.iter() {
                     self.before_write(reg);
-                    self.deferred.hold(reg, 64);
                 }
-                self.tail_call_at(slot, Some(index as u32))
+                self.expect_held(Reg::R1);
+                self.tail_call_at(slot, Some(index as u32))?;
+                for reg in RegSet::CALLER_SAVED.iter() {
+                    self.hold(reg, 64);
+                }
+                Ok(())
             }
             _ => self.plainly(slot, insn),
         }
     }
 
-    /// Before a place that jumps lead to: registers hold their values, and nothing else is known of them.
+    /// Before a place that jumps lead to: registers get their values.
     pub(crate) fn meet(&mut self, slot: usize) {
         let live = self.without_known_result(slot, self.liveness.before(slot));
         self.deferred.live = live;
         self.deferred.stack = self.liveness.stack_before(slot);
         self.flush(live);
         self.make_store();
+    }
+
+    /// At a place that jumps lead to, or where a function starts: registers hold the values that are read from here on, and
+    /// nothing else is known of them.
+    pub(crate) fn start_block(&mut self, slot: usize) {
         self.deferred = Deferred::default();
+        for reg in self.without_known_result(slot, self.liveness.before(slot)).iter() {
+            self.hold(reg, 64);
+        }
     }
 }

@@ -5,7 +5,7 @@ use paceline_isa::{AluOp, Operand, Reg, Width};
 use super::{Base, Shifted, Value, Way};
 use crate::emitter::Emitter;
 use crate::plan::native;
-use crate::x64::{Gpr, Shift, Width as NativeWidth};
+use crate::x64::{Gpr, Held, Shift, Width as NativeWidth};
 
 impl Emitter<'_> {
     /// `dst op= number` for a shift of what is in a register.
@@ -16,34 +16,36 @@ impl Emitter<'_> {
             AluOp::Rsh => Way::Right,
             _ => return false,
         };
-        let Some(base) = self.shiftable(width, dst) else { return false };
+        let Some((base, held)) = self.shiftable(width, dst) else { return false };
         let count = (imm as u32 % if width == Width::W64 { 64 } else { 32 }) as u8;
         let bits = self.result_bits(width, op, dst, src);
         // The shorter instruction, where no bit comes from the upper half or goes there.
         let narrow = count < 32 && bits <= 32 && self.deferred.bits(dst) <= 32;
         let width = if narrow { Width::W32 } else { width };
-        self.deferred.set(dst, Value::Shifted(Shifted { base, width, way, count, bits }));
+        self.deferred.set(dst, Value::Shifted(Shifted { base, held, width, way, count, bits }));
         true
     }
 
     /// `dst = src` of 32 bits where there may be more, which may be the start of a rotation.
     pub(super) fn defer_low_half(&mut self, dst: Reg, src: Reg) -> bool {
-        let Some(base) = self.shiftable(Width::W64, src) else { return false };
-        if !self.is_root_base(Base::Reg(base), dst) {
+        let Some((base, held)) = self.shiftable(Width::W64, src) else { return false };
+        if !self.is_root_base(Base::Reg(base, held), dst) {
             return false;
         }
-        let low = Shifted { base, width: Width::W32, way: Way::Left, count: 0, bits: 32 };
+        let low = Shifted { base, held, width: Width::W32, way: Way::Left, count: 0, bits: 32 };
         self.deferred.set(dst, Value::Shifted(low));
         true
     }
 
     /// The register whose native register holds a value, perhaps with more bits than a width has.
-    fn shiftable(&self, width: Width, reg: Reg) -> Option<Reg> {
+    fn shiftable(&self, width: Width, reg: Reg) -> Option<(Reg, Held)> {
         match self.deferred.get(reg) {
-            Value::Held => Some(reg),
-            Value::Sum(Base::Reg(base), 0) => Some(base),
-            Value::Shifted(Shifted { base, width: Width::W32, count: 0, .. }) if width == Width::W32 => {
-                Some(base)
+            Value::Held(held) => Some((reg, held)),
+            Value::Sum(Base::Reg(base, held), 0) => Some((base, held)),
+            Value::Shifted(Shifted { base, held, width: Width::W32, count: 0, .. })
+                if width == Width::W32 =>
+            {
+                Some((base, held))
             }
             _ => None,
         }
@@ -58,11 +60,11 @@ impl Emitter<'_> {
         let Some(count) = a.rotation(&b).filter(|_| width == Width::W64 || a.width == Width::W32) else {
             return false;
         };
-        let base = self.gpr(a.base);
         if !self.is_live_after(src) {
-            self.deferred.hold(src, 64);
+            self.deferred.kill(src);
         }
         self.before_write(dst);
+        let base = self.asm.held(a.held);
         let (gpr, width) = (self.gpr(dst), native(a.width));
         if gpr == base {
             self.asm.shift_ri(Shift::Rol, width, gpr, count);
@@ -73,12 +75,12 @@ impl Emitter<'_> {
             self.asm.mov_rr(width, gpr, base);
             self.asm.shift_ri(Shift::Rol, width, gpr, count);
         }
-        self.deferred.hold(dst, if a.width == Width::W64 { 64 } else { 32 });
+        self.hold(dst, if a.width == Width::W64 { 64 } else { 32 });
         true
     }
 
     pub(super) fn compute_shifted(&mut self, shifted: &Shifted, gpr: Gpr) {
-        let base = self.gpr(shifted.base);
+        let base = self.asm.held(shifted.held);
         let width = native(shifted.width);
         if gpr != base || shifted.count == 0 && width == NativeWidth::D32 {
             self.asm.mov_rr(width, gpr, base);

@@ -10,7 +10,7 @@ use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::plan::{SCRATCH_2, accesses_context};
 use crate::stack::{Cells, stored};
-use crate::x64::{Alu, OpSize};
+use crate::x64::{Alu, Held, OpSize};
 
 /// A store of 32 bits to the stack.
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct Stored {
 /// What was stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kept {
-    /// A register, and how many of its low bits may be other than zero.
-    Reg(Reg, u8),
+    /// A register, what it held, and how many low bits of that may be other than zero.
+    Reg(Reg, Held, u8),
     Number(i32),
 }
 
 impl Stored {
     pub(crate) fn is_of(&self, reg: Reg) -> bool {
-        matches!(self.what, Kept::Reg(kept, _) if kept == reg)
+        matches!(self.what, Kept::Reg(kept, ..) if kept == reg)
     }
 
     fn cells(&self) -> Cells {
@@ -54,8 +54,8 @@ impl Emitter<'_> {
         let mem = self.plan.stack(stored.disp);
         match stored.what {
             Kept::Number(number) => self.asm.store_imm(OpSize::D32, mem, number),
-            Kept::Reg(reg, _) => {
-                let src = self.gpr(reg);
+            Kept::Reg(_, held, _) => {
+                let src = self.asm.held(held);
                 self.asm.store(OpSize::D32, mem, src);
             }
         }
@@ -134,14 +134,10 @@ impl Emitter<'_> {
                 self.asm.store_imm(op_size(size), mem, imm);
             }
             (Operand::Reg(reg), None) => {
-                let src = if reg == Reg::R10 {
-                    self.value(reg, SCRATCH_2)
-                } else {
-                    self.materialize(reg);
-                    self.gpr(reg)
-                };
+                self.materialize(reg);
                 let mem = self.deferred_address(base, offset);
-                let what = Kept::Reg(reg, self.deferred.bits(reg));
+                let src = if reg == Reg::R10 { self.value(reg, SCRATCH_2) } else { self.home(reg) };
+                let what = Kept::Reg(reg, self.asm.hold(src), self.deferred.bits(reg));
                 self.deferred.stored = on_stack.filter(|_| reg != Reg::R10).and_then(|disp| kept(disp, what));
                 if self.deferred.stored.is_none_or(|stored| !stored.waits) {
                     self.asm.store(op_size(size), mem, src);

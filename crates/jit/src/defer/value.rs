@@ -2,13 +2,16 @@
 
 use paceline_isa::{Reg, Size, SwapOrder, Width, eval};
 
-use crate::x64::{Gpr, Scale};
+use crate::x64::{Held, Scale};
 
-/// The value of a BPF register, in terms of what its native register and others hold.
+/// The value of a BPF register, in terms of what its native register and others hold. What is made from a native register has
+/// the note of what that held, so that the value cannot be computed from anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
+    /// Dead: it was not materialized, as no instruction reads it.
+    Dead,
     /// Its native register holds it.
-    Held,
+    Held(Held),
     /// A number.
     Const(u64),
     /// An address with a displacement.
@@ -16,7 +19,7 @@ pub(crate) enum Value {
     /// Bytes that are still in memory.
     Bytes(Bytes),
     /// Its native register holds this many of its bytes in the other order, and zeros above.
-    Reversed(Size),
+    Reversed(Size, Held),
     /// What is in a register's native register, shifted.
     Shifted(Shifted),
     /// The address at which helpers call the function that starts at a slot.
@@ -27,6 +30,8 @@ pub(crate) enum Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shifted {
     pub(crate) base: Reg,
+    /// What is shifted.
+    pub(crate) held: Held,
     /// Of what is shifted; the rest of the result is zero.
     pub(crate) width: Width,
     pub(crate) way: Way,
@@ -45,7 +50,7 @@ pub(crate) enum Way {
 
 impl Shifted {
     /// The scale and the register of an address that has this number added to it.
-    pub(crate) fn index(&self) -> Option<(Reg, Scale)> {
+    pub(crate) fn index(&self) -> Option<(Held, Scale)> {
         // Nothing was cut off if it may not even have all bits of its width.
         let whole = self.width == Width::W64 || self.bits < 32;
         let scale = match (self.way, self.count) {
@@ -54,7 +59,7 @@ impl Shifted {
             (Way::Left, 3) => Scale::Eight,
             _ => return None,
         };
-        whole.then_some((self.base, scale))
+        whole.then_some((self.held, scale))
     }
 
     /// By how many bits to the left this and another shift together rotate, if they do.
@@ -65,7 +70,7 @@ impl Shifted {
             _ => return None,
         };
         let bits = if left.width == Width::W64 { 64 } else { 32 };
-        let same = left.base == right.base && left.width == right.width;
+        let same = left.held == right.held && left.width == right.width;
         (same && left.count != 0 && left.count + right.count == bits).then_some(left.count)
     }
 }
@@ -74,16 +79,16 @@ impl Shifted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// What is in a register's native register, whether that is its value or not.
-    Reg(Reg),
+    Reg(Reg, Held),
     /// The frame pointer.
     Frame,
     /// What is in a native register that no BPF register is in: the loop's own.
-    Native(Gpr),
+    Native(Held),
 }
 
 impl Base {
     pub(crate) fn is(self, reg: Reg) -> bool {
-        self == Self::Reg(reg)
+        matches!(self, Self::Reg(base, _) if base == reg)
     }
 }
 
@@ -93,7 +98,7 @@ impl Value {
         match self {
             Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => base.is(reg),
             Self::Shifted(shifted) => shifted.base == reg,
-            Self::Held | Self::Const(_) | Self::Reversed(_) | Self::Function(_) => false,
+            Self::Dead | Self::Held(_) | Self::Const(_) | Self::Reversed(..) | Self::Function(_) => false,
         }
     }
 }

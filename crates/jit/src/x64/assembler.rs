@@ -1,4 +1,5 @@
 use super::code::AssembleError;
+use super::contents::Contents;
 use super::encode::Bytes;
 use super::{Cond, relax};
 
@@ -32,6 +33,7 @@ pub struct Assembler {
     pub(super) externs: Vec<Extern>,
     pub(super) marks: Vec<(Place, u32)>,
     pub(super) failed: Option<AssembleError>,
+    pub(super) contents: Contents,
 }
 
 /// A place in unfinished code.
@@ -90,6 +92,7 @@ impl Assembler {
     #[inline]
     pub fn new_label(&mut self) -> Label {
         self.labels.push(Place::UNBOUND);
+        self.contents.new_label();
         Label(self.labels.len() as u32 - 1)
     }
 
@@ -97,6 +100,7 @@ impl Assembler {
     #[inline]
     pub fn bind(&mut self, label: Label) {
         let here = self.here();
+        self.contents.bind(label);
         match self.labels.get_mut(label.0 as usize) {
             Some(place) if *place == Place::UNBOUND => *place = here,
             Some(_) => self.fail(AssembleError::BoundTwice { label }),

@@ -6,6 +6,12 @@ impl Assembler {
     /// `xchg left, right`
     pub fn xchg_rr(&mut self, size: impl Into<OpSize>, left: Gpr, right: Gpr) {
         let size = size.into();
+        if size == OpSize::Q64 {
+            self.exchange(left, right);
+        } else {
+            self.write(left);
+            self.write(right);
+        }
         // With rax there is a form without ModRM; rax with itself would mean nop, which at 32 bits is something else.
         match (left, right) {
             (Gpr::Rax, other) | (other, Gpr::Rax) if size != OpSize::B8 && left != right => {
@@ -17,6 +23,7 @@ impl Assembler {
 
     /// `xchg [mem], reg`: atomic without a prefix.
     pub fn xchg_mr(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
+        self.write(reg);
         let size = size.into();
         self.encode_m(Op::one(0x86).sized(size), size, Field::Reg(reg), mem, Bytes::NONE);
     }
@@ -56,12 +63,14 @@ impl Assembler {
 
     /// `lock xadd [mem], reg`: adds, and gives the former value in `reg`.
     pub fn lock_xadd(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
+        self.write(reg);
         let size = size.into();
         self.encode_m(Op::of(0xc0).sized(size).locked(), size, Field::Reg(reg), mem, Bytes::NONE);
     }
 
     /// `lock cmpxchg [mem], src`: stores `src` where memory equals rax, else loads rax. Tells by the zero flag.
     pub fn lock_cmpxchg(&mut self, size: impl Into<OpSize>, mem: Mem, src: Gpr) {
+        self.write(Gpr::Rax);
         let size = size.into();
         self.encode_m(Op::of(0xb0).sized(size).locked(), size, Field::Reg(src), mem, Bytes::NONE);
     }

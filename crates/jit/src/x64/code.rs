@@ -1,6 +1,6 @@
 use thiserror::Error;
 
-use super::Label;
+use super::{Gpr, Label};
 
 /// Finished code: it runs wherever it is placed, once its relocations are applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub enum AssembleError {
     LockedCompare { offset: u32 },
     #[error("alignment to 2 to the {log2} is more than a page")]
     Alignment { log2: u8 },
+    #[error("{register:?} was overwritten while its value was needed, after {offset} bytes")]
+    Overwritten { register: Gpr, offset: u32 },
     #[error("code may grow to {bytes} bytes, more than 2 GiB")]
     TooLong { bytes: u64 },
 }
