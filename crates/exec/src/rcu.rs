@@ -15,7 +15,7 @@ pub struct Rcu<T> {
 }
 
 /// A value that was replaced. Through a pointer: until the grace period is over it is still read.
-struct Old<T>(*mut T);
+pub(crate) struct Old<T>(*mut T);
 
 // SAFETY: the pointer owns the value, and a value that may be sent may be dropped on any thread.
 unsafe impl<T: Send> Send for Old<T> {}
@@ -48,8 +48,17 @@ impl<T: Send + Sync + 'static> Rcu<T> {
 
     /// Makes another value the current one, in one store.
     pub fn replace(&self, value: T) {
-        let old = self.current.swap(Box::into_raw(Box::new(value)), Ordering::AcqRel);
-        self.domain.retire(Old(old));
+        self.retire(self.swap(value));
+    }
+
+    /// The same without letting the old value go, which its owner [retires](Self::retire): other values may be dropped then.
+    pub(crate) fn swap(&self, value: T) -> Old<T> {
+        Old(self.current.swap(Box::into_raw(Box::new(value)), Ordering::AcqRel))
+    }
+
+    /// Drops a value that was replaced when nobody reads it any more.
+    pub(crate) fn retire(&self, old: Old<T>) {
+        self.domain.retire(old);
     }
 
     /// The domain whose workers read the value.

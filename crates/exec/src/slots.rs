@@ -78,12 +78,18 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         // A copy, so that nothing has to be undone.
         let mut changed = slots.clone();
         let other = change(&mut changed)?;
-        if other {
+        let old_image = if other {
             let values = changed.iter().map(|(&key, slot)| (key, slot.value.clone())).collect();
             // Under the lock: images follow each other as the slots do.
-            self.image.replace(build(values)?);
-        }
-        *slots = changed;
+            Some(self.image.swap(build(values)?))
+        } else {
+            None
+        };
+        let old_slots = std::mem::replace(&mut *slots, changed);
+        drop(slots);
+        // Outside the lock: whoever drops a value may come back here.
+        drop(old_slots);
+        old_image.into_iter().for_each(|old| self.image.retire(old));
         Ok(other)
     }
 
@@ -98,7 +104,8 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
 
     /// Calls `with` for each slot, with its key, its value and its users.
     pub fn each(&self, mut with: impl FnMut(u64, &V, usize)) {
-        lock(&self.slots).iter().for_each(|(&key, slot)| with(key, &slot.value, slot.users));
+        let slots = lock(&self.slots).clone();
+        slots.iter().for_each(|(&key, slot)| with(key, &slot.value, slot.users));
     }
 
     /// How many there are.

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
+use crate::freeze::{Freeze, Writing};
 use crate::lookup::LookupFunction;
+use crate::map_of_maps::InnerMaps;
 use crate::map_user::Users;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
@@ -39,7 +41,7 @@ pub struct Map {
     spec: MapSpec,
     key_size: usize,
     value_size: usize,
-    frozen: AtomicBool,
+    freeze: Freeze,
     /// Of the storage.
     lookup_function: Option<LookupFunction>,
     users: Users,
@@ -186,7 +188,7 @@ impl Map {
             key_size: request.key_size(),
             value_size: request.value_size(),
             spec: request.spec,
-            frozen: AtomicBool::new(false),
+            freeze: Freeze::default(),
             lookup_function: storage.lookup_function(),
             users: Users::default(),
             storage,
@@ -376,7 +378,7 @@ impl Map {
     /// `EPERM`: user space may not read or not write. `EINVAL`: wrong length. `ENOENT`: no such key. `ENOTSUPP`: another kind.
     pub fn take(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
-        self.check_user_may_write()?;
+        let _writing = self.user_write()?;
         if key.len() != self.key_size {
             return Err(Errno::EINVAL);
         }
@@ -392,7 +394,7 @@ impl Map {
     /// `ENOENT`: it is empty. `ENOTSUPP`: another kind. `EPERM`: user space may not read or not write.
     pub fn take_next(&self) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
-        self.check_user_may_write()?;
+        let _writing = self.user_write()?;
         if !matches!(self.spec.kind, MapKind::Queue | MapKind::Stack) {
             return Err(Errno::ENOTSUPP);
         }
@@ -473,9 +475,17 @@ impl Map {
         }
     }
 
-    /// Whether its entries or values can keep programs.
+    /// Whether its entries or values can keep programs, or maps whose can.
     pub(crate) fn holds_programs(&self) -> bool {
-        self.prog_array().is_some() || self.has_timers() || self.storage.entry_programs().is_some()
+        self.prog_array().is_some()
+            || self.has_timers()
+            || self.storage.entry_programs().is_some()
+            || self.inner_maps().is_some()
+    }
+
+    /// The maps in it.
+    pub(crate) fn inner_maps(&self) -> Option<&dyn InnerMaps> {
+        self.storage.inner_maps()
     }
 
     pub(crate) fn timers(&self) -> Option<&Timers> {
@@ -545,7 +555,7 @@ impl Map {
     /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers; what the entries of device, CPU and program maps
     /// refuse besides, their files say.
     pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        self.check_user_may_write()?;
+        let _writing = self.user_write()?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
         }
@@ -568,7 +578,7 @@ impl Map {
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: an array, or a wrong length. `ENOENT`:
     /// no such key.
     pub fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        self.check_user_may_write()?;
+        let _writing = self.user_write()?;
         if key.len() != self.key_size {
             return Err(Errno::EINVAL);
         }
@@ -582,13 +592,13 @@ impl Map {
     /// `EPERM`: the map is write-only for user space.
     pub fn keys(&self) -> Result<Keys<'_>, Errno> {
         self.check_user_may_read()?;
-        Ok(self.program_keys())
+        Ok(Keys { map: self, cursor: KeyCursor::default() })
     }
 
-    /// The same for a program that goes over the elements (`bpf_for_each_map_elem`).
+    /// The same for a program, whatever user space may do (`bpf_for_each_map_elem`).
     #[must_use]
     pub fn program_keys(&self) -> Keys<'_> {
-        Keys { map: self, part: 0, keys: Vec::new(), next: 0 }
+        Keys { map: self, cursor: KeyCursor::default() }
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key
@@ -609,19 +619,21 @@ impl Map {
     /// its spec says so. Maps and programs among the elements are left to whoever can resolve them.
     ///
     /// # Errors
-    /// The first element that the map does not take; those before it stay.
+    /// The first element that the map does not take; those before it stay. `EPERM` for a map that is frozen, also before an
+    /// element; `EBUSY`, after the last one: somebody else writes to the map that is to be frozen.
     pub fn fill(&self, contents: &[(Vec<u8>, InitialValue)]) -> Result<(), FillError> {
         for (index, (key, value)) in contents.iter().enumerate() {
             let InitialValue::Bytes(bytes) = value else { continue };
             self.fill_one(key, bytes).map_err(|errno| FillError { index, errno })?;
         }
         if self.spec.frozen {
-            self.frozen.store(true, Ordering::Release);
+            self.freeze.freeze().map_err(|errno| FillError { index: contents.len(), errno })?;
         }
         Ok(())
     }
 
     fn fill_one(&self, key: &[u8], bytes: &[u8]) -> Result<(), Errno> {
+        let _writing = self.freeze.write()?;
         if key.len() != self.key_size || bytes.len() > self.user_value_size() {
             return Err(Errno::EINVAL);
         }
@@ -631,29 +643,39 @@ impl Map {
         self.storage.set(key, &value, Mode::Any)
     }
 
-    /// `BPF_MAP_FREEZE`: user space may change the map no more; programs still may.
+    /// `BPF_MAP_FREEZE`: user space may change the map no more; programs still may. What others write meanwhile is in the map
+    /// when this returns, or refused.
     ///
     /// # Errors
-    /// `EPERM`: it may not be changed already.
+    /// `EPERM`: it may not be changed already. `EBUSY`: somebody is writing to it.
     pub fn freeze(&self) -> Result<(), Errno> {
-        self.check_user_may_write()?;
-        self.frozen.store(true, Ordering::Release);
-        Ok(())
+        self.check_user_access()?;
+        self.freeze.freeze()
     }
 
     /// Whether [`freeze`](Self::freeze) has been called.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        self.frozen.load(Ordering::Acquire)
+        self.freeze.is_frozen()
     }
 
     fn check_user_may_read(&self) -> Result<(), Errno> {
         if self.spec.flags.contains(MapFlags::WRONLY) { Err(Errno::EPERM) } else { Ok(()) }
     }
 
+    /// Whether user space may write as far as the flags go.
+    fn check_user_access(&self) -> Result<(), Errno> {
+        if self.spec.flags.contains(MapFlags::RDONLY) { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
+    /// Lets user space write, and keeps others from freezing the map until it is done.
+    fn user_write(&self) -> Result<Writing<'_>, Errno> {
+        self.check_user_access()?;
+        self.freeze.write()
+    }
+
     pub(crate) fn check_user_may_write(&self) -> Result<(), Errno> {
-        let read_only = self.spec.flags.contains(MapFlags::RDONLY) || self.is_frozen();
-        if read_only { Err(Errno::EPERM) } else { Ok(()) }
+        self.user_write().map(drop)
     }
 }
 
@@ -666,26 +688,38 @@ impl std::fmt::Debug for Map {
 /// The keys of a map, from [`Map::keys`].
 pub struct Keys<'a> {
     map: &'a Map,
-    part: usize,
-    keys: Vec<u8>,
-    next: usize,
+    cursor: KeyCursor,
 }
 
 impl Iterator for Keys<'_> {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
+        self.cursor.next(self.map).map(<[u8]>::to_vec)
+    }
+}
+
+/// A place in the keys of a map, which are copied in parts of a few thousand, however large the map is.
+#[derive(Default)]
+pub struct KeyCursor {
+    part: usize,
+    keys: Vec<u8>,
+    next: usize,
+}
+
+impl KeyCursor {
+    /// The next key of the map, which must be the same each time for the keys to be those of one.
+    pub fn next(&mut self, map: &Map) -> Option<&[u8]> {
         while self.next >= self.keys.len() {
             self.keys.clear();
             self.next = 0;
-            if !self.map.storage.keys(self.part, &mut self.keys) {
+            if !map.storage.keys(self.part, &mut self.keys) {
                 return None;
             }
             self.part += 1;
         }
-        let end = self.next.checked_add(self.map.key_size)?;
-        let key = self.keys.get(self.next..end)?.to_vec();
-        self.next = end;
-        Some(key)
+        let start = self.next;
+        self.next = start.checked_add(map.key_size)?;
+        self.keys.get(start..self.next)
     }
 }

@@ -3,6 +3,7 @@
 //! or taken out lives until the bursts are over that may have found it.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use crate::entries::Entries;
 use crate::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::{Map, Mismatch};
+use crate::map_user::MapUser;
 use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
 use crate::table::{Found, Table, TableShape};
@@ -60,22 +62,76 @@ fn from_handle(word: u64) -> Option<NonNull<u8>> {
     NonNull::new(word as *mut u8)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// What keeps a map in another.
+struct Held {
+    map: Arc<Map>,
+    /// For the users of the map that it is in, as long as there are any.
+    user: Option<MapUser>,
 }
 
 /// Lets go of a map that programs may have found.
-fn retire(map: Option<Arc<Map>>) {
-    if let Some(map) = map {
+fn retire(held: Option<Held>) {
+    if let Some(Held { map, user }) = held {
+        user.into_iter().for_each(MapUser::leave);
         Domain::global().retire(map);
+    }
+}
+
+/// What keeps the maps in a map, by key. Whoever changes an entry has the lock.
+struct Kept<K>(Mutex<State<K>>);
+
+struct State<K> {
+    maps: HashMap<K, Held>,
+    /// Whether the map that they are in has users.
+    is_used: bool,
+}
+
+impl<K> Default for Kept<K> {
+    fn default() -> Self {
+        Self(Mutex::new(State { maps: HashMap::new(), is_used: false }))
+    }
+}
+
+impl<K> Kept<K> {
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Eq + Hash> State<K> {
+    fn put(&mut self, key: K, map: Arc<Map>) -> Option<Held> {
+        let user = self.is_used.then(|| MapUser::new(&map)).flatten();
+        self.maps.insert(key, Held { map, user })
+    }
+}
+
+/// The maps in a map, for its users.
+pub(crate) trait InnerMaps {
+    /// The map that they are in has users from now on.
+    fn use_all(&self);
+
+    /// It has none any more. Gives those of the maps in it, to be dropped.
+    fn leave_all(&self) -> Vec<MapUser>;
+}
+
+impl<K> InnerMaps for Kept<K> {
+    fn use_all(&self) {
+        let mut state = self.lock();
+        state.is_used = true;
+        state.maps.values_mut().for_each(|held| held.user = MapUser::new(&held.map));
+    }
+
+    fn leave_all(&self) -> Vec<MapUser> {
+        let mut state = self.lock();
+        state.is_used = false;
+        state.maps.values_mut().filter_map(|held| held.user.take()).collect()
     }
 }
 
 /// `BPF_MAP_TYPE_ARRAY_OF_MAPS`
 pub(crate) struct ArrayOfMaps {
     handles: Entries,
-    /// What keeps the maps; whoever changes a handle has the lock.
-    maps: Mutex<HashMap<usize, Arc<Map>>>,
+    kept: Kept<usize>,
     template: Template,
 }
 
@@ -84,15 +140,15 @@ impl ArrayOfMaps {
         request.check_value_is_one_of(&[4])?;
         array::check(request, REFERENCE_FLAGS)?;
         let template = Template::of(request)?;
-        Ok(Box::new(Self { handles: Entries::open(request)?, maps: Mutex::default(), template }))
+        Ok(Box::new(Self { handles: Entries::open(request)?, kept: Kept::default(), template }))
     }
 
-    fn put(&self, index: usize, map: Option<Arc<Map>>) -> Option<Arc<Map>> {
-        let mut maps = lock(&self.maps);
+    fn put(&self, index: usize, map: Option<Arc<Map>>) -> Option<Held> {
+        let mut kept = self.kept.lock();
         self.handles.swap(index, map.as_ref().map_or(0, handle));
         match map {
-            Some(map) => maps.insert(index, map),
-            None => maps.remove(&index),
+            Some(map) => kept.put(index, map),
+            None => kept.maps.remove(&index),
         }
     }
 }
@@ -110,14 +166,18 @@ impl Storage for ArrayOfMaps {
         self.template.check(map)
     }
 
+    fn inner_maps(&self) -> Option<&dyn InnerMaps> {
+        Some(&self.kept)
+    }
+
     fn user_value_size(&self) -> usize {
         4
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
         let index = self.handles.index(key).ok_or(Errno::ENOENT)?;
-        let maps = lock(&self.maps);
-        out.extend(maps.get(&index).ok_or(Errno::ENOENT)?.id().to_ne_bytes());
+        let kept = self.kept.lock();
+        out.extend(kept.maps.get(&index).ok_or(Errno::ENOENT)?.map.id().to_ne_bytes());
         Ok(())
     }
 
@@ -149,8 +209,7 @@ impl Storage for ArrayOfMaps {
 /// `BPF_MAP_TYPE_HASH_OF_MAPS`; the payload of a slot is the handle.
 pub(crate) struct HashOfMaps {
     table: Table,
-    /// What keeps the maps; whoever changes an element has the lock.
-    maps: Mutex<HashMap<Box<[u8]>, Arc<Map>>>,
+    kept: Kept<Box<[u8]>>,
     template: Template,
 }
 
@@ -161,18 +220,18 @@ impl HashOfMaps {
         let template = Template::of(request)?;
         let shape = TableShape::of(request, 1);
         request.check_memory(shape.bytes(0))?;
-        Ok(Box::new(Self { table: Table::new(shape, 0)?, maps: Mutex::default(), template }))
+        Ok(Box::new(Self { table: Table::new(shape, 0)?, kept: Kept::default(), template }))
     }
 
     fn put(&self, key: &[u8], map: Arc<Map>, mode: Mode) -> Result<(), Errno> {
         let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &handle(&map).to_ne_bytes());
-        let mut maps = lock(&self.maps);
+        let mut kept = self.kept.lock();
         let mut entry = self.table.lock(key);
         mode.check(entry.slot().is_some())?;
         entry.put(&mut spare, &mut None)?;
-        let old = maps.insert(key.into(), map);
-        drop((entry, maps));
+        let old = kept.put(key.into(), map);
+        drop((entry, kept));
         retire(old);
         Ok(())
     }
@@ -206,13 +265,17 @@ impl Storage for HashOfMaps {
         self.template.check(map)
     }
 
+    fn inner_maps(&self) -> Option<&dyn InnerMaps> {
+        Some(&self.kept)
+    }
+
     fn user_value_size(&self) -> usize {
         4
     }
 
     fn get(&self, key: &[u8], out: &mut Vec<u8>) -> Result<(), Errno> {
-        let maps = lock(&self.maps);
-        out.extend(maps.get(key).ok_or(Errno::ENOENT)?.id().to_ne_bytes());
+        let kept = self.kept.lock();
+        out.extend(kept.maps.get(key).ok_or(Errno::ENOENT)?.map.id().to_ne_bytes());
         Ok(())
     }
 
@@ -226,12 +289,12 @@ impl Storage for HashOfMaps {
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        let mut maps = lock(&self.maps);
+        let mut kept = self.kept.lock();
         if !self.table.lock(key).remove() {
             return Err(Errno::ENOENT);
         }
-        let old = maps.remove(key);
-        drop(maps);
+        let old = kept.maps.remove(key);
+        drop(kept);
         retire(old);
         Ok(())
     }

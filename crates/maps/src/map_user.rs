@@ -1,18 +1,28 @@
 //! Who uses maps that hold programs.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::map::Map;
 
 /// Users of a map.
 #[derive(Default)]
-pub(crate) struct Users(AtomicUsize);
+pub(crate) struct Users(Mutex<usize>);
 
-/// A user of a map that holds programs: of a program array, a device or CPU map, or one whose values have timers, which call
-/// programs. When the last one goes the array's entries, the timers, and the programs of entries are removed, as the kernel does
-/// when the last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep itself.
-pub struct MapUser(Arc<Map>);
+impl Users {
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A user of a map that holds programs: of a program array, a device or CPU map, one whose values have timers, which call
+/// programs, or one of maps. When the last one goes the array's entries, the timers, and the programs of entries are removed, as
+/// the kernel does when the last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep
+/// itself. The users of a map of maps use those that are in it.
+pub struct MapUser {
+    map: Arc<Map>,
+    /// Whether what the map holds goes with its last user.
+    forgets: bool,
+}
 
 impl MapUser {
     /// A new user; `None` if the map holds no programs.
@@ -21,22 +31,41 @@ impl MapUser {
         if !map.holds_programs() {
             return None;
         }
-        map.users().0.fetch_add(1, Ordering::Relaxed);
-        Some(Self(map.clone()))
+        let mut users = map.users().lock();
+        *users += 1;
+        if *users == 1
+            && let Some(inner) = map.inner_maps()
+        {
+            inner.use_all();
+        }
+        drop(users);
+        Some(Self { map: map.clone(), forgets: true })
+    }
+
+    /// Goes, and leaves what the map holds, as the kernel does when a map is taken out of another.
+    pub(crate) fn leave(mut self) {
+        self.forgets = false;
     }
 }
 
 impl Clone for MapUser {
     fn clone(&self) -> Self {
-        self.0.users().0.fetch_add(1, Ordering::Relaxed);
-        Self(self.0.clone())
+        *self.map.users().lock() += 1;
+        Self { map: self.map.clone(), forgets: true }
     }
 }
 
 impl Drop for MapUser {
     fn drop(&mut self) {
-        if self.0.users().0.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.forget_programs();
+        let mut users = self.map.users().lock();
+        *users -= 1;
+        let is_last = *users == 0 && self.forgets;
+        let inner = self.map.inner_maps().filter(|_| is_last).map(|inner| inner.leave_all());
+        drop(users);
+        // Outside the lock: programs go.
+        drop(inner);
+        if is_last {
+            self.map.forget_programs();
         }
     }
 }

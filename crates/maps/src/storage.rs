@@ -9,6 +9,7 @@ use crate::create::{CreateErrorKind, Request};
 use crate::entry_program::Kept;
 use crate::lookup::LookupFunction;
 use crate::map::{ArrayLayout, Map, Mismatch, RedirectTarget};
+use crate::map_of_maps::InnerMaps;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::timer::Timers;
@@ -157,6 +158,11 @@ pub(crate) trait Storage: Send + Sync {
 
     /// What the kinds have whose entries name programs to run.
     fn entry_programs(&self) -> Option<&Kept> {
+        None
+    }
+
+    /// What the kinds have that hold maps.
+    fn inner_maps(&self) -> Option<&dyn InnerMaps> {
         None
     }
 

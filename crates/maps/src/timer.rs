@@ -18,7 +18,7 @@ use crate::map::Map;
 
 /// The function that a timer calls, and what keeps it: whatever the engine needs that runs it. Dropping it must wait for
 /// whoever still runs the function.
-pub type TimerCallback = Arc<dyn Any + Send + Sync>;
+type Callback = Arc<dyn Any + Send + Sync>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -42,7 +42,7 @@ pub struct Timer {
 
 #[derive(Default)]
 struct State {
-    callback: Option<TimerCallback>,
+    callback: Option<Callback>,
     /// Where it runs.
     running: Option<(Weak<TimerQueue>, Due)>,
     /// Whether its element has gone.
@@ -50,9 +50,12 @@ struct State {
 }
 
 impl State {
-    /// Stops the timer; whether it ran.
-    fn stop(&mut self) -> bool {
-        self.running.take().is_some_and(|(queue, due)| queue.upgrade().is_none_or(|queue| queue.remove(due)))
+    /// Stops the timer; whether it ran. Gives the queue as well, to be dropped outside the lock: its worker may have gone, and
+    /// it is then the last to hold other timers.
+    fn stop(&mut self) -> (bool, Option<Arc<TimerQueue>>) {
+        let Some((queue, due)) = self.running.take() else { return (false, None) };
+        let queue = queue.upgrade();
+        (queue.as_ref().is_none_or(|queue| queue.remove(due)), queue)
     }
 }
 
@@ -66,8 +69,15 @@ pub struct DueTimer {
     pub key: Vec<u8>,
     /// Address of its value.
     pub value: usize,
-    /// What it calls.
-    pub callback: TimerCallback,
+    callback: Callback,
+}
+
+impl DueTimer {
+    /// What it calls. It stays with the timer: the function takes the keys and values of this map alone.
+    #[must_use]
+    pub fn callback(&self) -> &(dyn Any + Send + Sync) {
+        &*self.callback
+    }
 }
 
 impl Timer {
@@ -81,7 +91,11 @@ impl Timer {
     ///
     /// # Errors
     /// `EINVAL`: its element has gone.
-    pub fn set_callback(&self, callback: TimerCallback) -> Result<(), Errno> {
+    ///
+    /// # Safety
+    /// Whoever fires due timers calls the function, if it is one that he knows, with a key and a value of the timer's map: the
+    /// function must have been proven for that map.
+    pub unsafe fn set_callback(&self, callback: Callback) -> Result<(), Errno> {
         let mut state = lock(&self.state);
         if state.is_gone {
             return Err(Errno::EINVAL);
@@ -102,17 +116,19 @@ impl Timer {
         if state.is_gone || state.callback.is_none() {
             return Err(Errno::EINVAL);
         }
-        state.stop();
+        let (_, old) = state.stop();
         state.running = Some((Arc::downgrade(queue), queue.insert(at, self.clone())));
+        drop(state);
+        drop(old);
         Ok(())
     }
 
     /// Stops it and forgets what it calls; whether it ran. A function that another worker is in goes on.
     pub fn cancel(&self) -> bool {
         let mut state = lock(&self.state);
-        let (ran, callback) = (state.stop(), state.callback.take());
+        let ((ran, queue), callback) = (state.stop(), state.callback.take());
         drop(state);
-        drop(callback);
+        drop((queue, callback));
         ran
     }
 
@@ -255,6 +271,28 @@ impl Timers {
     }
 }
 
+/// `bpf_timer_init`: makes a timer at the address of a field; `clock` is as [`Timer::clock`] gives it.
+///
+/// # Errors
+/// `EINVAL`: no timer's field of this map. `EBUSY`: there is a timer already.
+pub fn make_timer(map: &Arc<Map>, address: usize, clock: u64) -> Result<(), Errno> {
+    let timers = map.timers().filter(|_| map.is_timer(address)).ok_or(Errno::EINVAL)?;
+    let timer = Timer { map: Arc::downgrade(map), address, clock, state: Mutex::default() };
+    match lock(&timers.by_address).entry(address) {
+        std::collections::hash_map::Entry::Occupied(_) => Err(Errno::EBUSY),
+        std::collections::hash_map::Entry::Vacant(place) => {
+            place.insert(Arc::new(timer));
+            Ok(())
+        }
+    }
+}
+
+/// The timer at the address of a field, if one was made there.
+#[must_use]
+pub fn timer_at(map: &Map, address: usize) -> Option<Arc<Timer>> {
+    lock(&map.timers()?.by_address).get(&address).cloned()
+}
+
 impl Map {
     /// Whether its values have timers.
     #[must_use]
@@ -266,28 +304,6 @@ impl Map {
     #[must_use]
     pub fn is_timer(&self, address: usize) -> bool {
         self.timers().is_some_and(|timers| self.offset_in_value(address) == Some(timers.offset))
-    }
-
-    /// `bpf_timer_init`: makes a timer at the address of a field; `clock` is as [`Timer::clock`] gives it.
-    ///
-    /// # Errors
-    /// `EINVAL`: no timer's field of this map. `EBUSY`: there is a timer already.
-    pub fn make_timer(self: &Arc<Self>, address: usize, clock: u64) -> Result<(), Errno> {
-        let timers = self.timers().filter(|_| self.is_timer(address)).ok_or(Errno::EINVAL)?;
-        let timer = Timer { map: Arc::downgrade(self), address, clock, state: Mutex::default() };
-        match lock(&timers.by_address).entry(address) {
-            std::collections::hash_map::Entry::Occupied(_) => Err(Errno::EBUSY),
-            std::collections::hash_map::Entry::Vacant(place) => {
-                place.insert(Arc::new(timer));
-                Ok(())
-            }
-        }
-    }
-
-    /// The timer at the address of a field, if one was made there.
-    #[must_use]
-    pub fn timer(&self, address: usize) -> Option<Arc<Timer>> {
-        lock(&self.timers()?.by_address).get(&address).cloned()
     }
 }
 
@@ -304,9 +320,10 @@ mod tests {
         let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Array, 4, 16, 1) };
         let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
         let address = map.lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
-        map.make_timer(address, 1).unwrap();
-        let timer = map.timer(address).unwrap();
-        timer.set_callback(Arc::new(())).unwrap();
+        make_timer(&map, address, 1).unwrap();
+        let timer = timer_at(&map, address).unwrap();
+        // SAFETY: it is no function that anybody calls.
+        unsafe { timer.set_callback(Arc::new(())) }.unwrap();
         (map, timer)
     }
 
@@ -334,7 +351,8 @@ mod tests {
         timer.start(&queue, 0).unwrap();
         let (due, taken) = take(&queue);
         assert!(!timer.cancel(), "it did not run any more");
-        timer.set_callback(Arc::new(())).unwrap();
+        // SAFETY: it is no function that anybody calls.
+        unsafe { timer.set_callback(Arc::new(())) }.unwrap();
         assert!(taken.fire(due).is_none());
     }
 }

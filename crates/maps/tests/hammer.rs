@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline_epoch::Domain;
-use paceline_maps::{Limits, Map, MapUser, TimerQueue};
+use paceline_maps::{Limits, Map, MapUser, TimerQueue, make_timer, timer_at};
 use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
@@ -216,12 +216,13 @@ fn use_timer(map: &Arc<Map>, queue: &Arc<TimerQueue>, cpu: usize, rng: &mut fast
         _ => {
             let Some(value) = map.lookup(&key, cpu) else { return };
             let address = value.as_ptr() as usize + 8;
-            let _ = map.make_timer(address, 1);
+            let _ = make_timer(map, address, 1);
             // Others may end it at any time; a burst keeps the element's memory and no more.
-            let Some(timer) = map.timer(address) else { return };
+            let Some(timer) = timer_at(map, address) else { return };
             for _ in 0..rng.u32(1..5) {
                 match rng.u32(..4) {
-                    0 => drop(timer.set_callback(Arc::new(number))),
+                    // SAFETY: it is no function that anybody calls.
+                    0 => drop(unsafe { timer.set_callback(Arc::new(number)) }),
                     1 => drop(timer.start(queue, 0)),
                     2 => drop(timer.start(queue, NEVER)),
                     _ => drop(timer.cancel()),
@@ -253,7 +254,7 @@ fn timers_end_with_their_elements() {
                         (0..16).for_each(|_| use_timer(map, queue, cpu, &mut rng));
                         let started = queue.started();
                         while let Some(due) = queue.take_due(1, started) {
-                            let number: u32 = *due.callback.downcast_ref().unwrap();
+                            let number: u32 = *due.callback().downcast_ref().unwrap();
                             assert_eq!(due.key, number.to_ne_bytes(), "{kind}: a timer of another element");
                             fired.fetch_add(1, Relaxed);
                         }

@@ -81,6 +81,9 @@ pub enum FaultKind {
     /// It was run for a CPU that its per-CPU arrays have no values for.
     #[error("there is no CPU {0} in the program's per-CPU arrays")]
     NoCpu(usize),
+    /// What the embedder gave to the host for events or traces panicked: the panic goes on when the run has ended.
+    #[error("what receives events or traces panicked")]
+    Panicked,
     /// It jumped or fell to where no instruction starts.
     #[error("execution left the program")]
     LeftProgram,

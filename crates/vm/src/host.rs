@@ -1,7 +1,9 @@
 //! What helpers reach beyond the program's own memory: the time, random numbers, where traces and events go.
 
+use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -64,6 +66,9 @@ pub struct Host {
     pub(crate) scratch: [AtomicU64; SCRATCH_WORDS],
     /// Why the run that just ended has no result.
     pub(crate) fault: Option<Box<Fault>>,
+    /// A panic of what the embedder gave, which waits for native code to return: that cannot be unwound. There is a fault as
+    /// long as it waits.
+    panic: Option<Box<dyn Any + Send>>,
     /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
     /// that know no regions.
     pub(crate) regions: Option<Regions>,
@@ -124,6 +129,7 @@ impl Host {
             depth: 0,
             scratch: [const { AtomicU64::new(0) }; _],
             fault: None,
+            panic: None,
             regions: None,
             held_lock: 0,
             reader: Domain::global().reader(),
@@ -261,9 +267,40 @@ impl Host {
         self.fail(Box::new(Fault { slot: 0, kind, tail_called: None }))
     }
 
+    /// Takes the fault of a run that has ended; a panic goes on here, and nothing of the run is left in the host.
+    #[cold]
+    pub(crate) fn take_fault(&mut self) -> Option<Box<Fault>> {
+        let fault = self.fault.take();
+        self.panic.take().map_or(fault, |panic| resume_unwind(panic))
+    }
+
+    /// Lets a panic go on, after a run that gave its fault itself.
+    #[inline]
+    pub(crate) fn resume_panic(&mut self) {
+        if self.panic.is_some() {
+            self.take_fault();
+        }
+    }
+
+    /// Calls what the embedder gave, unless it has panicked in this run. Whether it returned.
+    fn call_out(&mut self, call: impl FnOnce(&mut Self)) -> bool {
+        if self.panic.is_some() {
+            return false;
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| call(self)));
+        result.map_err(|panic| self.wait_with(panic)).is_ok()
+    }
+
+    #[cold]
+    fn wait_with(&mut self, panic: Box<dyn Any + Send>) {
+        self.panic = Some(panic);
+        let fault = || Box::new(Fault { slot: 0, kind: FaultKind::Panicked, tail_called: None });
+        self.fault.get_or_insert_with(fault);
+    }
+
     /// Writes one trace. That the trace cannot be written is no matter of the program's.
     pub(crate) fn trace(&mut self, text: &[u8]) {
-        let _ = self.trace.write_all(text);
+        self.call_out(|host| drop(host.trace.write_all(text)));
     }
 
     /// What an event of the program that runs comes from.
@@ -275,8 +312,8 @@ impl Host {
     /// Sends an event, or tells that nobody listens.
     pub(crate) fn event(&mut self, map: &str, cpu: u32, data: &[u8], captured: &[u8]) -> bool {
         let Origin { packet, time_ns, .. } = self.origin();
-        let Some(events) = &mut self.events else { return false };
-        events(&Event { map, cpu, packet, time_ns, data, captured });
-        true
+        let event = Event { map, cpu, packet, time_ns, data, captured };
+        self.events.is_some()
+            && self.call_out(|host| host.events.iter_mut().for_each(|events| events(&event)))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use paceline_exec::CodeBlock;
 use paceline_frame::Frame;
-use paceline_isa::Code;
+use paceline_isa::{Code, Imm64, Insn};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
 
@@ -79,6 +79,16 @@ pub(crate) fn cpus_of(map: &Map) -> Option<usize> {
     let is_array = map.array_layout().is_some() && map.spec().kind.is_per_cpu();
     // User space sees the values of all CPUs side by side.
     is_array.then(|| map.user_value_size() / map.value_stride())
+}
+
+/// CPUs that all per-CPU arrays which a program names have values for: compiled code indexes these by the CPU without a
+/// check, so that each way into it asks once.
+pub(crate) fn least_cpus(code: &Code, maps: &[Arc<Map>]) -> usize {
+    let named = code.iter().filter_map(|(_, insn)| match insn {
+        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
+        _ => None,
+    });
+    named.filter_map(|map| cpus_of(map)).min().unwrap_or(usize::MAX)
 }
 
 impl Image {

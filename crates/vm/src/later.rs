@@ -19,7 +19,7 @@ use paceline_spec::helper::Helper;
 use crate::fault::Fault;
 use crate::helpers::{HelperFn, words};
 use crate::host::Host;
-use crate::image::Image;
+use crate::image::{Image, least_cpus};
 use crate::plain;
 use crate::program::pinned;
 use crate::threaded::{self, Operations};
@@ -29,6 +29,8 @@ use crate::time::Clock;
 pub(crate) struct Home {
     range: Range<u64>,
     code: HomeCode,
+    /// As of [`Image::cpus`]: functions are entered past the check at the entry of their program.
+    cpus: usize,
     _maps: Vec<Arc<Map>>,
 }
 
@@ -36,8 +38,8 @@ pub(crate) struct Home {
 pub(crate) enum HomeCode {
     /// Native code.
     Native(Arc<CodeBlock>),
-    /// Operations of the threaded interpreter, for CPUs below a number.
-    Threaded(Operations, usize),
+    /// Operations of the threaded interpreter.
+    Threaded(Operations),
 }
 
 fn homes() -> MutexGuard<'static, BTreeMap<u64, Weak<Home>>> {
@@ -46,25 +48,30 @@ fn homes() -> MutexGuard<'static, BTreeMap<u64, Weak<Home>>> {
 }
 
 impl Home {
-    /// The home of a program's functions, if timers may call any.
-    pub(crate) fn new(
-        program: &Code,
+    /// The home of the functions of programs that are compiled together, if timers may call any.
+    pub(crate) fn new<'a>(
+        programs: impl IntoIterator<Item = (&'a Code, &'a [Arc<Map>])>,
         code: impl FnOnce() -> HomeCode,
-        maps: &[Arc<Map>],
     ) -> Option<Arc<Self>> {
         let calls_later = |(_, insn): (usize, &Insn)| {
             matches!(insn, Insn::Call(Callee::Helper(Helper::TIMER_SET_CALLBACK)))
         };
-        program.iter().any(calls_later).then(|| {
+        let (mut is_called, mut cpus, mut all_maps) = (false, usize::MAX, Vec::new());
+        for (program, maps) in programs {
+            is_called |= program.iter().any(calls_later);
+            cpus = cpus.min(least_cpus(program, maps));
+            all_maps.extend_from_slice(maps);
+        }
+        is_called.then(|| {
             let code = code();
             let range = match &code {
                 HomeCode::Native(block) => {
                     let start = block.address() as u64;
                     start..start + block.len() as u64
                 }
-                HomeCode::Threaded(operations, _) => operations.range(),
+                HomeCode::Threaded(operations) => operations.range(),
             };
-            let home = Arc::new(Self { range, code, _maps: maps.to_vec() });
+            let home = Arc::new(Self { range, code, cpus, _maps: all_maps });
             homes().insert(home.range.start, Arc::downgrade(&home));
             home
         })
@@ -125,6 +132,9 @@ impl Later {
                     host,
                 );
             }
+            Self::Compiled(home, _) if host.cpu() >= home.cpus => {
+                host.lacks_cpu();
+            }
             Self::Compiled(home, address) => match home.code {
                 // SAFETY: the address is that of a function which takes what a helper takes, in code that the home keeps; the
                 // arguments are what the verifier said they are.
@@ -132,12 +142,9 @@ impl Later {
                     transmute::<usize, HelperFn>(*address as usize)(r1, r2, r3, r4, r5, host);
                 },
                 // SAFETY: it is an operation at which a function starts, otherwise as above.
-                HomeCode::Threaded(_, cpus) if host.cpu() < cpus => unsafe {
+                HomeCode::Threaded(_) => unsafe {
                     threaded::run_function(*address, arguments, host);
                 },
-                HomeCode::Threaded(..) => {
-                    host.lacks_cpu();
-                }
             },
         }
         host.fault.take().map_or(Ok(()), Err)
@@ -207,11 +214,12 @@ impl Host {
         };
         self.frame = std::ptr::null_mut();
         self.timers.no_packet = Some(no_packet);
+        self.resume_panic();
         result
     }
 
     fn fire(&mut self, due: &DueTimer) -> Result<(), Box<Fault>> {
-        let Some(Kept(Some(later))) = due.callback.downcast_ref() else { return Ok(()) };
+        let Some(Kept(Some(later))) = due.callback().downcast_ref() else { return Ok(()) };
         self.timers.firing = Arc::as_ptr(&due.timer) as usize;
         let result = later.call(due, self);
         self.timers.firing = 0;

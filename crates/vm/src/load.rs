@@ -1,10 +1,11 @@
 //! From a verified program to one that an engine runs.
 
+mod maps;
+
 use std::sync::Arc;
 
 use paceline_jit::{CompileError, Settings};
 use paceline_maps::Map;
-use paceline_spec::{InitialValue, MapFlags, MapSpec};
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
@@ -87,51 +88,5 @@ pub(crate) fn check_load(verified: &Verified, maps: &[Arc<Map>], engine: Engine)
     if !engine.is_available() {
         return Err(LoadError::Unavailable(engine));
     }
-    check_maps(verified.maps(), maps)
-}
-
-/// The proof holds for maps of the same specifications, and where loads from a frozen map were taken as constants, of
-/// the same contents.
-fn check_maps(specs: &[MapSpec], maps: &[Arc<Map>]) -> Result<(), LoadError> {
-    if specs.len() != maps.len() {
-        return Err(LoadError::MapCount { expected: specs.len(), found: maps.len() });
-    }
-    match specs.iter().zip(maps).find_map(|(spec, map)| Some((spec, difference(spec, map)?))) {
-        Some((spec, what)) => Err(LoadError::Map { name: spec.name.clone(), what }),
-        None => Ok(()),
-    }
-}
-
-fn difference(spec: &MapSpec, map: &Map) -> Option<&'static str> {
-    let made = map.spec();
-    let access =
-        |flags: MapFlags| (flags.contains(MapFlags::RDONLY_PROG), flags.contains(MapFlags::WRONLY_PROG));
-    // Creation gives maps of devices the flag for read-only, and completes the entries of those that have none.
-    let read_only = access(made.flags).0 || !access(spec.flags).0;
-    [
-        (made.kind == spec.kind, "the kind"),
-        (made.key_size == spec.key_size, "the key size"),
-        (made.value_size == spec.value_size, "the value size"),
-        (!spec.kind.is_array() || made.max_entries == spec.max_entries, "the number of entries"),
-        (read_only && access(made.flags).1 == access(spec.flags).1, "what programs may do with it"),
-        (!spec.frozen || map.is_frozen() && has_contents(map, spec), "the contents"),
-    ]
-    .into_iter()
-    .find_map(|(same, what)| (!same).then_some(what))
-}
-
-/// Whether a map holds what its specification says, and zeros elsewhere.
-fn has_contents(map: &Map, spec: &MapSpec) -> bool {
-    let Ok(mut keys) = map.keys() else { return false };
-    keys.all(|key| {
-        let said = spec.contents.iter().find_map(|(k, value)| match value {
-            InitialValue::Bytes(bytes) if *k == key => Some(bytes.as_slice()),
-            _ => None,
-        });
-        let said = said.unwrap_or_default();
-        map.get(&key).is_ok_and(|found| match found.split_at_checked(said.len()) {
-            Some((start, rest)) => start == said && rest.iter().all(|&byte| byte == 0),
-            None => false,
-        })
-    })
+    maps::check(verified.maps(), maps)
 }

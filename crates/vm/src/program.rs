@@ -1,6 +1,7 @@
 //! Programs ready to run.
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 use paceline_epoch::{Domain, Reader};
@@ -375,7 +376,9 @@ impl Program {
                     threaded::run_counted(&self.image, operations, frame as u64, host)
                 };
                 let exit = self.pinned(host, run);
-                if let Some(fault) = host.fault.take() {
+                if host.fault.is_some()
+                    && let Some(fault) = host.take_fault()
+                {
                     return Some(Err(fault));
                 }
                 // SAFETY: the pointer comes from a reference that is still borrowed.
@@ -399,7 +402,9 @@ impl Program {
         // SAFETY: as in `run`.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
         host.begin(frame as u64);
-        let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe))?;
+        let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe));
+        host.resume_panic();
+        let exit = exit?;
         // SAFETY: the pointer comes from a reference that is still borrowed.
         unsafe { &mut *frame }.set_code(exit.r0 as u32);
         Ok(exit)
@@ -413,7 +418,7 @@ impl Program {
     pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
         let range = memory.as_mut_ptr_range();
         let (start, end) = (range.start as u64, range.end as u64);
-        self.pinned(host, |host| match self.image.engine {
+        let exit = self.pinned(host, |host| match self.image.engine {
             Engine::CheckedJit => native::run_memory(&self.image, start..end, host),
             // SAFETY: that it can run so was vouched for when it was made.
             Engine::Jit if self.image.native.as_ref().is_some_and(|native| native.raw) => unsafe {
@@ -428,7 +433,9 @@ impl Program {
             Engine::Jit | Engine::Threaded | Engine::Plain => {
                 plain::run_memory(&self.image, start..end, host)
             }
-        })
+        });
+        host.resume_panic();
+        exit
     }
 }
 
@@ -603,16 +610,31 @@ pub(crate) unsafe fn run_frames(
     frames: &mut [Frame],
     host: &mut Host,
 ) -> Result<(), BurstFault> {
-    // Loops are entered for one frame or more.
-    if frames.is_empty() {
-        return Ok(());
-    }
     let frames = frames.as_mut_ptr_range();
-    let (first, end) = (frames.start as u64, frames.end as u64);
-    let unset = Unset::uninit();
     // SAFETY: the frames are borrowed for the call, and the caller vouches for the token.
-    let reached = unsafe { entry(first, end, token, unset, unset, host) };
-    burst_result(first, reached, host)
+    let reached = unsafe { enter_frames(entry, token, frames.clone(), host) };
+    burst_result(frames.start as u64, reached, host)
+}
+
+/// Lets a burst's frames through an entry; says which was reached, or where the run has failed, with the fault in the host.
+///
+/// # Safety
+/// `token` must be what the entry takes, and the frames those of a burst that nothing else uses during the call.
+#[inline]
+pub(crate) unsafe fn enter_frames(
+    entry: BurstEntry,
+    token: u64,
+    frames: Range<*mut Frame>,
+    host: &mut Host,
+) -> u64 {
+    let (first, end) = (frames.start as u64, frames.end as u64);
+    // Loops are entered for one frame or more.
+    if first == end {
+        return end;
+    }
+    let unset = Unset::uninit();
+    // SAFETY: the caller vouches for both.
+    unsafe { entry(first, end, token, unset, unset, host) }
 }
 
 /// What became of a burst that began at a frame and came to another.
@@ -628,14 +650,14 @@ pub(crate) fn burst_result(first: u64, reached: u64, host: &mut Host) -> Result<
 #[cold]
 #[inline(never)]
 fn burst_fault(host: &mut Host, index: usize) -> Result<(), BurstFault> {
-    host.fault.take().map_or(Ok(()), |fault| Err(BurstFault { index, fault }))
+    host.take_fault().map_or(Ok(()), |fault| Err(BurstFault { index, fault }))
 }
 
 /// Takes the fault of a run.
 #[cold]
 #[inline(never)]
 pub(crate) fn fault(host: &mut Host, r0: u64) -> Result<u64, Box<Fault>> {
-    host.fault.take().map_or(Ok(r0), Err)
+    host.take_fault().map_or(Ok(r0), Err)
 }
 
 /// Where single packets enter programs that can come to what others may take away, and that must stay until the run is done.

@@ -159,11 +159,6 @@ impl Regions {
         self.context.contains(&address).then(|| address - self.context.start)
     }
 
-    /// Whether an address is that of a ring buffer's record that the program has.
-    pub(crate) fn has_record(&self, address: u64) -> bool {
-        self.maps().filter_map(|map| map.ring_buffer()).any(|ring| ring.is_reserved(address as usize))
-    }
-
     /// The map whose handle a register holds.
     pub(crate) fn map(&self, handle: u64) -> Option<&Arc<Map>> {
         self.maps().find(|map| Arc::as_ptr(map) as u64 == handle)

@@ -52,9 +52,8 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
     let (block, entries) =
         native::chain(parts, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
-    let home =
-        |verified: &Verified| Home::new(verified.code(), || HomeCode::Native(block.clone()), &all_maps);
-    let home = parts.iter().find_map(|(verified, _)| home(verified));
+    let programs = parts.iter().map(|(verified, maps)| (verified.code(), maps.as_slice()));
+    let home = Home::new(programs, || HomeCode::Native(block.clone()));
     let entry = |offset: u32| -> BurstEntry {
         // SAFETY: the code there is a chain's loop, which is called like this.
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }

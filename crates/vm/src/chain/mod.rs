@@ -20,7 +20,7 @@ use crate::host::Host;
 use crate::image::{BurstEntry, Unset};
 use crate::load::LoadError;
 use crate::native::NativeCode;
-use crate::program::{BurstFault, Program, pinned, run_frames};
+use crate::program::{BurstFault, Program, burst_result, enter_frames, pinned, run_frames};
 use crate::target::{Named, Target};
 
 /// Programs and the graph that says which runs after which. It runs like a program, over a packet or a burst.
@@ -195,11 +195,15 @@ impl Chain {
     ) -> Result<(), BurstFault> {
         assert_eq!(counts.nodes(), self.graph().nodes().len(), "counts of another chain");
         // SAFETY: the frames stay in their places; programs and helpers only change what they describe.
-        let frames = unsafe { burst.descriptors_mut() };
+        let frames = unsafe { burst.descriptors_mut() }.as_mut_ptr_range();
+        let (entry, token) = (self.shared.counted_entry, self.token());
         host.chain_counts = counts.counts.as_mut_ptr();
-        let result = self.run_frames(self.shared.counted_entry, frames, host);
+        // SAFETY: the frames are borrowed for the call, and the token is the entry's own.
+        let run = |host: &mut Host| unsafe { enter_frames(entry, token, frames.clone(), host) };
+        let reached = if self.shared.pins { pinned(host, run) } else { run(host) };
+        // Before a panic can go on: the counts are borrowed until here.
         host.chain_counts = std::ptr::null_mut();
-        result
+        burst_result(frames.start as u64, reached, host)
     }
 
     #[inline]

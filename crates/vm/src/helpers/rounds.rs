@@ -4,7 +4,7 @@ use std::mem::transmute;
 use std::ops::Range;
 use std::sync::Arc;
 
-use paceline_maps::Map;
+use paceline_maps::{KeyCursor, Map};
 use paceline_spec::helper::{Callback, Helper};
 use paceline_spec::{Errno, MAX_LOOPS};
 
@@ -24,8 +24,8 @@ pub(crate) struct Rounds {
 enum Rest {
     /// Numbers below this one.
     Count(u32),
-    /// Elements of a map that have these keys; the key that the function looks at lies in whole words, for its address.
-    Elements { map: Arc<Map>, keys: std::vec::IntoIter<Vec<u8>>, key: Box<[u64]> },
+    /// Elements of a map from a key on; the key that the function looks at lies in whole words, for its address.
+    Elements { map: Arc<Map>, keys: KeyCursor, key: Box<[u64]> },
 }
 
 /// The helper of a number, if it calls back.
@@ -57,9 +57,9 @@ impl Rounds {
             Callback::Elements => {
                 // SAFETY: the subject is a map.
                 let map = unsafe { args::shared_map(subject) };
-                // Elements that come while the function runs are left out, as they may be in the kernel.
-                let keys: Vec<Vec<u8>> = map.program_keys().collect();
-                Rest::Elements { map, keys: keys.into_iter(), key: Box::default() }
+                // Elements that come while the function runs may be left out, as in the kernel.
+                let key = vec![0; (map.spec().key_size as usize).div_ceil(8)].into_boxed_slice();
+                Rest::Elements { map, keys: KeyCursor::default(), key }
             }
         };
         Ok(Self { calls: 0, given, rest })
@@ -77,9 +77,13 @@ impl Rounds {
                 (self.calls < u64::from(*count)).then_some([self.calls, self.given, 0, 0, 0])?
             }
             Rest::Elements { map, keys, key } => {
-                let (bytes, value) =
-                    keys.find_map(|bytes| map.lookup(&bytes, cpu).map(|value| (bytes, value)))?;
-                *key = words(&bytes);
+                let value = loop {
+                    let bytes = keys.next(map)?;
+                    if let Some(value) = map.lookup(bytes, cpu) {
+                        fill(key, bytes);
+                        break value;
+                    }
+                };
                 let start = key.as_ptr().expose_provenance() as u64;
                 [Arc::as_ptr(map) as u64, start, value.as_ptr() as u64, self.given, 0]
             }
@@ -98,12 +102,17 @@ impl Rounds {
 
 /// Bytes in words, as they lie in memory.
 pub(crate) fn words(bytes: &[u8]) -> Box<[u64]> {
-    let word = |chunk: &[u8]| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_ne_bytes(word)
-    };
-    bytes.chunks(8).map(word).collect()
+    let mut words = vec![0; bytes.len().div_ceil(8)].into_boxed_slice();
+    fill(&mut words, bytes);
+    words
+}
+
+fn fill(words: &mut [u64], bytes: &[u8]) {
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_ne_bytes(bytes);
+    }
 }
 
 /// Calls a function as a helper is called, with the host in the sixth argument, until it returns other than 0.

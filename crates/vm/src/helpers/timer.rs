@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use paceline_maps::{Map, Timer};
+use paceline_maps::{Map, Timer, make_timer, timer_at};
 use paceline_spec::Errno;
 
 use super::args;
@@ -47,7 +47,7 @@ unsafe fn timer(address: u64) -> Result<Arc<Timer>, Errno> {
     let map = unsafe { word(address) }.load(Ordering::Acquire) as *const Map;
     // SAFETY: it is null, or the map in one of whose values it is.
     let map = unsafe { map.as_ref() };
-    map.and_then(|map| map.timer(address as usize)).ok_or(Errno::EINVAL)
+    map.and_then(|map| timer_at(map, address as usize)).ok_or(Errno::EINVAL)
 }
 
 /// `long bpf_timer_init(timer, map, flags)`
@@ -64,7 +64,7 @@ pub(super) unsafe extern "C" fn init(
     }
     // SAFETY: the argument fits the prototype.
     let shared = unsafe { args::shared_map(map) };
-    result(shared.make_timer(address as usize, flags).map(|()| {
+    result(make_timer(&shared, address as usize, flags).map(|()| {
         // SAFETY: the map has just said that a timer lies there.
         unsafe { word(address) }.store(map, Ordering::Release);
         0
@@ -84,18 +84,21 @@ pub(super) unsafe extern "C" fn set_callback(
     let timer = unsafe { timer(address) };
     result(timer.and_then(|timer| {
         let home = Home::of(function).ok_or(Errno::EINVAL)?;
-        timer.set_callback(Later::Compiled(home, function).into_callback()).map(|()| 0)
+        // SAFETY: the verifier has shown that the function takes the values of the timer's map.
+        unsafe { timer.set_callback(Later::Compiled(home, function).into_callback()) }.map(|()| 0)
     }))
 }
 
-/// The same with a function that is not compiled.
+/// The same with a function on the machine that checks every access.
 ///
 /// # Safety
 /// The address must fit the prototype.
 pub(crate) unsafe fn set_later(address: u64, later: Later) -> u64 {
     // SAFETY: the caller vouches for the address.
     let timer = unsafe { timer(address) };
-    result(timer.and_then(|timer| timer.set_callback(later.into_callback()).map(|()| 0)))
+    // SAFETY: the machine that runs the function checks every access.
+    let set = |timer: Arc<Timer>| unsafe { timer.set_callback(later.into_callback()) };
+    result(timer.and_then(set).map(|()| 0))
 }
 
 /// When a timer is due, on the monotonic clock.

@@ -86,8 +86,11 @@ fn install(
         None => packet_by_packet,
     };
     // Checked code lets its machine call functions.
-    let home =
-        if settings.checked { None } else { Home::new(&code, || HomeCode::Native(block.clone()), &maps) };
+    let home = if settings.checked {
+        None
+    } else {
+        Home::new([(&code, &*maps)], || HomeCode::Native(block.clone()))
+    };
     let image = Image {
         entry: image_entry,
         tail_entry: image_tail_entry,

@@ -1,5 +1,6 @@
 //! Calls: subprograms with their stack frames, and helpers with their arguments checked.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use paceline_isa::{Insn, Reg};
@@ -76,11 +77,30 @@ impl Machine<'_> {
         // SAFETY: the arguments were just checked against the prototype.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
         self.host.regions = None;
-        if helper.prototype.is_some_and(|prototype| prototype.returns == Return::MapValueOrNull) {
-            // SAFETY: it was just found in the map, and the run is pinned.
-            unsafe { self.regions.note_inner(r1, r0) };
+        if let Some(prototype) = &helper.prototype {
+            self.note_result(prototype, r1, r0);
         }
         Ok(r0)
+    }
+
+    /// Notes what a helper has given to the program or taken from it.
+    fn note_result(&mut self, prototype: &Prototype, r1: u64, r0: u64) {
+        match prototype.returns {
+            // SAFETY: it was just found in the map, and the run is pinned.
+            Return::MapValueOrNull => unsafe { self.regions.note_inner(r1, r0) },
+            Return::RecordOrNull => self.records.extend(NonNull::new(r0 as *mut u8)),
+            _ => {}
+        }
+        if prototype.args.first() == Some(&Arg::Record)
+            && let Some(index) = self.record(r1)
+        {
+            self.records.swap_remove(index);
+        }
+    }
+
+    /// Where the record of an address is among those that the program has.
+    fn record(&self, address: u64) -> Option<usize> {
+        self.records.iter().position(|record| record.addr().get() as u64 == address)
     }
 
     /// `bpf_tail_call(ctx, map, index)`: another program runs in place of this function, and its result is the
@@ -185,7 +205,7 @@ impl Machine<'_> {
                 Arg::SpinLock => "spin lock of a map value",
                 Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
                 Arg::HeldSpinLock => "spin lock that it has",
-                Arg::Record if self.regions.has_record(value) => continue,
+                Arg::Record if self.record(value).is_some() => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",
                 Arg::Size | Arg::SizeOrZero if value > u64::from(u32::MAX) => "size of 32 bits",

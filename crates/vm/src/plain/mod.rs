@@ -9,10 +9,12 @@ mod context;
 mod rounds;
 
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
+use paceline_maps::RingBuffer;
 use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::Helper;
 
@@ -48,6 +50,9 @@ pub(crate) struct Machine<'a> {
     rounds_left: u32,
     stack_top: u64,
     regions: Regions,
+    /// Addresses of the records of ring buffers that the program has. It gives them back or, where it fails to, the machine
+    /// does: a ring's reader waits for each.
+    records: Vec<NonNull<u8>>,
     pub(crate) host: &'a mut Host,
 }
 
@@ -154,6 +159,10 @@ impl Drop for Machine<'_> {
     fn drop(&mut self) {
         // SAFETY: the lock is in a value of one of the image's maps.
         unsafe { release_held(self.host) }
+        for &record in &self.records {
+            // SAFETY: the program has it, of one of its maps or of those that it found, which live as long as the regions.
+            unsafe { RingBuffer::commit(record, true, 0) };
+        }
     }
 }
 
@@ -180,9 +189,9 @@ impl<'a> Machine<'a> {
             maps: image.maps.clone(),
             inner_maps: Vec::new(),
         };
-        let (callers, rounds_left) = (Vec::new(), MAX_LOOPS);
+        let (callers, rounds_left, records) = (Vec::new(), MAX_LOOPS, Vec::new());
         let mut machine =
-            Machine { image, registers, slot: 0, callers, rounds_left, stack_top, regions, host };
+            Machine { image, registers, slot: 0, callers, rounds_left, stack_top, regions, records, host };
         machine.enter_frame();
         machine
     }

@@ -25,13 +25,12 @@ mod translate;
 
 use std::sync::Arc;
 
-use paceline_isa::{Imm64, Insn};
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::host::{Host, STACK_FRAME};
-use crate::image::{Image, cpus_of};
+use crate::image::{Image, least_cpus};
 use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
 use crate::later::{Home, HomeCode};
 use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
@@ -83,8 +82,8 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
     let spec = Arc::new(verified.program().clone());
     let code = check(&spec, &maps, false)?;
     let operations = translate::translate(verified, &maps);
-    let cpus = least_cpus(verified, &maps);
-    let home = Home::new(&code, || HomeCode::Threaded(operations.clone(), cpus), &maps);
+    let cpus = least_cpus(verified.code(), &maps);
+    let home = Home::new([(&code, &*maps)], || HomeCode::Threaded(operations.clone()));
     Program::with_image(Image {
         entry: entry::<Threaded>,
         tail_entry: tail_entry::<Threaded>,
@@ -100,15 +99,6 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
         _home: home,
         native: None,
     })
-}
-
-/// CPUs that all per-CPU arrays which the program names have values for.
-fn least_cpus(verified: &Verified, maps: &[Arc<Map>]) -> usize {
-    let named = verified.code().iter().filter_map(|(_, insn)| match insn {
-        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => maps.get(usize::try_from(*index).ok()?),
-        _ => None,
-    });
-    named.filter_map(|map| cpus_of(map)).min().unwrap_or(usize::MAX)
 }
 
 /// The threaded interpreter.
