@@ -4,12 +4,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use rustix::io::Errno;
 use rustix::process::getpid;
 
 use crate::block::CodeBlock;
 use crate::code::{Code, Relocation};
 use crate::error::ExecError;
 use crate::extents::{Extents, GRAIN};
+use crate::fork::{self, Generation};
 use crate::memory::{CHUNK, GUARD_BYTE, Memory};
 use crate::names::{self, Registration};
 use crate::place::within_reach;
@@ -41,7 +43,7 @@ pub struct Arena {
 
 pub(crate) struct Shared {
     memory: Memory,
-    /// Who may write: a fork shares the memory and does not know what its relatives allocate.
+    /// Who may write: a fork has a copy of the memory, or shares it where it could make none.
     owner: i32,
     room: Mutex<Room>,
 }
@@ -51,6 +53,15 @@ struct Room {
     free: Extents,
     /// Bytes committed, from the start.
     committed: usize,
+    /// Given back, but perhaps run by a fork that has no copy yet.
+    shared: Vec<Place>,
+}
+
+/// A place that was allocated at a time.
+#[derive(Clone)]
+struct Place {
+    range: Range<usize>,
+    generation: Generation,
 }
 
 impl Arena {
@@ -92,9 +103,11 @@ impl Arena {
             memory = memory.pass_for_anonymous()?;
         }
         serialize::register();
-        let room = Mutex::new(Room { free: Extents::default(), committed: 0 });
+        let room = Mutex::new(Room { free: Extents::default(), committed: 0, shared: Vec::new() });
         let owner = getpid().as_raw_nonzero().get();
-        Ok(Self { shared: Arc::new(Shared { memory, owner, room }), domain })
+        let shared = Arc::new(Shared { memory, owner, room });
+        fork::register(&shared);
+        Ok(Self { shared, domain })
     }
 
     /// Copies code into the arena, patches its displacements, and makes it known by the names of its functions.
@@ -122,12 +135,12 @@ impl Arena {
             result => result,
         }?;
         let address = extent.address();
-        let mut image = vec![GUARD_BYTE; extent.place.len()];
+        let mut image = vec![GUARD_BYTE; extent.place.range.len()];
         image[..code.bytes.len()].copy_from_slice(code.bytes);
         for &relocation in code.relocations {
             relocate(&mut image[..code.bytes.len()], address, relocation)?;
         }
-        extent.shared.memory.write(extent.place.start, &image).map_err(ExecError::Write)?;
+        extent.shared.memory.write(extent.place.range.start, &image).map_err(ExecError::Write)?;
         serialize::all_cores();
         let range = address..address + code.bytes.len();
         let installed = Installed { range: range.clone(), functions: Arc::clone(&code.functions) };
@@ -178,10 +191,12 @@ impl Shared {
     }
 
     /// A free place, from what is committed or else from a new piece.
-    fn allocate(&self, len: usize, alignment: usize) -> Result<Range<usize>, ExecError> {
+    fn allocate(&self, len: usize, alignment: usize) -> Result<Place, ExecError> {
         self.check_owner()?;
         let capacity = self.memory.range().len();
         let mut room = lock(&self.room);
+        // Forks may have got their copies.
+        std::mem::take(&mut room.shared).into_iter().for_each(|place| self.give_back(&mut room, place));
         let exhausted = |free: &Extents, left| {
             Err(ExecError::Exhausted { bytes: len, capacity, largest: free.largest().max(left) })
         };
@@ -190,7 +205,7 @@ impl Shared {
         };
         loop {
             if let Some(start) = room.free.take(bytes, alignment) {
-                return Ok(start..start + bytes);
+                return Ok(Place { range: start..start + bytes, generation: Generation::now() });
             }
             let left = capacity - room.committed;
             if left == 0 {
@@ -198,6 +213,23 @@ impl Shared {
             }
             self.commit(&mut room, bytes.next_multiple_of(CHUNK).min(left))?;
         }
+    }
+
+    /// Covers a place with guard bytes, to be used again, unless a fork may still run what is there.
+    fn give_back(&self, room: &mut Room, place: Place) {
+        if place.generation.is_shared() {
+            return room.shared.push(place);
+        }
+        // A place that cannot be covered is not used again.
+        let Range { start, end } = place.range;
+        if self.memory.write(start, &vec![GUARD_BYTE; end - start]).is_ok() {
+            room.free.give(start, end - start);
+        }
+    }
+
+    /// Gives a fork its own memory, with the code that there is.
+    pub(crate) fn copy_memory(&self) -> Result<(), Errno> {
+        self.memory.copy()
     }
 
     /// Makes the arena longer by guard bytes.
@@ -214,8 +246,7 @@ impl Shared {
 /// A place in an arena, given back when dropped: code, and guard bytes up to the end.
 pub(crate) struct Extent {
     shared: Arc<Shared>,
-    /// Offsets in the arena.
-    place: Range<usize>,
+    place: Place,
 }
 
 impl Extent {
@@ -226,18 +257,15 @@ impl Extent {
 
     /// Where the extent begins; the address may be made a pointer to its code.
     pub(crate) fn address(&self) -> usize {
-        self.shared.memory.pointer(self.place.start).expose_provenance().get()
+        self.shared.memory.pointer(self.place.range.start).expose_provenance().get()
     }
 }
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        // A place that cannot be covered by guard bytes is not used again: in a fork it is its parent's, and a write
-        // to committed memory does not fail otherwise.
-        let covered = self.shared.check_owner().is_ok()
-            && self.shared.memory.write(self.place.start, &vec![GUARD_BYTE; self.place.len()]).is_ok();
-        if covered {
-            lock(&self.shared.room).free.give(self.place.start, self.place.len());
+        // What a fork has is not used again: it installs nothing.
+        if self.shared.check_owner().is_ok() {
+            self.shared.give_back(&mut lock(&self.shared.room), self.place.clone());
         }
     }
 }

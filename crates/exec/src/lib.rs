@@ -57,6 +57,10 @@
 //! # Ok::<(), paceline_exec::ExecError>(())
 //! ```
 //!
+//! # Forks
+//! A fork of the process has a copy of all code, which it may run as long as it likes, and installs none: that is an
+//! [`ExecError::Forked`].
+//!
 //! # Names
 //! A [`Function`] says what a stretch of code is called and which instructions it was made from. [`find`] answers that
 //! for an address, also in a signal handler; [`Names`] tells `perf` and `gdb`.
@@ -70,6 +74,7 @@ mod block;
 mod code;
 mod error;
 mod extents;
+mod fork;
 mod marker;
 mod memory;
 mod names;

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{MemfdFlags, fstat, memfd_create, sendfile};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap};
 
@@ -76,6 +76,26 @@ impl Memory {
         assert!(offset < self.view.capacity);
         // SAFETY: just checked to lie in the mapping.
         unsafe { self.view.base.add(offset) }
+    }
+
+    /// Puts a copy of the memory into the place of the view, which this process then shares with nobody. The file stays the
+    /// other one, and must not be written any more. For a process that was just forked: takes no lock and no memory of the heap.
+    pub(crate) fn copy(&self) -> Result<(), Errno> {
+        let copy = create_file()?;
+        let len = fstat(&self.file)?.st_size as u64;
+        let mut offset = 0;
+        while offset < len {
+            // From file to file: whoever has the other may be writing to parts of it.
+            let left = (len - offset) as usize;
+            if sendfile(&copy, &self.file, Some(&mut offset), left)? == 0 {
+                return Err(Errno::IO);
+            }
+        }
+        let place = self.view.base.as_ptr().cast();
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::EXEC, MapFlags::SHARED | MapFlags::FIXED);
+        // SAFETY: replaces our own view by one of the same bytes, but for those that are no code.
+        unsafe { mmap(place, self.view.capacity, protection, flags, &copy, 0)? };
+        Ok(())
     }
 
     /// Writes behind the view's back. The first write to a page commits it.

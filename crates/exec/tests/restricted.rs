@@ -103,3 +103,90 @@ fn a_fork_may_run_code_but_not_change_it() {
         }
     }
 }
+
+/// A fork that waits for a byte and then gives what code returns.
+fn fork_that_calls(block: &CodeBlock) -> (libc::pid_t, io::PipeWriter) {
+    let (mut reader, writer) = io::pipe().unwrap();
+    // SAFETY: the child touches nothing that another thread may hold locked, and leaves without running destructors.
+    match unsafe { libc::fork() } {
+        0 => {
+            let _ = io::Read::read(&mut reader, &mut [0]);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(call(block) as libc::c_int) }
+        }
+        child => (child, writer),
+    }
+}
+
+fn wait(child: libc::pid_t) -> libc::c_int {
+    let mut status = 0;
+    // SAFETY: waits for our own child, and the status is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
+}
+
+/// The child has a copy, so that the parent frees and uses its memory as ever.
+#[test]
+fn a_fork_runs_what_its_parent_has_freed() {
+    if !in_own_process("a_fork_runs_what_its_parent_has_freed") {
+        return;
+    }
+    let arena = Arena::new(64 << 10, Domain::new()).unwrap();
+    for round in 0..100 {
+        // Half of the arena, so that the next one needs the room of this one or of that before.
+        let code = [ANSWER.as_slice(), &[0xc3; 30 << 10]].concat();
+        let block = arena.install(&Code::new(&code)).unwrap();
+        // At once, before the child can have done anything, or later.
+        let (child, mut writer) = fork_that_calls(&block);
+        if round % 2 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        drop(block);
+        assert_eq!(arena.domain().collect(), 1);
+        let other =
+            arena.install(&Code::new(&[[0xb8, 7, 0, 0, 0, 0xc3].as_slice(), &[0xc3; 1 << 10]].concat()));
+        io::Write::write_all(&mut writer, &[1]).unwrap();
+        assert_eq!(wait(child), 42 << 8, "round {round}");
+        assert_eq!(call(&other.unwrap()), 7);
+        arena.domain().collect();
+    }
+}
+
+/// A child that is not allowed a copy runs what is there, which the parent does not touch.
+#[test]
+fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
+    if !in_own_process("a_fork_without_a_copy_runs_what_its_parent_has_freed") {
+        return;
+    }
+    let arena = Arena::new(64 << 10, Domain::new()).unwrap();
+    let block = arena.install(&Code::new(&ANSWER)).unwrap();
+    let address = block.address();
+    // SAFETY: the first limit of files is that of this process, which opens none until it is back.
+    let mut limit = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let (mut reader, mut writer) = io::pipe().unwrap();
+    // SAFETY: as above; the child touches nothing that another thread may hold locked.
+    let child = unsafe {
+        libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: 0, ..limit });
+        let child = libc::fork();
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        child
+    };
+    if child == 0 {
+        let _ = io::Read::read(&mut reader, &mut [0]);
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(call(&block) as libc::c_int) }
+    }
+    drop(block);
+    assert_eq!(arena.domain().collect(), 1);
+    let other = arena.install(&Code::new(&ANSWER)).unwrap();
+    assert_ne!(other.address(), address, "it may be run");
+    io::Write::write_all(&mut writer, &[1]).unwrap();
+    assert_eq!(wait(child), 42 << 8);
+    // What came after the fork is freed as ever.
+    let address = other.address();
+    drop(other);
+    arena.domain().collect();
+    assert_eq!(arena.install(&Code::new(&ANSWER)).unwrap().address(), address);
+}
