@@ -10,33 +10,50 @@
 //!   current pointer after the fence, and finds the new one.
 //!
 //! A worker preempted between loading the epoch and storing it stores an old one, which only delays.
+//!
+//! # When `membarrier(2)` is denied
+//! A seccomp filter may come after the domain. The first heavy fence that is denied sets a bit of the epoch,
+//! [`FENCED`], for ever. A reader that loads an epoch with the bit runs a full fence when it pins itself, and keeps the
+//! bit in its line, also when it clears the rest. A reader whose line has the bit fences all later pins too (it never
+//! loads an older epoch again), so that a full fence on the reclaiming side is enough for it. One whose line lacks the bit
+//! may be about to pin itself without a fence: nothing passes before it has pinned itself again, or is dropped.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::fence::Fence;
+use crate::fence::{self, Heavy, Membarrier};
+use crate::garbage::{Backlog, Limit, Queue, Stalled};
 use crate::sync::lock;
 use crate::sync::model::{AtomicU64, Mutex, Ordering};
 
 /// Epoch of a worker that is not pinned.
 const IDLE: u64 = 0;
 
-/// So many retired things are let wait before a retirement pays for the heavy fence: it interrupts other CPUs.
-const BATCH: usize = 32;
+/// In the epoch: readers run full fences. In a reader's line: it does so, and will.
+const FENCED: u64 = 1 << 63;
+
+/// How long a writer lets workers run before it is refused: longer than a worker is kept from its burst by others that
+/// want its CPU. Not for ever: its thread may be pinned itself.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Workers and what they may be using. Clones are handles to the same domain.
 ///
 /// The side that frees pays for both: a collection asks the kernel for a fence on every CPU that runs this process
 /// (`membarrier(2)`, about a microsecond), so that a worker pins itself without one. Retirements collect by themselves
 /// when some tens of things wait; whoever wants memory back at once calls [`Domain::collect`].
+///
+/// While a worker stalls, what others retire piles up: [`Domain::backlog`] tells how much, and [`Domain::admit`] refuses
+/// changes that would exceed a [`Limit`].
 #[derive(Clone)]
 pub struct Domain {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    fence: Fence,
+    /// `None` if all readers have run full fences from the beginning.
+    membarrier: Option<Membarrier>,
+    /// The epoch, and [`FENCED`].
     epoch: AtomicU64,
     /// The last epoch known to have passed: nobody uses what has its tag or an earlier one.
     passed: AtomicU64,
@@ -44,24 +61,28 @@ struct Shared {
     queue: Mutex<Queue>,
 }
 
-struct Queue {
-    /// By ascending tag.
-    waiting: VecDeque<(u64, Box<dyn Send>)>,
-    /// Retirements collect from this length on.
-    threshold: usize,
-}
-
 /// The epoch of one worker, alone on its pair of cache lines, because adjacent lines are prefetched in pairs.
 #[repr(align(128))]
 struct Slot {
+    /// [`IDLE`] or the epoch that it is pinned at, and [`FENCED`].
     epoch: AtomicU64,
+    /// Where it was registered.
+    thread: std::thread::Thread,
+}
+
+/// What a look at all readers found.
+struct Scan {
+    /// The earliest epoch that one is pinned at, or the end of time.
+    earliest: u64,
+    /// Readers that do not fence.
+    unfenced: usize,
 }
 
 impl Domain {
     /// A domain without workers.
     #[must_use]
     pub fn new() -> Self {
-        Self::with_fence(Fence::new())
+        Self::with_fence(Membarrier::new())
     }
 
     /// The domain of the process, for everything that has no reason for another.
@@ -70,14 +91,14 @@ impl Domain {
         DOMAIN.get_or_init(Self::new)
     }
 
-    fn with_fence(fence: Fence) -> Self {
-        let queue = Queue { waiting: VecDeque::new(), threshold: BATCH };
+    fn with_fence(membarrier: Option<Membarrier>) -> Self {
+        let fenced = if membarrier.is_some() { 0 } else { FENCED };
         let shared = Shared {
-            fence,
-            epoch: AtomicU64::new(IDLE + 1),
+            membarrier,
+            epoch: AtomicU64::new((IDLE + 1) | fenced),
             passed: AtomicU64::new(IDLE),
             readers: Mutex::new(Vec::new()),
-            queue: Mutex::new(queue),
+            queue: Mutex::new(Queue::default()),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -85,9 +106,13 @@ impl Domain {
     /// Registers a worker, until the reader is dropped.
     #[must_use]
     pub fn reader(&self) -> Reader {
-        let slot = Arc::new(Slot { epoch: AtomicU64::new(IDLE) });
-        lock(&self.shared.readers).push(Arc::clone(&slot));
-        Reader { fence: self.shared.fence, slot, shared: Arc::clone(&self.shared) }
+        let thread = std::thread::current();
+        let mut readers = lock(&self.shared.readers);
+        // Under the lock: a scan that missed this reader set the bit before, and then it is seen here, and by each pin.
+        let fenced = self.shared.epoch.load(Ordering::Relaxed) & FENCED;
+        let slot = Arc::new(Slot { epoch: AtomicU64::new(IDLE | fenced), thread });
+        readers.push(Arc::clone(&slot));
+        Reader { slot, shared: Arc::clone(&self.shared) }
     }
 
     /// Drops `value` when no worker is pinned that was when this was called. Whoever calls has made sure that no
@@ -95,15 +120,21 @@ impl Domain {
     ///
     /// The value is dropped by a later call of this or of [`Domain::collect`], or with the last handle to the domain,
     /// on the thread that does it.
-    pub fn retire(&self, value: impl Send + 'static) {
+    pub fn retire<T: Send + 'static>(&self, value: T) {
+        self.retire_sized(value, size_of::<T>());
+    }
+
+    /// The same for a value that keeps so many bytes, its own included.
+    pub fn retire_sized(&self, value: impl Send + 'static, bytes: usize) {
         let value: Box<dyn Send> = Box::new(value);
         let due = {
             let mut queue = lock(&self.shared.queue);
             // Under the lock: tags ascend.
             let tag = self.advance();
-            queue.waiting.push_back((tag, value));
-            queue.waiting.len() >= queue.threshold
+            queue.push(tag, bytes, value);
+            queue.is_due()
         };
+        // While a worker stalls this costs a look at the readers: the fence comes when it goes on.
         if due {
             self.collect();
         }
@@ -112,7 +143,7 @@ impl Domain {
     /// The tag of what was unpublished before this call, for [`has_passed`](Self::has_passed).
     pub fn advance(&self) -> u64 {
         // Release: who reads the new epoch sees what was unpublished.
-        self.shared.epoch.fetch_add(1, Ordering::AcqRel) + 1
+        (self.shared.epoch.fetch_add(1, Ordering::AcqRel) & !FENCED) + 1
     }
 
     /// Whether no worker can be using what has this tag. It may cost a fence on all CPUs to find out that it has passed:
@@ -125,19 +156,12 @@ impl Domain {
     /// Drops what no worker can be using any more, and says how many things that were.
     pub fn collect(&self) -> usize {
         let shared = &self.shared;
-        let oldest = match lock(&shared.queue).waiting.front() {
-            Some(&(oldest, _)) => oldest,
-            None => return 0,
-        };
+        let Some(oldest) = lock(&shared.queue).oldest() else { return 0 };
         let passed = shared.passed_since(oldest);
-        let freed: Vec<Box<dyn Send>> = {
-            let mut queue = lock(&shared.queue);
-            let count = queue.waiting.partition_point(|&(tag, _)| tag <= passed);
-            let freed = queue.waiting.drain(..count).map(|(_, value)| value).collect();
-            // Twice what remains: a worker that stays pinned does not make every retirement look again.
-            queue.threshold = BATCH.max(2 * queue.waiting.len());
-            freed
-        };
+        if passed < oldest {
+            return 0;
+        }
+        let freed = lock(&shared.queue).take(passed);
         // Outside the lock, because a value may retire others when it is dropped.
         let count = freed.len();
         drop(freed);
@@ -147,7 +171,49 @@ impl Domain {
     /// How many things wait for the end of their grace period.
     #[must_use]
     pub fn pending(&self) -> usize {
-        lock(&self.shared.queue).waiting.len()
+        lock(&self.shared.queue).len()
+    }
+
+    /// What waits for the end of its grace period, and for whom.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        let backlog = lock(&self.shared.queue).backlog();
+        let Scan { earliest, unfenced } = self.shared.scan();
+        let is_fenced = self.shared.epoch.load(Ordering::Relaxed) & FENCED != 0;
+        let unfenced = if is_fenced { unfenced } else { 0 };
+        Backlog { holder: self.shared.holder(earliest), unfenced, ..backlog }
+    }
+
+    /// Sets how much may wait before changes are refused.
+    pub fn set_limit(&self, limit: Limit) {
+        lock(&self.shared.queue).limit = limit;
+    }
+
+    /// Asks whether a change may retire more. While too much waits this frees what it can, and lets workers run for up to
+    /// 200 ms, once for each stall. For those who replace things, before they do; not for workers in their bursts.
+    ///
+    /// # Errors
+    /// [`Stalled`]: workers that stall keep as much as the [`Limit`] allows.
+    pub fn admit(&self) -> Result<(), Stalled> {
+        if lock(&self.shared.queue).is_within_limit() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        loop {
+            self.collect();
+            let mut queue = lock(&self.shared.queue);
+            let oldest = queue.oldest().unwrap_or(IDLE);
+            if queue.is_within_limit() {
+                return Ok(());
+            }
+            if queue.waited_for == oldest || start.elapsed() > PATIENCE {
+                queue.waited_for = oldest;
+                drop(queue);
+                return Err(Stalled(self.backlog()));
+            }
+            drop(queue);
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -160,21 +226,55 @@ impl Shared {
             return known;
         }
         // What is retired while we look was perhaps unpublished after the fence.
-        let limit = self.epoch.load(Ordering::Acquire);
+        let limit = self.epoch.load(Ordering::Acquire) & !FENCED;
         // A worker pinned since before the oldest tag makes the fence pointless.
-        if self.earliest_pin() < oldest || !self.fence.heavy() {
+        if self.scan().earliest < oldest {
             return IDLE;
         }
-        let passed = self.earliest_pin().min(limit);
+        let Some(readers_fence) = self.heavy() else { return IDLE };
+        let Scan { earliest, unfenced } = self.scan();
+        if readers_fence && unfenced != 0 {
+            return IDLE;
+        }
+        let passed = earliest.min(limit);
         self.passed.fetch_max(passed, Ordering::AcqRel);
         passed
     }
 
-    /// The earliest epoch that a worker is pinned at, or the end of time.
-    fn earliest_pin(&self) -> u64 {
+    /// The reclaiming side's fence; `None` if it failed. True if it orders only readers that fence too.
+    fn heavy(&self) -> Option<bool> {
+        if let Some(membarrier) = self.membarrier
+            && self.epoch.load(Ordering::Relaxed) & FENCED == 0
+        {
+            match membarrier.heavy() {
+                Heavy::Done => return Some(false),
+                Heavy::Failed => return None,
+                Heavy::Denied => drop(self.epoch.fetch_or(FENCED, Ordering::AcqRel)),
+            }
+        }
+        fence::fence(Ordering::SeqCst);
+        Some(true)
+    }
+
+    fn scan(&self) -> Scan {
         let readers = lock(&self.readers);
-        let epochs = readers.iter().map(|slot| slot.epoch.load(Ordering::Acquire));
-        epochs.filter(|&epoch| epoch != IDLE).min().unwrap_or(u64::MAX)
+        let mut scan = Scan { earliest: u64::MAX, unfenced: 0 };
+        for slot in &*readers {
+            let line = slot.epoch.load(Ordering::Acquire);
+            scan.unfenced += usize::from(line & FENCED == 0);
+            if line & !FENCED != IDLE {
+                scan.earliest = scan.earliest.min(line & !FENCED);
+            }
+        }
+        scan
+    }
+
+    /// The thread of a reader that is pinned at an epoch.
+    fn holder(&self, epoch: u64) -> Option<String> {
+        let readers = lock(&self.readers);
+        let is_it = |slot: &&Arc<Slot>| slot.epoch.load(Ordering::Relaxed) & !FENCED == epoch;
+        let thread = &readers.iter().find(is_it)?.thread;
+        Some(thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned))
     }
 }
 
@@ -192,7 +292,6 @@ impl fmt::Debug for Domain {
 
 /// A worker's registration in a domain.
 pub struct Reader {
-    fence: Fence,
     slot: Arc<Slot>,
     shared: Arc<Shared>,
 }
@@ -206,8 +305,12 @@ impl Reader {
     pub fn pin(&mut self) -> Pin<'_> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         self.slot.epoch.store(epoch, Ordering::Relaxed);
-        self.fence.light();
-        Pin { slot: &self.slot, domain: &self.shared }
+        if epoch & FENCED == 0 {
+            fence::light();
+        } else {
+            fence::fence(Ordering::SeqCst);
+        }
+        Pin { slot: &self.slot, domain: &self.shared, idle: IDLE | epoch & FENCED }
     }
 }
 
@@ -230,6 +333,8 @@ pub struct Pin<'reader> {
     slot: &'reader Slot,
     /// Whose grace periods wait for this worker.
     domain: &'reader Shared,
+    /// What its line holds when the burst is over.
+    idle: u64,
 }
 
 impl Pin<'_> {
@@ -243,7 +348,7 @@ impl Pin<'_> {
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.slot.epoch.store(IDLE, Ordering::Release);
+        self.slot.epoch.store(self.idle, Ordering::Release);
     }
 }
 

@@ -6,79 +6,103 @@
 //! that runs a thread of this process right now. A thread that does not run passed one when it was scheduled away.
 //! The light side then has to keep the compiler from reordering, nothing else.
 //!
-//! Where the kernel does not have the call (before 4.14, or under seccomp) both sides are full fences.
+//! Where the kernel does not have the call (before 4.14, or under seccomp) both sides are full fences. When a seccomp
+//! filter that is installed later denies the call, readers go over to full fences at their next pin ([`crate::Domain`]).
+
+/// What became of the reclaiming side's fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(loom, expect(dead_code))]
+pub(crate) enum Heavy {
+    /// All readers' stores before it are visible.
+    Done,
+    /// The kernel is out of memory; another try may succeed.
+    Failed,
+    /// The call is not allowed: only fences of the readers themselves order their stores.
+    Denied,
+}
 
 #[cfg(not(loom))]
-pub(crate) use asymmetric::Fence;
+pub(crate) use std::sync::atomic::fence;
+
 #[cfg(loom)]
-pub(crate) use symmetric::Fence;
+pub(crate) use loom::sync::atomic::fence;
 
 #[cfg(not(loom))]
-mod asymmetric {
-    use std::sync::atomic::{Ordering, compiler_fence, fence};
+pub(crate) use kernel::Membarrier;
+#[cfg(loom)]
+pub(crate) use model::Membarrier;
 
+/// Keeps the compiler from moving memory accesses across; the kernel's fence does the rest.
+#[inline(always)]
+pub(crate) fn light() {
+    #[cfg(not(loom))]
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+#[cfg(not(loom))]
+mod kernel {
+    use std::sync::atomic::{Ordering, fence};
+
+    use rustix::io::Errno;
     use rustix::thread::{MembarrierCommand, membarrier};
 
+    use super::Heavy;
+
+    /// `membarrier(2)` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Fence {
-        asymmetric: bool,
+    pub(crate) struct Membarrier {
+        /// Tests deny it without a filter.
+        denied: bool,
     }
 
-    impl Fence {
-        /// The cheapest fence that the kernel allows.
-        pub(crate) fn new() -> Self {
+    impl Membarrier {
+        /// `None` where the kernel does not allow it.
+        pub(crate) fn new() -> Option<Self> {
             // Registration is per process and may be repeated.
-            Self { asymmetric: membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() }
+            let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+            registered.then_some(Self { denied: false })
         }
 
-        /// Full fences on both sides.
+        /// One that was allowed when the domain was made, and is denied when it is used.
         #[cfg(test)]
-        pub(crate) fn symmetric() -> Self {
-            Self { asymmetric: false }
+        pub(crate) fn denied_later() -> Self {
+            Self { denied: true }
         }
 
-        /// Between a store and a load of the side that must be fast.
-        #[inline(always)]
-        pub(crate) fn light(self) {
-            if self.asymmetric {
-                compiler_fence(Ordering::SeqCst);
-            } else {
-                fence(Ordering::SeqCst);
+        pub(crate) fn heavy(self) -> Heavy {
+            if self.denied {
+                return Heavy::Denied;
             }
-        }
-
-        /// Between a store and a load of the other side. False if the fence failed, which the kernel allows itself
-        /// when it is out of memory.
-        #[must_use]
-        pub(crate) fn heavy(self) -> bool {
-            // The call is a fence for the calling thread too; this one is for the compiler and for the fallback.
+            // The call is a fence for the calling thread too; this one is for the compiler.
             fence(Ordering::SeqCst);
-            !self.asymmetric || membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+            match membarrier(MembarrierCommand::PrivateExpedited) {
+                Ok(()) => Heavy::Done,
+                Err(Errno::NOMEM) => Heavy::Failed,
+                Err(_) => Heavy::Denied,
+            }
         }
     }
 }
 
-/// The model checker knows no `membarrier`; it checks the protocol with full fences.
+/// The model checker knows no `membarrier`: it checks full fences, and what happens when the call is denied late.
 #[cfg(loom)]
-mod symmetric {
-    use loom::sync::atomic::{Ordering, fence};
+mod model {
+    use super::Heavy;
 
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct Fence;
+    pub(crate) struct Membarrier;
 
-    impl Fence {
-        pub(crate) fn new() -> Self {
+    impl Membarrier {
+        pub(crate) fn new() -> Option<Self> {
+            None
+        }
+
+        pub(crate) fn denied_later() -> Self {
             Self
         }
 
-        pub(crate) fn light(self) {
-            fence(Ordering::SeqCst);
-        }
-
-        #[must_use]
-        pub(crate) fn heavy(self) -> bool {
-            fence(Ordering::SeqCst);
-            true
+        pub(crate) fn heavy(self) -> Heavy {
+            Heavy::Denied
         }
     }
 }

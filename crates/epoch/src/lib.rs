@@ -20,6 +20,8 @@
 
 mod domain;
 mod fence;
+mod garbage;
 mod sync;
 
 pub use domain::{Domain, Pin, Reader};
+pub use garbage::{Backlog, Limit, Stalled};

@@ -8,6 +8,7 @@ mod model {
     use std::sync::Arc;
 
     use crate::Domain;
+    use crate::fence::Membarrier;
 
     /// Clears a flag when it is freed.
     struct Flag(Arc<AtomicBool>);
@@ -19,13 +20,13 @@ mod model {
     }
 
     /// Two values, of which the first is replaced and retired while a worker runs bursts on the current one.
-    fn replace_while_running(collectors: usize) {
+    fn replace_while_running(collectors: usize, make: fn() -> Domain) {
         let mut model = loom::model::Builder::new();
         // All orders without a bound take hours. Three switches at bad moments are more than the protocol has steps
         // that depend on each other.
         model.preemption_bound = Some(3);
         model.check(move || {
-            let domain = Domain::new();
+            let domain = make();
             let alive: Arc<[_; 2]> = Arc::new([(); 2].map(|()| Arc::new(AtomicBool::new(true))));
             let current = Arc::new(AtomicUsize::new(0));
             let mut reader = domain.reader();
@@ -57,7 +58,7 @@ mod model {
 
     #[test]
     fn a_worker_never_finds_what_was_freed() {
-        replace_while_running(1);
+        replace_while_running(1, Domain::new);
     }
 
     /// A cell that is written again as soon as its tag has passed, while a worker may have found it.
@@ -98,9 +99,79 @@ mod model {
         });
     }
 
+    fn denied_later() -> Domain {
+        Domain::with_fence(Some(Membarrier::denied_later()))
+    }
+
+    /// The worker pins itself without a fence, as long as it does not know better, and the kernel's fence is denied.
+    #[test]
+    fn a_worker_goes_over_to_fences() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let domain = denied_later();
+            let alive: Arc<[_; 2]> = Arc::new([(); 2].map(|()| Arc::new(AtomicBool::new(true))));
+            let current = Arc::new(AtomicUsize::new(0));
+            let mut reader = domain.reader();
+            let worker = {
+                let (alive, current) = (Arc::clone(&alive), Arc::clone(&current));
+                thread::spawn(move || {
+                    for _ in 0..2 {
+                        let _burst = reader.pin();
+                        let found = current.load(Ordering::Relaxed);
+                        assert!(alive[found].load(Ordering::Relaxed));
+                    }
+                })
+            };
+            current.store(1, Ordering::Relaxed);
+            domain.retire(Flag(Arc::clone(&alive[0])));
+            domain.collect();
+            domain.collect();
+            worker.join().unwrap();
+            domain.collect();
+            assert_eq!(domain.pending(), 0, "no reader is left that does not fence");
+        });
+    }
+
+    /// A worker that registers itself while others replace and free what it looks for.
+    fn register_while_replacing(make: fn() -> Domain) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let domain = make();
+            let alive: Arc<[_; 2]> = Arc::new([(); 2].map(|()| Arc::new(AtomicBool::new(true))));
+            let current = Arc::new(AtomicUsize::new(0));
+            let worker = {
+                let (domain, alive, current) = (domain.clone(), Arc::clone(&alive), Arc::clone(&current));
+                thread::spawn(move || {
+                    let mut reader = domain.reader();
+                    let _burst = reader.pin();
+                    let found = current.load(Ordering::Relaxed);
+                    assert!(alive[found].load(Ordering::Relaxed));
+                })
+            };
+            current.store(1, Ordering::Relaxed);
+            domain.retire(Flag(Arc::clone(&alive[0])));
+            domain.collect();
+            worker.join().unwrap();
+            domain.collect();
+            assert_eq!(domain.pending(), 0, "who is gone holds nothing");
+        });
+    }
+
+    #[test]
+    fn a_worker_registers_while_others_free() {
+        register_while_replacing(Domain::new);
+    }
+
+    #[test]
+    fn a_worker_registers_while_the_fence_is_denied() {
+        register_while_replacing(denied_later);
+    }
+
     #[test]
     fn two_threads_collect() {
-        replace_while_running(2);
+        replace_while_running(2, Domain::new);
     }
 }
 
@@ -109,9 +180,10 @@ mod threads {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Barrier};
     use std::thread;
+    use std::time::Duration;
 
-    use crate::Domain;
-    use crate::fence::Fence;
+    use crate::fence::Membarrier;
+    use crate::{Domain, Limit};
 
     /// Counts what is freed.
     struct Counted(Arc<AtomicUsize>);
@@ -161,10 +233,76 @@ mod threads {
         }
         assert_eq!(domain.pending(), 1000);
         drop(pin);
-        for _ in 0..1100 {
-            domain.retire(());
-        }
-        assert!(domain.pending() < 1000, "{}", domain.pending());
+        // The first one after the stall frees what piled up in it.
+        domain.retire(());
+        assert_eq!(domain.pending(), 0);
+    }
+
+    #[test]
+    fn many_bytes_are_not_let_wait() {
+        let domain = Domain::new();
+        domain.retire_sized((), 1 << 10);
+        assert_eq!((domain.backlog().objects, domain.backlog().bytes), (1, 1 << 10));
+        domain.retire_sized((), 1 << 30);
+        assert_eq!((domain.backlog().objects, domain.backlog().bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_stall_is_told_and_bounded() {
+        let domain = Domain::new();
+        domain.set_limit(Limit { objects: 100, bytes: 10_000 });
+        let (pinned, go_on) = (Barrier::new(2), Barrier::new(2));
+        thread::scope(|scope| {
+            let (domain, pinned, go_on) = (&domain, &pinned, &go_on);
+            let worker = thread::Builder::new().name("stuck".into());
+            let stuck = worker.spawn_scoped(scope, move || {
+                let mut reader = domain.reader();
+                let pin = reader.pin();
+                pinned.wait();
+                go_on.wait();
+                drop(pin);
+            });
+            pinned.wait();
+            let change = || domain.admit().map(|()| domain.retire_sized([0_u8; 10], 10));
+            assert_eq!((0..100).filter(|_| change().is_ok()).count(), 100);
+            let stalled = change().unwrap_err().0;
+            assert_eq!((stalled.objects, stalled.bytes), (100, 1000));
+            assert_eq!(stalled.holder.as_deref(), Some("stuck"));
+            assert!(stalled.age.is_some_and(|age| age >= Duration::from_millis(200)), "it was waited for");
+            let start = std::time::Instant::now();
+            assert!((0..10).all(|_| change().is_err()));
+            assert!(start.elapsed() < Duration::from_millis(200), "nobody waits for the same worker twice");
+            go_on.wait();
+            stuck.unwrap().join().unwrap();
+            change().unwrap();
+            assert_eq!(domain.pending(), 1);
+            domain.set_limit(Limit { objects: 100, bytes: 10 });
+            let (mut reader, domain) = (domain.reader(), domain.clone());
+            let _pin = reader.pin();
+            domain.retire_sized((), 10);
+            assert!(domain.admit().is_err(), "by bytes");
+        });
+    }
+
+    /// A seccomp filter that comes after the domain: workers go over to fences when they pin themselves next.
+    #[test]
+    fn the_kernel_denies_its_fence_later() {
+        let domain = Domain::with_fence(Some(Membarrier::denied_later()));
+        let (mut busy, idle) = (domain.reader(), domain.reader());
+        domain.retire(());
+        assert_eq!((domain.collect(), domain.backlog().unfenced), (0, 2));
+        drop(busy.pin());
+        assert_eq!((domain.collect(), domain.backlog().unfenced), (0, 1));
+        drop(idle);
+        assert_eq!((domain.collect(), domain.backlog().unfenced), (1, 0));
+        let mut late = domain.reader();
+        domain.retire(());
+        assert_eq!(domain.collect(), 1, "who comes later fences from the beginning");
+        let pin = late.pin();
+        domain.retire(());
+        assert_eq!(domain.collect(), 0);
+        drop(pin);
+        assert_eq!(domain.collect(), 1);
     }
 
     #[test]
@@ -269,6 +407,11 @@ mod threads {
 
     #[test]
     fn stress_without_membarrier() {
-        stress(&Domain::with_fence(Fence::symmetric()));
+        stress(&Domain::with_fence(None));
+    }
+
+    #[test]
+    fn stress_with_membarrier_denied() {
+        stress(&Domain::with_fence(Some(Membarrier::denied_later())));
     }
 }
