@@ -189,13 +189,20 @@ impl Domain {
         lock(&self.shared.queue).limit = limit;
     }
 
+    /// Whether a change may retire more, for workers in their bursts: frees what it can, and waits for nobody.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        let is_within_limit = || lock(&self.shared.queue).is_within_limit();
+        is_within_limit() || self.collect() > 0 && is_within_limit()
+    }
+
     /// Asks whether a change may retire more. While too much waits this frees what it can, and lets workers run for up to
     /// 200 ms, once for each stall. For those who replace things, before they do; not for workers in their bursts.
     ///
     /// # Errors
     /// [`Stalled`]: workers that stall keep as much as the [`Limit`] allows.
     pub fn admit(&self) -> Result<(), Stalled> {
-        if lock(&self.shared.queue).is_within_limit() {
+        if self.has_room() {
             return Ok(());
         }
         let start = Instant::now();

@@ -56,6 +56,7 @@ pub(crate) fn named(
     match value.second {
         0 => Ok(None),
         number => {
+            Domain::global().admit().map_err(|_| Errno::ENOMEM)?;
             let program = entry_program(number).filter(|program| program.attach() == attach);
             program.map(Some).ok_or(otherwise)
         }

@@ -36,6 +36,7 @@ mod hash;
 mod hashing;
 mod index;
 mod lanes;
+mod lines;
 mod lookup;
 mod lpm_trie;
 mod lru;

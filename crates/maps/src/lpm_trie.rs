@@ -16,7 +16,7 @@ use crate::lookup::LookupFunction;
 use crate::routes::Routes;
 use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
-use crate::table::{Table, TableShape};
+use crate::table::{Spare, Table, TableShape};
 use crate::words;
 
 /// Bytes of a key before its data.
@@ -72,29 +72,26 @@ impl LpmTrie {
 
     /// Puts a slot into the trie for all addresses that begin as a key does and have no longer prefix.
     fn add_route(&self, key: &[u8], length: usize, slot: u32) -> Result<(), Errno> {
-        self.change_routes(key, length, |found| match found {
+        let Some((routes, address)) = self.routes_of(key) else { return Ok(()) };
+        routes.change(address, length as u32, &|found| match found {
             Some(other) if self.length_of_slot(other) > length => Some(other),
             _ => Some(slot),
         })
     }
 
     /// Takes a slot out of the trie: its addresses have the next shorter prefix then.
-    fn remove_route(&self, key: &[u8], length: usize, slot: u32) -> Result<(), Errno> {
-        let shorter = length.checked_sub(1).and_then(|length| self.longest_up_to(key, length, |slot| slot));
-        self.change_routes(key, length, |found| if found == Some(slot) { shorter } else { found })
+    fn remove_route(&self, key: &[u8], length: usize, slot: u32) {
+        if let Some((routes, address)) = self.routes_of(key) {
+            let shorter =
+                length.checked_sub(1).and_then(|length| self.longest_up_to(key, length, |slot| slot));
+            routes.replace(address, length as u32, slot, shorter);
+        }
     }
 
-    fn change_routes(
-        &self,
-        key: &[u8],
-        length: usize,
-        change: impl Fn(Option<u32>) -> Option<u32>,
-    ) -> Result<(), Errno> {
-        let address = key.get(PREFIX_LEN..).and_then(|data| data.try_into().ok()).map(u32::from_be_bytes);
-        match (&self.routes, address) {
-            (Some(routes), Some(address)) => routes.change(address, length as u32, &change),
-            _ => Ok(()),
-        }
+    /// The trie, if there is one, and the address that a key begins with.
+    fn routes_of(&self, key: &[u8]) -> Option<(&Routes, u32)> {
+        let address = key.get(PREFIX_LEN..)?.try_into().ok().map(u32::from_be_bytes);
+        self.routes.as_ref().zip(address)
     }
 
     fn length_of_slot(&self, slot: u32) -> usize {
@@ -134,6 +131,19 @@ impl LpmTrie {
             self.table.payload(spare.slot()).split_at(words::words_for(self.value_size));
         words::fill(to_value, value);
         words::fill(to_data, key.get(PREFIX_LEN..).unwrap_or_default());
+        loop {
+            let linked = self.link(&probe, &mut spare, mode);
+            // User space lets workers run until they are done with nodes of the trie; no lock is held.
+            let waits = linked == Err(Errno::ENOMEM) && caller == Caller::User;
+            if !(waits && self.routes.as_ref().is_some_and(Routes::wait)) {
+                return linked;
+            }
+        }
+    }
+
+    /// Lets look-ups find a slot that is written. After `ENOMEM` the slot can be used again.
+    fn link(&self, probe: &Probe, spare: &mut Spare<'_>, mode: Mode) -> Result<(), Errno> {
+        let length = probe.length;
         let mut lengths = self.lengths.lock();
         let mut entry = self.table.lock(probe.key());
         let is_new = entry.slot().is_none();
@@ -142,7 +152,7 @@ impl LpmTrie {
         let mut permit = if is_new { Some(self.table.permit().ok_or(Errno::ENOSPC)?) } else { None };
         // Before its old slot may be given to another prefix.
         self.add_route(probe.key(), length, spare.slot())?;
-        entry.put(&mut spare, &mut permit)?;
+        entry.put(spare, &mut permit)?;
         if is_new {
             lengths.add(length);
         }
@@ -301,7 +311,7 @@ impl Storage for LpmTrie {
         let probe = Probe::new(key, length).ok_or(Errno::EINVAL)?;
         let mut lengths = self.lengths.lock();
         let slot = self.table.inspect(probe.key(), |slot| slot).ok_or(Errno::ENOENT)?;
-        self.remove_route(probe.key(), length, slot)?;
+        self.remove_route(probe.key(), length, slot);
         self.table.lock(probe.key()).remove();
         lengths.take(length);
         Ok(())

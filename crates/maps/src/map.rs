@@ -203,6 +203,12 @@ impl Map {
         all_maps().get(&id)?.upgrade()
     }
 
+    /// Bytes that all its elements take, as its specification declares them.
+    pub(crate) fn declared_bytes(&self) -> usize {
+        let element = self.key_size.saturating_add(self.user_value_size());
+        element.saturating_mul(self.spec().max_entries as usize)
+    }
+
     /// Number of the map, unique in the process and never 0.
     #[must_use]
     pub fn id(&self) -> u32 {

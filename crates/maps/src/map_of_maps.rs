@@ -73,8 +73,14 @@ struct Held {
 fn retire(held: Option<Held>) {
     if let Some(Held { map, user }) = held {
         user.into_iter().for_each(MapUser::leave);
-        Domain::global().retire(map);
+        let bytes = map.declared_bytes();
+        Domain::global().retire_sized(map, bytes);
     }
+}
+
+/// `ENOMEM` while workers that stall keep too many maps that were replaced before.
+fn admit() -> Result<(), Errno> {
+    Domain::global().admit().map_err(|_| Errno::ENOMEM)
 }
 
 /// What keeps the maps in a map, by key. Whoever changes an entry has the lock.
@@ -186,7 +192,9 @@ impl Storage for ArrayOfMaps {
             return Err(Errno::EINVAL);
         }
         let index = self.handles.index(key).ok_or(Errno::E2BIG)?;
-        retire(self.put(index, Some(self.template.map_of(value)?)));
+        let map = self.template.map_of(value)?;
+        admit()?;
+        retire(self.put(index, Some(map)));
         Ok(())
     }
 
@@ -224,6 +232,7 @@ impl HashOfMaps {
     }
 
     fn put(&self, key: &[u8], map: Arc<Map>, mode: Mode) -> Result<(), Errno> {
+        admit()?;
         let mut spare = self.table.spare(key, Caller::User)?;
         words::fill(self.table.payload(spare.slot()), &handle(&map).to_ne_bytes());
         let mut kept = self.kept.lock();

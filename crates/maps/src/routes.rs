@@ -5,23 +5,35 @@
 //! equal ones among its 256, and a bit for each that begins a run; counting bits finds the entry. So a node takes a cache line
 //! or two where a plain array takes 1 KiB, and a table of 800,000 routes fits the cache that all cores share.
 //!
-//! Nodes never change. A change writes new ones and puts them in place of the old with one store in the root; the old ones
-//! wait until the bursts are over that may have found them. A prefix that covers several entries of the root replaces them
-//! one by one: look-ups of different addresses may see it at different times.
+//! A change writes new nodes and puts them in place of the old with one store in the root; the old ones wait until the
+//! bursts are over that may have found them. A prefix that covers several entries of the root replaces them one by one:
+//! look-ups of different addresses may see it at different times.
+//!
+//! While so many nodes wait that there are no lines for new ones, a removal changes the entries where they are: it needs no
+//! memory, so that it never fails. The node keeps neighbors that are equal then, until it is written anew. When all
+//! waiting nodes have come back and the free lines are still too short for a new node, nodes move to the first lines that
+//! are free ([`Routes::compact`]), each with one store in the entry that leads to it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use paceline_epoch::Domain;
 use paceline_spec::Errno;
 
+use crate::lines::Lines;
 use crate::slab::{Atomics, NoMemory, Zeroed};
+use crate::slots::PATIENCE;
 use crate::sync::AtomicU32;
 
 /// Bits of an address that choose an entry of the root.
+#[cfg(not(loom))]
 const ROOT_BITS: u32 = 16;
+/// The model checker makes a root in each run.
+#[cfg(loom)]
+const ROOT_BITS: u32 = 1;
 /// Bits that choose an entry of a node.
 const NODE_BITS: u32 = 8;
 const ENTRIES: usize = 1 << NODE_BITS;
@@ -41,11 +53,20 @@ const HEADER: usize = BITS + COUNTS;
 const SPARE_LINES: u64 = 2048;
 /// Nodes that wait under one tag.
 const BATCH: usize = 64;
+/// Lines of the longest node.
+const MOST_LINES: u32 = lines_of(ENTRIES);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Node {
     line: u32,
     lines: u32,
+}
+
+/// Where a node is found: after so many of these bits of the address.
+#[derive(Clone, Copy)]
+struct Path {
+    bits: u32,
+    depth: u32,
 }
 
 /// Two entries of the root.
@@ -69,17 +90,20 @@ pub(crate) struct Routes {
     unused: Mutex<Unused>,
 }
 
-/// Lines without a node. Whoever changes the trie has the lock.
+/// Lines without a node in the trie. Whoever changes the trie has the lock.
 struct Unused {
-    /// By how many lines there are together, from 1 on.
-    free: Vec<Vec<u32>>,
-    /// Those from here on were never used.
-    fresh: u32,
+    /// Of the workers that look addresses up.
+    domain: Domain,
+    free: Lines,
+    /// Nodes that wait for a tag.
     open: Vec<Node>,
+    /// Nodes that wait for the end of their grace period.
     waiting: VecDeque<(u64, Vec<Node>)>,
     /// Nodes that the running change made, and those that it replaces.
     made: Vec<Node>,
     replaced: Vec<Node>,
+    /// The tag that a thread has waited for long enough: nobody waits for it again.
+    waited_for: u64,
 }
 
 /// Enough for two nodes of their own for each prefix.
@@ -90,19 +114,24 @@ fn lines_for(entries: u32) -> u64 {
 impl Routes {
     /// For so many prefixes.
     pub(crate) fn new(entries: u32) -> Result<Self, NoMemory> {
-        let lines = usize::try_from(lines_for(entries)).map_err(|_| NoMemory { bytes: u64::MAX })?;
-        let most = (HEADER + ENTRIES).div_ceil(LINE);
+        Self::with_lines(lines_for(entries), Domain::global().clone())
+    }
+
+    fn with_lines(lines: u64, domain: Domain) -> Result<Self, NoMemory> {
+        let count = u32::try_from(lines).ok().filter(|&lines| lines < NODE);
+        let count = count.ok_or(NoMemory { bytes: u64::MAX })?;
         let unused = Unused {
-            free: vec![Vec::new(); most + 1],
-            fresh: 0,
+            domain,
+            free: Lines::new(count, MOST_LINES),
             open: Vec::new(),
             waiting: VecDeque::new(),
             made: Vec::new(),
             replaced: Vec::new(),
+            waited_for: 0,
         };
         Ok(Self {
             root: Zeroed::new(1 << (ROOT_BITS - 1))?,
-            lines: Zeroed::new(lines)?,
+            lines: Zeroed::new(count as usize)?,
             unused: Mutex::new(unused),
         })
     }
@@ -116,7 +145,7 @@ impl Routes {
     #[inline(always)]
     pub(crate) fn find(&self, address: u32) -> Option<u32> {
         // Acquire: all nodes from here on are written.
-        let mut entry = self.root_entry(address >> ROOT_BITS)?.load(Acquire);
+        let mut entry = self.root_entry(address >> (u32::BITS - ROOT_BITS))?.load(Acquire);
         let mut rest = address << ROOT_BITS;
         while entry & NODE != 0 {
             entry = self.entry(entry & !NODE, (rest >> (32 - NODE_BITS)) as usize)?;
@@ -139,12 +168,23 @@ impl Routes {
     /// One of the 256 entries of a node.
     #[inline(always)]
     fn entry(&self, line: u32, index: usize) -> Option<u32> {
+        // Acquire: what an entry leads to is written, also if it was changed where it is.
+        self.number(line, HEADER + self.run_of(line, index)?).map(|entry| entry.load(Acquire))
+    }
+
+    /// The run that an entry of a node is in, which began at it or before.
+    #[inline(always)]
+    fn run_of(&self, line: u32, index: usize) -> Option<usize> {
         let first = self.lines.get(line as usize)?;
         let bits = first.0[index / 32].load(Relaxed) & (u32::MAX >> (31 - index % 32));
         let before = first.0[BITS + index / 128].load(Relaxed) >> (index / 32 % 4 * 8) & 0xff;
-        // The run that the entry is in began at or before it.
-        let run = (before + bits.count_ones()).wrapping_sub(1) as usize;
-        self.number(line, HEADER + run).map(|entry| entry.load(Relaxed))
+        Some((before + bits.count_ones()).wrapping_sub(1) as usize)
+    }
+
+    /// The node that an entry leads to, as long as it is.
+    fn node(&self, entry: u32) -> Option<Node> {
+        let line = entry & !NODE;
+        Some(Node { line, lines: lines_of(self.run_of(line, ENTRIES - 1)? + 1) })
     }
 
     /// Lets `change` replace the prefixes that the addresses have which begin with these bits.
@@ -157,14 +197,99 @@ impl Routes {
         length: u32,
         change: &impl Fn(Option<u32>) -> Option<u32>,
     ) -> Result<(), Errno> {
-        let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = self.lock();
         unused.collect();
+        self.try_change(&mut unused, bits, length, change)
+            .or_else(|_| {
+                unused.close();
+                unused.collect();
+                self.try_change(&mut unused, bits, length, change)
+            })
+            .or_else(|errno| {
+                // Nodes that wait are no reason to move others, which would have to wait too.
+                if !unused.waiting.is_empty() {
+                    return Err(errno);
+                }
+                self.compact(&mut unused);
+                unused.collect();
+                self.try_change(&mut unused, bits, length, change)
+            })
+    }
+
+    /// Puts another prefix, or none, in the place of one that begins with these bits. Never fails.
+    pub(crate) fn replace(&self, bits: u32, length: u32, old: u32, new: Option<u32>) {
+        let mut unused = self.lock();
+        unused.collect();
+        let change = |found| if found == Some(old) { new } else { found };
+        if self.try_change(&mut unused, bits, length, &change).is_ok() {
+            return;
+        }
+        let values = (old + 1, new.map_or(0, |slot| slot + 1));
+        for index in positions(bits, length, 0, ROOT_BITS) {
+            if let Some(entry) = self.root_entry(index as u32) {
+                self.replace_in_place(entry, ROOT_BITS, (bits, length), values);
+            }
+        }
+    }
+
+    /// The same in an entry that is found after so many bits of the address.
+    fn replace_in_place(&self, entry: &AtomicU32, depth: u32, prefix: (u32, u32), values: (u32, u32)) {
+        let (old, new) = values;
+        let found = entry.load(Relaxed);
+        if found & NODE == 0 {
+            if found == old {
+                // Release: who finds the other prefix sees what it is.
+                entry.store(new, Release);
+            }
+            return;
+        }
+        let line = found & !NODE;
+        let range = positions(prefix.0, prefix.1, depth, NODE_BITS);
+        let runs = self.run_of(line, range.start).zip(self.run_of(line, range.end - 1));
+        for run in runs.into_iter().flat_map(|(first, last)| first..=last) {
+            if let Some(entry) = self.number(line, HEADER + run) {
+                self.replace_in_place(entry, depth + NODE_BITS, prefix, values);
+            }
+        }
+    }
+
+    /// Lets workers run until nodes that wait for them come back. False if none did in 200 ms, or none waits: it is of no use to
+    /// try again.
+    pub(crate) fn wait(&self) -> bool {
+        let start = Instant::now();
+        loop {
+            let mut unused = self.lock();
+            unused.close();
+            let Some(&(oldest, _)) = unused.waiting.front() else { return false };
+            if unused.collect() {
+                return true;
+            }
+            if unused.waited_for == oldest || start.elapsed() > PATIENCE {
+                unused.waited_for = oldest;
+                return false;
+            }
+            drop(unused);
+            std::thread::yield_now();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Unused> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_change(
+        &self,
+        unused: &mut Unused,
+        bits: u32,
+        length: u32,
+        change: &impl Fn(Option<u32>) -> Option<u32>,
+    ) -> Result<(), Errno> {
         let range = positions(bits, length, 0, ROOT_BITS);
         let entries: Result<Vec<u32>, Errno> = range
             .clone()
             .map(|index| {
                 let entry = self.root_entry(index as u32).map_or(0, |entry| entry.load(Relaxed));
-                self.changed(&mut unused, entry, ROOT_BITS, (bits, length), change)
+                self.changed(unused, entry, ROOT_BITS, (bits, length), change)
             })
             .collect();
         match entries {
@@ -186,10 +311,79 @@ impl Routes {
         }
     }
 
+    /// Moves nodes to the first free lines, each without entries that equal their neighbors, so that the free lines behind
+    /// them are neighbors. Costs a walk over the whole trie.
+    #[cold]
+    fn compact(&self, unused: &mut Unused) {
+        let mut nodes = Vec::new();
+        for index in 0..1 << ROOT_BITS {
+            let entry = self.root_entry(index).map_or(0, |entry| entry.load(Relaxed));
+            let path = Path { bits: index << (u32::BITS - ROOT_BITS), depth: ROOT_BITS };
+            self.nodes_below(entry, path, &mut nodes);
+        }
+        // A node that becomes one entry makes those above it shorter; the last lines shall become free.
+        nodes.sort_unstable_by_key(|&(path, line)| std::cmp::Reverse((path.depth, line)));
+        for (path, _) in nodes {
+            // One that finds no better place stays.
+            let _ = self.move_node(unused, path);
+        }
+        unused.retire();
+        unused.close();
+    }
+
+    fn nodes_below(&self, entry: u32, path: Path, nodes: &mut Vec<(Path, u32)>) {
+        if entry & NODE == 0 {
+            return;
+        }
+        nodes.push((path, entry & !NODE));
+        let depth = path.depth + NODE_BITS;
+        if depth == ROOT_BITS + 2 * NODE_BITS {
+            return;
+        }
+        for (index, child) in (0..).zip(self.expand(entry)) {
+            let bits = path.bits | index << (u32::BITS - depth);
+            self.nodes_below(child, Path { bits, depth }, nodes);
+        }
+    }
+
+    /// Writes the node of a path anew, where that makes it shorter or brings it further to the front.
+    fn move_node(&self, unused: &mut Unused, path: Path) -> Option<()> {
+        let place = self.entry_of(path)?;
+        let entry = place.load(Relaxed);
+        let (node, entries) = (self.node(entry)?, self.expand(entry));
+        let new = match uniform(&entries) {
+            Some(value) => value,
+            None => {
+                let lines = lines_of(runs(&entries));
+                let before = if lines < node.lines { u32::MAX } else { node.line };
+                let line = unused.free.take_before(lines, before)?;
+                self.fill(line, &entries);
+                line | NODE
+            }
+        };
+        // Release: the node is written.
+        place.store(new, Release);
+        unused.replaced.push(node);
+        Some(())
+    }
+
+    /// The entry that leads to what is at a path.
+    fn entry_of(&self, path: Path) -> Option<&AtomicU32> {
+        let mut place = self.root_entry(path.bits >> (u32::BITS - ROOT_BITS))?;
+        let mut depth = ROOT_BITS;
+        while depth < path.depth {
+            let line = place.load(Relaxed) & !NODE;
+            let index = (path.bits << depth >> (u32::BITS - NODE_BITS)) as usize;
+            place = self.number(line, HEADER + self.run_of(line, index)?)?;
+            depth += NODE_BITS;
+        }
+        Some(place)
+    }
+
     /// What comes in place of an entry that is found after so many bits of the address.
     fn changed(
         &self,
-        unused: &mut MutexGuard<'_, Unused>,
+        unused: &mut Unused,
         entry: u32,
         depth: u32,
         (bits, length): (u32, u32),
@@ -207,13 +401,12 @@ impl Routes {
             return Ok(entry);
         }
         if entry & NODE != 0 {
-            let node = Node { line: entry & !NODE, lines: lines_of(runs(&old)) };
-            unused.replaced.push(node);
+            unused.replaced.extend(self.node(entry));
         }
-        if new[0] & NODE == 0 && new.iter().all(|entry| *entry == new[0]) {
-            return Ok(new[0]);
+        match uniform(&new) {
+            Some(value) => Ok(value),
+            None => self.write(unused, &new),
         }
-        self.write(unused, &new)
     }
 
     /// The 256 entries that one stands for.
@@ -226,12 +419,18 @@ impl Routes {
 
     /// Writes a node that nobody sees yet.
     fn write(&self, unused: &mut Unused, entries: &[u32; ENTRIES]) -> Result<u32, Errno> {
-        let node = unused.take(lines_of(runs(entries)), self.lines.len() as u32).ok_or(Errno::ENOMEM)?;
-        unused.made.push(node);
+        let lines = lines_of(runs(entries));
+        let line = unused.free.take(lines).ok_or(Errno::ENOMEM)?;
+        unused.made.push(Node { line, lines });
+        self.fill(line, entries);
+        Ok(line | NODE)
+    }
+
+    fn fill(&self, line: u32, entries: &[u32; ENTRIES]) {
         let mut header = [0_u32; HEADER];
         let mut run = 0;
         let store = |index, value| {
-            if let Some(number) = self.number(node.line, index) {
+            if let Some(number) = self.number(line, index) {
                 number.store(value, Relaxed);
             }
         };
@@ -246,7 +445,6 @@ impl Routes {
             }
         }
         header.into_iter().enumerate().for_each(|(index, value)| store(index, value));
-        Ok(node.line | NODE)
     }
 }
 
@@ -258,41 +456,25 @@ fn positions(bits: u32, length: u32, depth: u32, width: u32) -> Range<usize> {
     if fixed == 0 { 0..count } else { first..first + count }
 }
 
+/// What all entries of a node are, if that is one prefix or none.
+fn uniform(entries: &[u32; ENTRIES]) -> Option<u32> {
+    let first = entries[0];
+    (first & NODE == 0 && entries.iter().all(|entry| *entry == first)).then_some(first)
+}
+
 fn runs(entries: &[u32; ENTRIES]) -> usize {
     1 + entries.windows(2).filter(|pair| pair[0] != pair[1]).count()
 }
 
-fn lines_of(runs: usize) -> u32 {
+const fn lines_of(runs: usize) -> u32 {
     (HEADER + runs).div_ceil(LINE) as u32
 }
 
 impl Unused {
-    fn take(&mut self, lines: u32, all: u32) -> Option<Node> {
-        let line = match self.free.get_mut(lines as usize)?.pop() {
-            Some(line) => line,
-            None if self.fresh + lines <= all => {
-                self.fresh += lines;
-                self.fresh - lines
-            }
-            // A longer one is better than none; what is left of it can be used alone.
-            None => {
-                let longer = (lines as usize + 1..self.free.len()).find(|&n| !self.free[n].is_empty())?;
-                let line = self.free[longer].pop()?;
-                self.free[longer - lines as usize].push(line + lines);
-                line
-            }
-        };
-        Some(Node { line, lines })
-    }
-
-    fn put(&mut self, node: Node) {
-        self.free[node.lines as usize].push(node.line);
-    }
-
     /// Nodes that nobody has seen.
     fn give_back(&mut self) {
         for node in std::mem::take(&mut self.made) {
-            self.put(node);
+            self.free.put(node.line, node.lines);
         }
     }
 
@@ -300,44 +482,28 @@ impl Unused {
     fn retire(&mut self) {
         self.open.append(&mut self.replaced);
         if self.open.len() >= BATCH {
-            self.waiting.push_back((Domain::global().advance(), std::mem::take(&mut self.open)));
+            self.close();
         }
     }
 
-    fn collect(&mut self) {
-        while self.waiting.front().is_some_and(|&(tag, _)| Domain::global().has_passed(tag)) {
+    /// Gives a tag to those that wait for one.
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.waiting.push_back((self.domain.advance(), std::mem::take(&mut self.open)));
+        }
+    }
+
+    /// Frees those that have waited long enough; whether there were some.
+    fn collect(&mut self) -> bool {
+        let mut found = false;
+        while self.waiting.front().is_some_and(|&(tag, _)| self.domain.has_passed(tag)) {
             let Some((_, nodes)) = self.waiting.pop_front() else { break };
-            nodes.into_iter().for_each(|node| self.put(node));
+            nodes.into_iter().for_each(|node| self.free.put(node.line, node.lines));
+            found = true;
         }
+        found
     }
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::{PoisonError, Routes, positions};
-    use crate::slots::tests::BURSTS_END;
-
-    #[test]
-    fn positions_of_a_prefix() {
-        assert_eq!(positions(0x0a00_0000, 8, 0, 16), 0x0a00..0x0b00);
-        assert_eq!(positions(0, 0, 0, 16), 0..65536);
-        assert_eq!(positions(0x0a0b_0c00, 22, 16, 8), 12..16);
-        assert_eq!(positions(0x0a0b_0c0d, 32, 24, 8), 13..14);
-        assert_eq!(positions(0x0a0b_0c0d, 24, 24, 8), 0..256);
-    }
-
-    /// What changes leave behind is used again: as many changes as there are lines, many times over.
-    #[test]
-    fn lines_are_used_again() {
-        let _turn = BURSTS_END.lock().unwrap_or_else(PoisonError::into_inner);
-        let routes = Routes::new(16).unwrap();
-        let mut rng = fastrand::Rng::with_seed(1);
-        for _ in 0..5_000 {
-            let address = 0x0a00_0000 | rng.u32(..1 << 20) & 0xf_0fff;
-            routes.change(address, 32, &|_| Some(7)).unwrap();
-            assert_eq!(routes.find(address), Some(7));
-            routes.change(address, 32, &|_| None).unwrap();
-            assert_eq!(routes.find(address), None);
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ const LEAST_RESERVE: u64 = 16;
 
 /// How long user space lets workers run when all slots wait: longer than a worker is kept from its burst by others that
 /// want its CPU. Not for ever: its thread may be pinned itself.
-const PATIENCE: Duration = Duration::from_millis(200);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Who wants a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use paceline_epoch::Domain;
 use paceline_spec::Errno;
 use paceline_spec::btf::{SpecialField, SpecialKind};
 
@@ -90,12 +91,15 @@ impl Timer {
     /// Sets what it calls.
     ///
     /// # Errors
-    /// `EINVAL`: its element has gone.
+    /// `EINVAL`: its element has gone. `ENOMEM`: workers that stall keep too much of what was replaced before.
     ///
     /// # Safety
     /// Whoever fires due timers calls the function, if it is one that he knows, with a key and a value of the timer's map: the
     /// function must have been proven for that map.
     pub unsafe fn set_callback(&self, callback: Callback) -> Result<(), Errno> {
+        if !Domain::global().has_room() {
+            return Err(Errno::ENOMEM);
+        }
         let mut state = lock(&self.state);
         if state.is_gone {
             return Err(Errno::EINVAL);

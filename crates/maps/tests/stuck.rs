@@ -1,12 +1,16 @@
-//! A worker that stays in its burst. Alone in its process, whose other tests would feel it.
+//! A worker that stays in its burst. Alone in their process, whose other tests would feel it, and one after the other.
 
 mod common;
 
-use paceline_epoch::Domain;
+use paceline_epoch::{Domain, Limit};
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, MapFlags, MapKind};
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
+
+use std::sync::{Mutex, PoisonError};
 
 use common::spec;
+
+static STUCK: Mutex<()> = Mutex::new(());
 
 const UPDATES: usize = 50_000;
 
@@ -14,6 +18,7 @@ const UPDATES: usize = 50_000;
 /// done, all of the room is there again.
 #[test]
 fn a_worker_that_is_stuck_in_its_burst_stops_no_other() {
+    let _turn = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
     let key = |number: u32| (number % 1000).to_ne_bytes();
     for kind in [MapKind::Hash, MapKind::LruHash] {
         let limits = Limits { cpus: 2, memory: 1 << 30 };
@@ -31,4 +36,67 @@ fn a_worker_that_is_stuck_in_its_burst_stops_no_other() {
         let second = update_until_refused();
         assert!(second > UPDATES, "{kind}: {second} after {first}");
     }
+}
+
+fn route(length: u32, address: u32) -> Vec<u8> {
+    [length.to_ne_bytes(), address.to_be_bytes()].concat()
+}
+
+/// Nodes of the trie wait for the worker until no route can be added. What is there can be removed all the same, and when the
+/// worker goes on, routes of another shape find room.
+#[test]
+fn routes_can_be_removed_while_a_worker_is_stuck() {
+    let _turn = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let limits = Limits { cpus: 1, memory: 1 << 28 };
+    let map = Map::create(&spec(MapKind::LpmTrie, 8, 8, 1000, MapFlags::NO_PREALLOC), &limits).unwrap();
+    let dense = || (0..100).map(|number| route(24, 10 << 24 | (2 * number) << 8));
+    dense().for_each(|key| map.set(&key, &[1; 8], 0).unwrap());
+    let mut stuck = Domain::global().reader();
+    let burst = stuck.pin();
+    let sparse = |number: u32| route(32, number << 16 | 0x0101);
+    let added = (0..10_000).take_while(|&number| {
+        let added = map.update(&sparse(number), &[1; 8], 0, 0);
+        assert!(matches!(added, Ok(()) | Err(Errno::ENOMEM)), "{added:?}");
+        added.is_ok() && map.delete(&sparse(number)).is_ok()
+    });
+    assert!(added.count() > 500);
+    assert_eq!(map.update(&sparse(1), &[1; 8], 0, 0), Err(Errno::ENOMEM));
+    dense().for_each(|key| map.remove(&key).unwrap());
+    assert_eq!(map.keys().unwrap().count(), 0);
+    assert!(dense().all(|key| map.get(&key).is_err()));
+    drop(burst);
+    for _ in 0..3 {
+        dense().for_each(|key| map.set(&key, &[1; 8], 0).unwrap());
+        dense().for_each(|key| map.remove(&key).unwrap());
+    }
+}
+
+/// Inner maps that were replaced wait for the worker: a limit bounds them, and the backlog tells.
+#[test]
+fn maps_are_replaced_up_to_a_limit() {
+    let _turn = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let limits = Limits { cpus: 1, memory: 1 << 28 };
+    let inner = spec(MapKind::Array, 4, 8, 1000, MapFlags::default());
+    let outer = MapSpec {
+        inner: Some(Box::new(inner.clone())),
+        ..spec(MapKind::ArrayOfMaps, 4, 4, 1, MapFlags::default())
+    };
+    let outer = Map::create(&outer, &limits).unwrap();
+    let replace = || {
+        let map = Map::create(&inner, &limits).unwrap();
+        outer.set(&[0; 4], &map.id().to_ne_bytes(), 0)
+    };
+    let domain = Domain::global();
+    domain.set_limit(Limit { objects: 100, bytes: 1 << 30 });
+    let mut stuck = domain.reader();
+    let burst = stuck.pin();
+    assert!((0..1000).map(|_| replace()).take_while(Result::is_ok).count() >= 90);
+    assert_eq!(replace(), Err(Errno::ENOMEM));
+    let backlog = domain.backlog();
+    assert_eq!(backlog.objects, 100);
+    assert!(backlog.bytes >= 90 * 1000 * 8 && backlog.holder.is_some() && backlog.age.is_some(), "{backlog}");
+    drop(burst);
+    replace().unwrap();
+    assert!(domain.backlog().objects < 100);
+    domain.set_limit(Limit::default());
 }

@@ -32,6 +32,7 @@
 //! | get events | [`Host::set_events`] for perf event arrays, [`Map::ring_buffer`] for ring buffers |
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
+//! | see what waits for workers that stall, and bound it | [`epoch::Domain::backlog`], [`epoch::Domain::set_limit`] |
 //! | have `perf` and `gdb` name native code | [`Names`] |
 //! | load objects that pin maps by name | [`Instance::load`] |
 //! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
@@ -52,6 +53,7 @@ mod tables;
 mod verify;
 
 pub use paceline_chain as chain;
+pub use paceline_epoch as epoch;
 pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
 };

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 
-use paceline_epoch::{Domain, Reader};
+use paceline_epoch::{Domain, Reader, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::{Map, MapUser, Owner};
@@ -173,7 +173,7 @@ impl Drop for Installed {
 }
 
 /// A program cannot be put into a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
     /// The map holds no programs.
     #[error("the map is no program array")]
@@ -189,6 +189,9 @@ pub enum InstallError {
     /// The other programs that use the map are of another type.
     #[error("the map is used by programs of another type")]
     Kind,
+    /// Workers that stall keep too much of what was replaced before.
+    #[error(transparent)]
+    Stalled(#[from] Stalled),
 }
 
 impl Program {
@@ -313,6 +316,7 @@ impl Program {
         if !array.admits(self.image.kind()) {
             return Err(InstallError::Kind);
         }
+        Domain::global().admit()?;
         let owner: Owner = Box::new(Installed(Some(self.image.clone())));
         let token = NonZeroU64::new(Arc::as_ptr(&self.image) as u64).ok_or(InstallError::NoProgramArray)?;
         // SAFETY: the token is the address of the image, which the owner keeps until no run that is pinned now is left.

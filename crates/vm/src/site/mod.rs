@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use paceline_epoch::Stalled;
 use paceline_exec::{Domain, NoSlot, Slots};
 
 use crate::target::Target;
@@ -68,6 +69,9 @@ pub enum UpdateError {
     /// There is no executable memory for the dispatcher.
     #[error("{0}")]
     Memory(String),
+    /// Workers that stall keep too much of what was replaced before.
+    #[error(transparent)]
+    Stalled(#[from] Stalled),
 }
 
 impl From<NoSlot> for UpdateError {
@@ -136,6 +140,7 @@ impl CallSite {
     /// # Errors
     /// [`UpdateError`]; the site is as it was.
     pub fn update(&self, old: Option<&Target>, new: Option<&Target>) -> Result<(), UpdateError> {
+        admit(new)?;
         let new = new.map(|target| (target.token, target.clone()));
         let build = |targets| self.shared.maker.make(targets);
         let changed = self.shared.slots.update(old.map(|target| target.token), new, build)?;
@@ -155,8 +160,9 @@ impl KeyedSite {
     /// burst on.
     ///
     /// # Errors
-    /// [`UpdateError::Memory`]; the site is as it was.
+    /// [`UpdateError::Memory`] or [`UpdateError::Stalled`]; the site is as it was.
     pub fn set(&self, key: u64, target: Option<&Target>) -> Result<(), UpdateError> {
+        admit(target)?;
         let build = |targets| self.shared.maker.make(targets);
         let changed = self.shared.slots.set(key, target.cloned(), build)?;
         self.shared.updates.fetch_add(u64::from(changed), Ordering::Relaxed);
@@ -225,6 +231,11 @@ impl Shared {
         registered.callers.retain(|counts| !Arc::ptr_eq(counts, caller));
         caller.add_to(&mut registered.gone);
     }
+}
+
+/// Whether a program may be published. Each is removed once at most, so that removals need not ask.
+fn admit(new: Option<&Target>) -> Result<(), Stalled> {
+    new.map_or(Ok(()), |_| Domain::global().admit())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
