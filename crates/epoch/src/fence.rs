@@ -97,6 +97,7 @@ mod model {
             None
         }
 
+        #[cfg(test)]
         pub(crate) fn denied_later() -> Self {
             Self
         }

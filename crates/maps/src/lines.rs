@@ -84,7 +84,7 @@ impl Lines {
     }
 
     /// How many lines are free.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn free(&self) -> u32 {
         self.all - self.fresh + self.runs.values().sum::<u32>()
     }

@@ -7,15 +7,15 @@
 
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
-use crate::slab::{Shape, Slab, WORD};
+use crate::slab::{NoMemory, WORD, Zeroed};
 use crate::storage::{Mode, Storage};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, model_fence};
 
 /// `RINGBUF_MAX_RECORD_SZ`
 const MAX_RECORD: u64 = (u32::MAX / 4) as u64;
@@ -63,7 +63,7 @@ pub struct Record<'a> {
 
 /// A ring buffer.
 pub struct RingBuffer {
-    slab: Slab,
+    words: Zeroed<AtomicU64>,
     /// Bytes of the ring less one, a mask for positions.
     mask: u64,
     /// Where the reader is.
@@ -79,12 +79,18 @@ pub struct RingBuffer {
     /// Where the first record is that a program still has.
     pending: Mutex<u64>,
     reading: Mutex<()>,
+    /// How often the reader was woken.
     wakeups: Mutex<u64>,
     wakeup: Condvar,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Words of the block of a ring of so many bytes.
+fn words_for(entries: u32) -> usize {
+    START + 2 * entries as usize / WORD
 }
 
 /// Bytes that a record of a length takes.
@@ -104,11 +110,18 @@ impl RingBuffer {
         if !entries.is_power_of_two() || !entries.is_multiple_of(PAGE) {
             return Err(CreateErrorKind::RingSize { entries, page: PAGE });
         }
-        let words = START + 2 * entries as usize / WORD;
-        let shape = Shape { lanes: 1, cells: 1, words };
-        request.check_memory(shape.bytes().map(|bytes| bytes as u64))?;
-        let ring = Box::new(Self {
-            slab: Slab::new(shape)?,
+        request.check_memory(u64::try_from(words_for(entries) * WORD).ok())?;
+        let ring = Box::new(Self::new(entries)?);
+        if let Some(first) = ring.words().first() {
+            first.store(&raw const *ring as u64, Ordering::Relaxed);
+        }
+        Ok(ring)
+    }
+
+    /// A ring of so many bytes, a power of two.
+    fn new(entries: u32) -> Result<Self, NoMemory> {
+        Ok(Self {
+            words: Zeroed::new(words_for(entries))?,
             mask: u64::from(entries) - 1,
             consumed: AtomicU64::new(0),
             produced: AtomicU64::new(0),
@@ -119,15 +132,17 @@ impl RingBuffer {
             reading: Mutex::new(()),
             wakeups: Mutex::new(0),
             wakeup: Condvar::new(),
-        });
-        if let Some(first) = ring.words().first() {
-            first.store(&raw const *ring as u64, Ordering::Relaxed);
-        }
-        Ok(ring)
+        })
     }
 
     fn words(&self) -> &[AtomicU64] {
-        self.slab.words(0, 0)
+        &self.words
+    }
+
+    /// Where in the block an address lies, in bytes.
+    fn offset_of(&self, address: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.words().as_ptr().addr())?;
+        (offset < self.words().len() * WORD).then_some(offset)
     }
 
     /// Place in the block of the header of the record at a position.
@@ -136,7 +151,8 @@ impl RingBuffer {
     }
 
     fn header(&self, position: u64) -> u64 {
-        self.words().get(self.place(position)).map_or(0, |word| word.load(Ordering::Acquire))
+        // In one order with the positions: see `finish`.
+        self.words().get(self.place(position)).map_or(0, |word| word.load(Ordering::SeqCst))
     }
 
     /// The positions of the records from one position to another, with their headers.
@@ -218,6 +234,9 @@ impl RingBuffer {
         let done = old & !BUSY | if discard { DISCARDED } else { 0 };
         // Release: a reader that finds the record done sees its bytes.
         header.store(done, Ordering::SeqCst);
+        model_fence();
+        // Either this sees that the reader has come to the record, or the reader, who looks after it has told where it
+        // is, sees that the record is done.
         let position = self.consumed.load(Ordering::SeqCst) & self.mask;
         let is_next = START as u64 + position / WORD as u64 == old >> 32;
         if flags & FORCE_WAKEUP != 0 || is_next && flags & NO_WAKEUP == 0 {
@@ -260,7 +279,7 @@ impl RingBuffer {
 
     /// The words from a record's first on.
     fn payload(&self, record: NonNull<u8>) -> &[AtomicU64] {
-        let offset = self.slab.offset_in_cell(record.addr().get()).unwrap_or(usize::MAX);
+        let offset = self.offset_of(record.addr().get()).unwrap_or(usize::MAX);
         self.words().get(offset / WORD..).unwrap_or_default()
     }
 
@@ -291,14 +310,7 @@ impl RingBuffer {
         let mut count = 0;
         let mut bytes = Vec::new();
         loop {
-            let position = self.consumed.load(Ordering::Relaxed);
-            if position >= self.produced.load(Ordering::SeqCst) {
-                return count;
-            }
-            let header = self.header(position);
-            if header & BUSY != 0 {
-                return count;
-            }
+            let Some((position, header)) = self.next_done() else { return count };
             let len = header & LENGTH;
             if header & DISCARDED == 0 {
                 let words = self.words().get(self.place(position) + 1..).unwrap_or_default();
@@ -310,9 +322,21 @@ impl RingBuffer {
                 bytes.truncate(len as usize);
                 read(Record { data: &bytes, origin: self.origin_of(position) });
                 count += 1;
+            } else {
+                // Its origin goes as well.
+                let _ = self.origin_of(position);
             }
             self.consumed.store(position + room(len), Ordering::SeqCst);
         }
+    }
+
+    /// The position of the record that is read next, and its header, if it is done.
+    fn next_done(&self) -> Option<(u64, u64)> {
+        let position = self.consumed.load(Ordering::SeqCst);
+        model_fence();
+        let is_there = position < self.produced.load(Ordering::SeqCst);
+        let header = is_there.then(|| self.header(position))?;
+        (header & BUSY == 0).then_some((position, header))
     }
 
     /// What made the record at a position; forgets those before it.
@@ -333,14 +357,23 @@ impl RingBuffer {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until a program wakes the reader, for at most this long; false if none did. Read first: what is there
-    /// already wakes nobody again.
+    /// Waits until there is a record to read, or a program wakes the reader, for at most this long; false if neither came.
+    /// What a program gives back without waking the reader (`BPF_RB_NO_WAKEUP`) ends no wait that has begun.
     pub fn wait(&self, timeout: Duration) -> bool {
-        let before = lock(&self.wakeups);
-        let seen = *before;
-        let waiting = self.wakeup.wait_timeout_while(before, timeout, |now| *now == seen);
-        let (_now, result) = waiting.unwrap_or_else(PoisonError::into_inner);
-        !result.timed_out()
+        let start = Instant::now();
+        let mut wakeups = lock(&self.wakeups);
+        let before = *wakeups;
+        loop {
+            // Under the lock that who wakes takes: a record that is done after this look ends the wait.
+            if *wakeups != before || self.next_done().is_some() {
+                return true;
+            }
+            let Some(rest) = timeout.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) else {
+                return false;
+            };
+            let waited = self.wakeup.wait_timeout(wakeups, rest);
+            wakeups = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Whether a program has the record at an address.
@@ -354,7 +387,7 @@ impl RingBuffer {
         // What is in a reservation is found in order, from the oldest that a program can still have.
         let pending = lock(&self.pending);
         let produced = self.produced.load(Ordering::Acquire);
-        let base = self.slab.cell(0, 0)?.addr().get();
+        let base = self.words().as_ptr().addr();
         self.records(*pending, produced).find_map(|(position, header)| {
             let start = base + (self.place(position) + 1) * WORD;
             let len = (header & LENGTH) as usize;
@@ -365,7 +398,7 @@ impl RingBuffer {
 
 impl Storage for RingBuffer {
     fn contains(&self, address: usize, len: usize) -> bool {
-        self.slab.offset_in_cell(address).is_some()
+        self.offset_of(address).is_some()
             && self.reserved(address).is_some_and(|(start, size)| address - start + len <= size)
     }
 
@@ -397,3 +430,6 @@ impl Storage for RingBuffer {
         Some(self)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -414,7 +414,17 @@ impl Routes {
         if entry & NODE == 0 {
             return [entry; ENTRIES];
         }
-        std::array::from_fn(|index| self.entry(entry & !NODE, index).unwrap_or_default())
+        let line = entry & !NODE;
+        let Some(first) = self.lines.get(line as usize) else { return [0; ENTRIES] };
+        let bits: [u32; BITS] = std::array::from_fn(|word| first.0[word].load(Relaxed));
+        let (mut value, mut runs) = (0, HEADER..);
+        std::array::from_fn(|index| {
+            if bits[index / 32] >> (index % 32) & 1 != 0 {
+                let number = runs.next().and_then(|run| self.number(line, run));
+                value = number.map_or(0, |number| number.load(Relaxed));
+            }
+            value
+        })
     }
 
     /// Writes a node that nobody sees yet.

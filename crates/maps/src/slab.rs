@@ -172,6 +172,10 @@ impl Slab {
 #[cfg_attr(loom, allow(dead_code))]
 pub(crate) unsafe trait Atomics: Sync {}
 
+// SAFETY: an atomic, of a word.
+#[cfg(not(loom))]
+unsafe impl Atomics for AtomicU64 {}
+
 /// Zeroed values side by side, committed when they are first written.
 #[cfg(not(loom))]
 pub(crate) struct Zeroed<T> {

@@ -16,6 +16,8 @@ mod model {
     fn look_up_during(lines: u64, change: fn(&Routes)) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
+        // A node has 256 entries.
+        model.max_branches = 10_000;
         model.check(move || {
             let domain = Domain::new();
             let routes = Arc::new(Routes::with_lines(lines, domain.clone()).unwrap());
