@@ -8,9 +8,10 @@ mod model {
     use super::super::Routes;
     use paceline_epoch::Domain;
 
-    /// Slots of the two prefixes of a test.
+    /// Slots of the prefixes of a test.
     const LONG: u32 = 7;
     const SHORT: u32 = 3;
+    const OTHER: u32 = 5;
 
     /// A worker looks an address up while `change` takes its longer prefix away.
     fn look_up_during(lines: u64, change: fn(&Routes)) {
@@ -41,9 +42,11 @@ mod model {
 
     #[test]
     fn a_look_up_finds_the_old_prefix_or_the_new() {
-        // Room for three nodes: the one there is, one that replaces it, and one that is written where the first was.
-        look_up_during(3, |routes| {
-            routes.change(1 << 23, 9, &|_| Some(SHORT)).unwrap();
+        // Room for the node there is and the one that replaces it: the next one is written where the first was, if no
+        // worker can be looking at that.
+        look_up_during(2, |routes| {
+            routes.change(1 << 23, 9, &|_| Some(OTHER)).unwrap();
+            let _ = routes.change(7 << 23, 9, &|_| Some(OTHER));
             routes.replace(0, 9, LONG, Some(SHORT));
         });
     }
