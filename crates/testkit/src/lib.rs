@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 pub mod case;
+pub mod child;
 pub mod classic;
 pub mod compare;
 pub mod conformance;

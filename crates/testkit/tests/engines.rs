@@ -17,24 +17,19 @@ fn plain(cpu: usize) -> Box<dyn Subject> {
     Box::new(EngineSubject::new(Engine::Plain, cpu).expect("small maps"))
 }
 
-fn twin(cpu: usize) -> Box<dyn Subject> {
-    Box::new(EngineSubject::twin(Engine::Plain, cpu).expect("small maps"))
-}
-
 #[test]
 fn engines_and_kernel_agree() {
     let pinned = kernel::pin();
-    let mut subjects = vec![plain(pinned.cpu())];
+    let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
     for engine in Engine::ALL.into_iter().filter(|&engine| engine != Engine::Plain) {
         if EngineSubject::probe(engine).is_ok() {
             subjects.push(Box::new(EngineSubject::new(engine, pinned.cpu()).expect("small maps")));
             subjects.push(Box::new(EngineSubject::in_bursts(engine, pinned.cpu()).expect("small maps")));
         }
     }
-    if kernel::available_for("engines_and_kernel_agree") {
-        subjects.push(Box::new(KernelSubject::new(pinned.cpu()).expect("small maps")));
-    }
-    let mut comparator = Comparator::new(subjects, twin(pinned.cpu()));
+    let kernel = kernel::available_for("engines_and_kernel_agree")
+        .then(|| KernelSubject::new(pinned.cpu()).expect("small maps"));
+    let mut comparator = Comparator::new(subjects, kernel, pinned.cpu()).expect("small maps");
     let shop = Workshop::new(maps());
     let mut accepted = 0;
     for seed in 0..PROGRAMS {
@@ -67,7 +62,7 @@ impl Subject for Broken {
 #[test]
 fn a_broken_engine_is_found_and_its_program_shrinks() {
     let broken: Box<dyn Subject> = Box::new(Broken(plain(0)));
-    let mut comparator = Comparator::new(vec![plain(0), broken], twin(0));
+    let mut comparator = Comparator::new(vec![broken], None, 0).expect("small maps");
     let shop = Workshop::new(maps());
     let found = (0..PROGRAMS).find_map(|seed| {
         let (candidate, work) = shop.work(seed, RUNS).ok()?;

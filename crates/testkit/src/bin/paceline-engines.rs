@@ -5,23 +5,25 @@
 //! cargo run --release -p paceline-testkit --bin paceline-engines -- --seed 17 --count 1 --kernel   # that program again
 //! ```
 //!
-//! Program number n of a run has seed `--seed` + n, so that work can be split by seeds. A program on which engines differ is
-//! shrunk and printed as a text case to put below `tests/cases`, and the run ends with exit status 1.
+//! Program number n of a run has seed `--seed` + n, so that work can be split by seeds. A program on which engines differ, or
+//! on which the plain interpreter faults, is shrunk and printed as a text case to put below `tests/cases`, and the run ends
+//! with exit status 1. Programs run in a child process: one that ends it is told and shrunk as well, and the others go on.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lexopt::{Arg, ValueExt};
 use paceline::Engine;
 use paceline_isa::disassemble;
+use paceline_testkit::child::{self, Crash, Totals};
 use paceline_testkit::compare::{
     Comparator, Comparison, Difference, EngineSubject, KernelSubject, Subject, Work, Workshop,
 };
 use paceline_testkit::kernel;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
 use paceline_testkit::verdict::reason_class;
+use paceline_verifier::Refusal;
 
 const HELP: &str = "\
 usage: paceline-engines [--seed N] [--count N] [--runs N] [--engines NAME,...] [--bursts] [--kernel] [--stats] [--show] [--most N]
@@ -34,7 +36,9 @@ usage: paceline-engines [--seed N] [--count N] [--runs N] [--engines NAME,...] [
   --kernel       the kernel as well
   --stats        print what the programs consist of
   --show         print each program, and why the verifier refuses it if it does
-  --most N       differences that are shrunk and printed (3)";
+  --most N       differences that are shrunk and printed (3)
+  --child        run here and not in a child process
+  --without N,.. leave things out of each program, by their numbers: how programs that end the process are shrunk";
 
 struct Options {
     seed: u64,
@@ -46,6 +50,8 @@ struct Options {
     stats: bool,
     show: bool,
     most: u64,
+    child: bool,
+    without: Vec<usize>,
 }
 
 fn main() -> ExitCode {
@@ -53,7 +59,7 @@ fn main() -> ExitCode {
         Ok(Some(Ok(code))) => code,
         Ok(Some(Err(error))) => {
             eprintln!("paceline-engines: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
         Ok(None) => {
             println!("{HELP}");
@@ -77,6 +83,8 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
         stats: false,
         show: false,
         most: 3,
+        child: false,
+        without: Vec::new(),
     };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
@@ -96,6 +104,14 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("stats") => options.stats = true,
             Arg::Long("show") => options.show = true,
             Arg::Long("most") => options.most = parser.value()?.parse()?,
+            Arg::Long(child::CHILD) => options.child = true,
+            Arg::Long("without") => {
+                let numbers = parser.value()?.string()?;
+                options.without = numbers
+                    .split(',')
+                    .map(|number| number.parse::<usize>().map_err(|e| e.to_string()))
+                    .collect::<Result<_, _>>()?;
+            }
             Arg::Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
         }
@@ -103,98 +119,170 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
     Ok(Some(options))
 }
 
-/// The engines asked for, the plain interpreter first: it is what the others are compared with.
-fn subjects(options: &Options, cpu: usize) -> Result<Vec<Box<dyn Subject>>, String> {
+/// The engines asked for, which are compared with the plain interpreter.
+fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     let mut engines = options.engines.clone();
     if engines.is_empty() {
         engines = Engine::ALL.into_iter().filter(|&engine| EngineSubject::probe(engine).is_ok()).collect();
     }
-    engines.sort_by_key(|engine| *engine != Engine::Plain);
+    // Code that checks what it accesses goes before code that does not.
+    engines.sort_by_key(|engine| *engine == Engine::Jit);
     engines.dedup();
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-    for engine in engines {
+    for engine in engines.into_iter().filter(|engine| *engine != Engine::Plain) {
         EngineSubject::probe(engine).map_err(|error| format!("{engine}: {error}"))?;
         subjects.push(Box::new(EngineSubject::new(engine, cpu)?));
-        if options.bursts && engine != Engine::Plain {
+        if options.bursts {
             subjects.push(Box::new(EngineSubject::in_bursts(engine, cpu)?));
         }
     }
-    if options.kernel {
-        subjects.push(Box::new(KernelSubject::new(cpu).map_err(|error| format!("kernel: {error}"))?));
-    }
-    Ok(subjects)
+    let kernel = options.kernel.then(|| KernelSubject::new(cpu)).transpose();
+    Comparator::new(subjects, kernel.map_err(|error| format!("kernel: {error}"))?, cpu)
 }
 
-#[derive(Default)]
-struct Tally {
-    accepted: u64,
-    not_valid: u64,
-    differences: u64,
-    runs: u64,
-    variety: Variety,
-    /// What engines did not take, by engine and reason: how often, and the first seed.
-    refused: BTreeMap<(&'static str, String), (u64, u64)>,
-}
+/// Seeds after which a child tells what it counted.
+const TOLD: u64 = 64;
 
 fn run(options: &Options) -> Result<ExitCode, String> {
+    if options.child {
+        return run_here(options);
+    }
+    let start = Instant::now();
+    let (totals, crashes) = child::run(options.seed, options.count, |line| println!("{line}"))?;
+    for crash in crashes.iter().take(options.most as usize) {
+        print_smallest_crash(options, crash)?;
+    }
+    report(options, &totals, crashes.len(), start.elapsed().as_secs_f64());
+    let failed = !crashes.is_empty() || totals.get("differences") != 0;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn run_here(options: &Options) -> Result<ExitCode, String> {
     // Programs can ask which CPU they run on.
     let pinned = kernel::pin();
-    let subjects = subjects(options, pinned.cpu())?;
-    let names: Vec<&str> = subjects.iter().map(|subject| subject.name()).collect();
-    println!("engines: {}", names.join(", "));
-    let first = subjects.first().map(|subject| subject.name().parse()).and_then(Result::ok);
-    let twin = EngineSubject::twin(first.unwrap_or(Engine::Plain), pinned.cpu())?;
-    let mut comparator = Comparator::new(subjects, Box::new(twin));
+    let mut comparator = comparator(options, pinned.cpu())?;
     let shop = Workshop::new(maps());
-    let mut tally = Tally::default();
-    let start = Instant::now();
+    let mut totals = Totals::default();
+    let mut differences = 0;
     for seed in options.seed..options.seed.saturating_add(options.count) {
-        if options.show {
-            show(seed);
-        }
-        let (candidate, work) = match shop.work(seed, options.runs) {
-            Ok(made) => made,
-            Err(refusal) => {
-                tally.not_valid += 1;
-                if options.show
-                    && let Some(refusal) = &refusal
-                {
-                    println!("refused: {refusal}");
-                }
-                let reason = refusal.map_or_else(|| "a jump is too long".to_owned(), |r| r.cause.to_string());
-                tally.refused.entry(("verifier:", reason_class(&reason))).or_insert((0, seed)).0 += 1;
-                continue;
-            }
-        };
-        tally.accepted += 1;
-        tally.runs += work.inputs.len() as u64;
-        if options.stats
-            && let Some(main) = work.programs.first()
-        {
-            tally.variety.add(main.program(), shop.specs(), main);
-        }
-        match comparator.compare(&work) {
-            Comparison::Same(refused) => {
-                for (name, reason) in refused {
-                    tally.refused.entry((name, reason_class(&reason))).or_insert((0, seed)).0 += 1;
-                }
-            }
-            Comparison::Different(difference) => {
-                tally.differences += 1;
-                let pure = if comparator.is_pure(&work) {
-                    ""
-                } else {
-                    " (it depends on addresses or random numbers)"
-                };
-                println!("DIFFERENCE seed {seed}: {}{pure}", headline(&difference));
-                if tally.differences <= options.most {
-                    print_smallest(&mut comparator, &shop, &candidate, &work, seed);
-                }
-            }
+        child::begin(seed);
+        differences += u64::from(one(options, seed, &mut comparator, &shop, &mut totals, differences));
+        if seed % TOLD == 0 {
+            totals.send();
         }
     }
-    report(options, &tally, start.elapsed().as_secs_f64());
-    Ok(if tally.differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    totals.send();
+    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the program of a seed. Tells whether engines differ.
+fn one(
+    options: &Options,
+    seed: u64,
+    comparator: &mut Comparator,
+    shop: &Workshop,
+    totals: &mut Totals,
+    earlier: u64,
+) -> bool {
+    if options.show {
+        show(seed);
+    }
+    let made =
+        shop.work(seed, options.runs).and_then(|(candidate, work)| less(options, shop, candidate, work));
+    let (candidate, work) = match made {
+        Ok(made) => made,
+        Err(refusal) => {
+            totals.add("not valid", 1, seed);
+            if options.show
+                && let Some(refusal) = &refusal
+            {
+                println!("refused: {refusal}");
+            }
+            let reason = refusal.map_or_else(|| "a jump is too long".to_owned(), |r| r.cause.to_string());
+            totals.add(format!("refused verifier: {}", reason_class(&reason)), 1, seed);
+            return false;
+        }
+    };
+    totals.add("accepted", 1, seed);
+    totals.add("runs", work.inputs.len() as u64, seed);
+    if options.stats
+        && let Some(main) = work.programs.first()
+    {
+        let mut variety = Variety::default();
+        variety.add(main.program(), shop.specs(), main);
+        variety.add_features(&candidate);
+        variety.counts().for_each(|(name, count)| totals.add(format!("variety {name}"), count, seed));
+    }
+    match comparator.compare(&work) {
+        Comparison::Same(refused) => {
+            if options.kernel && !refused.iter().any(|(name, _)| *name == "kernel") {
+                totals.add("kernel runs", work.inputs.len() as u64, seed);
+            }
+            for (name, reason) in refused {
+                totals.add(format!("refused {name} {}", reason_class(&reason)), 1, seed);
+            }
+            false
+        }
+        Comparison::Different(difference) => {
+            totals.add("differences", 1, seed);
+            let is_pure = comparator.is_pure(&work);
+            let pure = if is_pure { "" } else { " (it depends on addresses or random numbers)" };
+            println!("DIFFERENCE seed {seed}: {}{pure}", headline(&difference));
+            if earlier < options.most {
+                print_smallest(comparator, shop, &candidate, &work, seed);
+            }
+            true
+        }
+    }
+}
+
+/// The program and its work with what is to be left out left out.
+fn less(
+    options: &Options,
+    shop: &Workshop,
+    candidate: Candidate,
+    work: Work,
+) -> Result<(Candidate, Work), Option<Box<Refusal>>> {
+    if options.without.is_empty() {
+        return Ok((candidate, work));
+    }
+    let candidate = candidate.without(&options.without).ok_or(None)?;
+    let work = candidate.program().and_then(|program| shop.with_program(&work, program)).ok_or(None)?;
+    Ok((candidate, work))
+}
+
+/// Longest that a program which ends the process is shrunk.
+const SHRINKING: Duration = Duration::from_secs(60);
+
+/// Leaves things out of a program that ends the process as long as it still does, and prints it.
+fn print_smallest_crash(options: &Options, crash: &Crash) -> Result<(), String> {
+    let shop = Workshop::new(maps());
+    let Ok((candidate, work)) = shop.work(crash.seed, options.runs) else { return Ok(()) };
+    let (start, mut path) = (Instant::now(), Vec::new());
+    let mut next = 0;
+    while start.elapsed() < SHRINKING {
+        let longer = [&path[..], &[next]].concat();
+        let Some(smaller) = candidate.without(&longer) else { break };
+        next += 1;
+        if smaller.program().and_then(|program| shop.with_program(&work, program)).is_none() {
+            continue;
+        }
+        let numbers: Vec<String> = longer.iter().map(usize::to_string).collect();
+        let arguments = ["--seed", &crash.seed.to_string(), "--count", "1", "--most", "0", "--without"];
+        let arguments: Vec<String> =
+            arguments.map(str::to_owned).into_iter().chain([numbers.join(",")]).collect();
+        if child::crashes(&arguments)? {
+            (path, next) = (longer, 0);
+        }
+    }
+    let Some(small) = candidate.without(&path).and_then(|candidate| candidate.program()) else {
+        return Ok(());
+    };
+    let Some(work) = shop.with_program(&work, small) else { return Ok(()) };
+    // The plain interpreter says what should have come out.
+    let mut plain = Comparator::new(Vec::new(), None, kernel::pin().cpu())?;
+    println!("{}", plain.to_case(&format!("crash_{}", crash.seed), &work, &shop));
+    Ok(())
 }
 
 fn show(seed: u64) {
@@ -233,21 +321,25 @@ fn print_smallest(
     println!("{}", comparator.to_case(&format!("seed_{seed}"), &work, shop));
 }
 
-fn report(options: &Options, tally: &Tally, seconds: f64) {
+fn report(options: &Options, totals: &Totals, crashes: usize, seconds: f64) {
+    let runs = totals.get("runs");
     println!(
-        "{} programs from seed {}: {} accepted, {} not, {} differences; {} runs on each engine in {seconds:.1} s, {:.0} a second",
+        "{} programs from seed {}: {} accepted, {} not, {} differences, {crashes} crashes; {runs} runs on each engine in \
+         {seconds:.1} s, {:.0} a second",
         options.count,
         options.seed,
-        tally.accepted,
-        tally.not_valid,
-        tally.differences,
-        tally.runs,
-        tally.runs as f64 / seconds.max(1e-9)
+        totals.get("accepted"),
+        totals.get("not valid"),
+        totals.get("differences"),
+        runs as f64 / seconds.max(1e-9)
     );
-    for ((name, reason), (count, seed)) in &tally.refused {
-        println!("{count:8} x {name} {reason} (seed {seed})");
+    if options.kernel {
+        println!("{} runs in the kernel", totals.get("kernel runs"));
+    }
+    for (reason, count, seed) in totals.of("refused ") {
+        println!("{count:8} x {reason} (seed {seed})");
     }
     if options.stats {
-        print!("{}", tally.variety);
+        print!("{}", totals.of("variety ").map(|(name, count, _)| (name, count)).collect::<Variety>());
     }
 }

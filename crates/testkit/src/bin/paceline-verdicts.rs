@@ -144,6 +144,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
             tally.accepted += 1;
             if options.stats {
                 tally.variety.add(&program, judge.specs(), verified);
+                tally.variety.add_features(&candidate);
             }
             match judge.run(&program, &mut Rng::with_seed(seed), options.runs) {
                 Ok(ran) => tally.add(ran),

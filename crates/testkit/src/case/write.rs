@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use paceline_isa::disassemble;
-use paceline_spec::{InitialValue, MapFlags, MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::{InitialValue, KfuncRef, MapFlags, MapSpec, ProgramKind, ProgramSpec};
 
 use crate::Contents;
 
@@ -11,8 +11,9 @@ use crate::Contents;
 #[must_use]
 pub fn write_case(name: &str, map: &MapSpec, program: &ProgramSpec, after: Option<&[u8]>) -> String {
     let mut text = format!("case: {name}\n");
-    write_map(&mut text, map);
-    write_program(&mut text, program, "program:", &[(0, map.clone())]);
+    let maps = [(0, map.clone())];
+    write_map(&mut text, map, &maps);
+    write_program(&mut text, program, "program:", &maps);
     if let Some(after) = after {
         let _ = writeln!(
             text,
@@ -55,7 +56,8 @@ pub fn write_cases(
     if is_filter {
         text.push_str("type: socket_filter\n");
     }
-    maps.iter().for_each(|(_, map)| write_map(&mut text, map));
+    write_types(&mut text, programs);
+    maps.iter().for_each(|(_, map)| write_map(&mut text, map, maps));
     for (index, program) in programs.iter().enumerate() {
         let directive = if index == 0 { "program:".to_owned() } else { format!("program: target_{index}") };
         write_program(&mut text, program, &directive, maps);
@@ -90,16 +92,56 @@ pub fn write_cases(
     text
 }
 
-fn write_map(text: &mut String, map: &MapSpec) {
+/// The declarations of the kernel's functions that random programs call.
+const KFUNCS: [&str; 8] = [
+    "int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end)",
+    "int *bpf_iter_num_next(struct bpf_iter_num *it)",
+    "void bpf_iter_num_destroy(struct bpf_iter_num *it)",
+    "int bpf_dynptr_from_xdp(struct xdp_md *ctx, u64 flags, struct bpf_dynptr *ptr)",
+    "void *bpf_dynptr_slice(const struct bpf_dynptr *ptr, u32 offset, void *buffer, u32 buffer__szk)",
+    "void *bpf_dynptr_slice_rdwr(const struct bpf_dynptr *ptr, u32 offset, void *buffer, u32 buffer__szk)",
+    "u64 bpf_dynptr_size(const struct bpf_dynptr *ptr)",
+    "int bpf_dynptr_adjust(struct bpf_dynptr *ptr, u32 start, u32 end)",
+];
+
+fn write_types(text: &mut String, programs: &[&ProgramSpec]) {
+    let called = |declaration: &&&str| {
+        let is_named = |kfunc: &KfuncRef| declaration.contains(&format!("{}(", kfunc.name));
+        programs.iter().any(|program| program.kfuncs.iter().any(is_named))
+    };
+    let declarations: Vec<&&str> = KFUNCS.iter().filter(called).collect();
+    if !declarations.is_empty() {
+        text.push_str("types:\n");
+    }
+    for declaration in declarations {
+        let _ = writeln!(text, "    extern {declaration} __ksym;");
+    }
+}
+
+fn write_map(text: &mut String, map: &MapSpec, maps: &[(usize, MapSpec)]) {
     let MapSpec { name, kind, key_size, value_size, max_entries, flags, .. } = map;
     let _ = write!(text, "map: {name} {kind} key {key_size} value {value_size} entries {max_entries}");
     if *flags != MapFlags::default() {
         let _ = write!(text, " flags {:#x}", flags.0);
     }
+    let is_like = |inner: &MapSpec, map: &MapSpec| {
+        let shape = |map: &MapSpec| (map.kind, map.key_size, map.value_size, map.max_entries, map.flags);
+        shape(inner) == shape(map)
+    };
+    if let Some(inner) = &map.inner
+        && let Some((_, like)) = maps.iter().find(|(_, map)| is_like(inner, map))
+    {
+        let _ = write!(text, " inner {}", like.name);
+    }
     text.push_str(if map.frozen { " frozen\n" } else { "\n" });
     for (key, value) in &map.contents {
-        if let InitialValue::Bytes(value) = value {
-            let _ = writeln!(text, "    {} = {}", hex(key), hex(value));
+        match value {
+            InitialValue::Bytes(value) => drop(writeln!(text, "    {} = {}", hex(key), hex(value))),
+            InitialValue::Map(index) => {
+                let inner = maps.iter().find(|(at, _)| at == index).map_or("", |(_, map)| map.name.as_str());
+                let _ = writeln!(text, "    {} = map {inner}", hex(key));
+            }
+            InitialValue::Program(_) => {}
         }
     }
 }
@@ -107,12 +149,23 @@ fn write_map(text: &mut String, map: &MapSpec) {
 /// Generated programs have no labels: the distances of jumps are in slots, as the disassembler prints them.
 fn write_program(text: &mut String, program: &ProgramSpec, directive: &str, maps: &[(usize, MapSpec)]) {
     let _ = writeln!(text, "{directive}");
+    for function in program.functions.iter().skip(1) {
+        let _ = writeln!(
+            text,
+            "    # slot {}: {:?} function, type {}",
+            function.start, function.linkage, function.btf_id
+        );
+    }
     for line in disassemble(&program.insns) {
         match line.insn {
             Ok(insn) => {
                 let named = maps
                     .iter()
                     .fold(insn.to_string(), |insn, (index, map)| with_name(&insn, *index, &map.name));
+                let kfuncs = program.kfuncs.iter().enumerate();
+                let named = kfuncs.fold(named, |insn, (index, kfunc)| {
+                    insn.replace(&format!("kfunc[{index}, 0]"), &kfunc.name)
+                });
                 let _ = writeln!(text, "    {named}");
             }
             Err(error) => drop(writeln!(text, "    # slot {}: {error}", line.slot)),

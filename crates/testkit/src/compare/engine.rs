@@ -7,6 +7,7 @@ use paceline_frame::MAX_BURST;
 use paceline_spec::{MapKind, MapSpec, ProgramKind};
 use paceline_verifier::Verified;
 
+use super::dirt::Dirt;
 use super::work::{contents, is_keyed};
 use super::{Left, Stopped, Subject, Work, redirect_of};
 use crate::Contents;
@@ -29,6 +30,8 @@ pub struct EngineSubject {
     bursts: bool,
     /// Makes random numbers others than those of another subject.
     salt: u64,
+    /// Runs before each program, but not before the plain interpreter's, which clears its stack.
+    dirt: Option<Dirt>,
 }
 
 impl EngineSubject {
@@ -44,7 +47,8 @@ impl EngineSubject {
             made.push(map);
         }
         let (host, burst) = (Host::new(cpu), Burst::default());
-        Ok(Self { engine, name: engine.name(), maps: made, host, burst, bursts: false, salt: 0 })
+        let dirt = if engine == Engine::Plain { None } else { Some(Dirt::new(engine)?) };
+        Ok(Self { engine, name: engine.name(), maps: made, host, burst, bursts: false, salt: 0, dirt })
     }
 
     /// The same with packets in bursts of random lengths.
@@ -157,6 +161,9 @@ impl EngineSubject {
             if program.spec().kind != ProgramKind::SocketFilter {
                 frame.set_metadata(&input.meta).map_err(|error| failed(&error))?;
             }
+        }
+        if let Some(dirt) = &mut self.dirt {
+            dirt.leave(&mut self.host).map_err(|reason| (0, reason))?;
         }
         let r0 = if self.bursts {
             let run = program.run_burst(&mut self.burst, &mut self.host);

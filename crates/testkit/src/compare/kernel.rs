@@ -2,14 +2,17 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramKind, ProgramSpec};
+use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg};
+use paceline_spec::kfunc::KfuncArg;
+use paceline_spec::{Errno, MapKind, MapSpec, ProgramKind, ProgramSpec};
+use paceline_verifier::Verified;
 
 use super::engine::random_array;
 use super::work::{contents, is_keyed};
 use super::{Left, Stopped, Subject, Work};
 use crate::Contents;
 use crate::kernel::{self, KernelError, Map, Packet, Program, Request};
-use crate::random::{btf_image, maps};
+use crate::random::{btf_image, is_unlike_template, maps};
 
 /// The kernel, with maps that it keeps from program to program.
 pub struct KernelSubject {
@@ -26,19 +29,7 @@ impl KernelSubject {
     /// What it refuses.
     pub fn new(cpu: usize) -> Result<Self, KernelError> {
         let specs = maps();
-        let mut made = Vec::new();
-        for spec in &specs {
-            let map = Map::create(spec, None, None)?;
-            for (key, value) in &spec.contents {
-                if let InitialValue::Bytes(bytes) = value {
-                    map.update(key, bytes, cpu)?;
-                }
-            }
-            if spec.frozen {
-                map.freeze()?;
-            }
-            made.push(map);
-        }
+        let made = Map::create_all(&specs, cpu)?;
         Ok(Self { specs, maps: made, btf: kernel::load_btf(btf_image())?, cpu })
     }
 
@@ -52,7 +43,7 @@ impl KernelSubject {
             maps: &self.maps,
             license: &program.license,
             btf: is_typed.then(|| (self.btf.as_fd(), types())),
-            kfuncs: &[],
+            kfuncs: &program.kfuncs,
             log_level: 1,
         })
     }
@@ -109,6 +100,9 @@ impl Subject for KernelSubject {
     fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
         let refused = |error: KernelError| Stopped::Refused(error.to_string());
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
+        if let Some(reason) = work.programs.iter().find_map(withheld) {
+            return Err(Stopped::Refused(reason.to_owned()));
+        }
         let kind = main.program().kind;
         self.renew_rings(work).map_err(refused)?;
         let program = self.load(main.program()).map_err(refused)?;
@@ -132,4 +126,52 @@ impl Subject for KernelSubject {
 /// Filters see no metadata, and test runs of them take none.
 fn meta_of(kind: ProgramKind, meta: &[u8]) -> &[u8] {
     if kind == ProgramKind::SocketFilter { &[] } else { meta }
+}
+
+/// Why a program is not run in the kernel: what 6.18 accepts may write where it must not, or differs by itself.
+fn withheld(verified: &Verified) -> Option<&'static str> {
+    let insns: Vec<(usize, Insn)> = verified.code().iter().map(|(slot, insn)| (slot, *insn)).collect();
+    let lends_buffer = |(index, (_, insn)): (usize, &(usize, Insn))| {
+        takes_buffer(verified.program(), insn) && !passes_null(&insns, index)
+    };
+    if insns.iter().enumerate().any(lends_buffer) {
+        return Some("not run: writes to a slice may be writes to its buffer");
+    }
+    if insns.iter().any(|(_, insn)| uses_unlike(insn)) {
+        return Some("not run: a map is shorter than its template");
+    }
+    let is_unwritten = verified.functions().iter().any(|function| function.zeroed != 0);
+    is_unwritten.then_some("not run: stack is read that nobody wrote")
+}
+
+/// Whether a call takes a buffer in `r3`.
+fn takes_buffer(program: &ProgramSpec, insn: &Insn) -> bool {
+    let Insn::Call(Callee::Kfunc { btf_id, .. }) = insn else { return false };
+    // What is not known may take one.
+    program.kfunc(*btf_id).is_none_or(|kfunc| kfunc.args.contains(&KfuncArg::BufferOrNull))
+}
+
+/// Whether `r3` is 0 at a call for certain: set just before it, where no jump leads in between.
+fn passes_null(insns: &[(usize, Insn)], call: usize) -> bool {
+    let is_target = |slot: usize| insns.iter().any(|(at, insn)| insn.jump_target(*at) == Some(slot as i64));
+    let (before, rest) = insns.split_at(call);
+    let mut next = rest.first().map_or(0, |(slot, _)| *slot);
+    for (slot, insn) in before.iter().rev() {
+        match insn {
+            _ if is_target(next) => return false,
+            Insn::Alu { op: AluOp::Mov, dst: Reg::R3, src: Operand::Imm(0), .. } => return true,
+            Insn::Alu { dst, .. } if *dst != Reg::R3 => next = *slot,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn uses_unlike(insn: &Insn) -> bool {
+    match insn {
+        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => {
+            usize::try_from(*index).is_ok_and(is_unlike_template)
+        }
+        _ => false,
+    }
 }

@@ -6,6 +6,7 @@
 //! program.
 
 mod chain;
+mod dirt;
 mod engine;
 mod kernel;
 mod work;
@@ -17,7 +18,7 @@ pub use work::{Input, Work, Workshop};
 
 use std::fmt::Write;
 
-use paceline::{Redirect, RedirectTarget};
+use paceline::{Engine, Redirect, RedirectTarget};
 
 use crate::Contents;
 use crate::case::{CaseRun, write_cases};
@@ -107,20 +108,37 @@ pub enum Comparison {
 }
 
 /// Compares engines; keeps its buffers from program to program.
+///
+/// The plain interpreter, which trusts no proof, comes first: what it faults on is a failure, and runs nowhere else, where it
+/// might write over this process or the kernel. The kernel comes last.
 pub struct Comparator {
     subjects: Vec<Box<dyn Subject>>,
     lefts: Vec<Vec<Left>>,
-    /// The first engine once more, at other addresses and with other random numbers: programs on which the two
+    /// The plain interpreter once more, at other addresses and with other random numbers: programs on which the two
     /// differ depend on these.
-    twin: Box<dyn Subject>,
+    twin: EngineSubject,
 }
 
 impl Comparator {
-    /// Of these engines; the first is what the others are compared with, and `twin` is another one like it.
-    #[must_use]
-    pub fn new(subjects: Vec<Box<dyn Subject>>, twin: Box<dyn Subject>) -> Self {
+    /// Of these engines, and the kernel, on a CPU of that number: all are compared with the plain interpreter.
+    ///
+    /// # Errors
+    /// A map that cannot be made.
+    pub fn new(
+        engines: Vec<Box<dyn Subject>>,
+        kernel: Option<KernelSubject>,
+        cpu: usize,
+    ) -> Result<Self, String> {
+        let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(EngineSubject::new(Engine::Plain, cpu)?)];
+        subjects.extend(engines);
+        subjects.extend(kernel.map(|kernel| Box::new(kernel) as Box<dyn Subject>));
         let lefts = subjects.iter().map(|_| Vec::new()).collect();
-        Self { subjects, lefts, twin }
+        Ok(Self { subjects, lefts, twin: EngineSubject::twin(Engine::Plain, cpu)? })
+    }
+
+    /// Names of all that are compared, in order.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.subjects.iter().map(|subject| subject.name())
     }
 
     /// Whether the program comes to the same wherever its memory is and whatever random numbers it draws.
@@ -128,7 +146,11 @@ impl Comparator {
         let Some(first) = self.subjects.first_mut() else { return true };
         let mut lefts = [vec![Left::default(); work.inputs.len()], vec![Left::default(); work.inputs.len()]];
         let [one, other] = &mut lefts;
-        first.run(work, one) == self.twin.run(work, other) && one == other
+        match (first.run(work, one), self.twin.run(work, other)) {
+            // What is said of a fault has addresses in it.
+            (Err(Stopped::Run { run: one, .. }), Err(Stopped::Run { run: other, .. })) => one == other,
+            (ran, again) => ran == again && one == other,
+        }
     }
 
     /// Runs a piece of work on all of them.
@@ -143,6 +165,10 @@ impl Comparator {
                 Ok(maps) => maps,
                 Err(Stopped::Refused(reason)) => {
                     refused.push((name, reason));
+                    // Nobody says that it does not fault.
+                    if index == 0 {
+                        return Comparison::Same(refused);
+                    }
                     continue;
                 }
                 // What was accepted never goes wrong.

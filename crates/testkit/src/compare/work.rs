@@ -120,7 +120,7 @@ impl Workshop {
     #[must_use]
     pub fn contents_of(&self, index: usize, work: &Work) -> Option<MapSpec> {
         let mut spec = self.specs.get(index)?.clone();
-        if !spec.frozen {
+        if !spec.frozen && spec.inner.is_none() {
             let bytes = |(key, value)| (key, InitialValue::Bytes(value));
             spec.contents = contents(&spec, index, work.seed).map(bytes).collect();
         }
@@ -171,6 +171,14 @@ fn used_maps(programs: &[Verified], specs: &[MapSpec]) -> Vec<usize> {
         })
         .filter(|&index| specs.get(index).is_some_and(|spec| spec.kind != MapKind::ProgArray))
         .collect();
+    let inner = |&index: &usize| {
+        let contents = specs.get(index).map_or(&[][..], |spec| &spec.contents);
+        contents.iter().filter_map(|(_, value)| match value {
+            InitialValue::Map(inner) => Some(*inner),
+            _ => None,
+        })
+    };
+    used.extend(used.iter().flat_map(inner).collect::<Vec<_>>());
     used.sort_unstable();
     used.dedup();
     used

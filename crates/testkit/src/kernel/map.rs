@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use paceline_spec::btf::TypeId;
-use paceline_spec::{Errno, MapKind, MapSpec};
+use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
 
 use super::KernelError;
 use super::cpu::possible_cpus;
@@ -68,6 +68,33 @@ impl Map {
         };
         let sizes = Sizes { key: spec.key_size as usize, value: kernel_value };
         Ok(Self { fd, name: spec.name.clone(), kind: spec.kind, max_entries, value_size, sizes })
+    }
+
+    /// Makes maps with their bytes in them, for per-CPU maps on one CPU, and with the maps that come before them.
+    ///
+    /// # Errors
+    /// The kernel's refusal; a map within a map that is not there.
+    pub fn create_all(specs: &[MapSpec], cpu: usize) -> Result<Vec<Self>, KernelError> {
+        let mut made: Vec<Self> = Vec::new();
+        for spec in specs {
+            let template = spec.inner.as_deref().map(|inner| Self::create(inner, None, None)).transpose()?;
+            let map = Self::create(spec, template.as_ref(), None)?;
+            for (key, value) in &spec.contents {
+                match value {
+                    InitialValue::Bytes(bytes) => map.update(key, bytes, cpu)?,
+                    InitialValue::Map(index) => {
+                        let inner = made.get(*index).ok_or(KernelError::new("update map", Errno::EBADF))?;
+                        map.update(key, &inner.raw_fd().to_ne_bytes(), cpu)?;
+                    }
+                    InitialValue::Program(_) => {}
+                }
+            }
+            if spec.frozen {
+                map.freeze()?;
+            }
+            made.push(map);
+        }
+        Ok(made)
     }
 
     /// The map's name in its spec.

@@ -1,7 +1,8 @@
 //! Types for the kernel: those of a program in the form that it takes, and its own by name.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use paceline_isa::{Callee, Insn, RawInsn, decode_at};
 use paceline_spec::btf::{
@@ -146,11 +147,18 @@ pub(super) fn with_kernel_functions(
 }
 
 fn kernel_function(KfuncRef { name, converted, .. }: &KfuncRef) -> Result<TypeId, KernelError> {
+    // Looking through all of the kernel's types takes longer than loading a program.
+    static FOUND: Mutex<BTreeMap<String, TypeId>> = Mutex::new(BTreeMap::new());
+    let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     // Its own converter's functions it has for no program.
-    let found = match converted {
-        true => None,
-        false => vmlinux()?.find(name, |ty| matches!(ty, Type::Func { .. })),
+    let found = match (converted, known.get(name)) {
+        (true, _) => None,
+        (false, Some(&id)) => Some(id),
+        (false, None) => vmlinux()?.find(name, |ty| matches!(ty, Type::Func { .. })),
     };
+    if let Some(id) = found {
+        known.insert(name.clone(), id);
+    }
     let log = || format!("{name} is no function that programs call on this kernel");
     found.ok_or_else(|| KernelError { operation: FIND_FUNCTION, errno: Errno::ENOENT, log: log() })
 }

@@ -10,7 +10,7 @@ use super::numbers::interesting;
 impl Generator<'_> {
     /// Any step.
     pub(super) fn step(&mut self) {
-        match self.rng.u8(..64) {
+        match self.rng.u8(..80) {
             0..=9 => self.arithmetic(),
             10..=19 => self.access(),
             20..=24 => self.stack(),
@@ -29,6 +29,13 @@ impl Generator<'_> {
             55 => self.variable_stack_access(),
             56 => self.variable_value_access(),
             57 => self.tail_call(),
+            58..=61 => self.reload(),
+            62..=63 => self.compare_loads(),
+            64..=66 => self.dynptr(),
+            67 => self.inner_look_up(),
+            68 => self.known_look_up(),
+            69..=70 => self.perhaps_written(),
+            71..=72 => self.access_to(|kind| matches!(kind, Kind::Bytes { .. })),
             _ => self.special(),
         }
     }
@@ -39,7 +46,7 @@ impl Generator<'_> {
     }
 
     /// A condition on what is there.
-    fn question(&mut self) -> (Width, Condition, Reg, Operand) {
+    pub(super) fn question(&mut self) -> (Width, Condition, Reg, Operand) {
         let (width, condition) = (self.width(), self.condition());
         let dst = self.number();
         let src = match self.rng.u8(..8) {
@@ -119,7 +126,7 @@ impl Generator<'_> {
     }
 
     /// Makes the jump of a step lead to the step that comes next.
-    fn aim(&mut self, at: usize) {
+    pub(super) fn aim(&mut self, at: usize) {
         let over = self.steps.len() - at - 1;
         if let Some((_, target)) = self.steps.get_mut(at).and_then(|step| step.targets.last_mut()) {
             *target = Target::Over(over);
@@ -172,16 +179,30 @@ impl Generator<'_> {
         self.branches = 1;
         self.in_loop = true;
         let locked = self.model.locked;
-        match self.rng.u8(..7) {
+        match self.rng.u8(..12) {
             0..=2 => self.count_up(counter),
             3 => self.count_down(counter),
             4 => self.shift_out(counter),
             5 if !self.is_filter() && !self.holding => self.walk_packet(counter),
+            6..=8 if !self.holding => self.iterate(),
+            9..=10 => self.may_go_on(counter),
             _ => self.test_first(counter),
         }
         self.in_loop = false;
         self.branches = branches - 2;
         self.model.locked = locked;
+    }
+
+    pub(super) fn may_goto(&mut self) {
+        let insns = vec![Insn::MayGoto { offset: 0 }];
+        self.steps.push(Step { insns, targets: vec![(0, Target::Over(0))], calls: Vec::new() });
+    }
+
+    /// Jumps back to a step.
+    pub(super) fn jump_back(&mut self, first: usize) {
+        let back = self.steps.len() - first;
+        let insns = vec![Insn::Jump { offset: 0 }];
+        self.steps.push(Step { insns, targets: vec![(0, Target::Back(back))], calls: Vec::new() });
     }
 
     /// The inside of a loop. Gives the index of its first step.

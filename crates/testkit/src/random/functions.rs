@@ -6,7 +6,7 @@ use paceline_spec::{Linkage, ProgramKind, XdpAttach};
 
 use super::generator::{Generator, Purpose, alu, load, mov};
 use super::layout::{Function, Step};
-use super::maps::GLOBALS;
+use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{CELLS, Cell, Kind, Part, Source};
 use super::types::{self, Parameter, SIGNATURES};
 
@@ -293,8 +293,14 @@ impl Generator<'_> {
             self.load_packet_pointers_of(needed.unwrap_or(1));
         }
         let mut insns = Vec::new();
+        let is_global = self.plan.functions[callee].signature.is_some();
         for (reg, parameter) in Reg::ALL.into_iter().skip(1).zip(&parameters) {
-            self.argument(reg, *parameter, &mut insns);
+            match *parameter {
+                Parameter::Memory(bytes) if is_global && self.one_in(4) => {
+                    self.lend_anything(reg, bytes, &mut insns);
+                }
+                parameter => self.argument(reg, parameter, &mut insns),
+            }
         }
         insns.push(Insn::Call(Callee::Subprogram(0)));
         let calls = vec![(insns.len() - 1, callee)];
@@ -343,6 +349,43 @@ impl Generator<'_> {
         match kept {
             Some(kept) => insns.push(mov(reg, Operand::Reg(kept))),
             None => insns.push(mov(reg, Operand::Imm(self.rng.i32(0..20)))),
+        }
+    }
+
+    /// Lends a global function what it knows nothing of: the packet, a slice, memory at any address.
+    fn lend_anything(&mut self, reg: Reg, bytes: i16, insns: &mut Vec<Insn>) {
+        let model = self.model.clone();
+        let fits = move |kind| match kind {
+            Kind::Packet { group, at, from: Part::Data | Part::Inside } => {
+                at >= 0 && model.room(group, at) >= bytes
+            }
+            Kind::Bytes {
+                room,
+                source: Source::Map | Source::Caller | Source::Slice { writable: true },
+                ..
+            } => room >= bytes,
+            _ => false,
+        };
+        match self.find_saved(fits) {
+            Some(kept) => {
+                self.note("packet, slice or value lent to a global function");
+                insns.push(mov(reg, Operand::Reg(kept)));
+                if let Kind::Packet { group, at, .. } = self.model.get(kept) {
+                    let further = self.rng.i32(0..=i32::from(self.model.room(group, at) - bytes).min(16));
+                    insns.push(super::generator::add(reg, further));
+                }
+            }
+            None if self.rng.bool() => {
+                self.note("a value at any address lent to a global function");
+                let offset = self.rng.u32(0..=FORGETFUL_WORD - 16);
+                let value = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset };
+                insns.push(Insn::LoadImm64 { dst: reg, value });
+            }
+            None => {
+                self.note("stack at any address lent to a global function");
+                self.stack_argument(reg, bytes + 8, insns);
+                insns.push(super::generator::add(reg, self.rng.i32(0..8)));
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The generator: what it picks, and how it picks.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Reg, RegSet, Size, Width};
 use paceline_spec::ProgramKind;
@@ -33,10 +35,11 @@ pub fn candidate(seed: u64, purpose: Purpose) -> Candidate {
         (Purpose::Verdict, 1..4) => 60,
         (Purpose::Verdict, _) => 0,
     };
+    let mut features = BTreeSet::new();
     let functions = (0..plan.functions.len())
-        .map(|index| Generator::new(&mut rng, &plan, index, mistakes).function())
+        .map(|index| Generator::new(&mut rng, &plan, index, mistakes, &mut features).function())
         .collect();
-    let mut candidate = Candidate { kind: plan.kind, functions, mutation: None };
+    let mut candidate = Candidate { kind: plan.kind, functions, mutation: None, features };
     if purpose == Purpose::Verdict && rng.u8(..12) == 0 {
         candidate.mutation = mutation(&candidate, &mut rng);
     }
@@ -78,10 +81,18 @@ pub(super) struct Generator<'a> {
     pub(super) branches: u32,
     /// Functions that were called.
     pub(super) called: Vec<usize>,
+    /// What the program was given on purpose.
+    features: &'a mut BTreeSet<&'static str>,
 }
 
 impl<'a> Generator<'a> {
-    pub(super) fn new(rng: &'a mut Rng, plan: &'a Plan, index: usize, mistakes: u32) -> Self {
+    pub(super) fn new(
+        rng: &'a mut Rng,
+        plan: &'a Plan,
+        index: usize,
+        mistakes: u32,
+        features: &'a mut BTreeSet<&'static str>,
+    ) -> Self {
         Self {
             rng,
             plan,
@@ -94,7 +105,13 @@ impl<'a> Generator<'a> {
             holding: false,
             branches: if index == 0 { 9 } else { 4 },
             called: Vec::new(),
+            features,
         }
+    }
+
+    /// Notes for statistics what the program has.
+    pub(super) fn note(&mut self, feature: &'static str) {
+        self.features.insert(feature);
     }
 
     pub(super) fn is_filter(&self) -> bool {

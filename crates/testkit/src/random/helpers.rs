@@ -7,7 +7,7 @@ use super::maps::{DEVICES, EVENTS, KeyForm, PROGRAMS, RING, TABLES, Table, progr
 use super::model::{Cell, Kind, Source};
 use super::numbers::interesting;
 
-const LOOKUP: u32 = 1;
+pub(super) const LOOKUP: u32 = 1;
 const UPDATE: u32 = 2;
 const DELETE: u32 = 3;
 const KTIME: u32 = 5;
@@ -29,11 +29,11 @@ const LOAD_BYTES: u32 = 189;
 const STORE_BYTES: u32 = 190;
 const LOOKUP_PERCPU: u32 = 195;
 
-fn map(dst: Reg, index: u8) -> Insn {
+pub(super) fn map(dst: Reg, index: u8) -> Insn {
     Insn::LoadImm64 { dst, value: Imm64::MapIndex(i32::from(index)) }
 }
 
-fn call(id: u32) -> Insn {
+pub(super) fn call(id: u32) -> Insn {
     Insn::Call(Callee::Helper(id as i32))
 }
 
@@ -66,7 +66,12 @@ impl Generator<'_> {
     }
 
     /// Stores a key on the stack. Gives its offset.
-    fn key(&mut self, form: KeyForm) -> i16 {
+    pub(super) fn key(&mut self, form: KeyForm) -> i16 {
+        if let KeyForm::Number(size) = form
+            && self.one_in(4)
+        {
+            return self.key_of_register(size);
+        }
         let cell = self.free_cell();
         let at = -8 * (cell as i16 + 1);
         let small = self.rng.i32(0..6);
@@ -93,6 +98,33 @@ impl Generator<'_> {
         }
         if let Some(place) = self.model.cells.get_mut(cell) {
             *place = Cell::NUMBER;
+        }
+        at
+    }
+
+    /// Stores a small number as a key, and then gives its register another value. Gives the key's offset.
+    fn key_of_register(&mut self, size: Size) -> i16 {
+        let number = self.unknown(&[]);
+        if !self.model.get(number).is_number() || self.model.locked.contains(number) {
+            return self.known_key(size, 1);
+        }
+        let other = self.unknown(&[number]);
+        self.emit(vec![alu(Width::W64, AluOp::And, number, Operand::Imm(3))]);
+        self.model.set(number, Kind::Number { max: 3 });
+        if other != number && self.rng.bool() {
+            self.emit(vec![add(other, 100)]);
+            self.model.set(other, Kind::NUMBER);
+        }
+        self.note("a key whose register gets another value");
+        let at = self.known_key(size, 0);
+        self.emit(vec![Insn::Store { size, base: Reg::R10, offset: at, src: Operand::Reg(number) }]);
+        if self.rng.bool() && other != number {
+            self.emit(vec![mov(number, Operand::Reg(other))]);
+            self.model.set(number, Kind::NUMBER);
+        } else if self.rng.bool() {
+            let by = self.rng.i32(1..9);
+            self.emit(vec![add(number, by)]);
+            self.model.set(number, Kind::NUMBER);
         }
         at
     }

@@ -1,7 +1,11 @@
 //! From steps to instructions, and shrinking.
 
+use std::collections::BTreeSet;
+
 use paceline_isa::{Callee, Insn, RawInsn, encode_all};
 use paceline_spec::{FunctionInfo, Linkage, ProgramKind, ProgramSpec};
+
+use super::kfuncs::kfuncs;
 
 /// Where a jump goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,8 @@ pub struct Candidate {
     pub functions: Vec<Function>,
     /// A slot to change after all is laid out, and how: makes programs that no generator would think of.
     pub mutation: Option<(usize, RawInsn)>,
+    /// What it was given on purpose, for statistics.
+    pub features: BTreeSet<&'static str>,
 }
 
 impl Candidate {
@@ -87,6 +93,9 @@ impl Candidate {
                 btf_id: function.btf_id,
             });
         spec.functions = infos.collect();
+        if insns.iter().any(|insn| matches!(insn, Insn::Call(Callee::Kfunc { .. }))) {
+            spec.kfuncs = kfuncs();
+        }
         Some(spec)
     }
 
@@ -101,6 +110,12 @@ impl Candidate {
                 None => return best,
             }
         }
+    }
+
+    /// The program with things left out, each by its number among those that can be left out then.
+    #[must_use]
+    pub fn without(&self, path: &[usize]) -> Option<Self> {
+        path.iter().try_fold(self.clone(), |candidate, &index| candidate.smaller().nth(index))
     }
 
     /// The program with one thing less: the last function, a step, an instruction.
@@ -208,7 +223,9 @@ fn slots(insns: &[Insn]) -> usize {
 
 fn set_offset(insn: &mut Insn, distance: i64) -> Option<()> {
     match insn {
-        Insn::Jump { offset } | Insn::JumpIf { offset, .. } => *offset = i16::try_from(distance).ok()?,
+        Insn::Jump { offset } | Insn::JumpIf { offset, .. } | Insn::MayGoto { offset } => {
+            *offset = i16::try_from(distance).ok()?
+        }
         _ => {}
     }
     Some(())

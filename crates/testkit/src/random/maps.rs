@@ -11,6 +11,14 @@ pub(super) const EVENTS: u8 = 10;
 pub(super) const DEVICES: u8 = 11;
 const XDP_PROGRAMS: usize = 12;
 const FILTERS: usize = 13;
+const INNER_ARRAY: usize = 14;
+const INNER_PER_CPU: [usize; 2] = [15, 16];
+const INNER_LENGTHS: [usize; 2] = [17, 18];
+const INNER_HASH: usize = 19;
+const ALIKE: u8 = 20;
+const UNLIKE_PER_CPU: u8 = 21;
+const UNLIKE_ARRAY: u8 = 22;
+const UNLIKE_HASH: u8 = 23;
 
 /// Bytes of the map of global variables. The last word is for values that the kernel's verifier is to forget.
 pub(super) const GLOBALS_SIZE: i16 = 48;
@@ -30,7 +38,7 @@ pub fn maps() -> Vec<MapSpec> {
     constants.contents = vec![(vec![0; 4], InitialValue::Bytes(bytes))];
     let mut trie = map("trie", MapKind::LpmTrie, 8, 8, 16);
     trie.flags = MapFlags::NO_PREALLOC;
-    vec![
+    let mut maps = vec![
         map("array", MapKind::Array, 4, 16, 4),
         map("hash", MapKind::Hash, 8, 24, 8),
         map("per_cpu", MapKind::PerCpuArray, 4, 8, 2),
@@ -46,7 +54,65 @@ pub fn maps() -> Vec<MapSpec> {
         map("devices", MapKind::DevMap, 4, 4, 4),
         map("programs", MapKind::ProgArray, 4, 4, PROGRAMS),
         map("filters", MapKind::ProgArray, 4, 4, PROGRAMS),
+    ];
+    maps.extend(inner_maps());
+    let outer = |name: &str, like: usize, inner: [usize; 2]| {
+        let mut outer = map(name, MapKind::ArrayOfMaps, 4, 4, 3);
+        outer.inner = maps.get(like).map(|like| Box::new(MapSpec { contents: Vec::new(), ..like.clone() }));
+        let element = |(key, index): (u32, usize)| (key.to_ne_bytes().to_vec(), InitialValue::Map(index));
+        outer.contents = (0..).zip(inner).map(element).collect();
+        outer
+    };
+    let outers = [
+        outer("alike", INNER_ARRAY, [INNER_ARRAY, INNER_ARRAY]),
+        outer("unlike_per_cpu", INNER_PER_CPU[1], INNER_PER_CPU),
+        outer("unlike_array", INNER_LENGTHS[1], INNER_LENGTHS),
+        outer("unlike_hash", INNER_HASH, [INNER_HASH, 1]),
+    ];
+    maps.extend(outers);
+    maps
+}
+
+/// The maps within maps of maps: arrays of both kinds in two lengths, and a hash.
+fn inner_maps() -> [MapSpec; 6] {
+    let of_any_length = |entries| MapSpec {
+        flags: MapFlags::INNER_MAP,
+        ..map(if entries == 1 { "short" } else { "long" }, MapKind::Array, 4, 16, entries)
+    };
+    [
+        map("inner", MapKind::Array, 4, 16, 4),
+        map("few_per_cpu", MapKind::PerCpuArray, 4, 8, 1),
+        map("many_per_cpu", MapKind::PerCpuArray, 4, 8, 6),
+        of_any_length(1),
+        of_any_length(6),
+        map("inner_hash", MapKind::Hash, 8, 24, 2),
     ]
+}
+
+/// Maps of maps, the inner ones of which may differ from their template.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outer {
+    pub(super) index: u8,
+    /// The template as a table.
+    pub(super) inner: Table,
+}
+
+pub(super) const OUTERS: [Outer; 4] = [
+    outer(ALIKE, Table { entries: 4, ..table(14, KeyForm::Number(Size::W), 16, false, false) }),
+    outer(UNLIKE_PER_CPU, Table { entries: 6, ..table(16, KeyForm::Number(Size::W), 8, true, false) }),
+    outer(UNLIKE_ARRAY, Table { entries: 6, ..table(18, KeyForm::Number(Size::W), 16, false, false) }),
+    outer(UNLIKE_HASH, table(19, KeyForm::Number(Size::Dw), 24, false, true)),
+];
+
+const fn outer(index: u8, inner: Table) -> Outer {
+    Outer { index, inner }
+}
+
+/// Whether a map of maps holds arrays that are shorter than their template. Linux 6.18 takes a known key below the
+/// template's length for one that is always found, and removes the program's own check for null.
+#[must_use]
+pub fn is_unlike_template(index: usize) -> bool {
+    [UNLIKE_PER_CPU, UNLIKE_ARRAY].map(usize::from).contains(&index)
 }
 
 /// The program array for programs of a type: programs of different types do not share one.
@@ -71,6 +137,8 @@ pub(super) struct Table {
     pub(super) per_cpu: bool,
     /// Whether elements can be deleted.
     pub(super) keyed: bool,
+    /// For arrays, keys below this are always found; otherwise 0.
+    pub(super) entries: i32,
 }
 
 /// How a key is put on the stack.
@@ -83,18 +151,18 @@ pub(super) enum KeyForm {
 }
 
 pub(super) const TABLES: [Table; 8] = [
-    table(0, KeyForm::Number(Size::W), 16, false, false),
+    Table { entries: 4, ..table(0, KeyForm::Number(Size::W), 16, false, false) },
     table(1, KeyForm::Number(Size::Dw), 24, false, true),
-    table(2, KeyForm::Number(Size::W), 8, true, false),
+    Table { entries: 2, ..table(2, KeyForm::Number(Size::W), 8, true, false) },
     Table { writable: false, ..table(CONSTANTS, KeyForm::Number(Size::W), 16, false, false) },
     table(5, KeyForm::Number(Size::W), 16, true, true),
     table(6, KeyForm::Number(Size::W), 16, false, true),
     table(7, KeyForm::Prefix, 8, false, true),
-    table(8, KeyForm::Number(Size::W), 64, false, false),
+    Table { entries: 3, ..table(8, KeyForm::Number(Size::W), 64, false, false) },
 ];
 
 const fn table(index: u8, key: KeyForm, value: i16, per_cpu: bool, keyed: bool) -> Table {
-    Table { index, key, value, writable: true, per_cpu, keyed }
+    Table { index, key, value, writable: true, per_cpu, keyed, entries: 0 }
 }
 
 fn map(name: &str, kind: MapKind, key_size: u32, value_size: u32, max_entries: u32) -> MapSpec {

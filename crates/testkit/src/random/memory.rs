@@ -9,7 +9,7 @@ use super::numbers::{interesting, most_of};
 
 impl Generator<'_> {
     /// Where a pointer may be accessed: the least offset, and that after the last byte.
-    fn extent(&self, kind: Kind) -> Option<(i16, i16)> {
+    pub(super) fn extent(&self, kind: Kind) -> Option<(i16, i16)> {
         match kind {
             Kind::Bytes { back, room, .. } if room > -back => Some((-back, room)),
             Kind::Packet { group, at, .. } if self.model.room(group, at) > -at.max(0) => {
@@ -78,7 +78,8 @@ impl Generator<'_> {
         }
         let size = self.size_within(high - low);
         let offset = self.offset_within(base, low, high, size);
-        let read_only = matches!(kind, Kind::Bytes { source: Source::Constant, .. });
+        let read_only =
+            matches!(kind, Kind::Bytes { source: Source::Constant | Source::Slice { writable: false }, .. });
         match self.rng.u8(..5) {
             0 | 1 if !read_only || self.slips() => {
                 let src = self.stored();
@@ -86,7 +87,8 @@ impl Generator<'_> {
             }
             _ => {
                 let signed = size != Size::Dw && self.one_in(6);
-                let dst = self.place_but(&[base]);
+                let own = self.one_in(8) && !self.model.locked.contains(base);
+                let dst = if own { base } else { self.place_but(&[base]) };
                 self.emit(vec![Insn::Load { size, signed, dst, base, offset }]);
                 self.model.set(dst, Kind::Number { max: if signed { u64::MAX } else { most_of(size) } });
             }
@@ -111,6 +113,11 @@ impl Generator<'_> {
     pub(super) fn free_cell(&mut self) -> usize {
         let in_loop = self.in_loop;
         let cells = self.cells();
+        if let Some(buffer) = self.model.buffer.filter(|_| !in_loop)
+            && self.rng.bool()
+        {
+            return buffer;
+        }
         let free: Vec<usize> =
             (0..cells).filter(|&i| !(in_loop && self.model.cells[i].kind.is_pointer())).collect();
         self.rng.choice(free).unwrap_or(0)
@@ -131,7 +138,7 @@ impl Generator<'_> {
     }
 
     /// Stores some number to a cell.
-    fn fill_cell(&mut self, cell: usize) {
+    pub(super) fn fill_cell(&mut self, cell: usize) {
         let src = if self.one_in(3) {
             Operand::Reg(self.number())
         } else {
@@ -194,18 +201,16 @@ impl Generator<'_> {
         if self.in_loop && kind.is_pointer() {
             return self.stack_through(Reg::R10, 0);
         }
-        let offset = -8 * (cell as i16 + 1);
-        self.emit(vec![Insn::Store { size: Size::Dw, base: Reg::R10, offset, src: Operand::Reg(reg) }]);
-        self.model.cells[cell] = Cell { init: 0xff, kind };
+        self.spill_to(reg, cell);
         if self.rng.bool() {
             let dst = self.place();
-            self.emit(vec![load(Size::Dw, dst, Reg::R10, offset)]);
+            self.emit(vec![load(Size::Dw, dst, Reg::R10, -8 * (cell as i16 + 1))]);
             self.model.set(dst, kind);
         }
     }
 
     /// A load or store of the stack by a register that is `at` from the frame pointer.
-    fn stack_through(&mut self, base: Reg, at: i16) {
+    pub(super) fn stack_through(&mut self, base: Reg, at: i16) {
         if self.rng.bool() {
             let written: Vec<usize> = (0..self.cells()).filter(|&i| self.model.cells[i].init != 0).collect();
             if let Some(cell) = self.rng.choice(written) {

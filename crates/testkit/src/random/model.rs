@@ -50,6 +50,8 @@ pub(super) enum Source {
     Caller,
     /// A record of a ring buffer.
     Record,
+    /// A slice of a dynptr: the packet, or the buffer that was given for it.
+    Slice { writable: bool },
 }
 
 impl Kind {
@@ -64,7 +66,13 @@ impl Kind {
     }
 
     fn is_of_packet(self) -> bool {
-        matches!(self, Self::Packet { .. } | Self::End)
+        matches!(
+            self,
+            Self::Packet { .. }
+                | Self::End
+                | Self::Bytes { source: Source::Slice { .. }, .. }
+                | Self::Nullable { source: Source::Slice { .. }, .. }
+        )
     }
 
     /// What is true of both.
@@ -113,6 +121,12 @@ pub(super) struct Model {
     next_id: u8,
     /// Registers that steps leave alone.
     pub(super) locked: RegSet,
+    /// Whether a dynptr lies at the place for it.
+    pub(super) has_dynptr: bool,
+    /// A cell that a slice may be: steps choose it often.
+    pub(super) buffer: Option<usize>,
+    /// Cells that no pointer was ever stored to, as bits: what they hold before they are written is zero.
+    pub(super) without_pointers: u16,
 }
 
 impl Model {
@@ -124,6 +138,9 @@ impl Model {
             next_group: 0,
             next_id: 0,
             locked: RegSet::EMPTY,
+            has_dynptr: false,
+            buffer: None,
+            without_pointers: u16::MAX,
         }
     }
 
@@ -219,6 +236,9 @@ impl Model {
         for (range, other) in self.ranges.iter_mut().zip(other.ranges) {
             *range = (*range).min(other);
         }
+        self.has_dynptr &= other.has_dynptr;
+        self.buffer = self.buffer.filter(|buffer| other.buffer == Some(*buffer));
+        self.without_pointers &= other.without_pointers;
         // A group that only one of them still has is another one for the other.
         self.next_group = self.next_group.max(other.next_group);
     }

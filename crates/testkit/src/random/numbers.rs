@@ -242,11 +242,11 @@ impl Generator<'_> {
                 return;
             }
         }
-        let is_place = |kind| {
-            matches!(
-                kind,
-                Kind::Bytes { room: 8.., source: Source::Map | Source::Caller | Source::Record, .. }
-            )
+        let slices = self.one_in(4);
+        let is_place = |kind| match kind {
+            Kind::Bytes { room: 8.., source: Source::Map | Source::Caller | Source::Record, .. } => true,
+            Kind::Bytes { room: 8.., source: Source::Slice { writable: true }, .. } => slices,
+            _ => false,
         };
         let (base, offset) = match self.find(is_place) {
             Some(base) if !self.one_in(3) => {

@@ -73,6 +73,13 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: most_of(Size::W) });
     }
 
+    /// A number of the context by any register that holds it.
+    pub(super) fn load_number_of_context(&mut self, base: Reg, dst: Reg) {
+        let offset = self.pick([12, 16]);
+        self.emit(vec![load(Size::W, dst, base, offset)]);
+        self.model.set(dst, Kind::Number { max: most_of(Size::W) });
+    }
+
     /// Checks that some bytes follow a packet pointer.
     pub(super) fn guard(&mut self, packet: Reg) {
         let Kind::Packet { from, .. } = self.model.get(packet) else { return };
@@ -228,6 +235,12 @@ impl Generator<'_> {
     }
 
     fn load_field(&mut self) {
+        let dst = self.place();
+        self.load_field_of(Reg::R6, dst);
+    }
+
+    /// A field of the context by any register that holds it.
+    pub(super) fn load_field_of(&mut self, base: Reg, dst: Reg) {
         // Whose packet it is the kernel tells by the address of the test run's interface.
         let for_engines = self.is_for_engines();
         let differs = |field: &Field| field.kind == FieldKind::PacketType && for_engines;
@@ -244,8 +257,7 @@ impl Generator<'_> {
         let parts = if is_short && self.is_for_engines() { 1 } else { field.size as i16 / bytes };
         let part = bytes * self.rng.i16(0..parts);
         let offset = field.offset as i16 + part + i16::from(self.slips());
-        let dst = self.place();
-        self.emit(vec![load(size, dst, Reg::R6, offset)]);
+        self.emit(vec![load(size, dst, base, offset)]);
         self.model.set(dst, Kind::Number { max: most_of(size) });
     }
 

@@ -8,64 +8,86 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{Linkage, MapSpec, ProgramSpec};
 use paceline_verifier::{Base, Verified};
 
+use super::Candidate;
+
 type Counts = BTreeMap<String, u64>;
 
-/// Counts over programs: in how many, unless it says otherwise.
-#[derive(Clone, Debug, Default)]
-pub struct Variety {
-    programs: u64,
-    slots: u64,
-    longest: usize,
-    kinds: Counts,
-    shapes: Counts,
-    /// Instructions, by operation.
-    insns: Counts,
-    helpers: Counts,
-    maps: Counts,
-    /// Accesses, by what their base points to.
-    bases: Counts,
-}
+const SECTIONS: [(&str, &str); 7] = [
+    ("kind", "programs of type"),
+    ("shape", "programs with"),
+    ("feature", "programs that were given"),
+    ("helper", "programs that call"),
+    ("map", "programs that use a map"),
+    ("base", "accesses through"),
+    ("insn", "instructions"),
+];
 
-fn count(counts: &mut Counts, name: impl Into<String>) {
-    *counts.entry(name.into()).or_default() += 1;
+/// Counts over programs: in how many, unless it says otherwise. Names begin with their section.
+#[derive(Clone, Debug, Default)]
+pub struct Variety(Counts);
+
+fn count(counts: &mut Counts, section: &str, name: impl fmt::Display) {
+    *counts.entry(format!("{section} {name}")).or_default() += 1;
 }
 
 impl Variety {
     /// Adds an accepted program.
     pub fn add(&mut self, program: &ProgramSpec, maps: &[MapSpec], verified: &Verified) {
-        self.programs += 1;
-        self.slots += program.insns.len() as u64;
-        self.longest = self.longest.max(program.insns.len());
-        count(&mut self.kinds, program.kind.rules().name);
+        let counts = &mut self.0;
+        *counts.entry("programs".to_owned()).or_default() += 1;
+        *counts.entry("slots".to_owned()).or_default() += program.insns.len() as u64;
+        count(counts, "kind", program.kind.rules().name);
         let Ok(code) = decode(&program.insns) else { return };
-        let mut shapes = Counts::new();
-        let (mut helpers, mut used) = (Counts::new(), Counts::new());
+        // In how many programs.
+        let mut seen = Counts::new();
         for (slot, insn) in code.iter() {
-            count(&mut self.insns, name_of(insn));
+            count(counts, "insn", name_of(insn));
             if let Some(helper) = helper_of(insn) {
-                count(&mut helpers, helper.name);
+                count(&mut seen, "helper", helper.name);
+            }
+            if let Insn::Call(Callee::Kfunc { btf_id, .. }) = insn
+                && let Some(kfunc) = program.kfunc(*btf_id)
+            {
+                count(&mut seen, "helper", kfunc.name);
             }
             if let Some(map) = map_of(insn).and_then(|index| maps.get(index)) {
-                count(&mut used, map.kind.name());
+                count(&mut seen, "map", map.kind.name());
             }
             if insn.jump_target(slot).is_some_and(|target| target <= slot as i64) {
-                count(&mut shapes, "loops");
+                count(&mut seen, "shape", "loops");
             }
             if let Some(memory) = verified.fact(slot).memory {
                 let varies = if memory.min_offset == memory.max_offset { "" } else { ", offset varies" };
-                count(&mut self.bases, format!("{}{varies}", base_name(memory.base)));
+                count(counts, "base", format_args!("{}{varies}", base_name(memory.base)));
             }
         }
         for function in program.functions.iter().skip(1) {
             let is_global = function.linkage == Linkage::Global && function.btf_id != 0;
-            count(&mut shapes, if is_global { "global functions" } else { "static functions" });
+            count(&mut seen, "shape", if is_global { "global functions" } else { "static functions" });
         }
         if program.functions.len() > 2 {
-            count(&mut shapes, "several functions");
+            count(&mut seen, "shape", "several functions");
         }
-        for (from, to) in [(shapes, &mut self.shapes), (helpers, &mut self.helpers), (used, &mut self.maps)] {
-            from.into_keys().for_each(|name| count(to, name));
+        if verified.functions().iter().any(|function| function.zeroed != 0) {
+            count(&mut seen, "shape", "stack that is read before it is written");
         }
+        seen.into_keys().for_each(|name| *counts.entry(name).or_default() += 1);
+    }
+
+    /// Adds what an accepted program was given on purpose.
+    pub fn add_features(&mut self, candidate: &Candidate) {
+        candidate.features.iter().for_each(|feature| count(&mut self.0, "feature", feature));
+    }
+
+    /// The counts by name.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, count)| (name.as_str(), *count))
+    }
+}
+
+impl<'a> FromIterator<(&'a str, u64)> for Variety {
+    fn from_iter<T: IntoIterator<Item = (&'a str, u64)>>(counts: T) -> Self {
+        Self(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect())
     }
 }
 
@@ -112,8 +134,10 @@ fn name_of(insn: &Insn) -> String {
         },
         Insn::Jump { .. } | Insn::JumpLong { .. } => "Jump".to_owned(),
         Insn::Call(Callee::Helper(_)) => "Call helper".to_owned(),
+        Insn::Call(Callee::Kfunc { .. }) => "Call kfunc".to_owned(),
         Insn::Call(_) => "Call function".to_owned(),
         Insn::Exit => "Exit".to_owned(),
+        Insn::MayGoto { .. } => "MayGoto".to_owned(),
         other => format!("{other}"),
     }
 }
@@ -133,27 +157,21 @@ fn base_name(base: Base) -> &'static str {
 
 impl fmt::Display for Variety {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let programs = self.programs.max(1);
-        writeln!(
-            f,
-            "{} accepted programs, {} slots on average, {} in the longest",
-            self.programs,
-            self.slots / programs,
-            self.longest
-        )?;
-        for (what, counts) in [
-            ("programs of type", &self.kinds),
-            ("programs with", &self.shapes),
-            ("programs that call", &self.helpers),
-            ("programs that use a map", &self.maps),
-            ("accesses through", &self.bases),
-            ("instructions", &self.insns),
-        ] {
-            let mut counts: Vec<_> = counts.iter().collect();
-            counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-            writeln!(f, "{what}:")?;
+        let get = |name: &str| self.0.get(name).copied().unwrap_or_default();
+        let programs = get("programs").max(1);
+        writeln!(f, "{} accepted programs, {} slots on average", get("programs"), get("slots") / programs)?;
+        for (section, title) in SECTIONS {
+            let name_in = |name: &'_ str| name.strip_prefix(section)?.strip_prefix(' ').map(str::to_owned);
+            let counts = self.0.iter().filter_map(|(name, count)| Some((name_in(name)?, *count)));
+            let mut counts: Vec<(String, u64)> = counts.collect();
+            counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+            writeln!(f, "{title}:")?;
             for (name, count) in counts {
-                writeln!(f, "  {count:9} {name}")?;
+                let share = 100.0 * count as f64 / programs as f64;
+                match section {
+                    "base" | "insn" => writeln!(f, "  {count:9} {name}")?,
+                    _ => writeln!(f, "  {count:9} {share:5.1} % {name}")?,
+                }
             }
         }
         Ok(())

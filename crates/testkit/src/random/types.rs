@@ -21,7 +21,7 @@ pub(super) enum Parameter {
 }
 
 /// What global functions take.
-pub(super) const SIGNATURES: [&[Parameter]; 7] = [
+pub(super) const SIGNATURES: [&[Parameter]; 9] = [
     &[Parameter::Number],
     &[Parameter::Number, Parameter::Number],
     &[Parameter::Memory(8)],
@@ -29,6 +29,8 @@ pub(super) const SIGNATURES: [&[Parameter]; 7] = [
     &[Parameter::Number, Parameter::Memory(8), Parameter::Memory(16)],
     &[Parameter::Context],
     &[Parameter::Context, Parameter::Number, Parameter::Memory(16)],
+    &[Parameter::Context, Parameter::Memory(8)],
+    &[Parameter::Memory(16), Parameter::Context],
 ];
 
 /// Type of a global function with a signature.

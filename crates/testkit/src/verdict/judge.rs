@@ -55,13 +55,12 @@ impl Judge {
         let mut host = Host::new(0);
         host.set_trace(std::io::sink());
         let mut ours = Vec::new();
-        let mut theirs = Vec::new();
         for spec in &specs {
             let map = Map::create(spec, &limits).map_err(|error| error.to_string())?;
             fill_map(&map, spec, &ours, 0).map_err(|error| error.to_string())?;
             ours.push(map);
-            theirs.push(kernel_map(spec).map_err(|error| error.to_string())?);
         }
+        let theirs = kernel::Map::create_all(&specs, 0).map_err(|error| error.to_string())?;
         // Programs that the verifier found to be long are stopped before that anyway.
         let options = Options { max_instructions: 1_000_000, ..Options::default() };
         Ok(Self { specs, kernel_maps: theirs, maps: ours, btf: None, host, options })
@@ -104,7 +103,7 @@ impl Judge {
             maps: &self.kernel_maps,
             license: "GPL",
             btf: self.btf.as_ref().filter(|_| is_typed).map(|(_, fd)| (fd.as_fd(), types())),
-            kfuncs: &[],
+            kfuncs: &program.kfuncs,
             log_level: 1,
         };
         kernel::Program::load(&request).map(drop)
@@ -214,19 +213,6 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
             let _ = if !keyed || rng.bool() { map.set(&key, &value, 0) } else { map.remove(&key) };
         }
     }
-}
-
-fn kernel_map(spec: &MapSpec) -> Result<kernel::Map, KernelError> {
-    let map = kernel::Map::create(spec, None, None)?;
-    for (key, value) in &spec.contents {
-        if let paceline_spec::InitialValue::Bytes(bytes) = value {
-            map.update(key, bytes, 0)?;
-        }
-    }
-    if spec.frozen {
-        map.freeze()?;
-    }
-    Ok(map)
 }
 
 /// A message without its numbers, to count alike ones together.

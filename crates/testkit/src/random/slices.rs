@@ -1,0 +1,224 @@
+//! Dynptrs to the packet, and slices of them: the packet's bytes, or the buffer that was given for them where the packet
+//! was cut meanwhile.
+
+use paceline_isa::{Callee, Condition, Insn, Operand, Reg, Size, Width};
+
+use super::generator::{Generator, add, mov};
+use super::kfuncs::{Kfunc, call, stack_address};
+use super::model::{Kind, Source};
+
+/// Number of `bpf_xdp_adjust_tail`.
+const ADJUST_TAIL: i32 = 65;
+
+impl Generator<'_> {
+    /// The place of the iterator, below the cells.
+    pub(super) fn iterator_place(&self) -> i16 {
+        -8 * (self.cells() as i16 + 1)
+    }
+
+    fn dynptr_place(&self) -> i16 {
+        -8 * (self.cells() as i16 + 3)
+    }
+
+    /// Something about a dynptr.
+    pub(super) fn dynptr(&mut self) {
+        if self.is_filter() || self.model.get(Reg::R6) != Kind::Context {
+            return self.arithmetic();
+        }
+        if !self.model.has_dynptr {
+            if self.in_loop {
+                return self.access();
+            }
+            self.new_dynptr();
+            if self.moves_packet() && !self.holding && !self.one_in(3) {
+                self.cut_packet();
+            }
+        }
+        match self.rng.u8(..8) {
+            0 => self.on_dynptr(Kfunc::DynptrSize, &[]),
+            1 if !self.in_loop => {
+                let (start, end) = (self.rng.i32(0..4), self.rng.i32(0..64));
+                let bounds = [mov(Reg::R2, Operand::Imm(start)), mov(Reg::R3, Operand::Imm(end))];
+                self.on_dynptr(Kfunc::DynptrAdjust, &bounds);
+            }
+            _ => self.slice(),
+        }
+    }
+
+    fn new_dynptr(&mut self) {
+        let place = self.dynptr_place();
+        let mut insns = vec![mov(Reg::R1, Operand::Reg(Reg::R6)), mov(Reg::R2, Operand::Imm(0))];
+        insns.extend(stack_address(Reg::R3, place));
+        insns.push(call(Kfunc::DynptrFromXdp));
+        self.emit(insns);
+        self.model.call(Kind::NUMBER);
+        self.model.has_dynptr = true;
+    }
+
+    /// The packet loses bytes at its end, so that what the dynptr says of it is too much.
+    fn cut_packet(&mut self) {
+        self.note("a dynptr of a packet that was cut");
+        let by = self.rng.i32(1..=40);
+        self.emit(vec![
+            mov(Reg::R1, Operand::Reg(Reg::R6)),
+            mov(Reg::R2, Operand::Imm(-by)),
+            Insn::Call(Callee::Helper(ADJUST_TAIL)),
+        ]);
+        self.model.call(Kind::NUMBER);
+        self.model.packet_moved();
+    }
+
+    fn on_dynptr(&mut self, kfunc: Kfunc, arguments: &[Insn]) {
+        let place = self.dynptr_place();
+        let mut insns = arguments.to_vec();
+        insns.extend(stack_address(Reg::R1, place));
+        insns.push(call(kfunc));
+        self.emit(insns);
+        self.model.call(Kind::NUMBER);
+    }
+
+    /// A slice, with a buffer of one kind or another, or none.
+    fn slice(&mut self) {
+        let writable = !self.one_in(4);
+        let size = self.pick([8, 8, 16, 4]);
+        let at = self.rng.i32(0..60);
+        let lends = |kind| matches!(kind, Kind::Bytes { room, source: Source::Map | Source::Record, .. } if room >= size);
+        let mut buffer = vec![mov(Reg::R3, Operand::Imm(0))];
+        let (mut cell, mut form) = (None, "a slice without a buffer");
+        match self.rng.u8(..8) {
+            0..=1 => {
+                form = "a slice with a buffer on the stack";
+                let lowest = self.filled_stack(size);
+                buffer = stack_address(Reg::R3, lowest).to_vec();
+                // The cell of the lowest address, where the slice starts.
+                cell = Some((-lowest / 8 - 1) as usize).filter(|_| size >= 8);
+            }
+            2 if size <= 8 && !self.in_loop => {
+                form = "a slice with a buffer where iterators are";
+                buffer = stack_address(Reg::R3, self.iterator_place()).to_vec();
+            }
+            3 => {
+                if let Some(base) = self.find_saved(lends) {
+                    form = "a slice with a buffer in a map value or record";
+                    buffer = vec![mov(Reg::R3, Operand::Reg(base))];
+                }
+            }
+            _ => {}
+        }
+        self.note(form);
+        let kfunc = if writable { Kfunc::DynptrSliceRdwr } else { Kfunc::DynptrSlice };
+        let size_argument = mov(Reg::R4, Operand::Imm(i32::from(size)));
+        let arguments = [&buffer[..], &[mov(Reg::R2, Operand::Imm(at)), size_argument]].concat();
+        self.on_dynptr(kfunc, &arguments);
+        let id = self.model.new_id();
+        let slice = Kind::Nullable { room: size, source: Source::Slice { writable }, id };
+        self.model.set(Reg::R0, slice);
+        let kept = self.saved_place(&[]).filter(|_| !self.one_in(3));
+        let Some(kept) = kept else { return self.null_check(Reg::R0) };
+        self.emit(vec![mov(kept, Operand::Reg(Reg::R0))]);
+        self.model.set(kept, slice);
+        match cell {
+            Some(cell) if writable && !self.in_loop && self.one_in(3) => self.share_buffer(kept, id, cell),
+            _ => self.null_check(kept),
+        }
+    }
+
+    /// Steps that use the buffer as stack while the slice is there.
+    fn share_buffer(&mut self, slice: Reg, id: u8, cell: usize) {
+        self.note("a slice whose buffer is used while it is there");
+        let count = self.rng.usize(1..4);
+        let was_locked = self.model.locked;
+        self.model.lock(slice);
+        self.model.buffer = Some(cell);
+        self.branch(Width::W64, Condition::Eq, slice, Operand::Imm(0), false, |this| {
+            this.model.not_null(id);
+            for _ in 0..count {
+                this.share_step(slice, cell);
+            }
+        });
+        self.model.buffer = None;
+        self.model.locked = was_locked;
+    }
+
+    fn share_step(&mut self, slice: Reg, cell: usize) {
+        match self.rng.u8(..5) {
+            0 => {
+                let wanted = |kind| matches!(kind, Kind::Bytes { source: Source::Map, .. });
+                if let Some(reg) = self.find(wanted) {
+                    self.spill_to(reg, cell);
+                } else {
+                    self.global_value();
+                }
+            }
+            1 => self.fill_cell(cell),
+            2 | 3 => {
+                let src = Operand::Imm(self.rng.i32(0..64));
+                self.emit(vec![Insn::Store { size: Size::Dw, base: slice, offset: 0, src }]);
+                if self.model.cells[cell].kind.is_pointer() {
+                    self.reload_from(cell);
+                }
+            }
+            _ => self.step(),
+        }
+    }
+
+    /// `it = new(0, n); while (next(it)) { ... }; destroy(it)`
+    pub(super) fn iterate(&mut self) {
+        self.note("an iterator");
+        let place = self.iterator_place();
+        let rounds = self.rng.i32(0..6);
+        let on_iterator = |kfunc, arguments: &[Insn]| {
+            [&stack_address(Reg::R1, place)[..], arguments, &[call(kfunc)]].concat()
+        };
+        let bounds = [mov(Reg::R2, Operand::Imm(0)), mov(Reg::R3, Operand::Imm(rounds))];
+        self.emit(on_iterator(Kfunc::IteratorNew, &bounds));
+        self.model.call(Kind::NUMBER);
+        self.model.enter_loop();
+        let next = self.steps.len();
+        self.emit(on_iterator(Kfunc::IteratorNext, &[]));
+        self.model.call(Kind::Unset);
+        let start = self.model.clone();
+        let was_holding = std::mem::replace(&mut self.holding, true);
+        self.branch(Width::W64, Condition::Eq, Reg::R0, Operand::Imm(0), false, |this| {
+            this.model.set(Reg::R0, Kind::Bytes { back: 0, room: 4, source: Source::Constant });
+            let count = this.rng.usize(1..4);
+            for _ in 0..count {
+                this.step();
+            }
+            this.jump_back(next);
+        });
+        self.holding = was_holding;
+        self.model.meet(&start);
+        self.emit(on_iterator(Kfunc::IteratorDestroy, &[]));
+        self.model.call(Kind::Unset);
+    }
+
+    /// `n = 0; do { if (may_goto) break; ... } while (++n < limit)`
+    pub(super) fn may_go_on(&mut self, counter: Reg) {
+        self.note("may_goto");
+        self.set_number(counter, 0);
+        self.model.lock(counter);
+        self.model.enter_loop();
+        self.model.set(counter, Kind::Number { max: 255 });
+        let start = self.model.clone();
+        let first = self.steps.len();
+        self.may_goto();
+        let limit = self.rng.i32(1..8);
+        self.jump_if(
+            Width::W64,
+            Condition::SGt,
+            counter,
+            Operand::Imm(limit),
+            super::layout::Target::Over(0),
+        );
+        let count = self.rng.usize(1..4);
+        for _ in 0..count {
+            self.step();
+        }
+        self.emit(vec![add(counter, 1)]);
+        self.jump_back(first);
+        self.model.meet(&start);
+        self.aim(first);
+        self.aim(first + 1);
+    }
+}

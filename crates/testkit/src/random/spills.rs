@@ -1,0 +1,103 @@
+//! Pointers that go to the stack, come back into any register, and are used there at once.
+
+use paceline_isa::{Insn, Operand, Reg, Size};
+
+use super::generator::{Generator, load};
+use super::model::{Cell, Kind};
+use super::numbers::most_of;
+
+impl Generator<'_> {
+    /// A pointer goes to the stack. Gives its cell.
+    pub(super) fn spill_to(&mut self, reg: Reg, cell: usize) {
+        let offset = -8 * (cell as i16 + 1);
+        self.emit(vec![Insn::Store { size: Size::Dw, base: Reg::R10, offset, src: Operand::Reg(reg) }]);
+        self.model.without_pointers &= !(1 << cell);
+        self.model.cells[cell] = Cell { init: 0xff, kind: self.model.get(reg) };
+    }
+
+    /// A pointer of the stack, perhaps one that was just put there, comes back and is used.
+    pub(super) fn reload(&mut self) {
+        if !self.in_loop && self.one_in(2) {
+            let Some(reg) = self.find(Kind::is_pointer) else { return self.access() };
+            let cell = self.free_cell();
+            self.spill_to(reg, cell);
+            // What lies between overwrites registers.
+            let count = self.rng.usize(0..3);
+            (0..count).for_each(|_| self.clobber());
+        }
+        let spilled = (0..self.cells()).filter(|&cell| self.model.cells[cell].kind.is_pointer());
+        let Some(cell) = self.rng.choice(spilled.collect::<Vec<_>>()) else { return self.access() };
+        self.reload_from(cell);
+    }
+
+    /// What leaves another value in native registers: a call, stores.
+    fn clobber(&mut self) {
+        match self.rng.u8(..8) {
+            0..=2 => self.helper(),
+            3..=4 => self.call(),
+            5 => self.global_value(),
+            6 => self.access(),
+            _ => self.arithmetic(),
+        }
+    }
+
+    /// The pointer of a cell comes back and is used.
+    pub(super) fn reload_from(&mut self, cell: usize) {
+        let kind = self.model.cells[cell].kind;
+        if !kind.is_pointer() {
+            return;
+        }
+        let dst = if self.one_in(4) { self.any_place() } else { self.place() };
+        let offset = -8 * (cell as i16 + 1);
+        self.emit(vec![load(Size::Dw, dst, Reg::R10, offset)]);
+        self.model.set(dst, kind);
+        self.use_pointer(dst);
+    }
+
+    /// A register to write, whatever it holds.
+    fn any_place(&mut self) -> Reg {
+        let locked = self.model.locked;
+        let free = Reg::ALL.into_iter().take(10).filter(|reg| !locked.contains(*reg));
+        self.rng.choice(free.collect::<Vec<_>>()).unwrap_or(Reg::R0)
+    }
+
+    /// Loads through a pointer, mostly into its own register, and keeps what was read.
+    pub(super) fn use_pointer(&mut self, base: Reg) {
+        let own = !self.one_in(4) && !self.model.locked.contains(base);
+        let dst = if own { base } else { self.place_but(&[base]) };
+        let kind = self.model.get(base);
+        self.note(match (kind, own) {
+            (Kind::Context, true) => "the context reloaded and loaded from into its own register",
+            (_, true) => "another pointer reloaded and loaded from into its own register",
+            (_, false) => "a pointer reloaded and loaded from into another register",
+        });
+        match kind {
+            Kind::Context if self.is_filter() => self.load_field_of(base, dst),
+            Kind::Context => self.load_number_of_context(base, dst),
+            Kind::Nullable { .. } => return self.null_check(base),
+            Kind::Stack { at } => return self.stack_through(base, at),
+            _ => {
+                let Some((low, high)) = self.extent(kind) else { return self.access() };
+                let size = self.size_within(high - low);
+                let offset = self.offset_within(base, low, high, size);
+                self.emit(vec![load(size, dst, base, offset)]);
+                self.model.set(dst, Kind::Number { max: most_of(size) });
+            }
+        }
+        self.keep_number(dst);
+    }
+
+    /// Stores a number where it goes into what the function returns.
+    pub(super) fn keep_number(&mut self, reg: Reg) {
+        if !self.model.get(reg).is_number() {
+            return;
+        }
+        let cell = self.free_cell();
+        if self.model.cells[cell].kind.is_pointer() && self.model.buffer != Some(cell) {
+            return;
+        }
+        let offset = -8 * (cell as i16 + 1);
+        self.emit(vec![Insn::Store { size: Size::Dw, base: Reg::R10, offset, src: Operand::Reg(reg) }]);
+        self.model.cells[cell] = Cell { init: 0xff, kind: self.model.get(reg) };
+    }
+}
