@@ -4,6 +4,11 @@ use std::alloc::{self, Layout};
 use std::ops::Deref;
 use std::ptr::NonNull;
 
+#[cfg(feature = "guard")]
+use paceline_guard::{alloc_zeroed, dealloc};
+#[cfg(not(feature = "guard"))]
+use std::alloc::{alloc_zeroed, dealloc};
+
 use crate::frame::Frame;
 use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM, Verdict};
 
@@ -40,7 +45,7 @@ impl Buffer {
         let layout =
             Layout::from_size_align(len.max(1), 64).expect("a buffer is far smaller than isize::MAX");
         // SAFETY: the layout's size is not zero.
-        let start = unsafe { alloc::alloc_zeroed(layout) };
+        let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { alloc::handle_alloc_error(layout) };
         Self { start, layout }
     }
@@ -49,7 +54,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: allocated in `zeroed` with this layout.
-        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 
@@ -57,6 +62,14 @@ impl Drop for Buffer {
 /// not all fall into one set of the first-level cache.
 const STRIDE: usize = BUFFER_LEN + 64;
 const _: () = assert!((STRIDE / 64) % 2 == 1);
+
+/// Whether each buffer lies between pages of its own.
+fn is_guarded() -> bool {
+    #[cfg(feature = "guard")]
+    return paceline_guard::is_on();
+    #[cfg(not(feature = "guard"))]
+    false
+}
 
 /// Up to [`MAX_BURST`] packets, each in a frame with a buffer of its own.
 ///
@@ -66,7 +79,7 @@ pub struct Burst {
     frames: Box<[Frame]>,
     metas: Box<[FrameMeta]>,
     len: usize,
-    /// Buffers of slots that had to hold a packet too long for an ordinary one.
+    /// Buffers of slots that had to hold a packet too long for an ordinary one, or that are guarded.
     large: Vec<Buffer>,
     _memory: Buffer,
 }
@@ -97,13 +110,12 @@ impl Burst {
                 unsafe { Frame::new(memory.start.as_ptr().add(i * STRIDE), BUFFER_LEN as u32) }
             })
             .collect();
-        Self {
-            frames,
-            metas: vec![FrameMeta::default(); capacity].into(),
-            len: 0,
-            large: Vec::new(),
-            _memory: memory,
+        let metas = vec![FrameMeta::default(); capacity].into();
+        let mut burst = Self { frames, metas, len: 0, large: Vec::new(), _memory: memory };
+        if is_guarded() {
+            (0..capacity).for_each(|slot| burst.give_buffer(slot, BUFFER_LEN));
         }
+        burst
     }
 
     /// Packets in the burst.
@@ -159,12 +171,16 @@ impl Burst {
         if packet_len > MAX_PACKET {
             return Err(PushError::TooLong(packet_len));
         }
-        let len = HEADROOM + MAX_PACKET + TAILROOM;
+        self.give_buffer(slot, HEADROOM + MAX_PACKET + TAILROOM);
+        Ok(())
+    }
+
+    /// Gives a slot a buffer of its own.
+    fn give_buffer(&mut self, slot: usize, len: usize) {
         let buffer = Buffer::zeroed(len);
         // SAFETY: the buffer has `len` zeroed bytes and is kept in `large` as long as the burst lives.
         self.frames[slot] = unsafe { Frame::new(buffer.start.as_ptr(), len as u32) };
         self.large.push(buffer);
-        Ok(())
     }
 
     /// The frame of a packet.

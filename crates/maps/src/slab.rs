@@ -5,10 +5,15 @@
 //! and writes concurrently it reads and writes in relaxed 8-byte atomics. Programs get raw pointers and may use
 //! any width; such a race gives what it gives in the kernel, old bytes or new ones, whole words at least.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::Layout;
+#[cfg(not(feature = "guard"))]
+use std::alloc::{alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+
+#[cfg(feature = "guard")]
+use paceline_guard::{alloc_zeroed, dealloc};
 
 /// Bytes in a word, the unit of a cell.
 pub(crate) const WORD: usize = 8;
@@ -47,6 +52,15 @@ pub(crate) struct NoMemory {
     pub(crate) bytes: u64,
 }
 
+/// Bytes to align a block with. A guarded block is aligned, and ends with its last lane.
+fn padding() -> usize {
+    #[cfg(feature = "guard")]
+    if paceline_guard::is_on() {
+        return 0;
+    }
+    LANE_ALIGN
+}
+
 /// A block of cells, zero at first. Its addresses never change and stay mapped until it is dropped.
 pub(crate) struct Slab {
     shape: Shape,
@@ -68,13 +82,13 @@ impl Slab {
         let bytes = shape.bytes().ok_or(too_big)?;
         // Aligned by hand: the system allocator leaves large blocks of small alignment to be zeroed by the kernel,
         // page by page as they are touched, but clears more strictly aligned ones at once.
-        let padded = bytes.checked_add(LANE_ALIGN).ok_or(too_big)?;
+        let padded = bytes.checked_add(padding()).ok_or(too_big)?.max(WORD);
         let layout = Layout::from_size_align(padded, WORD).map_err(|_| too_big)?;
-        // SAFETY: the layout is not empty, it has at least LANE_ALIGN bytes.
+        // SAFETY: the layout is not empty, it has at least a word.
         let allocation =
             NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(NoMemory { bytes: bytes as u64 })?;
         let shift = allocation.addr().get().next_multiple_of(LANE_ALIGN) - allocation.addr().get();
-        // SAFETY: shift is below LANE_ALIGN, the number of bytes allocated beyond `bytes`.
+        // SAFETY: shift is below LANE_ALIGN, the number of bytes allocated beyond `bytes`; in a guarded block of whole lanes it is 0.
         let base = unsafe { allocation.add(shift) };
         Ok(Self { shape, lane_bytes, base, allocation, layout })
     }
