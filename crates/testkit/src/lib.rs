@@ -10,6 +10,7 @@ pub mod compare;
 pub mod conformance;
 pub mod determinize;
 pub mod dispatcher;
+pub mod embed;
 pub mod engine;
 pub mod generate;
 pub mod kernel;

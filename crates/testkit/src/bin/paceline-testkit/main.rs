@@ -7,6 +7,7 @@
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
+mod embed;
 mod list;
 
 use std::process::ExitCode;
@@ -27,11 +28,14 @@ struct Arguments {
 enum Command {
     /// List the engines that this machine can run
     Engines(list::Options),
+    /// Run random sequences of the public API, as a hostile embedder would
+    Embed(embed::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Engines(options) => list::run(&options),
+        Command::Embed(options) => embed::run(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("paceline-testkit: {error}");

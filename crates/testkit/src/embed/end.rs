@@ -1,0 +1,71 @@
+//! What must hold when everything is dropped, and of memory over cycles.
+
+use fastrand::Rng;
+use paceline::{Limits, Map, MapFlags, MapKind, MapSpec};
+use paceline_epoch::Domain;
+
+use super::Finding;
+use super::system::heap;
+use super::world::World;
+
+/// Bytes that one cycle may keep on average: what allocators and tables round up.
+const KEPT: usize = 8;
+
+/// Whether the heap grows with each of the cycles.
+pub(super) fn growth(what: &str, cycles: usize, mut cycle: impl FnMut()) -> Finding {
+    let mut measure = || {
+        (0..cycles).for_each(|_| cycle());
+        (0..4).for_each(|_| drop(Domain::global().collect()));
+        heap()
+    };
+    // The first fill what is kept for reuse; tables that double grow once in a while, but not each time.
+    let _warm = (measure(), measure());
+    let seen: Vec<usize> = (0..4).filter_map(|_| measure()).collect();
+    let grows = seen.len() == 4 && seen.windows(2).all(|pair| pair[1] > pair[0] + KEPT * cycles);
+    if grows { Err(format!("{what}: {cycles} cycles each time, and the heap grows: {seen:?} bytes")) } else { Ok(()) }
+}
+
+/// Changes that need what was freed: without a worker none is refused.
+fn changes() -> Finding {
+    let limits = Limits { cpus: 1, memory: 1 << 26 };
+    for (kind, flags) in
+        [(MapKind::Hash, MapFlags::default()), (MapKind::LruHash, MapFlags::default()), (MapKind::LpmTrie, MapFlags::NO_PREALLOC)]
+    {
+        let spec = MapSpec { flags, ..MapSpec::new("last", kind, 8, 32, 16) };
+        let map = Map::create(&spec, &limits).map_err(|error| error.to_string())?;
+        for n in 0..2000u64 {
+            let key = [32u32.to_ne_bytes(), (n as u32 % 16).to_be_bytes()].concat();
+            map.set(&key, &[n as u8; 32], 0).map_err(|error| format!("{kind:?}, no worker, change {n}: {error:?}"))?;
+            if n % 16 == 15 {
+                map.remove(&key).map_err(|error| format!("{kind:?}, no worker, remove {n}: {error:?}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Drops everything, in an order of chance: then nothing waits and nothing is left.
+pub(super) fn check(world: World, rng: &mut Rng) -> Finding {
+    for table in &world.tables {
+        table.compare()?;
+    }
+    let ids = world.ids.clone();
+    let mut parts: Vec<Box<dyn std::any::Any>> = world.others;
+    parts.extend(world.loaded.into_iter().map(|part| Box::new(part) as _));
+    parts.extend(world.runs.into_iter().map(|part| Box::new(part) as _));
+    parts.extend(world.hosts.into_iter().map(|part| Box::new(part) as _));
+    parts.extend(world.tables.into_iter().map(|part| Box::new(part) as _));
+    parts.extend(world.stalls.into_iter().map(|part| Box::new(part) as _));
+    rng.shuffle(&mut parts);
+    parts.into_iter().for_each(drop);
+    let domain = Domain::global();
+    changes()?;
+    for _ in 0..16 {
+        domain.collect();
+    }
+    if domain.pending() > 0 {
+        return Err(format!("{} things wait, and there is no worker", domain.pending()));
+    }
+    let left: Vec<String> = ids.iter().filter_map(|id| Map::by_id(*id)).map(|map| map.spec().name.clone()).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("maps are left that nobody has: {}", left.join(", "))) }
+}

@@ -1,0 +1,122 @@
+//! A hostile embedder: random sequences of operations of the public API, each in a process of its own, against oracles that
+//! need no reference to the engines: a model of the maps, counters, memory, time, and the signals that guard pages give.
+//!
+//! An operation draws what it does from the seed and its place in the sequence alone, and makes what it needs, so that
+//! operations can be left out and the others stay the same: that is all it takes to shrink a sequence.
+
+mod campaign;
+mod end;
+mod ports;
+mod process;
+mod programs;
+mod reenter;
+mod rings;
+mod stalls;
+mod system;
+mod tables;
+mod threads;
+mod timers;
+mod world;
+
+pub use campaign::{Campaign, Failure, Found};
+pub use world::Settings;
+
+use fastrand::Rng;
+use world::World;
+
+/// What an operation found: the oracle's words.
+type Finding = Result<(), String>;
+
+/// An operation of the public API, or a few that belong together.
+struct Op {
+    name: &'static str,
+    weight: u32,
+    run: fn(&mut World, &mut Rng) -> Finding,
+}
+
+const fn op(name: &'static str, weight: u32, run: fn(&mut World, &mut Rng) -> Finding) -> Op {
+    Op { name, weight, run }
+}
+
+/// Operations that are drawn together.
+struct Theme {
+    name: &'static str,
+    ops: &'static [Op],
+}
+
+const THEMES: &[Theme] = &[
+    Theme { name: "maps", ops: tables::OPS },
+    Theme { name: "programs", ops: programs::OPS },
+    Theme { name: "timers", ops: timers::OPS },
+    Theme { name: "stalls", ops: stalls::OPS },
+    Theme { name: "rings", ops: rings::OPS },
+    Theme { name: "ports", ops: ports::OPS },
+    Theme { name: "reenter", ops: reenter::OPS },
+    Theme { name: "process", ops: process::OPS },
+    Theme { name: "threads", ops: threads::OPS },
+];
+
+/// The names of the themes.
+#[must_use]
+pub fn themes() -> Vec<&'static str> {
+    THEMES.iter().map(|theme| theme.name).collect()
+}
+
+/// Most operations of a sequence.
+const MOST: usize = 24;
+
+/// A mix of two numbers (splitmix64's).
+fn mix(seed: u64, index: u64) -> u64 {
+    let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 30).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// The operations of a sequence, of one to three themes.
+fn sequence(seed: u64, only: Option<&str>) -> Vec<&'static Op> {
+    let mut rng = Rng::with_seed(mix(seed, u64::MAX - 1));
+    let themes: Vec<&Theme> = match only.and_then(|name| THEMES.iter().find(|theme| theme.name == name)) {
+        Some(theme) => vec![theme],
+        None => (0..rng.usize(1..=3)).filter_map(|_| rng.choice(THEMES)).collect(),
+    };
+    let ops: Vec<&Op> = themes.iter().flat_map(|theme| theme.ops).collect();
+    let total: u32 = ops.iter().map(|op| op.weight).sum();
+    let draw = |rng: &mut Rng| {
+        let mut left = rng.u32(0..total);
+        *ops.iter()
+            .find(|op| {
+                let found = left < op.weight;
+                left = left.saturating_sub(op.weight);
+                found
+            })
+            .unwrap_or(&ops[0])
+    };
+    (0..rng.usize(4..=MOST)).map(|_| draw(&mut rng)).collect()
+}
+
+/// The names of a sequence's operations.
+#[must_use]
+pub fn names(seed: u64, theme: Option<&str>) -> Vec<&'static str> {
+    sequence(seed, theme).iter().map(|op| op.name).collect()
+}
+
+/// Runs a sequence in this process, without the operations that `keep` says no to. Each is announced before it runs, so
+/// that whoever watches knows which one ended the process.
+///
+/// # Errors
+/// What an oracle says.
+pub fn run(settings: &Settings, announce: impl Fn(&str), keep: impl Fn(usize) -> bool) -> Result<(), String> {
+    let mut world = World::new(settings);
+    for (index, op) in sequence(settings.seed, settings.theme.as_deref()).into_iter().enumerate() {
+        if !keep(index) {
+            continue;
+        }
+        announce(&format!("{index} {}", op.name));
+        system::watch(op.name);
+        (op.run)(&mut world, &mut Rng::with_seed(mix(settings.seed, index as u64)))
+            .map_err(|finding| format!("{}: {finding}", op.name))?;
+    }
+    announce("- end");
+    system::watch("end");
+    end::check(world, &mut Rng::with_seed(mix(settings.seed, u64::MAX))).map_err(|finding| format!("end: {finding}"))
+}

@@ -1,0 +1,101 @@
+//! The process around it: forks, system calls that are denied, memory that runs out.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use paceline::{Engine, Host, Limits, LoadOptions, Map, MapKind, MapSpec, Verdict};
+use paceline_epoch::Domain;
+
+use super::programs::{load_object, object};
+use super::system::{deny_membarrier, in_child, short_of_memory};
+use super::world::{World, packets};
+use super::{Finding, Op, op};
+
+pub(super) const OPS: &[Op] = &[
+    op("fork", 4, fork),
+    op("deny membarrier", 1, |world, _| {
+        world.denied |= deny_membarrier();
+        Ok(())
+    }),
+    op("out of memory", 3, out_of_memory),
+];
+
+/// A child goes on with a program that the parent drops; both change their maps, and free.
+fn fork(world: &mut World, rng: &mut Rng) -> Finding {
+    let Some(index) = load_object(world, rng, "tables", false)? else { return Ok(()) };
+    let loaded = world.loaded.remove(index);
+    let program = loaded.program("tables")?.clone();
+    let hash = Arc::clone(loaded.map("hash")?);
+    let wanted = rng.u8(..);
+    let (may_refuse, pause) = (world.may_refuse(), Duration::from_millis(rng.u64(0..30)));
+    let (held, ours) = (program.clone(), (loaded, program));
+    in_child(
+        || {
+            std::thread::sleep(pause);
+            drop(ours);
+            // Others take the place of what is freed.
+            (0..3).for_each(|_| drop(Domain::global().collect()));
+            if let Ok(object) = object("steer")
+                && let Ok(collection) = object.load(&LoadOptions::default())
+            {
+                let _ = collection.program(Some("steer"));
+            }
+        },
+        || {
+            let mut host = Host::new(0);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(100) {
+                let mut burst = packets(&[wanted, 0, 0, 0], 8);
+                held.run_burst(&mut burst, &mut host).map_err(|fault| fault.fault.to_string())?;
+                if burst.iter().any(|frame| frame.verdict() != Verdict::Pass) {
+                    return Err("another verdict".to_owned());
+                }
+            }
+            for n in 0..100u64 {
+                hash.set(&n.to_ne_bytes(), &[0; 32], 0).map_err(|error| format!("set: {error:?}"))?;
+            }
+            let domain = Domain::global();
+            (0..100).for_each(|_| domain.retire([0u8; 64]));
+            domain.collect();
+            match domain.pending() {
+                pending if pending > 100 && !may_refuse => Err(format!("{pending} things wait, and there is no worker")),
+                _ => Ok(()),
+            }
+        },
+    )?;
+    drop(held);
+    drop(hash);
+    Ok(())
+}
+
+/// Maps and programs that there is no memory for are errors.
+fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
+    let sizes: Vec<u32> = (0..6).map(|_| 1 << rng.u32(4..22)).collect();
+    let kind = *rng.choice(&[MapKind::Hash, MapKind::Array, MapKind::LruHash, MapKind::PerCpuArray]).unwrap_or(&MapKind::Hash);
+    let engine = world.engine(rng);
+    let mut kept = Vec::new();
+    short_of_memory(24 << 20, || {
+        for entries in sizes {
+            let key = if matches!(kind, MapKind::Array | MapKind::PerCpuArray) { 4 } else { 8 };
+            let spec = MapSpec::new("large", kind, key, 64, entries);
+            kept.extend(Map::create(&spec, &Limits { cpus: 2, memory: 1 << 40 }).ok());
+            let options = LoadOptions { engine, ..LoadOptions::default() };
+            if let Ok(object) = object("tables")
+                && let Ok(collection) = object.load(&options)
+                && let Ok(program) = collection.program(Some("tables"))
+            {
+                let mut burst = packets(&[3], 4);
+                let _ = program.run_burst(&mut burst, &mut Host::new(0));
+            }
+        }
+    });
+    // What was refused for want of memory works again when there is some.
+    let options = LoadOptions { engine, ..LoadOptions::default() };
+    let collection = object("tables")?.load(&options).map_err(|error| format!("memory is back: {error}"))?;
+    if !world.denied || engine != Engine::Jit {
+        collection.program(Some("tables")).map_err(|error| format!("memory is back: {error}"))?;
+    }
+    kept.iter().for_each(|map| world.know(map));
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Ring buffers: what is submitted comes out, whoever faulted before, and the reader is woken.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use paceline::{Host, Limits, Map, MapKind, MapSpec};
+
+use super::end::growth;
+use super::programs::of;
+use super::world::{World, packets};
+use super::{Finding, Op, op};
+
+pub(super) const OPS: &[Op] = &[
+    op("records", 4, records),
+    op("fault with a record", 4, fault),
+    op("origins", 2, origins),
+    op("wait", 2, wait),
+];
+
+/// Submits some records and discards others: all that were submitted come out.
+fn records(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = of(world, rng, "rings")?;
+    let loaded = &world.loaded[index];
+    let Ok(program) = loaded.program("record") else { return Ok(()) };
+    let ring = Arc::clone(loaded.map("ring")?);
+    let Some(ring) = ring.ring_buffer() else { return Ok(()) };
+    let mut host = Host::new(0);
+    if rng.u8(0..3) == 0 {
+        ring.keep_origins();
+    }
+    ring.consume(|_| {});
+    let mut torn = 0;
+    for _ in 0..rng.usize(1..8) {
+        let order = rng.u8(..);
+        let count = rng.usize(1..=32);
+        let mut burst = packets(&[order], count);
+        program.run_burst(&mut burst, &mut host).map_err(|fault| fault.fault.to_string())?;
+        let submitted = if order & 1 == 1 { 0 } else { count };
+        let came = ring.consume(|record| {
+            let words: Vec<u64> =
+                record.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect();
+            torn += usize::from(words.len() != 4 || words[3] != words[0] + words[1] + words[2]);
+        });
+        if (came, torn) != (submitted, 0) {
+            let waiting = ring.query(0);
+            return Err(format!(
+                "{submitted} records are submitted, {came} come out, {torn} torn; {waiting} bytes wait, {} lost",
+                ring.lost()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A program that nobody proved ends anywhere, perhaps with a record of its own.
+fn fault(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = of(world, rng, "rings")?;
+    let loaded = &world.loaded[index];
+    let program = loaded.collection.program_unverified(Some("record")).map_err(|error| error.to_string())?;
+    let program = program.with_budget(rng.u64(0..200));
+    let mut burst = packets(&[rng.u8(..)], rng.usize(1..4));
+    drop(program.run_burst(&mut burst, &mut Host::new(0)));
+    if rng.bool() { records(world, rng) } else { Ok(()) }
+}
+
+/// What is kept of records goes with them.
+fn origins(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = of(world, rng, "rings")?;
+    let loaded = &world.loaded[index];
+    let Ok(program) = loaded.program("record") else { return Ok(()) };
+    let ring = Arc::clone(loaded.map("ring")?);
+    let Some(ring) = ring.ring_buffer() else { return Ok(()) };
+    ring.keep_origins();
+    let order = [rng.u8(0..4)];
+    let mut host = Host::new(0);
+    growth("records", 100, || {
+        let mut burst = packets(&order, 32);
+        drop(program.run_burst(&mut burst, &mut host));
+        ring.consume_records(|_| {});
+    })
+}
+
+/// A reader that waits while a record is there is woken. One record at a time, so that nothing else wakes it.
+fn wait(world: &mut World, rng: &mut Rng) -> Finding {
+    let map = Map::create(&MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096), &Limits { cpus: 1, memory: 1 << 20 })
+        .map_err(|error| error.to_string())?;
+    world.know(&map);
+    let Some(ring) = map.ring_buffer() else { return Ok(()) };
+    let (done, read) = (AtomicBool::new(false), AtomicU64::new(0));
+    let spins = rng.u32(1..200);
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut written = 0;
+            while !done.load(Ordering::Relaxed) {
+                if read.load(Ordering::Acquire) == written && ring.output(&[1; 8], 0).is_ok() {
+                    written += 1;
+                }
+                (0..written as u32 % spins).for_each(|_| std::hint::spin_loop());
+            }
+        });
+        let start = Instant::now();
+        let mut result = Ok(());
+        while start.elapsed() < Duration::from_millis(400) && result.is_ok() {
+            read.fetch_add(ring.consume(|_| {}) as u64, Ordering::Release);
+            let began = Instant::now();
+            let woken = ring.wait(Duration::from_millis(300));
+            // The writer has had all that time to write its next record, and wrote nothing since.
+            if !woken && began.elapsed() >= Duration::from_millis(300) {
+                let there = ring.query(0) > 0;
+                std::thread::sleep(Duration::from_millis(20));
+                if there {
+                    result = Err("a reader waits while there is a record".to_owned());
+                }
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        result
+    });
+    world.others.push(Box::new(map));
+    result
+}

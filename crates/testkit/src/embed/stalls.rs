@@ -1,0 +1,155 @@
+//! Workers that do not end their bursts: what others replace meanwhile must be bounded, told, and freed soon after.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use paceline::{KeyedSite, Limits, Map, MapKind, MapSpec, Target};
+use paceline_epoch::Domain;
+
+use super::programs::of;
+use super::system::thread_time;
+use super::world::World;
+use super::{Finding, Op, op};
+
+pub(super) const OPS: &[Op] = &[
+    op("stall", 4, stall),
+    op("resume", 5, resume),
+    op("replace values", 3, replace_values),
+    op("replace programs", 3, replace_programs),
+    op("evict", 2, evict),
+    op("pile up", 1, pile_up),
+];
+
+/// So much may wait at most while a worker stalls.
+const BOUND: usize = 1 << 16;
+
+/// An insertion may take so long on average, whatever else happens.
+const INSERTION: Duration = Duration::from_micros(150);
+
+/// A worker in a burst that does not end before this is dropped.
+pub(super) struct Stall {
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Stall {
+    pub(super) fn begin() -> Self {
+        let ((begun, has_begun), (end, ended)) = (mpsc::channel(), mpsc::channel::<()>());
+        let thread = std::thread::spawn(move || {
+            let mut reader = Domain::global().reader();
+            let _pin = reader.pin();
+            let _ = begun.send(());
+            let _ = ended.recv();
+        });
+        let _ = has_begun.recv();
+        Self { end: Some(end), thread: Some(thread) }
+    }
+}
+
+impl Drop for Stall {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn stall(world: &mut World, _: &mut Rng) -> Finding {
+    if world.stalls.len() < 2 {
+        world.stalls.push(Stall::begin());
+    }
+    Ok(())
+}
+
+/// After the last stall, what waited goes with the next changes.
+fn resume(world: &mut World, rng: &mut Rng) -> Finding {
+    if world.stalls.pop().is_none() || !world.stalls.is_empty() || world.denied {
+        return Ok(());
+    }
+    let domain = Domain::global();
+    let before = domain.pending();
+    (0..100).for_each(|_| domain.retire(0u64));
+    match domain.pending() {
+        after if after > 100 => Err(format!("{before} things waited for a worker; it went on, 100 things more: {after} wait")),
+        _ => replace_values(world, rng),
+    }
+}
+
+fn replace_values(world: &mut World, rng: &mut Rng) -> Finding {
+    let entries = *rng.choice(&[16, 256]).unwrap_or(&16);
+    let kind = *rng.choice(&[MapKind::Hash, MapKind::LruHash]).unwrap_or(&MapKind::Hash);
+    let spec = MapSpec::new("values", kind, 8, 32, entries);
+    let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+    world.know(&map);
+    for n in 0..4 * u64::from(entries) {
+        match map.set(&(n % u64::from(entries)).to_ne_bytes(), &[n as u8; 32], 0) {
+            Err(_) if world.may_refuse() => break,
+            Err(error) => return Err(format!("{kind:?} of {entries}, no worker stalls, change {n}: {error:?}")),
+            Ok(()) => {}
+        }
+    }
+    (0..u64::from(entries)).try_for_each(|key| match map.remove(&key.to_ne_bytes()) {
+        Ok(()) | Err(paceline::Errno::ENOENT) => Ok(()),
+        Err(error) => Err(format!("{kind:?} remove: {error:?}")),
+    })?;
+    world.others.push(Box::new(map));
+    Ok(())
+}
+
+fn replace_programs(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = of(world, rng, "steer")?;
+    let program = world.loaded[index].program("pass")?.clone().into_program();
+    let site = KeyedSite::by_key();
+    for n in 0..rng.u64(1..500) {
+        match site.set(n % 3, Some(&Target::from(&program))) {
+            Err(_) if world.may_refuse() => break,
+            Err(error) => return Err(format!("change {n} of a call site: {error}")),
+            Ok(()) => {}
+        }
+    }
+    world.others.push(Box::new(site));
+    Ok(())
+}
+
+/// Insertions into a small table that evicts: as long as they go, they go fast.
+fn evict(world: &mut World, rng: &mut Rng) -> Finding {
+    let entries = *rng.choice(&[16, 64]).unwrap_or(&16);
+    let spec = MapSpec::new("evicting", MapKind::LruHash, 8, 8, entries);
+    let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+    world.know(&map);
+    let stall = rng.bool().then(Stall::begin);
+    let (start, wall) = (thread_time(), Instant::now());
+    let mut count = 0;
+    while count < 20_000 && wall.elapsed() < Duration::from_secs(4) {
+        count += 1;
+        if map.update(&u64::from(count).to_ne_bytes(), &[1; 8], 0, 0).is_err() && stall.is_none() && !world.may_refuse() {
+            return Err(format!("insertion {count}: refused while no worker stalls"));
+        }
+    }
+    let each = (thread_time() - start) / count;
+    if each > INSERTION { Err(format!("an insertion into {entries} entries takes {each:?}")) } else { Ok(()) }
+}
+
+/// Replaces programs of a program array while a worker stalls.
+fn pile_up(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = of(world, rng, "tables")?;
+    let loaded = &world.loaded[index];
+    let (array, leaf) = (loaded.map("leaves")?, loaded.program("leaf")?);
+    let _stall = Stall::begin();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        for at in 0..4 {
+            if leaf.install(array, at).is_err() {
+                return Ok(());
+            }
+        }
+        let waiting = Domain::global().pending();
+        if waiting > BOUND {
+            return Err(format!("{waiting} things wait for a worker that stalls, and no change is refused"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,380 @@
+//! Maps from user space, against a model of them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use fastrand::Rng;
+use paceline::{Errno, InitialValue, Limits, Map, MapFlags, MapKind, MapSpec};
+
+use super::world::{World, limits};
+use super::{Finding, Op, op};
+
+pub(super) const OPS: &[Op] = &[
+    op("create", 3, |world, rng| create(world, rng).map(drop)),
+    op("change", 8, change),
+    op("routes", 3, routes),
+    op("compare", 4, |world, rng| pick(world, rng).and_then(|table| world.tables[table].compare())),
+    op("batch", 2, batch),
+    op("typed", 1, typed),
+    op("freeze", 1, freeze),
+    op("fill", 2, fill),
+    op("odd", 2, odd),
+    op("drop map", 1, drop_one),
+];
+
+/// A map and what must be in it.
+pub(super) struct Table {
+    map: Arc<Map>,
+    contents: BTreeMap<Vec<u8>, Vec<u8>>,
+    queue: VecDeque<Vec<u8>>,
+    frozen: bool,
+}
+
+/// Bytes of the keys of all tables: a prefix's length and an address in tries, else an index.
+const KEY: usize = 8;
+
+fn spec(rng: &mut Rng) -> MapSpec {
+    let kinds = [
+        MapKind::Hash,
+        MapKind::Hash,
+        MapKind::PerCpuHash,
+        MapKind::Array,
+        MapKind::PerCpuArray,
+        MapKind::LruHash,
+        MapKind::LpmTrie,
+        MapKind::Queue,
+        MapKind::Stack,
+    ];
+    let kind = *rng.choice(&kinds).unwrap_or(&MapKind::Hash);
+    let key = match kind {
+        MapKind::Array | MapKind::PerCpuArray => 4,
+        MapKind::Queue | MapKind::Stack => 0,
+        _ => KEY as u32,
+    };
+    let value = 8 * rng.u32(1..=40);
+    let entries = *rng.choice(&[1, 3, 16, 100, 1000]).unwrap_or(&1);
+    let flags = match kind {
+        MapKind::LpmTrie => MapFlags::NO_PREALLOC,
+        MapKind::Hash | MapKind::PerCpuHash if rng.bool() => MapFlags::NO_PREALLOC,
+        _ => MapFlags::default(),
+    };
+    MapSpec { flags, ..MapSpec::new("table", kind, key, value, entries) }
+}
+
+fn add(world: &mut World, spec: &MapSpec, limits: &Limits) -> Result<usize, String> {
+    let map = Map::create(spec, limits).map_err(|error| format!("cannot make {spec:?}: {error}"))?;
+    world.know(&map);
+    world.tables.push(Table { map, contents: BTreeMap::new(), queue: VecDeque::new(), frozen: false });
+    Ok(world.tables.len() - 1)
+}
+
+fn create(world: &mut World, rng: &mut Rng) -> Result<usize, String> {
+    let (spec, limits) = (spec(rng), limits(rng));
+    add(world, &spec, &limits)
+}
+
+fn pick(world: &mut World, rng: &mut Rng) -> Result<usize, String> {
+    if world.tables.is_empty() { create(world, rng) } else { Ok(rng.usize(..world.tables.len())) }
+}
+
+/// The bits of a prefix, zero after its length.
+fn prefix(len: u32, address: u32) -> Vec<u8> {
+    let kept = if len == 0 { 0 } else { address >> (32 - len) << (32 - len) };
+    [len.to_ne_bytes(), kept.to_be_bytes()].concat()
+}
+
+impl Table {
+    fn kind(&self) -> MapKind {
+        self.map.spec().kind
+    }
+
+    fn entries(&self) -> usize {
+        self.map.spec().max_entries as usize
+    }
+
+    fn is_array(&self) -> bool {
+        matches!(self.kind(), MapKind::Array | MapKind::PerCpuArray)
+    }
+
+    fn is_queue(&self) -> bool {
+        matches!(self.kind(), MapKind::Queue | MapKind::Stack)
+    }
+
+    fn key(&self, rng: &mut Rng) -> Vec<u8> {
+        match self.kind() {
+            MapKind::Array | MapKind::PerCpuArray => rng.u32(..=self.map.spec().max_entries).to_ne_bytes().to_vec(),
+            MapKind::LpmTrie => prefix(rng.u32(0..=32), rng.u32(..) & 0x0f0f_00ff),
+            MapKind::Queue | MapKind::Stack => Vec::new(),
+            _ => rng.u64(..2 * u64::from(self.map.spec().max_entries)).to_ne_bytes().to_vec(),
+        }
+    }
+
+    fn value(&self, rng: &mut Rng) -> Vec<u8> {
+        let mut value = vec![0; self.map.user_value_size()];
+        rng.fill(&mut value);
+        value
+    }
+
+    /// What `set` must say.
+    fn expected(&self, key: &[u8], flags: u64) -> Result<(), Errno> {
+        let there = self.contents.contains_key(key);
+        if self.frozen {
+            return Err(Errno::EPERM);
+        }
+        if self.is_queue() {
+            return if self.queue.len() < self.entries() { Ok(()) } else { Err(Errno::E2BIG) };
+        }
+        if self.is_array() {
+            let index = key.try_into().map_or(u32::MAX, u32::from_ne_bytes);
+            return match flags {
+                _ if index >= self.map.spec().max_entries => Err(Errno::E2BIG),
+                1 => Err(Errno::EEXIST),
+                _ => Ok(()),
+            };
+        }
+        match (there, flags, self.contents.len() < self.entries()) {
+            (true, 1, _) => Err(Errno::EEXIST),
+            (false, 2, _) => Err(Errno::ENOENT),
+            (false, _, false) if self.kind() == MapKind::LpmTrie => Err(Errno::ENOSPC),
+            (false, _, false) if self.kind() != MapKind::LruHash => Err(Errno::E2BIG),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets one value; false if workers that stall keep it from that.
+    fn set(&mut self, key: &[u8], value: &[u8], flags: u64, may_refuse: bool) -> Result<bool, String> {
+        let (got, expected) = (self.map.set(key, value, flags), self.expected(key, flags));
+        if got == Err(Errno::ENOMEM) && expected.is_ok() && may_refuse {
+            return Ok(false);
+        }
+        if got != expected {
+            return Err(format!("{:?} set {key:x?} gives {got:?}, not {expected:?}", self.kind()));
+        }
+        match got {
+            Ok(()) if self.is_queue() => self.queue.push_back(value.to_vec()),
+            Ok(()) => drop(self.contents.insert(key.to_vec(), value.to_vec())),
+            Err(_) => {}
+        }
+        Ok(true)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Finding {
+        let expected = match self.contents.contains_key(key) {
+            _ if self.frozen => Err(Errno::EPERM),
+            _ if self.is_array() => Err(Errno::EINVAL),
+            true => Ok(()),
+            false => Err(Errno::ENOENT),
+        };
+        let got = self.map.remove(key);
+        let evicted = self.kind() == MapKind::LruHash && got == Err(Errno::ENOENT);
+        if got != expected && !evicted {
+            return Err(format!("{:?} remove {key:x?} gives {got:?}, not {expected:?}", self.kind()));
+        }
+        if !self.is_array() && !self.frozen {
+            self.contents.remove(key);
+        }
+        Ok(())
+    }
+
+    /// What a look-up must find.
+    fn find(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        if self.kind() == MapKind::LpmTrie
+            && let Some((len, address)) = key.split_first_chunk()
+        {
+            let address = address.try_into().map_or(0, u32::from_be_bytes);
+            let longest = (0..=u32::from_ne_bytes(*len)).rev().find_map(|len| self.contents.get(&prefix(len, address)));
+            return longest.cloned().ok_or(Errno::ENOENT);
+        }
+        match self.contents.get(key) {
+            Some(value) => Ok(value.clone()),
+            None if self.is_array() && self.expected(key, 0) != Err(Errno::E2BIG) => {
+                Ok(vec![0; self.map.user_value_size()])
+            }
+            None => Err(Errno::ENOENT),
+        }
+    }
+
+    fn get(&self, key: &[u8]) -> Finding {
+        let (got, expected) = (self.map.get(key), self.find(key));
+        let evicted = self.kind() == MapKind::LruHash && got == Err(Errno::ENOENT);
+        // A frozen array says so before it says that there is no such index.
+        if got == expected || evicted || (self.is_array() && self.frozen && got.is_err() && expected.is_err()) {
+            return Ok(());
+        }
+        Err(format!("{:?} get {key:x?} gives {got:x?}, not {expected:x?}", self.kind()))
+    }
+
+    fn pop(&mut self) -> Finding {
+        let expected = match self.kind() {
+            _ if self.frozen => Err(Errno::EPERM),
+            MapKind::Queue => self.queue.pop_front().ok_or(Errno::ENOENT),
+            _ => self.queue.pop_back().ok_or(Errno::ENOENT),
+        };
+        let got = self.map.take_next();
+        if got == expected { Ok(()) } else { Err(format!("{:?} gives {got:x?}, not {expected:x?}", self.kind())) }
+    }
+
+    /// Everything that is there is what must be.
+    pub(super) fn compare(&self) -> Finding {
+        if self.is_queue() {
+            let (got, expected) = (self.map.values(), self.queue.iter().cloned().collect::<Vec<_>>());
+            let same = got.as_ref().is_ok_and(|got| *got == expected);
+            return if same { Ok(()) } else { Err(format!("{:?} has {got:x?}, not {expected:x?}", self.kind())) };
+        }
+        let mut keys: Vec<Vec<u8>> = self.map.keys().map_err(|error| format!("keys: {error:?}"))?.collect();
+        keys.sort_unstable();
+        let expected: Vec<&Vec<u8>> = self.contents.keys().collect();
+        if !self.is_array() && self.kind() != MapKind::LruHash && !keys.iter().eq(expected.iter().copied()) {
+            return Err(format!("{:?} has {} keys, not {}", self.kind(), keys.len(), expected.len()));
+        }
+        keys.iter().try_for_each(|key| self.get(key))
+    }
+}
+
+fn change(world: &mut World, rng: &mut Rng) -> Finding {
+    let (index, may_refuse) = (pick(world, rng)?, world.may_refuse());
+    let table = &mut world.tables[index];
+    for _ in 0..rng.u32(1..=200) {
+        let (key, value) = (table.key(rng), table.value(rng));
+        match rng.u8(0..8) {
+            0..4 => {
+                let flags = *rng.choice(&[0, 0, 0, 1, 2]).unwrap_or(&0);
+                let flags = if table.is_queue() || table.kind() == MapKind::LpmTrie { 0 } else { flags };
+                if !table.set(&key, &value, flags, may_refuse)? {
+                    return Ok(());
+                }
+            }
+            4 | 5 if table.is_queue() => table.pop()?,
+            4 | 5 => table.remove(&key)?,
+            _ if table.is_queue() => {}
+            _ => table.get(&key)?,
+        }
+    }
+    Ok(())
+}
+
+/// Routes of another shape than before: sparse or dense, short or long.
+fn routes(world: &mut World, rng: &mut Rng) -> Finding {
+    let known = world.tables.iter().position(|table| table.kind() == MapKind::LpmTrie && !table.frozen);
+    let index = match known {
+        Some(index) => index,
+        None => {
+            let entries = *rng.choice(&[16, 256, 1000]).unwrap_or(&16);
+            let trie = MapSpec::new("routes", MapKind::LpmTrie, 8, 8, entries);
+            add(world, &MapSpec { flags: MapFlags::NO_PREALLOC, ..trie }, &Limits { cpus: 1, memory: 1 << 26 })?
+        }
+    };
+    let may_refuse = world.may_refuse();
+    let table = &mut world.tables[index];
+    for _ in 0..rng.u32(1..=4) {
+        let shape = rng.u8(0..4);
+        for i in 0..table.entries() as u32 {
+            let key = match shape {
+                0 => prefix(32, rng.u32(..) << 8 | i),
+                1 => prefix(24, (10 << 24) + (2 * i << 8)),
+                2 => prefix(32, (10 << 24) + 2 * i),
+                _ => prefix(rng.u32(8..=32), rng.u32(..) << 4),
+            };
+            let value = table.value(rng);
+            if !table.set(&key, &value, 0, may_refuse)? {
+                break;
+            }
+        }
+        let keys: Vec<Vec<u8>> = table.contents.keys().cloned().collect();
+        for key in keys {
+            if rng.u8(0..8) > 0 {
+                table.remove(&key)?;
+            }
+        }
+        table.compare()?;
+    }
+    Ok(())
+}
+
+fn batch(world: &mut World, rng: &mut Rng) -> Finding {
+    let (index, may_refuse) = (pick(world, rng)?, world.may_refuse());
+    let table = &mut world.tables[index];
+    if table.frozen || table.kind() != MapKind::Hash {
+        return Ok(());
+    }
+    let free = table.entries() - table.contents.len();
+    let pairs: Vec<(Vec<u8>, Vec<u8>)> =
+        (0..rng.usize(..=free)).map(|_| (table.key(rng), table.value(rng))).collect();
+    match table.map.set_batch(pairs.iter().map(|(key, value)| (key, value)), 0) {
+        Ok(_) => table.contents.extend(pairs),
+        Err(_) if may_refuse => drop(world.tables.remove(index)),
+        Err(error) => return Err(format!("a batch with room for it: {error}")),
+    }
+    Ok(())
+}
+
+fn typed(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = pick(world, rng)?;
+    let table = &world.tables[index];
+    if let Ok(view) = table.map.typed::<u64, u64>() {
+        let key = rng.u64(..16);
+        let got = view.get(&key).map_err(|error| format!("typed get: {error:?}"))?.map(|value| value.to_ne_bytes().to_vec());
+        if table.kind() != MapKind::LruHash && got != table.find(&key.to_ne_bytes()).ok() {
+            return Err(format!("typed get of {key} gives {got:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = pick(world, rng)?;
+    let table = &mut world.tables[index];
+    let (got, expected) = (table.map.freeze(), if table.frozen { Err(Errno::EPERM) } else { Ok(()) });
+    table.frozen = true;
+    if got == expected { Ok(()) } else { Err(format!("freeze gives {got:?}")) }
+}
+
+fn fill(world: &mut World, rng: &mut Rng) -> Finding {
+    let (index, may_refuse) = (pick(world, rng)?, world.may_refuse());
+    let table = &mut world.tables[index];
+    if table.is_queue() {
+        return Ok(());
+    }
+    let (key, value) = (table.key(rng), table.value(rng));
+    let expected = table.expected(&key, 0);
+    match table.map.fill(&[(key.clone(), InitialValue::Bytes(value.clone()))]) {
+        Ok(()) if expected.is_ok() => drop(table.contents.insert(key, value)),
+        Err(error) if expected.is_ok() && !(may_refuse && error.errno == Errno::ENOMEM) => {
+            return Err(format!("fill: {error}"));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    table.compare()
+}
+
+/// Arguments of wrong sizes, and questions that the kind has no answer for: errors, and nothing changes.
+fn odd(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = pick(world, rng)?;
+    let map = &world.tables[index].map;
+    let key = vec![rng.u8(..); rng.usize(0..=17)];
+    let value = vec![rng.u8(..); rng.usize(0..=3)];
+    if map.set(&key, &value, rng.u64(..)).is_ok() {
+        return Err(format!("{:?} takes a value of {} bytes", map.spec().kind, value.len()));
+    }
+    let _ = (map.get(&key), map.next_key(Some(&key)), map.direct_value(rng.u32(..)), map.array_layout());
+    let _ = (map.redirect_target(rng.u32(..)), map.ring_buffer().is_some(), map.prog_array().is_some());
+    if key.len() != map.spec().key_size as usize && map.remove(&key).is_ok() {
+        return Err("a key of another length is removed".to_owned());
+    }
+    // What creation refuses, it refuses with an error.
+    let mut spec = spec(rng);
+    match rng.u8(0..4) {
+        0 => spec.value_size = rng.u32(..),
+        1 => spec.max_entries = rng.u32(..),
+        2 => spec.flags = MapFlags(rng.u32(..)),
+        _ => spec.key_size = rng.u32(..),
+    }
+    drop(Map::create(&spec, &Limits { cpus: rng.usize(0..300), memory: 1 << 24 }));
+    world.tables[index].compare()
+}
+
+fn drop_one(world: &mut World, rng: &mut Rng) -> Finding {
+    let index = pick(world, rng)?;
+    drop(world.tables.remove(index));
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Two workers on threads of their own while another thread changes what they use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use paceline::port::MemoryPort;
+use paceline::{
+    Change, Errno, FrameMeta, Host, Limits, LiveChain, LoadOptions, Map, Order, Pipeline, Target, Verdict,
+};
+
+use super::end::growth;
+use super::programs::{Loaded, load_object, object};
+use super::stalls::Stall;
+use super::world::{World, packets, total};
+use super::{Finding, Op, op};
+
+pub(super) const OPS: &[Op] = &[
+    op("two workers", 4, workers),
+    op("two pipelines", 2, pipelines),
+    op("freeze while set", 2, freeze),
+    op("replaced members", 1, members),
+    op("loads", 1, loads),
+];
+
+const RUNS: Duration = Duration::from_millis(200);
+
+/// Loads an object for two CPUs.
+fn for_two(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<Loaded, String> {
+    let engine = world.engine(rng);
+    let limits = Limits { cpus: 2, memory: 1 << 26 };
+    let object = object(source)?;
+    let collection = object
+        .load(&LoadOptions { engine, limits, ..LoadOptions::default() })
+        .map_err(|error| format!("{source}: {error}"))?;
+    collection.maps().iter().for_each(|map| world.know(map));
+    let names = object.programs.iter().map(|program| program.name.clone());
+    let programs = names.filter_map(|name| Some((name.clone(), collection.program(Some(&name)).ok()?))).collect();
+    Ok(Loaded { source, collection, programs })
+}
+
+/// A value that tells if it is torn.
+fn value(key: u64) -> Vec<u8> {
+    [key, key.wrapping_mul(3), key.wrapping_mul(5).wrapping_add(1), !key].iter().flat_map(|w| w.to_ne_bytes()).collect()
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    let key = bytes.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    bytes == value(key)
+}
+
+/// One change of the tables from user space; what it reads is whole.
+fn disturb(loaded: &Loaded, rng: &mut Rng) -> Finding {
+    let key = rng.u64(..512);
+    let name = *rng.choice(&["hash", "lru", "routes"]).unwrap_or(&"hash");
+    let map = loaded.map(name)?;
+    let bytes = match name {
+        "routes" => {
+            let len = rng.u32(16..=32);
+            let bits = (key as u32).swap_bytes() >> (32 - len) << (32 - len);
+            [len.to_ne_bytes(), bits.to_be_bytes()].concat()
+        }
+        _ => key.to_ne_bytes().to_vec(),
+    };
+    match rng.u8(0..4) {
+        0 => match map.remove(&bytes) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(error) => Err(format!("{name} remove: {error:?}")),
+        },
+        1 => match map.get(&bytes) {
+            Ok(found) if !is_whole(&found) => Err(format!("{name} has a torn value {found:x?}")),
+            _ => Ok(()),
+        },
+        _ => match map.set(&bytes, &value(key), 0) {
+            Ok(()) | Err(Errno::E2BIG | Errno::ENOSPC | Errno::ENOMEM) => Ok(()),
+            Err(error) => Err(format!("{name} set: {error:?}")),
+        },
+    }
+}
+
+/// Replaces programs and inner maps.
+fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
+    let at = rng.u32(0..4).to_ne_bytes();
+    match rng.u8(0..4) {
+        0 => drop(loaded.program("leaf")?.install(loaded.map("leaves")?, rng.u32(0..4))),
+        1 => drop(loaded.map("leaves")?.remove(&at)),
+        2 => {
+            let outer = loaded.map("outer")?;
+            if let Some(spec) = outer.spec().inner.as_deref()
+                && let Ok(inner) = Map::create(spec, &Limits { cpus: 2, memory: 1 << 26 })
+            {
+                drop(outer.set(&at, &inner.id().to_ne_bytes(), 0));
+            }
+        }
+        _ => {
+            let member = loaded.collection.member("member", Some("tables")).map_err(|error| error.to_string())?;
+            drop(chain.change(None, vec![Change::Replace { name: "member".to_owned(), member }]));
+        }
+    }
+    Ok(())
+}
+
+fn workers(world: &mut World, rng: &mut Rng) -> Finding {
+    let loaded = for_two(world, rng, "tables")?;
+    let member = loaded.collection.member("member", Some("tables")).map_err(|error| error.to_string())?;
+    let chain = match LiveChain::new(vec![member], Order::Given) {
+        Ok(chain) => chain,
+        Err(_) if world.may_refuse() => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let (done, ran) = (AtomicBool::new(false), AtomicU64::new(0));
+    let seed = rng.u64(..);
+    let found = std::thread::scope(|scope| {
+        let work = |cpu: usize| {
+            let (chain, done, ran) = (&chain, &done, &ran);
+            move || -> Finding {
+                let mut rng = Rng::with_seed(seed ^ cpu as u64);
+                let (mut host, mut worker) = (Host::new(cpu), chain.worker());
+                if cpu == 1 {
+                    worker = worker.counted();
+                }
+                while !done.load(Ordering::Relaxed) {
+                    let mut burst = packets(&rng.u32(..).to_ne_bytes(), 32);
+                    worker.run_burst(&mut burst, &mut host).map_err(|fault| fault.fault.to_string())?;
+                    ran.fetch_add(32, Ordering::Relaxed);
+                    if !burst.iter().all(|frame| matches!(frame.verdict(), Verdict::Pass | Verdict::Tx)) {
+                        return Err("a verdict that no program returns".to_owned());
+                    }
+                }
+                Ok(())
+            }
+        };
+        let threads = [scope.spawn(work(0)), scope.spawn(work(1))];
+        let start = Instant::now();
+        let mut found = Ok(());
+        while start.elapsed() < RUNS && found.is_ok() {
+            found = (0..50).try_for_each(|_| disturb(&loaded, rng)).and_then(|()| replace(&loaded, &chain, rng));
+        }
+        done.store(true, Ordering::Relaxed);
+        let ended = threads.map(|thread| thread.join().unwrap_or_else(|_| Err("a worker panics".to_owned())));
+        ended.into_iter().fold(found, Result::and)
+    });
+    found?;
+    let (ran, counts) = (ran.into_inner(), loaded.map("counts")?);
+    let seen = (total(counts, 0), total(loaded.map("shared")?, 0), total(counts, 1));
+    if seen != (ran, ran, 0) {
+        return Err(format!("{ran} packets ran; [counted by CPU, counted by all, torn values] are {seen:?}"));
+    }
+    Ok(())
+}
+
+/// Workers with ports that hand packets to each other's CPUs.
+fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
+    let loaded = for_two(world, rng, "steer")?;
+    for cpu in 0..2u32 {
+        drop(loaded.map("cpus")?.set(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0));
+    }
+    let pipeline = Pipeline::new();
+    let target = Target::from(&**loaded.program("steer")?);
+    pipeline.set_program(1, Some(&target)).map_err(|error| error.to_string())?;
+    let done = AtomicBool::new(false);
+    let seed = rng.u64(..);
+    let counts = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2usize)
+            .map(|cpu| {
+                let (pipeline, done) = (&pipeline, &done);
+                scope.spawn(move || -> Result<(u64, u64), String> {
+                    let mut rng = Rng::with_seed(seed ^ cpu as u64);
+                    let (card, wire) = MemoryPort::link(256);
+                    let (port, stack) = MemoryPort::link(4096);
+                    let (mut accepted, mut out) = (0, 0);
+                    let mut worker = pipeline.worker(cpu);
+                    worker.attach(1, 0, card);
+                    worker.deliver_to(port);
+                    while !done.load(Ordering::Relaxed) {
+                        for _ in 0..32 {
+                            let mut packet = [0; 60];
+                            packet[0] = rng.u8(..) & 0xef;
+                            accepted += u64::from(wire.push(&packet, FrameMeta::default()));
+                        }
+                        worker.poll().map_err(|error| error.to_string())?;
+                        out += std::iter::from_fn(|| wire.pop().or_else(|| stack.pop())).count() as u64;
+                    }
+                    // No more come in; a moment for what the other hands over.
+                    for _ in 0..50 {
+                        while worker.poll().map_err(|error| error.to_string())? > 0 {}
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    out += std::iter::from_fn(|| wire.pop().or_else(|| stack.pop())).count() as u64;
+                    Ok((accepted, out))
+                })
+            })
+            .collect();
+        let start = Instant::now();
+        while start.elapsed() < RUNS {
+            drop(pipeline.set_program(1, Some(&target)));
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        done.store(true, Ordering::Relaxed);
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a worker panics".to_owned())));
+        ended.collect::<Result<Vec<_>, _>>()
+    })?;
+    let (accepted, out) = counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let told = pipeline.counts();
+    let ended = told.of(Verdict::Drop) + told.of(Verdict::Aborted);
+    if out + ended + told.refused + told.no_target + told.stopped < accepted {
+        return Err(format!("{accepted} packets came in, {out} went out, and there is {told:?}"));
+    }
+    Ok(())
+}
+
+/// After a freeze has returned, no value changes that was to be set before.
+fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
+    let spec = paceline::MapSpec::new("frozen", paceline::MapKind::Array, 4, 2048, 64);
+    for _ in 0..40 {
+        let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+        world.know(&map);
+        let pause = rng.u32(0..2000);
+        let (before, after) = std::thread::scope(|scope| {
+            let setter = scope.spawn(|| {
+                (0..u32::MAX).take_while(|n| map.set(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok()).count()
+            });
+            (0..pause).for_each(|_| std::hint::spin_loop());
+            drop(map.freeze());
+            let all = || (0..64u32).map(|n| map.get(&n.to_ne_bytes())).collect::<Vec<_>>();
+            let before = all();
+            let _sets = setter.join();
+            (before, all())
+        });
+        if before != after {
+            return Err("a frozen map changes".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// What is kept of members that left a chain is bounded.
+fn members(world: &mut World, rng: &mut Rng) -> Finding {
+    let Some(index) = load_object(world, rng, "steer", false)? else { return Ok(()) };
+    if world.may_refuse() {
+        return Ok(());
+    }
+    let loaded = &world.loaded[index];
+    let member = || loaded.collection.member("member", Some("pass")).map_err(|error| error.to_string());
+    let chain = LiveChain::new(vec![member()?], Order::Given).map_err(|error| error.to_string())?;
+    let (mut worker, mut host) = (chain.worker().counted(), Host::new(0));
+    growth("replaced members", 50, || {
+        let Ok(member) = member() else { return };
+        drop(chain.change(None, vec![Change::Replace { name: "member".to_owned(), member }]));
+        drop(worker.run_burst(&mut packets(&[0], 2), &mut host));
+    })
+}
+
+/// What is loaded and dropped leaves nothing, after a stall too.
+fn loads(world: &mut World, rng: &mut Rng) -> Finding {
+    if world.may_refuse() {
+        return Ok(());
+    }
+    let source = *rng.choice(&["timers", "tables", "rings", "steer"]).unwrap_or(&"tables");
+    let engine = world.engine(rng);
+    let object = Arc::new(object(source)?);
+    growth("loads", 20, || {
+        let stall = Stall::begin();
+        if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
+            let mut host = Host::new(0);
+            for spec in &object.programs {
+                if let Ok(program) = collection.program(Some(&spec.name)) {
+                    drop(program.run_burst(&mut packets(&[5], 2), &mut host));
+                }
+            }
+            let _ = host.fire_timers();
+        }
+        drop(stall);
+    })
+}

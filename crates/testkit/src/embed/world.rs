@@ -1,0 +1,140 @@
+//! What a sequence has made so far.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use paceline::{Burst, Chain, Engine, FrameMeta, Host, Limits, LiveChain, Map, Pipeline, Program, Target};
+
+use super::programs::Loaded;
+use super::stalls::Stall;
+use super::tables::Table;
+
+/// How a sequence is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What everything is drawn from.
+    pub seed: u64,
+    /// The engines to choose from.
+    pub engines: Vec<Engine>,
+    /// Draw operations of this theme alone.
+    pub theme: Option<String>,
+}
+
+/// What runs bursts.
+pub(super) enum Runner {
+    Program(Program),
+    Chain(Chain),
+    Site(Pipeline, u64),
+    Live(LiveChain),
+}
+
+/// A runner, and what is known of it.
+pub(super) struct Run {
+    pub(super) runner: Runner,
+    /// Its programs were proven: it does not fault.
+    pub(super) verified: bool,
+    /// What must rise by one for each packet: the sum of the values of all CPUs at index 0.
+    pub(super) counter: Option<Arc<Map>>,
+    /// By how much.
+    pub(super) step: u64,
+}
+
+pub(super) struct World {
+    pub(super) engines: Vec<Engine>,
+    pub(super) loaded: Vec<Loaded>,
+    pub(super) runs: Vec<Run>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) tables: Vec<Table>,
+    pub(super) stalls: Vec<Stall>,
+    /// What is only to be dropped some time.
+    pub(super) others: Vec<Box<dyn Any>>,
+    /// Numbers of the maps that were made.
+    pub(super) ids: Vec<u32>,
+    /// `membarrier(2)` is denied.
+    pub(super) denied: bool,
+}
+
+impl World {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            engines: settings.engines.clone(),
+            loaded: Vec::new(),
+            runs: Vec::new(),
+            hosts: Vec::new(),
+            tables: Vec::new(),
+            stalls: Vec::new(),
+            others: Vec::new(),
+            ids: Vec::new(),
+            denied: false,
+        }
+    }
+
+    /// Whether what is replaced may have to wait, so that changes may be refused.
+    pub(super) fn may_refuse(&self) -> bool {
+        self.denied || !self.stalls.is_empty()
+    }
+
+    pub(super) fn engine(&self, rng: &mut Rng) -> Engine {
+        rng.choice(&self.engines).copied().unwrap_or(Engine::Plain)
+    }
+
+    /// A host, now and then a new one, of a CPU that maps have or lack.
+    pub(super) fn host(&mut self, rng: &mut Rng) -> usize {
+        if self.hosts.is_empty() || rng.u8(0..4) == 0 {
+            let mut host = Host::new(*rng.choice(&[0, 0, 0, 1, 3, 40]).unwrap_or(&0));
+            host.seed(rng.u64(..));
+            host.set_trace(std::io::sink());
+            self.hosts.push(host);
+        }
+        rng.usize(..self.hosts.len())
+    }
+
+    /// Remembers a map, to see it go in the end.
+    pub(super) fn know(&mut self, map: &Map) {
+        self.ids.push(map.id());
+    }
+}
+
+/// Limits for maps of one CPU or more.
+pub(super) fn limits(rng: &mut Rng) -> Limits {
+    Limits { cpus: *rng.choice(&[1, 1, 2, 4]).unwrap_or(&1), memory: 1 << 26 }
+}
+
+/// A burst of packets that start with random bytes.
+pub(super) fn burst(rng: &mut Rng) -> Burst {
+    let most = if rng.bool() { 1 } else { 64 };
+    let mut burst = Burst::new(64);
+    for _ in 0..rng.usize(1..=most) {
+        let len = *rng.choice(&[60, 60, 64, 1, 2, 14, 128, 1500, 3000]).unwrap_or(&60);
+        let mut packet = vec![0; len];
+        let start = len.min(16);
+        rng.fill(&mut packet[..start]);
+        let _pushed = burst.push(&packet, FrameMeta::default());
+    }
+    burst
+}
+
+/// Packets that all start with these bytes.
+pub(super) fn packets(start: &[u8], count: usize) -> Burst {
+    let mut packet = [0; 60];
+    packet[..start.len()].copy_from_slice(start);
+    let mut burst = Burst::new(64);
+    (0..count.min(64)).for_each(|_| {
+        let _pushed = burst.push(&packet, FrameMeta::default());
+    });
+    burst
+}
+
+/// The sum of a 64-bit counter over all CPUs.
+pub(super) fn total(map: &Map, index: u32) -> u64 {
+    let value = map.get(&index.to_ne_bytes()).unwrap_or_default();
+    value.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).fold(0, u64::wrapping_add)
+}
+
+/// Gives a pipeline's interface a program and makes the pair a runner.
+pub(super) fn site(target: &Target, key: u32) -> Result<Runner, String> {
+    let pipeline = Pipeline::new();
+    pipeline.set_program(key, Some(target)).map_err(|error| error.to_string())?;
+    Ok(Runner::Site(pipeline, u64::from(key)))
+}
