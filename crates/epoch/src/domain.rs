@@ -43,6 +43,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// (`membarrier(2)`, about a microsecond), so that a worker pins itself without one. Retirements collect by themselves
 /// when some tens of things wait; whoever wants memory back at once calls [`Domain::collect`].
 ///
+/// A fork of the process has the domain as it was, but not the other threads: see [`Domain::after_fork`].
+///
 /// While a worker stalls, what others retire piles up: [`Domain::backlog`] tells how much, and [`Domain::admit`] refuses
 /// changes that would exceed a [`Limit`].
 #[derive(Clone)]
@@ -370,6 +372,10 @@ impl fmt::Debug for Slot {
         f.debug_struct("Slot").finish_non_exhaustive()
     }
 }
+
+#[cfg(not(loom))]
+#[path = "fork.rs"]
+mod fork;
 
 #[cfg(test)]
 #[path = "tests.rs"]

@@ -16,7 +16,7 @@
 //! assert!(domain.has_passed(tag));
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod domain;
 mod fence;

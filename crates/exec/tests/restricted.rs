@@ -190,3 +190,44 @@ fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
     arena.domain().collect();
     assert_eq!(arena.install(&Code::new(&ANSWER)).unwrap().address(), address);
 }
+
+/// What a thread of the parent is pinned at for ever in the child, which has no such thread.
+#[test]
+fn a_fork_forgets_the_workers_that_it_has_not() {
+    if !in_own_process("a_fork_forgets_the_workers_that_it_has_not") {
+        return;
+    }
+    let domain = Domain::new();
+    let mut reader = domain.reader();
+    let (pinned, until) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _pin = reader.pin();
+            pinned.wait();
+            until.wait();
+        });
+        pinned.wait();
+        // SAFETY: the child leaves without running destructors; the other thread holds no lock.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            domain.retire(());
+            let before = domain.collect();
+            // SAFETY: no pin lives on this thread, the only one.
+            let done = unsafe { domain.after_fork() };
+            let after = domain.collect();
+            let mut reader = domain.reader();
+            let pin = reader.pin();
+            domain.retire(());
+            let pinned = domain.collect();
+            drop(pin);
+            let is_right = (before, done, after, pinned, domain.collect()) == (0, true, 1, 0, 1);
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!is_right)) };
+        }
+        assert_eq!(wait(child), 0);
+        domain.retire(());
+        assert_eq!(domain.collect(), 0, "the parent's worker is where it was");
+        until.wait();
+    });
+    assert_eq!(domain.collect(), 1);
+}

@@ -78,11 +78,6 @@ fn retire(held: Option<Held>) {
     }
 }
 
-/// `ENOMEM` while workers that stall keep too many maps that were replaced before.
-fn admit() -> Result<(), Errno> {
-    Domain::global().admit().map_err(|_| Errno::ENOMEM)
-}
-
 /// What keeps the maps in a map, by key. Whoever changes an entry has the lock.
 struct Kept<K>(Mutex<State<K>>);
 
@@ -132,6 +127,11 @@ impl<K> InnerMaps for Kept<K> {
         state.is_used = false;
         state.maps.values_mut().filter_map(|held| held.user.take()).collect()
     }
+}
+
+/// `ENOMEM` while workers that stall keep too many maps that were replaced before.
+fn admit() -> Result<(), Errno> {
+    Domain::global().admit().map_err(|_| Errno::ENOMEM)
 }
 
 /// `BPF_MAP_TYPE_ARRAY_OF_MAPS`
