@@ -52,8 +52,8 @@ pub(crate) struct Image {
     /// For the threaded interpreter.
     pub(crate) operations: Option<Operations>,
     pub(crate) maps: Arc<[Arc<Map>]>,
-    /// The program runs for CPUs below this one only: the values of its per-CPU arrays are taken to be there. Native
-    /// code looks itself.
+    /// The program runs for CPUs below this one only: proofs take the values of its per-CPU arrays to be there. Native
+    /// code looks itself; what nobody verified finds no value where there is none.
     pub(crate) cpus: usize,
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
@@ -92,6 +92,16 @@ pub(crate) fn least_cpus(code: &Code, maps: &[Arc<Map>]) -> usize {
 }
 
 impl Image {
+    /// Whether the program can run on a host, which has the fault otherwise.
+    #[inline]
+    pub(crate) fn admits(&self, host: &mut Host) -> bool {
+        let admits = host.cpu() < self.cpus;
+        if !admits {
+            host.lacks_cpu();
+        }
+        admits
+    }
+
     pub(crate) fn next_id() -> u32 {
         // After four thousand million programs numbers start over; 0 is left out.
         LAST_ID.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)

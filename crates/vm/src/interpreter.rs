@@ -10,8 +10,14 @@ pub(crate) trait Interpreter {
     /// What the engine needs of an image: the same for all packets.
     type Code<'a>: Copy;
 
-    /// Gets it. `None` if the program cannot run on this host, which then has the fault.
-    fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>>;
+    /// Gets it; `None` if the image is of another engine.
+    fn code(image: &Image) -> Option<Self::Code<'_>>;
+
+    /// The same for a host. `None` if the program cannot run on it; then it has the fault.
+    #[inline]
+    fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>> {
+        if image.admits(host) { Self::code(image) } else { None }
+    }
 
     /// Runs a program over a packet; a fault is in the host.
     ///

@@ -123,6 +123,7 @@ impl Later {
         let arguments = [Arc::as_ptr(&due.map) as u64, start, due.value as u64, 0, 0];
         let [r1, r2, r3, r4, r5] = arguments;
         match self {
+            Self::Checked(image, _) if !image.admits(host) => {}
             Self::Checked(image, slot) => {
                 return plain::run_function(
                     image,

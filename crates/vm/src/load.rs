@@ -9,6 +9,7 @@ use paceline_maps::Map;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
+use crate::image::least_cpus;
 use crate::native;
 use crate::program::{Program, ProgramError};
 use crate::threaded;
@@ -54,7 +55,10 @@ impl Program {
     pub fn load(verified: &Verified, maps: Vec<Arc<Map>>, engine: Engine) -> Result<Self, LoadError> {
         check_load(verified, &maps, engine)?;
         match engine {
-            Engine::Plain => Ok(Self::new(Arc::new(verified.program().clone()), maps)?),
+            Engine::Plain => {
+                let cpus = least_cpus(verified.code(), &maps);
+                Ok(Self::checked(Arc::new(verified.program().clone()), maps, false, cpus)?)
+            }
             Engine::Jit | Engine::CheckedJit => {
                 let checked = engine == Engine::CheckedJit;
                 native::load(verified, maps, &Settings { checked, ..native::settings() })

@@ -203,7 +203,7 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
     pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Self::checked(spec, maps, false)
+        Self::checked(spec, maps, false, usize::MAX)
     }
 
     /// The same for a program that runs over plain memory with [`run_raw`](Self::run_raw); it may also use the
@@ -212,10 +212,16 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
     pub fn raw(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Self::checked(spec, maps, true)
+        Self::checked(spec, maps, true, usize::MAX)
     }
 
-    fn checked(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, ProgramError> {
+    /// A program for the plain interpreter, which runs for CPUs below a number.
+    pub(crate) fn checked(
+        spec: Arc<ProgramSpec>,
+        maps: Vec<Arc<Map>>,
+        raw: bool,
+        cpus: usize,
+    ) -> Result<Self, ProgramError> {
         let code = check(&spec, &maps, raw)?;
         let image = Image {
             entry: entry::<Plain>,
@@ -226,7 +232,7 @@ impl Program {
             spec,
             code,
             operations: None,
-            cpus: usize::MAX,
+            cpus,
             maps: maps.into(),
             budget: DEFAULT_BUDGET,
             _home: None,
@@ -405,6 +411,11 @@ impl Program {
     ) -> Result<Exit, Box<Fault>> {
         // SAFETY: as in `run`.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
+        if !self.image.admits(host)
+            && let Some(fault) = host.take_fault()
+        {
+            return Err(fault);
+        }
         host.begin(frame as u64);
         let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe));
         host.resume_panic();

@@ -137,9 +137,7 @@ fn no_timer_fires_for_a_cpu_that_its_functions_arrays_lack() {
             starts[kind].run_burst(&mut burst(1), &mut first).expect("runs");
             again[kind].run_burst(&mut burst(1), &mut other).expect("runs");
             let fired = other.fire_timers();
-            if matches!(engine, Engine::Threaded | Engine::Jit) {
-                assert_eq!(fired.map_err(|fault| fault.kind), Err(FaultKind::NoCpu(40)), "{engine}");
-            }
+            assert_eq!(fired.map_err(|fault| fault.kind), Err(FaultKind::NoCpu(40)), "{engine}");
             let counts = maps[1].get(&[0; 4]).expect("is there");
             assert_eq!(counts, [0; 16], "{engine}");
             again[kind].run_burst(&mut burst(1), &mut first).expect("runs");

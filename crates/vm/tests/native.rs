@@ -49,14 +49,12 @@ fn no_program_runs_for_a_cpu_that_its_arrays_lack() {
         r0 = *(u64 *)(r0 + 0)
         exit
     ";
-    for engine in [Engine::Jit, Engine::Threaded, Engine::CheckedJit] {
+    for engine in [Engine::Jit, Engine::Threaded, Engine::CheckedJit, Engine::Plain] {
         let program = Program::load(&program(text, std::slice::from_ref(&spec)), vec![map.clone()], engine)
             .expect("loads");
         assert_eq!(run(&program, &mut Host::new(1)), Ok(0));
         let fault = run(&program, &mut Host::new(2)).expect_err("there are two CPUs");
-        if engine != Engine::CheckedJit {
-            assert_eq!(fault.kind, FaultKind::NoCpu(2));
-        }
+        assert_eq!(fault.kind, FaultKind::NoCpu(2), "{engine}");
         let mut burst = Burst::new(1);
         burst.push(&[0; 60], FrameMeta::default()).expect("there is room");
         let counted = program.run_counted(&mut burst.frame_mut(0), &mut Host::new(2));

@@ -66,7 +66,7 @@ pub(super) struct Checked;
 impl Interpreter for Checked {
     type Code<'a> = &'a Image;
 
-    fn prepare<'a>(image: &'a Image, _: &mut Host) -> Option<&'a Image> {
+    fn code(image: &Image) -> Option<&Image> {
         Some(image)
     }
 

@@ -14,7 +14,7 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
-use crate::image::{BurstEntry, Entry, Image, Native, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Native, least_cpus, packet_by_packet};
 use crate::interpreter;
 use crate::later::{Home, HomeCode};
 use crate::load::LoadError;
@@ -36,7 +36,8 @@ pub(crate) fn load(
     settings: &Settings,
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
-    install(spec, maps, settings, false, |_, links| paceline_jit::compile(verified, links, settings))
+    let cpus = least_cpus(verified.code(), &maps);
+    install(spec, maps, settings, false, cpus, |_, links| paceline_jit::compile(verified, links, settings))
 }
 
 /// Makes native code of a program that nobody verified.
@@ -51,7 +52,7 @@ pub(crate) unsafe fn load_unverified(
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    install(spec, maps, &settings, raw, |code, links| {
+    install(spec, maps, &settings, raw, usize::MAX, |code, links| {
         paceline_jit::compile_unverified(kind, code, links, &settings)
     })
 }
@@ -61,6 +62,7 @@ fn install(
     maps: Vec<Arc<Map>>,
     settings: &Settings,
     raw: bool,
+    cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
 ) -> Result<Program, LoadError> {
     let code = check(&spec, &maps, raw)?;
@@ -100,7 +102,7 @@ fn install(
         spec,
         code,
         operations: None,
-        cpus: usize::MAX,
+        cpus,
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         _home: home,

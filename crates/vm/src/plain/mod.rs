@@ -82,7 +82,7 @@ pub(crate) struct Plain;
 impl Interpreter for Plain {
     type Code<'a> = &'a Image;
 
-    fn prepare<'a>(image: &'a Image, _: &mut Host) -> Option<&'a Image> {
+    fn code(image: &Image) -> Option<&Image> {
         Some(image)
     }
 

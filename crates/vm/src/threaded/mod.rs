@@ -107,8 +107,8 @@ pub(crate) struct Threaded;
 impl Interpreter for Threaded {
     type Code<'a> = *const Op;
 
-    fn prepare(image: &Image, host: &mut Host) -> Option<*const Op> {
-        start(image, host)
+    fn code(image: &Image) -> Option<*const Op> {
+        image.operations.as_ref().map(Operations::start)
     }
 
     unsafe fn run(start: *const Op, context: u64, host: &mut Host) -> u64 {
@@ -144,17 +144,6 @@ pub(crate) unsafe fn run_function(address: u64, arguments: [u64; 5], host: &mut 
     })
 }
 
-/// Where a program starts, if it can run for the host's CPU.
-#[inline]
-fn start(image: &Image, host: &mut Host) -> Option<*const Op> {
-    if host.cpu() < image.cpus {
-        image.operations.as_ref().map(Operations::start)
-    } else {
-        host.lacks_cpu();
-        None
-    }
-}
-
 /// Runs a program over a packet.
 ///
 /// # Safety
@@ -177,7 +166,7 @@ pub(crate) unsafe fn run_counted(
     context: u64,
     host: &mut Host,
 ) -> Exit {
-    let Some(start) = start(image, host) else { return Exit { r0: 0, instructions: 0 } };
+    let Some(start) = Threaded::prepare(image, host) else { return Exit { r0: 0, instructions: 0 } };
     host.machine.registers[1] = context;
     host.machine.keeps = true;
     let (mut ip, mut instructions) = (start, 0);
