@@ -47,11 +47,10 @@ fn copying() -> &'static AtomicU32 {
 pub(crate) fn register(arena: &Arc<Shared>) {
     static HANDLERS: OnceLock<()> = OnceLock::new();
     HANDLERS.get_or_init(|| {
+        let (len, null) = (size_of::<AtomicU32>(), std::ptr::null_mut());
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping somewhere.
-        if let Ok(page) =
-            unsafe { mmap_anonymous(std::ptr::null_mut(), size_of::<AtomicU32>(), protection, flags) }
-        {
+        if let Ok(page) = unsafe { mmap_anonymous(null, len, protection, flags) } {
             // SAFETY: it is zero, aligned to a page, stays for ever, and nobody else knows it.
             COPYING.get_or_init(|| unsafe { &*page.cast::<AtomicU32>() });
         }

@@ -1,6 +1,6 @@
 //! What workers count, told once for each burst.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_frame::Verdict;
@@ -77,6 +77,8 @@ impl Totals {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Those of workers that are gone become one.
         let (live, gone): (Vec<_>, Vec<_>) = all.drain(..).partition(|counts| Arc::strong_count(counts) > 1);
+        // What a worker counted last comes before it goes; the number of handles alone says nothing of that.
+        fence(Ordering::Acquire);
         let rest = Arc::<Counts>::default();
         rest.commit(sum(&gone));
         all.extend(live);
