@@ -11,11 +11,14 @@ use crate::error::CompileError;
 use crate::links::Links;
 use crate::liveness::Liveness;
 use crate::part::Part;
-use crate::plan::{Plan, SCRATCH_2};
+use crate::plan::{FRAME, Place, Plan, SCRATCH_2};
 use crate::returns::Returns;
 use crate::settings::Settings;
 use crate::source::Source;
-use crate::x64::{Alu, Assembler, Gpr, Label, Mem, Width};
+use crate::x64::{Alu, Assembler, Gpr, Held, Label, Mem, Width};
+
+/// Registers that hold the same throughout: the host, and of a loop the frame, the packet's start and what tells the end.
+const RESERVED: usize = 4;
 
 /// What a function does when it is done, with its result in `rax`.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +56,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) deferred: Deferred,
     /// Registers that are read after the instruction that is being emitted.
     pub(crate) after: RegSet,
+    /// What registers hold that no BPF register is in, and that instructions leave as they are.
+    reserved: [Option<Held>; RESERVED],
     /// A register whose value was read although it had been taken to be dead.
     pub(crate) dead_read: Option<Reg>,
     /// An instruction whose code was emitted with the one before it.
@@ -94,6 +99,7 @@ impl<'a> Emitter<'a> {
             targets: vec![None; first.source.code.len()],
             deferred: Deferred::default(),
             after: RegSet::EMPTY,
+            reserved: [None; RESERVED],
             dead_read: None,
             skipped: None,
             callbacks: Vec::new(),
@@ -210,6 +216,7 @@ impl<'a> Emitter<'a> {
                 self.insn(slot, insn)?;
             } else if self.skipped != Some(slot) {
                 self.deferred(slot, insn)?;
+                self.check_reserved();
             }
             if let Some(register) = self.dead_read {
                 return Err(CompileError::DeadValue { slot, register });
@@ -223,6 +230,26 @@ impl<'a> Emitter<'a> {
             self.asm.jmp(next);
         }
         Ok(())
+    }
+
+    /// Takes note of what the registers hold that stay as they are throughout: the host's and the loop's.
+    pub(crate) fn reserve(&mut self) {
+        let mut reserved = [self.plan.reserved_host(), None, None, None];
+        if let (Some(looped), Leave::Edge) = (&self.looped, self.leave) {
+            let end = match looped.plan.end {
+                Place::Register(gpr) => Some(gpr),
+                Place::Stack(_) => None,
+            };
+            reserved = [reserved[0], Some(FRAME), looped.plan.start, end];
+        }
+        self.reserved = reserved.map(|gpr| gpr.map(|gpr| self.asm.hold(gpr)));
+    }
+
+    /// Checks that an instruction left them alone.
+    fn check_reserved(&mut self) {
+        for held in self.reserved.into_iter().flatten() {
+            self.asm.held(held);
+        }
     }
 
     /// Emits an instruction whose operands are in their registers.

@@ -132,6 +132,8 @@ pub(crate) struct Plan {
     pub(crate) host: Gpr,
     /// Whether the function has to put it there.
     pub(crate) keeps_host: bool,
+    /// Whether it has to stay there; else the register may be another's.
+    reserves_host: bool,
     /// The register and displacement that are `r10`.
     frame: (Gpr, i32),
     /// Where the count is, from `r10` on, of how often `may_goto` still goes on.
@@ -162,7 +164,8 @@ impl Plan {
         let room = if in_red_zone { 0 } else { room(stack, saved.len(), needs.calls) };
         let frame = (Gpr::Rsp, room);
         let zeroed = function.zeroed;
-        Self { registers, saved, room, host, keeps_host, frame, rounds_left, zeroed }
+        let reserves_host = host == HOST_KEPT || needs.host;
+        Self { registers, saved, room, host, keeps_host, reserves_host, frame, rounds_left, zeroed }
     }
 
     /// The plan of every function of checked code: all the same, so that jumps may lead from one into another.
@@ -175,6 +178,7 @@ impl Plan {
             room: 0,
             host: HOST_KEPT,
             keeps_host: false,
+            reserves_host: true,
             frame: (CHECKED_FRAME, 0),
             rounds_left: None,
             zeroed: 0,
@@ -184,6 +188,11 @@ impl Plan {
     /// The register that holds `r0` to `r9`; for `r10` [`frame`](Self::frame) tells.
     pub(crate) fn gpr(&self, reg: Reg) -> Gpr {
         self.registers.get(usize::from(reg.number())).copied().unwrap_or(self.frame.0)
+    }
+
+    /// The register that has the host throughout.
+    pub(crate) fn reserved_host(&self) -> Option<Gpr> {
+        self.reserves_host.then_some(self.host)
     }
 
     /// The register that is `r10`, if one is.
@@ -318,6 +327,7 @@ impl LoopPlan {
                 room: 0,
                 host: host_in,
                 keeps_host: false,
+                reserves_host: host,
                 frame: (Gpr::Rsp, 0),
                 rounds_left,
                 zeroed: function.zeroed,

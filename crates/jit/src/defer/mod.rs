@@ -164,6 +164,7 @@ impl Emitter<'_> {
                 self.deferred_call(slot, insn, after)?;
                 if moves {
                     self.load_start();
+                    self.reserve();
                 }
             }
             _ => self.plainly(slot, insn)?,
@@ -251,6 +252,7 @@ impl Emitter<'_> {
     /// nothing else is known of them.
     pub(crate) fn start_block(&mut self, slot: usize) {
         self.deferred = Deferred::default();
+        self.reserve();
         for reg in self.without_known_result(slot, self.liveness.before(slot)).iter() {
             self.hold(reg, 64);
         }

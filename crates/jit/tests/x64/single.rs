@@ -2,6 +2,8 @@
 
 use paceline_jit::x64::{Alu, AssembleError, Assembler, Cond, Gpr, Mem, OpSize, Width};
 
+use iced_x86::{InstructionInfoFactory, OpAccess, Register};
+
 use crate::forms::{self, Form, IMMEDIATES, Kind, Operands};
 use crate::read::{Text, decode};
 
@@ -56,6 +58,127 @@ fn every_form_with_every_operand() {
     let memories = forms::memories();
     for form in forms::all() {
         check(&form, &memories);
+    }
+}
+
+/// The registers that an instruction writes, as the decoder tells, without the stack pointer by push and pop.
+fn written(factory: &mut InstructionInfoFactory, code: &[u8]) -> Vec<Gpr> {
+    let instruction = decode(code).pop().unwrap();
+    let written = factory.info(&instruction).used_registers().iter().filter(|used| {
+        let writes = [OpAccess::Write, OpAccess::ReadWrite, OpAccess::CondWrite, OpAccess::ReadCondWrite];
+        writes.contains(&used.access()) && used.register().is_gpr()
+    });
+    let mut written: Vec<Gpr> = written
+        .map(|used| used.register().full_register())
+        .filter(|&full| full != Register::RSP || !instruction.is_stack_instruction())
+        .map(|full| Gpr::ALL[full.number()])
+        .collect();
+    written.sort_unstable();
+    written.dedup();
+    written
+}
+
+/// What was held in a register that an instruction writes is not there any more, and what was in others is.
+#[test]
+fn writes_are_known() {
+    let memories = forms::memories();
+    let mut factory = InstructionInfoFactory::new();
+    // What calls write is not in them.
+    for form in forms::all().iter().filter(|form| !form.name.starts_with("call")) {
+        for operands in operands(form.kind, &memories).iter().step_by(31) {
+            let mut asm = Assembler::new();
+            form.emit(&mut asm, operands);
+            let code = asm.finish().unwrap().bytes;
+            let written = written(&mut factory, &code);
+            for gpr in Gpr::ALL
+                .into_iter()
+                .filter(|&gpr| gpr != Gpr::Rsp || !matches!(form.name.as_str(), "push" | "pop"))
+            {
+                let mut asm = Assembler::new();
+                // Registers start with different values, of which none is pushed.
+                Gpr::ALL.iter().for_each(|&gpr| asm.mov_ri(gpr, 1));
+                let held = asm.hold(gpr);
+                form.emit(&mut asm, operands);
+                assert_eq!(asm.held(held), gpr);
+                let lost = asm.finish().is_err();
+                let overwritten = written.contains(&gpr);
+                // A byte by another is divided in ax alone, and a register moved to itself stays what it is.
+                let may_differ = matches!(gpr, Gpr::Rax | Gpr::Rdx) && form.kind == Kind::R
+                    || operands.a == operands.b
+                        && matches!(form.name.as_str(), "mov_rr" | "movzx_rr" | "movsx_rr" | "xchg_rr");
+                assert!(
+                    lost == overwritten || may_differ,
+                    "{}: {operands:?}, {gpr:?}: {written:?}",
+                    form.name
+                );
+            }
+        }
+    }
+}
+
+/// What is held on each way to a label is held there, and what is held on one of them only is not.
+#[test]
+fn ways_meet() {
+    let meet = |change: fn(&mut Assembler), falls: bool| {
+        let mut asm = Assembler::new();
+        let label = asm.new_label();
+        asm.mov_ri(Gpr::Rax, 1);
+        let held = asm.hold(Gpr::Rax);
+        asm.jcc(Cond::E, label);
+        change(&mut asm);
+        if !falls {
+            asm.ret();
+        }
+        asm.bind(label);
+        asm.held(held);
+        asm.finish().is_ok()
+    };
+    assert!(meet(|asm| asm.mov_ri(Gpr::Rcx, 2), true));
+    assert!(!meet(|asm| asm.mov_ri(Gpr::Rax, 2), true));
+    assert!(meet(|asm| asm.mov_ri(Gpr::Rax, 2), false));
+    assert!(meet(
+        |asm| {
+            asm.push(Gpr::Rax);
+            asm.mov_ri(Gpr::Rax, 2);
+            asm.pop(Gpr::Rax);
+        },
+        true
+    ));
+    assert!(meet(
+        |asm| {
+            asm.mov_rr(Width::Q64, Gpr::R10, Gpr::Rax);
+            asm.mov_ri(Gpr::Rax, 2);
+            asm.mov_rr(Width::Q64, Gpr::Rax, Gpr::R10);
+        },
+        true
+    ));
+    assert!(!meet(
+        |asm| {
+            asm.mov_rr(Width::D32, Gpr::R10, Gpr::Rax);
+            asm.mov_rr(Width::Q64, Gpr::Rax, Gpr::R10);
+        },
+        true
+    ));
+}
+
+/// Calls leave the registers of the calling convention.
+#[test]
+fn calls_overwrite() {
+    for gpr in Gpr::ALL {
+        let mut asm = Assembler::new();
+        let function = asm.new_label();
+        asm.bind(function);
+        let held = asm.hold(gpr);
+        asm.call(function);
+        asm.held(held);
+        let kept = [Gpr::Rbx, Gpr::Rsp, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15].contains(&gpr);
+        match asm.finish() {
+            Ok(_) => assert!(kept, "{gpr:?}"),
+            Err(error) => {
+                assert!(!kept, "{gpr:?}");
+                assert_eq!(error, AssembleError::Overwritten { register: gpr, offset: 5 });
+            }
+        }
     }
 }
 
