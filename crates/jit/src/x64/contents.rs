@@ -12,8 +12,9 @@ use super::{AssembleError, Assembler, Gpr, Label};
 
 const REGISTERS: usize = Gpr::ALL.len();
 
-/// What a call leaves alone (System V ABI, section 3.2.1).
-const CALLEE_SAVED: [Gpr; 7] = [Gpr::Rbx, Gpr::Rsp, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+/// What a call may overwrite (System V ABI, section 3.2.1).
+const CALLER_SAVED: [Gpr; 9] =
+    [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
 
 /// Stands for values that differ by where control comes from.
 const DIFFERS: u32 = u32::MAX;
@@ -145,10 +146,6 @@ impl Assembler {
 
     /// A call, which returns.
     pub(super) fn called(&mut self) {
-        for gpr in Gpr::ALL {
-            if !CALLEE_SAVED.contains(&gpr) {
-                self.contents.renew(gpr);
-            }
-        }
+        CALLER_SAVED.into_iter().for_each(|gpr| self.contents.renew(gpr));
     }
 }
