@@ -41,7 +41,7 @@ pub enum Otherwise {
         /// Without an indirect branch that could be predicted (a retpoline: Intel 337131, "Retpoline: A Branch Target
         /// Injection Mitigation").
         retpoline: bool,
-        /// The 32-bit count to raise by one, in bytes from the start of the host, which is the sixth argument.
+        /// The 64-bit count to raise by one, in bytes from the start of the host, which is the sixth argument.
         count: i32,
     },
     /// To this address, within 2 GiB.
@@ -185,7 +185,7 @@ fn leave(asm: &mut Assembler, otherwise: Otherwise) {
     match otherwise {
         Otherwise::Target(target) => asm.jmp_extern(target),
         Otherwise::Indirect { retpoline, count } => {
-            asm.inc_m(OpSize::D32, Mem::at(HOST_ARGUMENT, count));
+            asm.inc_m(OpSize::Q64, Mem::at(HOST_ARGUMENT, count));
             if retpoline { jump_by_return(asm) } else { asm.jmp_r(KEY) }
         }
     }

@@ -84,7 +84,7 @@ pub use live::{
     Status, Target as LinkTarget,
 };
 pub use object::{FilterTextError, Object, OpenError};
-pub use pipeline::{Pipeline, PipelineCounts, Worker, WorkerError};
+pub use pipeline::{Pipeline, PipelineCounts, PortErrors, Worker, WorkerError};
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

@@ -11,7 +11,7 @@ use paceline::port::MemoryPort;
 use paceline::{
     Burst, ChainWorker, Change, ChangeError, Collection, Difference, Engine, FrameMeta, Host, Instance, Link,
     LinkTarget, LiveChain, LoadOptions, MapFlags, MapKind, MapSpec, Member, Object, Order, Pinning, Pipeline,
-    SetupError, Verdict,
+    ProgramStatus, SetupError, Verdict,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -227,6 +227,28 @@ fn workers_count_and_time_what_ran() {
         assert_eq!(status.programs[2].others, status.programs[2].runs());
         assert_eq!(status.programs[1].mean_time().is_some(), timed);
     }
+}
+
+/// What programs did that have left the chain is not kept, also if a worker tells it later; nor what they did before they came back.
+#[test]
+fn counts_go_with_their_program() {
+    let (a, b) = (returning("x", Verdict::Pass), returning("x", Verdict::Pass));
+    let chain = LiveChain::new(vec![a.clone()], Order::Given).unwrap();
+    let replace = |member: &Member| Change::Replace { name: "x".to_owned(), member: member.clone() };
+    let (mut late, mut burst, mut host) = (chain.worker().counted(), burst(3), Host::default());
+    late.run_burst(&mut burst, &mut host).unwrap();
+    let runs = || chain.status().programs.iter().map(ProgramStatus::runs).collect::<Vec<_>>();
+    chain.change(None, vec![replace(&b)]).unwrap();
+    late.refresh(&mut host);
+    assert_eq!(runs(), [0]);
+    late.run_burst(&mut burst, &mut host).unwrap();
+    chain.change(None, vec![replace(&a)]).unwrap();
+    drop(late);
+    assert_eq!(runs(), [0], "what it did before it left, and what the other did, is forgotten");
+    let mut worker = chain.worker().counted();
+    worker.run_burst(&mut burst, &mut host).unwrap();
+    drop(worker);
+    assert_eq!(runs(), [3]);
 }
 
 #[test]

@@ -133,6 +133,7 @@ fn a_cpu_has_as_much_room_as_its_entry_says() {
     drop(far);
     let (_, counts) = rig.run(&packets[..3]);
     assert_eq!((counts.refused, counts.no_target), (8, 3), "nobody is there");
+    assert_eq!(counts.lost, 192, "nobody ran what was handed over");
 }
 
 #[test]

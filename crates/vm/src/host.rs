@@ -79,7 +79,7 @@ pub struct Host {
     /// The counts of the chain that is being run, see [`ChainCounts`](crate::ChainCounts); null to count nothing.
     pub(crate) chain_counts: *mut u64,
     /// Calls that a dispatcher had no direct jump for.
-    pub(crate) misses: u32,
+    pub(crate) misses: u64,
     /// The timers that programs started on this host.
     pub(crate) timers: Timers,
     cpu: usize,

@@ -117,11 +117,11 @@ fn way_out(otherwise: Otherwise) -> Vec<String> {
 
 #[test]
 fn ways_out() {
-    assert_eq!(way_out(indirect(false)), ["inc dword ptr [r9+48h]", "jmp rcx"]);
+    assert_eq!(way_out(indirect(false)), ["inc qword ptr [r9+48h]", "jmp rcx"]);
     assert_eq!(
         way_out(indirect(true)),
         [
-            "inc dword ptr [r9+48h]",
+            "inc qword ptr [r9+48h]",
             "call 0000555550000010h",
             "lfence",
             "pause",

@@ -115,8 +115,10 @@ impl LiveChain {
         let state = State::default().apply(vec![Change::All { members, order }])?;
         let version = Arc::new(state.build()?);
         publish(pipeline, ifindex, &version)?;
-        let (state, current) = (Mutex::new(state), Mutex::new(version));
-        let shared = Shared { state, current, pipeline: pipeline.clone(), ifindex, totals: Mutex::default() };
+        let mut totals = Totals::default();
+        totals.admit(&version.layout.ids);
+        let (state, current, totals) = (Mutex::new(state), Mutex::new(version), Mutex::new(totals));
+        let shared = Shared { state, current, pipeline: pipeline.clone(), ifindex, totals };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -130,7 +132,11 @@ impl LiveChain {
         let (next, version) = prepare(&state, expected, changes)?;
         let version = Arc::new(version);
         let layout = version.layout.clone();
-        publish(&self.shared.pipeline, self.shared.ifindex, &version)?;
+        lock(&self.shared.totals).admit(&layout.ids);
+        let published = publish(&self.shared.pipeline, self.shared.ifindex, &version);
+        let stays = if published.is_ok() { layout.ids.clone() } else { self.layout().ids };
+        lock(&self.shared.totals).keep(&stays);
+        published?;
         *state = next;
         let old = std::mem::replace(&mut *lock(&self.shared.current), version);
         drop(state);

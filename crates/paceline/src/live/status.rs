@@ -68,7 +68,7 @@ pub struct Status {
     pub overruns: u64,
 }
 
-/// What all workers counted, by the ids of programs.
+/// What all workers counted, by the ids of programs that are in the chain, or are coming or going.
 #[derive(Default)]
 pub(super) struct Totals {
     programs: BTreeMap<u32, ProgramStatus>,
@@ -76,8 +76,22 @@ pub(super) struct Totals {
 }
 
 impl Totals {
+    /// Lets programs be counted. Before workers may run them.
+    pub(super) fn admit(&mut self, ids: &[u32]) {
+        for id in ids {
+            self.programs.entry(*id).or_default();
+        }
+    }
+
+    /// Forgets all programs but these. What workers tell of others later is not kept.
+    pub(super) fn keep(&mut self, ids: &[u32]) {
+        self.programs.retain(|id, _| ids.contains(id));
+    }
+
     pub(super) fn add(&mut self, id: u32, counted: &ProgramStatus) {
-        self.programs.entry(id).or_default().add(counted);
+        if let Some(program) = self.programs.get_mut(&id) {
+            program.add(counted);
+        }
     }
 
     pub(super) fn add_overruns(&mut self, overruns: u64) {

@@ -40,9 +40,16 @@ impl Act<'_> {
         if indices.is_empty() {
             return Ok(());
         }
-        let sent = port.send(Group::new(burst, indices))?;
-        self.count(sent, indices.len());
-        Ok(())
+        match port.send(Group::new(burst, indices)) {
+            Ok(sent) => {
+                self.count(sent, indices.len());
+                Ok(())
+            }
+            Err(error) => {
+                self.counts.lost += indices.len() as u64;
+                Err(error)
+            }
+        }
     }
 
     fn count(&mut self, sent: usize, of: usize) {

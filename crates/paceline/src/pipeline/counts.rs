@@ -1,9 +1,12 @@
 //! What workers count, told once for each burst.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline_frame::Verdict;
+
+use super::WorkerError;
 
 /// What became of packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,12 +24,27 @@ pub struct PipelineCounts {
     pub no_target: u64,
     /// Packets that programs of device maps' entries did not pass.
     pub stopped: u64,
+    /// Packets that were neither sent nor refused: one that faulted and those behind it that go the same way, those of a port
+    /// that does not work any more, and those that waited for a CPU whose last worker went.
+    pub lost: u64,
     /// Bursts.
     pub bursts: u64,
 }
 
+/// What went wrong with the packets of an interface: each error that [`Worker::poll`](super::Worker::poll) met, also those
+/// that it did not return because another came before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortErrors {
+    /// Receiving from it failed.
+    pub receive: u64,
+    /// Sending packets failed that came in there.
+    pub send: u64,
+    /// A packet that came in there made a program do what it may not.
+    pub faults: u64,
+}
+
 impl PipelineCounts {
-    const LEN: usize = 11;
+    const LEN: usize = 12;
 
     /// Packets that got a verdict.
     #[must_use]
@@ -42,12 +60,13 @@ impl PipelineCounts {
 
     fn to_words(self) -> [u64; Self::LEN] {
         let [a, b, c, d, e] = self.verdicts;
-        [a, b, c, d, e, self.unknown, self.sent, self.refused, self.no_target, self.stopped, self.bursts]
+        let Self { unknown, sent, refused, no_target, stopped, lost, bursts, .. } = self;
+        [a, b, c, d, e, unknown, sent, refused, no_target, stopped, lost, bursts]
     }
 
     fn from_words(words: [u64; Self::LEN]) -> Self {
-        let [a, b, c, d, e, unknown, sent, refused, no_target, stopped, bursts] = words;
-        Self { verdicts: [a, b, c, d, e], unknown, sent, refused, no_target, stopped, bursts }
+        let [a, b, c, d, e, unknown, sent, refused, no_target, stopped, lost, bursts] = words;
+        Self { verdicts: [a, b, c, d, e], unknown, sent, refused, no_target, stopped, lost, bursts }
     }
 }
 
@@ -64,6 +83,29 @@ impl Counts {
                 count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// The errors of all workers, by interface. Seldom written, hence the lock.
+#[derive(Default)]
+pub(super) struct Errors(Mutex<BTreeMap<u32, PortErrors>>);
+
+impl Errors {
+    #[cold]
+    pub(super) fn note(&self, error: &WorkerError) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = match *error {
+            WorkerError::Receive { ifindex, .. } => &mut all.entry(ifindex).or_default().receive,
+            WorkerError::Send { ifindex, .. } => &mut all.entry(ifindex).or_default().send,
+            WorkerError::Fault { ifindex, .. } => &mut all.entry(ifindex).or_default().faults,
+            // Of no interface.
+            WorkerError::Timer { .. } => return,
+        };
+        *count += 1;
+    }
+
+    pub(super) fn all(&self) -> BTreeMap<u32, PortErrors> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Packets handed over to other CPUs (`kernel/bpf/cpumap.c`): each CPU has a queue, which its worker empties.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use paceline_frame::{Burst, FrameMeta, FrameRef};
@@ -42,11 +42,12 @@ impl Waiting {
 }
 
 /// The queue of a CPU.
-#[derive(Default)]
 pub(super) struct Lane {
     packets: Mutex<Packets>,
     /// How many wait: whoever finds none need not lock.
     len: AtomicUsize,
+    /// Where those are counted that nobody ran.
+    lost: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -57,6 +58,10 @@ struct Packets {
 }
 
 impl Lane {
+    fn new(lost: Arc<AtomicU64>) -> Self {
+        Self { packets: Mutex::default(), len: AtomicUsize::new(0), lost }
+    }
+
     /// Hands a group over, and says how many there was room for.
     pub(super) fn send(&self, group: Group<'_>, through: Through) -> usize {
         let mut packets = self.lock();
@@ -91,26 +96,42 @@ impl Lane {
     }
 }
 
+impl Drop for Lane {
+    /// The last worker of the CPU has gone, and nobody is handing packets over to it.
+    fn drop(&mut self) {
+        let waiting = self.lock().waiting.len();
+        self.lost.fetch_add(waiting as u64, Ordering::Relaxed);
+    }
+}
+
 /// The queues of the CPUs that have workers.
 #[derive(Default)]
-pub(super) struct Lanes(Mutex<HashMap<u32, Weak<Lane>>>);
+pub(super) struct Lanes {
+    by_cpu: Mutex<HashMap<u32, Weak<Lane>>>,
+    /// Packets that waited when the last worker of their CPU went.
+    lost: Arc<AtomicU64>,
+}
 
 impl Lanes {
     /// That of a worker. Workers of one CPU share it.
     pub(super) fn open(&self, cpu: u32) -> Arc<Lane> {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.by_cpu.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.retain(|_, lane| lane.strong_count() > 0);
         if let Some(lane) = lanes.get(&cpu).and_then(Weak::upgrade) {
             return lane;
         }
-        let lane = Arc::<Lane>::default();
+        let lane = Arc::new(Lane::new(Arc::clone(&self.lost)));
         lanes.insert(cpu, Arc::downgrade(&lane));
         lane
     }
 
     /// That of a CPU which has a worker.
     pub(super) fn get(&self, cpu: u32) -> Option<Weak<Lane>> {
-        let lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lanes = self.by_cpu.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(&cpu).filter(|lane| lane.strong_count() > 0).cloned()
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 }

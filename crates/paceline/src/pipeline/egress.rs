@@ -47,6 +47,7 @@ impl Egress {
         }
         let ran = target.run_burst(copies, act.host);
         if let Err(fault) = &ran {
+            act.counts.lost += (copies.len() - fault.index) as u64;
             copies.truncate(fault.index);
         }
         self.passed.clear();

@@ -8,16 +8,17 @@ mod known;
 mod queue;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use paceline_maps::Map;
 use paceline_vm::{KeyedSite, Target, UpdateError};
 
-pub use counts::PipelineCounts;
+pub use counts::{PipelineCounts, PortErrors};
 pub use worker::{Worker, WorkerError};
 
-use counts::Totals;
+use counts::{Errors, Totals};
 use cpus::Lanes;
 use known::KnownMaps;
 
@@ -66,6 +67,7 @@ struct Shared {
     maps: KnownMaps,
     lanes: Lanes,
     totals: Totals,
+    errors: Errors,
 }
 
 impl Pipeline {
@@ -77,6 +79,7 @@ impl Pipeline {
             maps: KnownMaps::default(),
             lanes: Lanes::default(),
             totals: Totals::default(),
+            errors: Errors::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -108,7 +111,15 @@ impl Pipeline {
     /// What all workers counted, up to the last burst of each.
     #[must_use]
     pub fn counts(&self) -> PipelineCounts {
-        self.shared.totals.sum()
+        let mut counts = self.shared.totals.sum();
+        counts.lost += self.shared.lanes.lost();
+        counts
+    }
+
+    /// What went wrong in all workers, by the interface where the packets came in.
+    #[must_use]
+    pub fn errors(&self) -> BTreeMap<u32, PortErrors> {
+        self.shared.errors.all()
     }
 
     /// The site through which programs are called: its statistics, its code.

@@ -129,15 +129,33 @@ impl Worker {
     /// One burst of each port, and one of what other CPUs handed over: receives, runs, acts; before that, timers that are due fire.
     /// Says how many packets that were; 0 means that nothing has arrived.
     ///
+    /// A fault of a timer, or of one port or its packets, keeps no other port from its turn; [`Pipeline::errors`] counts all.
+    ///
     /// # Errors
-    /// [`WorkerError`] of the first port at fault; it may be called again.
+    /// The first [`WorkerError`], when all had their turn; it may be called again.
+    ///
+    /// [`Pipeline::errors`]: super::Pipeline::errors
     pub fn poll(&mut self) -> Result<usize, WorkerError> {
-        self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault })?;
-        let mut packets = 0;
+        let fired = self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault });
+        let mut result = fired.map(|_| 0);
         for index in 0..self.outlets.ports.len() {
-            packets += self.poll_port(index)?;
+            let polled = self.poll_port(index);
+            result = self.with(result, polled);
         }
-        Ok(packets + self.poll_lane()?)
+        let polled = self.poll_lane();
+        self.with(result, polled)
+    }
+
+    /// Adds up packets; the first error stays, and each is counted.
+    fn with(
+        &self,
+        result: Result<usize, WorkerError>,
+        more: Result<usize, WorkerError>,
+    ) -> Result<usize, WorkerError> {
+        if let Err(error) = &more {
+            self.shared.errors.note(error);
+        }
+        Ok(result? + more?)
     }
 
     fn poll_port(&mut self, index: usize) -> Result<usize, WorkerError> {
@@ -186,12 +204,13 @@ impl Worker {
     /// Acts on the burst as far as it was run.
     fn act(&mut self, from: Option<usize>, ran: Result<(), BurstFault>) -> Result<(), WorkerError> {
         let ingress = |burst: &Burst, index: usize| burst.frame(index).ingress_ifindex();
+        let mut counts = PipelineCounts { bursts: 1, ..PipelineCounts::default() };
         let ran = ran.map_err(|BurstFault { index, fault }| {
             let ifindex = ingress(&self.burst, index);
+            counts.lost = (self.burst.len() - index) as u64;
             self.burst.truncate(index);
             WorkerError::Fault { ifindex, index, fault }
         });
-        let mut counts = PipelineCounts { bursts: 1, ..PipelineCounts::default() };
         let acted = self.outlets.act(&mut Act {
             burst: &self.burst,
             from,

@@ -72,7 +72,7 @@ pub struct Calls<'a, C: Choice> {
     caller: &'a Caller<C>,
     calls: u64,
     /// The host's count when this began.
-    misses: u32,
+    misses: u64,
     _pin: Pin<'a>,
 }
 
@@ -166,7 +166,7 @@ impl Calls<'_, ByKey> {
 impl<C: Choice> Drop for Calls<'_, C> {
     #[inline]
     fn drop(&mut self) {
-        let fallbacks = u64::from(self.host.misses.wrapping_sub(self.misses));
+        let fallbacks = self.host.misses - self.misses;
         // The caller alone writes: no instruction with a lock.
         let add =
             |count: &AtomicU64, more| count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);

@@ -175,7 +175,7 @@ unsafe extern "C" fn search_packet<const ADDRESSES: bool>(
     // SAFETY: the caller vouches for both.
     let (key, image) = unsafe { (key.assume_init(), &*(image.assume_init() as *const Image)) };
     let case = find(&image.packets, key);
-    host.misses += u32::from(case.is_none());
+    host.misses += u64::from(case.is_none());
     let (address, token) = match case {
         Some(case) => (case.target, case.token.unwrap_or(token)),
         None if ADDRESSES => (key, token),
