@@ -4,16 +4,22 @@
 //! used at least once in each round stays, unless so many in a row are in use that looking on would take too long.
 //!
 //! Each thread has a hand of its own, which sweeps a run of slots before it asks for the next one: workers meet there only.
+//!
+//! While a worker stalls there may be thousands of slots that wait for each element. A bit for each slot tells where
+//! elements may be: an insertion sets it, and the hand clears it when it finds none, so that it comes to a slot that waits
+//! once.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::lanes::Lanes;
+use crate::slab::{NoMemory, Zeroed};
 use crate::slots::Permit;
+use crate::sync::AtomicU64 as Bits;
 use crate::table::Table;
 
-/// Slots that a hand sweeps alone.
-const RUN: u32 = 64;
+/// Slots that a hand sweeps alone: those of a word of bits.
+const RUN: u32 = u64::BITS;
 /// Elements in use after which the next one goes all the same, as in `__bpf_lru_list_shrink`.
 const PATIENCE: usize = 256;
 
@@ -55,9 +61,52 @@ impl State<'_> {
     }
 }
 
-/// A thread's place in the run of slots that it sweeps.
+/// Which slots may have elements, a bit each.
+pub(crate) struct Occupied(Zeroed<Bits>);
+
+impl Occupied {
+    pub(crate) fn new(slots: usize) -> Result<Self, NoMemory> {
+        Ok(Self(Zeroed::new(slots.div_ceil(RUN as usize))?))
+    }
+
+    /// Bytes for so many slots.
+    pub(crate) fn bytes(slots: usize) -> u64 {
+        slots.div_ceil(RUN as usize) as u64 * size_of::<u64>() as u64
+    }
+
+    fn change(&self, slot: u32, change: impl FnOnce(&Bits, u64) -> u64) {
+        if let Some(word) = self.0.get((slot / RUN) as usize) {
+            change(word, 1 << (slot % RUN));
+        }
+    }
+
+    /// A slot has an element, which its state tells already.
+    #[inline]
+    pub(crate) fn set(&self, slot: u32) {
+        // Also where the bit is set: see `clear`.
+        self.change(slot, |word, bit| word.fetch_or(bit, AcqRel));
+    }
+
+    /// A slot was found without an element. Of this and the setting of the bit for a new one, whichever comes second sees
+    /// the other: there is no element without a bit.
+    pub(crate) fn clear(&self, slot: u32, has_element: impl FnOnce() -> bool) {
+        self.change(slot, |word, bit| word.fetch_and(!bit, AcqRel));
+        if has_element() {
+            self.set(slot);
+        }
+    }
+
+    /// The first slot from this one on to the end of its run that may have an element.
+    fn next(&self, slot: u32) -> Option<u32> {
+        let run = slot / RUN;
+        let word = self.0.get(run as usize)?.load(Acquire) & u64::MAX << (slot % RUN);
+        (word != 0).then(|| run * RUN + word.trailing_zeros())
+    }
+}
+
+/// The slot that a thread's hand comes to next; at the beginning of a run it asks for one.
 #[derive(Default)]
-struct Hand(AtomicU64);
+struct Hand(AtomicU32);
 
 pub(crate) struct Clock {
     /// Where the next run begins.
@@ -73,11 +122,14 @@ impl Clock {
     /// Removes an element that was not used since a hand last came by, or else the one that the hand is at, and gives its
     /// permit. `None` when two rounds find none, which other threads can cause.
     pub(crate) fn evict<'a>(&self, table: &'a Table) -> Option<Permit<'a>> {
-        let slots = table.used_slots();
+        let (slots, occupied) = (table.used_slots(), table.occupied()?);
         let mut used = 0;
         for _ in 0..u64::from(slots) * 2 + u64::from(RUN) {
-            let slot = self.advance(slots);
-            let Some(hash) = table.hash_of_element(slot) else { continue };
+            let Some(slot) = self.advance(slots, occupied) else { continue };
+            let Some(hash) = table.hash_of_element(slot) else {
+                occupied.clear(slot, || table.hash_of_element(slot).is_some());
+                continue;
+            };
             if table.take_mark(slot) && used < PATIENCE {
                 used += 1;
             } else if let Some(permit) = table.evict(slot, hash) {
@@ -87,17 +139,50 @@ impl Clock {
         None
     }
 
-    /// The slot that the thread's hand comes to next.
-    fn advance(&self, slots: u32) -> u32 {
+    /// The slot that the thread's hand comes to next; `None` at the end of a run.
+    fn advance(&self, slots: u32, occupied: &Occupied) -> Option<u32> {
         let hand = &self.hands.own().0;
         // Threads that share a hand may sweep a run twice, which is no harm.
-        let place = hand.fetch_add(1, AcqRel);
-        if !place.is_multiple_of(u64::from(RUN)) {
-            return place as u32;
+        let mut place = hand.load(Acquire);
+        if place.is_multiple_of(RUN) {
+            let next = |run: u32| Some(if run.saturating_add(RUN) >= slots { 0 } else { run + RUN });
+            place = self.next_run.fetch_update(AcqRel, Relaxed, next).unwrap_or_default();
         }
-        let next = |run: u32| Some(if run.saturating_add(RUN) >= slots { 0 } else { run + RUN });
-        let run = self.next_run.fetch_update(AcqRel, Relaxed, next).unwrap_or_default();
-        hand.store(u64::from(run) + 1, Release);
-        run
+        let slot = occupied.next(place);
+        hand.store(slot.map_or(0, |slot| slot.wrapping_add(1)), Release);
+        slot
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use std::sync::Arc;
+
+    use loom::thread;
+
+    use super::{AcqRel, Acquire, Occupied, Release};
+    use crate::sync::AtomicU64;
+
+    /// The hand finds a slot that waits, while a thread gives it to a new element: the element has a bit in the end.
+    #[test]
+    fn no_element_is_without_a_bit() {
+        loom::model(|| {
+            let shared = Arc::new((Occupied::new(2).unwrap(), AtomicU64::new(0)));
+            shared.0.set(1);
+            let insert = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    shared.1.store(1, Release);
+                    shared.0.set(1);
+                })
+            };
+            let has_element = || shared.1.load(Acquire) != 0;
+            if shared.0.next(0) == Some(1) && !has_element() {
+                shared.0.clear(1, has_element);
+            }
+            insert.join().unwrap();
+            assert_eq!(shared.0.next(0), Some(1));
+            assert_eq!(shared.1.fetch_or(0, AcqRel), 1);
+        });
     }
 }

@@ -19,7 +19,7 @@ use paceline_spec::{Errno, MapFlags};
 use crate::create::Request;
 use crate::hashing;
 use crate::index::{Index, Place};
-use crate::lru::State;
+use crate::lru::{Occupied, State};
 use crate::slab::{NoMemory, Shape, Slab, WORD};
 use crate::slots::{Caller, Permit, SlotCount, Slots};
 use crate::timer::Timers;
@@ -92,7 +92,9 @@ impl TableShape {
 
     /// Bytes that a full table takes, its index included.
     pub(crate) fn bytes(self, beside: u64) -> Option<u64> {
-        u64::try_from(self.slab(beside)?.bytes()?).ok()?.checked_add(Index::bytes(self.max_entries))
+        let occupied = if self.lru { Occupied::bytes(self.slots(beside)?) } else { 0 };
+        let slab = u64::try_from(self.slab(beside)?.bytes()?).ok()?;
+        slab.checked_add(Index::bytes(self.max_entries))?.checked_add(occupied)
     }
 }
 
@@ -125,6 +127,8 @@ pub(crate) struct Table {
     key_words: usize,
     /// Words before a slot's key: one in tables that give up elements.
     state_words: usize,
+    /// In these also which slots may have one.
+    occupied: Option<Occupied>,
     stripes: Box<[Stripe]>,
     seed: SeedableRandomState,
     /// Those of the values in its payloads.
@@ -136,7 +140,9 @@ impl Table {
     pub(crate) fn new(shape: TableShape, beside: u64) -> Result<Self, NoMemory> {
         const TOO_BIG: NoMemory = NoMemory { bytes: u64::MAX };
         let slab = Slab::new(shape.slab(beside).ok_or(TOO_BIG)?)?;
+        let occupied = shape.lru.then(|| Occupied::new(slab.shape().cells)).transpose()?;
         Ok(Self {
+            occupied,
             slab,
             index: Index::new(shape.max_entries)?,
             slots: Slots::new(shape.count(beside)).ok_or(TOO_BIG)?,
@@ -376,6 +382,11 @@ impl Table {
         self.slots.used()
     }
 
+    /// Which slots may have elements, in tables that give them up.
+    pub(crate) fn occupied(&self) -> Option<&Occupied> {
+        self.occupied.as_ref()
+    }
+
     /// The hash of the element that a slot has.
     pub(crate) fn hash_of_element(&self, slot: u32) -> Option<u64> {
         self.state(slot)?.hash()
@@ -407,6 +418,9 @@ impl Table {
     fn set_state(&self, slot: u32, hash: Option<u64>) {
         if let Some(state) = self.state(slot) {
             state.set(hash);
+            if let (Some(_), Some(occupied)) = (hash, &self.occupied) {
+                occupied.set(slot);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use paceline_maps::{Limits, Map};
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use common::spec;
 
@@ -99,4 +100,31 @@ fn maps_are_replaced_up_to_a_limit() {
     replace().unwrap();
     assert!(domain.backlog().objects < 100);
     domain.set_limit(Limit::default());
+}
+
+/// Slots that wait for the worker do not make it long to find an element that can go.
+#[test]
+fn a_small_lru_table_stays_fast_while_a_worker_is_stuck() {
+    let _turn = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let limits = Limits { cpus: 2, memory: 1 << 30 };
+    let map = Map::create(&spec(MapKind::LruHash, 8, 8, 16, MapFlags::default()), &limits).unwrap();
+    let mut number = 0_u64;
+    // As many as there is room for; the mean time that one takes.
+    let mut insert = |most: u32| {
+        let (start, before) = (Instant::now(), number);
+        for _ in 0..most {
+            number += 1;
+            if map.update(&number.to_ne_bytes(), &[1; 8], 0, 0).is_err() {
+                break;
+            }
+        }
+        start.elapsed() / (number - before) as u32
+    };
+    insert(10_000);
+    let before = insert(100_000);
+    let mut stuck = Domain::global().reader();
+    let burst = stuck.pin();
+    let during = insert(u32::MAX);
+    drop(burst);
+    assert!(during < 8 * before, "{during:?} an insertion, {before:?} before");
 }
