@@ -7,14 +7,14 @@
 //! costs a fence on all CPUs.
 
 use std::collections::VecDeque;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use paceline_epoch::Domain;
 
 use crate::lanes::Lanes;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard};
 
 /// Most slots that a lane takes at once.
 const MAX_CHUNK: u32 = 32;
@@ -67,6 +67,8 @@ impl SlotCount {
 }
 
 pub(crate) struct Slots {
+    /// Of the workers that look elements up.
+    domain: Domain,
     lanes: Lanes<Mutex<Lane>>,
     /// Permits that were given back to each lane. Apart from the slots: whoever runs out of permits looks at those of all.
     permits: Lanes<AtomicU32>,
@@ -96,6 +98,7 @@ impl Slots {
     pub(crate) fn new(count: SlotCount) -> Option<Self> {
         let lanes = count.lanes as u32;
         Some(Self {
+            domain: Domain::global().clone(),
             lanes: Lanes::new(count.lanes),
             permits: Lanes::new(count.lanes),
             first_permits: AtomicU32::new(count.elements),
@@ -157,7 +160,7 @@ impl Slots {
 
     /// Gives back a slot that workers may have found.
     pub(crate) fn retire(&self, slot: u32) {
-        self.lane().retire(slot, self.batch);
+        self.lane().retire(slot, self);
     }
 
     /// Takes the right to add an element; `None` when the map has as many as it may.
@@ -188,24 +191,23 @@ impl Slots {
 }
 
 impl Lane {
-    fn retire(&mut self, slot: u32, batch: usize) {
+    fn retire(&mut self, slot: u32, slots: &Slots) {
         self.open.push(slot);
-        if self.open.len() >= batch {
-            self.close();
+        if self.open.len() >= slots.batch {
+            self.close(&slots.domain);
         }
     }
 
     /// Gives a tag to those that wait for one.
-    fn close(&mut self) {
+    fn close(&mut self, domain: &Domain) {
         if !self.open.is_empty() {
             let slots = std::mem::take(&mut self.open);
-            self.waiting.push_back((Domain::global().advance(), slots));
+            self.waiting.push_back((domain.advance(), slots));
         }
     }
 
     /// Frees those that have waited long enough.
-    fn collect(&mut self) {
-        let domain = Domain::global();
+    fn collect(&mut self, domain: &Domain) {
         while self.waiting.front().is_some_and(|&(tag, _)| domain.has_passed(tag)) {
             let Some((_, slots)) = self.waiting.pop_front() else { break };
             self.free.extend(slots);
@@ -214,14 +216,14 @@ impl Lane {
 
     fn take(&mut self, slots: &Slots) -> Option<u32> {
         if self.free.is_empty() {
-            self.collect();
+            self.collect(&slots.domain);
         }
         if self.free.is_empty() {
             self.free.extend(slots.take_fresh());
         }
         if self.free.is_empty() {
-            self.close();
-            self.collect();
+            self.close(&slots.domain);
+            self.collect(&slots.domain);
         }
         self.free.pop_front()
     }
@@ -286,5 +288,78 @@ pub(crate) mod tests {
         assert_eq!(bytes(1 << 26, u64::MAX), *RESERVE_BYTES.end());
         assert_eq!(bytes(1 << 20, 1 << 20), (1 << 20) / RESERVE_SHARE);
         assert_eq!(bytes(1, 0), LEAST_RESERVE * 4 * 16);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering::{Acquire, Release};
+
+    use loom::thread;
+
+    use super::*;
+
+    /// Two slots for one element.
+    fn two_slots(domain: &Domain) -> Slots {
+        Slots {
+            domain: domain.clone(),
+            lanes: Lanes::new(1),
+            permits: Lanes::new(1),
+            first_permits: AtomicU32::new(1),
+            fresh: AtomicU32::new(0),
+            total: 2,
+            chunk: 1,
+            batch: 1,
+            waited_for: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// A worker looks at the element's slot while it is replaced, again and again: nobody writes the slot that it found.
+    #[test]
+    fn a_slot_that_is_looked_at_is_not_given_away() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let domain = Domain::new();
+            let slots = two_slots(&domain);
+            let shared = Arc::new(([0, 1].map(AtomicU64::new), AtomicU32::new(0)));
+            let first = slots.take(Caller::Worker).unwrap();
+            shared.1.store(first, Release);
+            let mut reader = domain.reader();
+            let worker = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let _burst = reader.pin();
+                    let cell = &shared.0[shared.1.load(Acquire) as usize];
+                    assert_eq!(cell.load(Relaxed), cell.load(Relaxed));
+                })
+            };
+            for version in 2..4 {
+                if let Some(slot) = slots.take(Caller::Worker) {
+                    shared.0[slot as usize].store(version, Relaxed);
+                    slots.retire(shared.1.swap(slot, AcqRel));
+                }
+            }
+            worker.join().unwrap();
+            assert!(slots.take(Caller::Worker).is_some(), "none is lost");
+        });
+    }
+
+    /// Two threads add an element each to a table for one, which another leaves meanwhile.
+    #[test]
+    fn there_are_as_many_permits_as_elements() {
+        loom::model(|| {
+            let slots = Arc::new(two_slots(&Domain::new()));
+            let take = |slots: &Slots| slots.permit().map(Permit::spend).is_some();
+            let others = [(); 2].map(|()| {
+                let slots = Arc::clone(&slots);
+                thread::spawn(move || take(&slots))
+            });
+            let taken = others.map(|other| other.join().unwrap());
+            assert!(taken[0] != taken[1]);
+            drop(slots.permit_of_removed());
+            assert!(take(&slots) && !take(&slots));
+        });
     }
 }
