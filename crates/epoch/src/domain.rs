@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::fence::{self, Heavy, Membarrier};
-use crate::garbage::{Backlog, Limit, Queue, Stalled};
+use crate::garbage::{AT_ONCE, Backlog, Limit, Queue, Stalled};
 use crate::sync::lock;
 use crate::sync::model::{AtomicU64, Mutex, Ordering};
 
@@ -138,7 +138,7 @@ impl Domain {
         };
         // While a worker stalls this costs a look at the readers: the fence comes when it goes on.
         if due {
-            self.collect();
+            self.collect_some(AT_ONCE);
         }
     }
 
@@ -157,13 +157,17 @@ impl Domain {
 
     /// Drops what no worker can be using any more, and says how many things that were.
     pub fn collect(&self) -> usize {
+        self.collect_some(usize::MAX)
+    }
+
+    fn collect_some(&self, most: usize) -> usize {
         let shared = &self.shared;
         let Some(oldest) = lock(&shared.queue).oldest() else { return 0 };
         let passed = shared.passed_since(oldest);
         if passed < oldest {
             return 0;
         }
-        let freed = lock(&shared.queue).take(passed);
+        let freed = lock(&shared.queue).take(passed, most);
         // Outside the lock, because a value may retire others when it is dropped.
         let count = freed.len();
         drop(freed);
@@ -195,7 +199,7 @@ impl Domain {
     #[must_use]
     pub fn has_room(&self) -> bool {
         let is_within_limit = || lock(&self.shared.queue).is_within_limit();
-        is_within_limit() || self.collect() > 0 && is_within_limit()
+        is_within_limit() || self.collect_some(AT_ONCE) > 0 && is_within_limit()
     }
 
     /// Asks whether a change may retire more. While too much waits this frees what it can, and lets workers run for up to
@@ -209,7 +213,7 @@ impl Domain {
         }
         let start = Instant::now();
         loop {
-            self.collect();
+            self.collect_some(AT_ONCE);
             let mut queue = lock(&self.shared.queue);
             let oldest = queue.oldest().unwrap_or(IDLE);
             if queue.is_within_limit() {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 /// So many retired things are let wait before a retirement pays for the heavy fence: it interrupts other CPUs.
 const BATCH: usize = 32;
+/// So many at most one retirement frees: those of a stall are freed faster than others come, but no writer pays for all of them.
+pub(crate) const AT_ONCE: usize = 64;
 /// Bytes after which a retirement pays for it in any case.
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -111,9 +113,9 @@ impl Queue {
         self.waiting.front().map(|first| first.tag)
     }
 
-    /// Takes out what has this tag or an earlier one.
-    pub(crate) fn take(&mut self, passed: u64) -> Vec<Box<dyn Send>> {
-        let count = self.waiting.partition_point(|entry| entry.tag <= passed);
+    /// Takes out what has this tag or an earlier one, and so much at most.
+    pub(crate) fn take(&mut self, passed: u64, most: usize) -> Vec<Box<dyn Send>> {
+        let count = self.waiting.partition_point(|entry| entry.tag <= passed).min(most);
         let taken: Vec<Waiting> = self.waiting.drain(..count).collect();
         self.bytes -= taken.iter().map(|entry| entry.bytes).fold(0, usize::saturating_add).min(self.bytes);
         if self.waiting.is_empty() {

@@ -233,9 +233,12 @@ mod threads {
         }
         assert_eq!(domain.pending(), 1000);
         drop(pin);
-        // The first one after the stall frees what piled up in it.
-        domain.retire(());
-        assert_eq!(domain.pending(), 0);
+        // Each one after the stall frees some of what piled up in it.
+        let pending = [(); 20].map(|()| {
+            domain.retire(());
+            domain.pending()
+        });
+        assert!(pending[0] < 1000 && pending[19] < 32, "{pending:?}");
     }
 
     #[test]
