@@ -1,5 +1,7 @@
 //! Control flow: the rules that need no values, and which registers matter where.
 
+use std::collections::BTreeSet;
+
 use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc::IteratorStep;
@@ -7,6 +9,9 @@ use paceline_spec::{Linkage, ProgramSpec};
 
 use crate::error::{Cause, Refusal};
 use crate::facts::is_tail_call;
+
+/// Most functions a program may have, the main one included (`BPF_MAX_SUBPROGS`).
+pub(crate) const MAX_FUNCTIONS: usize = 256;
 
 /// A function of the program.
 #[derive(Clone, Debug)]
@@ -119,23 +124,44 @@ impl ControlFlow {
         }
     }
 
-    /// Backward data flow: a register is live if some way ahead reads it before writing it.
+    /// Backward data flow: a register is live if some way ahead reads it before writing it. An instruction is looked at
+    /// again only when what it depends on has changed, which happens at most once for each register.
     fn find_live(&mut self, program: &ProgramSpec, code: &Code) {
-        let insns: Vec<(usize, &Insn)> = code.iter().collect();
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for &(slot, insn) in insns.iter().rev() {
-                let after = successors(insn, slot)
-                    .filter_map(|next| self.live.get(next))
-                    .fold(RegSet::EMPTY, |all, live| all.union(*live));
-                let live = after.minus(insn.writes()).union(self.reads(program, insn, slot));
-                if let Some(place) = self.live.get_mut(slot).filter(|place| **place != live) {
-                    *place = live;
-                    changed = true;
-                }
+        let dependents = self.dependents(code);
+        let mut work: Vec<usize> = code.iter().map(|(slot, _)| slot).collect();
+        let mut waits = vec![true; code.len()];
+        while let Some(slot) = work.pop() {
+            waits[slot] = false;
+            let Some(insn) = code.get(slot) else { continue };
+            let after = successors(insn, slot)
+                .filter_map(|next| self.live.get(next))
+                .fold(RegSet::EMPTY, |all, live| all.union(*live));
+            let live = after.minus(insn.writes()).union(self.reads(program, insn, slot));
+            if std::mem::replace(&mut self.live[slot], live) != live {
+                let changed = dependents.of(slot).filter(|&slot| !std::mem::replace(&mut waits[slot], true));
+                work.extend(changed);
             }
         }
+    }
+
+    /// What the registers live before each instruction depend on: its successors, and the start of a static function for
+    /// those that call it.
+    fn dependents(&self, code: &Code) -> Dependents {
+        let mut edges = Vec::new();
+        for (slot, insn) in code.iter() {
+            edges.extend(successors(insn, slot).map(|next| (next, slot)));
+            if let Insn::Call(Callee::Subprogram(_)) = insn {
+                edges.extend(self.callee(insn, slot).map(|callee| (self.functions[callee].start, slot)));
+            }
+        }
+        edges.sort_unstable();
+        Dependents { edges }
+    }
+
+    /// The function that an instruction calls, or whose address it loads.
+    pub(crate) fn callee(&self, insn: &Insn, slot: usize) -> Option<usize> {
+        let target = insn.subprogram_target(slot).and_then(|target| usize::try_from(target).ok());
+        target.and_then(|target| self.function_starting(target))
     }
 
     /// What an instruction reads, where calls read only what the callee takes.
@@ -149,8 +175,7 @@ impl ControlFlow {
                 program.kfunc(*btf_id).map_or(RegSet::ARGUMENTS, |kfunc| first_arguments(kfunc.args.len()))
             }
             Insn::Call(Callee::Subprogram(_)) => {
-                let callee = insn.subprogram_target(slot).and_then(|t| self.function_starting(t as usize));
-                match callee.and_then(|index| self.functions.get(index)) {
+                match self.callee(insn, slot).and_then(|index| self.functions.get(index)) {
                     Some(f) if !f.is_global => self.live[f.start].intersection(RegSet::ARGUMENTS),
                     _ => RegSet::ARGUMENTS,
                 }
@@ -161,29 +186,75 @@ impl ControlFlow {
 
     /// Finds the functions that move the packet, also through others (`check_cfg` does it for the kernel).
     fn find_moves(&mut self, code: &Code) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (slot, insn) in code.iter() {
-                let moves = match insn {
-                    // The other program may do anything, and then return to the function's caller.
-                    _ if is_tail_call(insn) => true,
-                    Insn::Call(Callee::Helper(id)) => {
-                        helper(*id).and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)
-                    }
-                    _ => insn
-                        .subprogram_target(slot)
-                        .and_then(|target| self.function_starting(target as usize))
-                        .is_some_and(|callee| self.functions[callee].moves_packet),
-                };
-                let caller = self.function_at(slot);
-                if moves && !self.functions[caller].moves_packet {
-                    self.functions[caller].moves_packet = true;
-                    changed = true;
+        let mut moves = vec![false; self.functions.len()];
+        for (slot, insn) in code.iter() {
+            moves[self.function_at(slot)] |= match insn {
+                // The other program may do anything, and then return to the function's caller.
+                _ if is_tail_call(insn) => true,
+                Insn::Call(Callee::Helper(id)) => {
+                    helper(*id).and_then(|h| h.prototype).is_some_and(|p| p.moves_packet)
                 }
+                _ => false,
+            };
+        }
+        let calls: Vec<Vec<usize>> = (0..self.functions.len())
+            .map(|function| {
+                self.calls_of(code, function, |_, _| true).into_iter().map(|(_, to)| to).collect()
+            })
+            .collect();
+        for (function, moves) in self.functions.iter_mut().zip(reaching(moves, &calls)) {
+            function.moves_packet = moves;
+        }
+    }
+
+    /// The functions that a function calls or whose addresses it loads, if `wanted`, with the slot of the first such
+    /// instruction; each callee once.
+    pub(crate) fn calls_of(
+        &self,
+        code: &Code,
+        function: usize,
+        wanted: impl Fn(&Insn, usize) -> bool,
+    ) -> Vec<(usize, usize)> {
+        let Some(function) = self.functions.get(function) else { return Vec::new() };
+        let mut known = vec![false; self.functions.len()];
+        let insns = (function.start..function.end).filter_map(|slot| Some((slot, code.get(slot)?)));
+        let calls = insns.filter_map(|(slot, insn)| Some((slot, insn, self.callee(insn, slot)?)));
+        let calls = calls.filter(|&(_, insn, callee)| wanted(insn, callee));
+        calls
+            .filter(|&(_, _, callee)| !std::mem::replace(&mut known[callee], true))
+            .map(|(slot, _, callee)| (slot, callee))
+            .collect()
+    }
+}
+
+/// Which instructions depend on what holds before another one.
+struct Dependents {
+    /// The other one first; sorted.
+    edges: Vec<(usize, usize)>,
+}
+
+impl Dependents {
+    fn of(&self, slot: usize) -> impl Iterator<Item = usize> {
+        let first = self.edges.partition_point(|&(on, _)| on < slot);
+        self.edges[first..].iter().take_while(move |&&(on, _)| on == slot).map(|&(_, dependent)| dependent)
+    }
+}
+
+/// For each function whether it is in `marked` or calls one that is, directly or through others.
+pub(crate) fn reaching(mut marked: Vec<bool>, calls: &[Vec<usize>]) -> Vec<bool> {
+    let mut callers = vec![Vec::new(); calls.len()];
+    for (caller, callees) in calls.iter().enumerate() {
+        callees.iter().for_each(|&callee| callers[callee].push(caller));
+    }
+    let mut work: Vec<usize> = (0..marked.len()).filter(|&function| marked[function]).collect();
+    while let Some(function) = work.pop() {
+        for &caller in &callers[function] {
+            if !std::mem::replace(&mut marked[caller], true) {
+                work.push(caller);
             }
         }
     }
+    marked
 }
 
 fn helper(id: i32) -> Option<&'static Helper> {
@@ -215,16 +286,21 @@ pub(crate) fn successors(insn: &Insn, slot: usize) -> impl Iterator<Item = usize
 
 /// The functions: what is called, besides the main program.
 fn functions(program: &ProgramSpec, code: &Code) -> Result<Vec<Function>, Box<Refusal>> {
-    let mut starts: Vec<usize> = program.functions.iter().map(|f| f.start).chain([0]).collect();
+    let mut starts = BTreeSet::from([0]);
+    let mut add = |start: usize, slot: usize| {
+        starts.insert(start);
+        let count = starts.len();
+        if count > MAX_FUNCTIONS { Err(Refusal::at(slot, Cause::TooManyFunctions)) } else { Ok(()) }
+    };
     for (slot, insn) in code.iter() {
         let Some(target) = insn.subprogram_target(slot) else { continue };
         match usize::try_from(target) {
-            Ok(start) if code.get(start).is_some() => starts.push(start),
+            Ok(start) if code.get(start).is_some() => add(start, slot)?,
             _ => return Err(Refusal::at(slot, Cause::CallOutOfRange { target })),
         }
     }
-    starts.sort_unstable();
-    starts.dedup();
+    program.functions.iter().try_for_each(|function| add(function.start, function.start))?;
+    let starts: Vec<usize> = starts.into_iter().collect();
     let ends = starts.iter().skip(1).copied().chain([code.len()]);
     let function = |(&start, end)| {
         let info = program.functions.iter().find(|f| f.start == start);

@@ -41,6 +41,12 @@ pub enum Cause {
         /// Where it goes.
         target: i64,
     },
+    /// There are more than 256 functions.
+    #[error("too many functions, at most {} are allowed", crate::cfg::MAX_FUNCTIONS)]
+    TooManyFunctions,
+    /// More than 64 maps are used.
+    #[error("too many maps, a program uses {} at most", crate::MAX_USED_MAPS)]
+    TooManyMaps,
     /// The last instruction of a function lets control run on.
     #[error("last instruction of a function is neither exit nor goto")]
     FallsOff,
@@ -251,6 +257,9 @@ pub enum Cause {
     /// A million instructions were simulated.
     #[error("the program is too complex: {0} instructions simulated")]
     TooComplex(usize),
+    /// Comparing states takes too long.
+    #[error("the program is too complex: comparing its states took {0} steps")]
+    TooMuchWork(usize),
     /// The states that must be kept take too much memory.
     #[error("the program is too complex: what has to be kept in mind takes {0} bytes")]
     TooMuchMemory(usize),
@@ -349,7 +358,7 @@ impl Cause {
     /// Whether the verifier gave up: the program may well be safe.
     #[must_use]
     pub const fn is_too_complex(&self) -> bool {
-        matches!(self, Self::TooComplex(_) | Self::TooMuchMemory(_))
+        matches!(self, Self::TooComplex(_) | Self::TooMuchWork(_) | Self::TooMuchMemory(_))
     }
 }
 

@@ -159,6 +159,8 @@ pub struct Stats {
     pub peak_branches: usize,
     /// Most bytes of all that at one time. States that share parts are counted whole.
     pub peak_bytes: usize,
+    /// Steps that comparing and keeping states took: values, slots and ids looked at, checkpoints passed.
+    pub work: usize,
     /// How often a path ended because its state was covered by an earlier one.
     pub pruned: usize,
 }

@@ -25,6 +25,7 @@
 mod cfg;
 mod converge;
 mod demand;
+mod depth;
 pub mod domain;
 mod error;
 mod facts;
@@ -53,6 +54,13 @@ use walk::Walk;
 /// Most instructions a program may have, and most that are simulated (`BPF_COMPLEXITY_LIMIT_INSNS`).
 pub const MAX_INSTRUCTIONS: usize = 1_000_000;
 
+/// Most maps that a program may use (`MAX_USED_MAPS`).
+pub const MAX_USED_MAPS: usize = 64;
+
+/// Most steps that comparing and keeping states may take: a thousand times the instructions, and a hundred times what
+/// the largest real programs take.
+pub const MAX_WORK: usize = 1_000_000_000;
+
 /// Most bytes of states that are kept: a hundred times what the largest real programs take.
 pub const MAX_BYTES: usize = 1 << 30;
 
@@ -61,6 +69,8 @@ pub const MAX_BYTES: usize = 1 << 30;
 pub struct Options {
     /// Instructions that are simulated at most.
     pub max_instructions: usize,
+    /// Steps that comparing and keeping states may take at most; see [`Stats::work`]. The kernel has no such limit.
+    pub max_work: usize,
     /// Bytes of states that are kept at most. The kernel has no such limit but its memory.
     pub max_bytes: usize,
     /// Whether a path ends only at a state that is the same in everything: slower, but then every state that some
@@ -70,7 +80,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_instructions: MAX_INSTRUCTIONS, max_bytes: MAX_BYTES, exact: false }
+        Self { max_instructions: MAX_INSTRUCTIONS, max_work: MAX_WORK, max_bytes: MAX_BYTES, exact: false }
     }
 }
 
@@ -120,8 +130,9 @@ fn verify_with(
     walk_functions(&mut walk)?;
     step::check_loans(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk);
-    step::check_stack_depth(&code, &flow, &functions, &walk.roots)?;
-    let (facts, stats) = (walk.facts.into_insns(), walk.stats);
+    depth::check_stack_depth(&code, &flow, &functions, &walk.roots)?;
+    let stats = Stats { work: walk.checkpoints.work(), ..walk.stats };
+    let facts = walk.facts.into_insns();
     Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
 }
 

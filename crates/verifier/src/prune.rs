@@ -6,6 +6,8 @@
 //! have not is on the current path itself, and meeting it again without any change is an endless loop. Loops that
 //! something else bounds end earlier: see [`crate::converge`].
 
+use std::cell::Cell;
+
 use paceline_isa::{Reg, RegSet};
 
 use crate::cfg::Meeting;
@@ -18,6 +20,7 @@ use crate::walk::Walk;
 
 /// A kept state.
 struct Checkpoint {
+    slot: usize,
     /// `None` once it has proven useless and was dropped.
     state: Option<State>,
     /// The checkpoint before it on its path.
@@ -43,6 +46,8 @@ pub(crate) struct Checkpoints {
     jumps_at_last: usize,
     instructions_at_last: usize,
     jumps: usize,
+    /// Steps of comparing and keeping states so far (`Stats::work`).
+    work: Cell<usize>,
 }
 
 impl Checkpoints {
@@ -55,7 +60,29 @@ impl Checkpoints {
             jumps_at_last: 0,
             instructions_at_last: 0,
             jumps: 0,
+            work: Cell::new(0),
         }
+    }
+
+    /// Forgets all of them, for a walk from another root.
+    pub(crate) fn restart(&mut self) {
+        for checkpoint in self.all.drain(..) {
+            if let Some(list) = self.at.get_mut(checkpoint.slot) {
+                list.clear();
+            }
+        }
+        (self.current, self.kept) = (None, 0);
+        (self.jumps, self.jumps_at_last, self.instructions_at_last) = (0, 0, 0);
+    }
+
+    /// Steps of comparing and keeping states so far.
+    pub(crate) fn work(&self) -> usize {
+        self.work.get()
+    }
+
+    /// Counts such steps.
+    pub(crate) fn spend(&self, steps: usize) {
+        self.work.set(self.work.get().saturating_add(steps));
     }
 
     /// A branch from the current path will wait; gives the checkpoint it hangs on.
@@ -88,6 +115,7 @@ impl Checkpoints {
     fn unsettled_by(&self, index: usize) -> Option<usize> {
         let mut at = Some(index);
         while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get(index)?))) {
+            self.spend(1);
             if checkpoint.open_paths > 0 {
                 return Some(index);
             }
@@ -102,6 +130,7 @@ impl Checkpoints {
         while let Some(index) = at.filter(|&index| index > target)
             && let Some(checkpoint) = self.all.get_mut(index)
         {
+            *self.work.get_mut() += 1;
             if checkpoint.waits_for.is_none_or(|known| known > target) {
                 checkpoint.waits_for = Some(target);
             }
@@ -115,12 +144,14 @@ impl Checkpoints {
         let list = self.at.get(slot).map_or(&[][..], Vec::as_slice);
         let open = list.iter().rev().filter(move |&&index| Some(index) != skip);
         open.filter_map(|&index| self.all.get(index))
+            .inspect(|_| self.spend(1))
             .filter(|checkpoint| checkpoint.open_paths > 0)
             .filter_map(|checkpoint| checkpoint.state.as_ref())
     }
 
     fn add(&mut self, slot: usize, state: State, last_id: u32) {
         let checkpoint = Checkpoint {
+            slot,
             state: Some(state),
             parent: self.current,
             open_paths: 1,
@@ -168,6 +199,7 @@ impl Walk<'_> {
                         self.checkpoints.wait_for(open);
                     }
                 }
+                self.checkpoints.spend(self.state.frames().map(Frame::places).sum());
                 self.stats.pruned += 1;
                 Ok(true)
             }
@@ -191,7 +223,7 @@ impl Walk<'_> {
     fn look_for_earlier(&mut self, slot: usize, is_round: bool) -> Found {
         let mut list = std::mem::take(&mut self.checkpoints.at[slot]);
         let mut found = Found::Nothing { looping: false };
-        let mut useless = Vec::new();
+        let mut finds_useless = false;
         // The latest ones are most alike.
         for &index in list.iter().rev() {
             let checkpoint = &self.checkpoints.all[index];
@@ -223,14 +255,14 @@ impl Walk<'_> {
             if checkpoint.misses > checkpoint.hits * 3 + 3
                 && (checkpoint.open_paths == 0 || checkpoint.misses > 64)
             {
-                useless.push(index);
+                let state = checkpoint.state.take();
+                self.held = self.held.saturating_sub(state.map_or(0, |state| state.bytes()));
+                self.checkpoints.kept -= 1;
+                finds_useless = true;
             }
         }
-        for index in useless {
-            list.retain(|&i| i != index);
-            let state = self.checkpoints.all[index].state.take();
-            self.held = self.held.saturating_sub(state.map_or(0, |state| state.bytes()));
-            self.checkpoints.kept -= 1;
+        if finds_useless {
+            list.retain(|&index| self.checkpoints.all[index].state.is_some());
         }
         self.checkpoints.at[slot] = list;
         found
@@ -244,7 +276,13 @@ impl Walk<'_> {
     /// up to `same_up_to` must be the very same.
     fn compare(&self, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
         let (demands, reads) = (&self.demands, &self.reads);
-        let mut comparison = Comparison { demands, reads, rigor, same_up_to, ids: Vec::new() };
+        let mut comparison = Comparison { demands, reads, rigor, same_up_to, ids: Vec::new(), steps: 1 };
+        let is_covered = self.compare_with(&mut comparison, earlier);
+        self.checkpoints.spend(comparison.steps);
+        is_covered
+    }
+
+    fn compare_with(&self, comparison: &mut Comparison<'_>, earlier: &State) -> bool {
         let now = &self.state;
         if earlier.frames().len() != now.frames().len() || earlier.references.len() != now.references.len() {
             return false;
@@ -283,6 +321,7 @@ impl Walk<'_> {
                 slot.fresh = 0;
             }
         }
+        self.checkpoints.spend(self.state.frames().map(Frame::places).sum());
         self.checkpoints.add(slot, self.state.clone(), self.last_id());
         self.checkpoints.jumps_at_last = self.checkpoints.jumps;
         self.checkpoints.instructions_at_last = self.stats.instructions;
@@ -347,6 +386,8 @@ struct Comparison<'a> {
     same_up_to: u32,
     /// Ids of the earlier state, and which they are now.
     ids: Vec<(u32, u32)>,
+    /// Values, slots and ids looked at.
+    steps: usize,
 }
 
 impl Comparison<'_> {
@@ -382,6 +423,7 @@ impl Comparison<'_> {
             let all = self.rigor != Rigor::Demanded;
             let read = if all { u8::MAX } else { self.reads.bytes_read(slot.origin) };
             let now = new.stack.slot(i);
+            self.steps += 1;
             self.iterators(slot, &now) && (read == 0 || self.slot(slot, &now, read))
         })
     }
@@ -443,6 +485,7 @@ impl Comparison<'_> {
     }
 
     fn value(&mut self, old: &Value, new: &Value) -> bool {
+        self.steps += 1;
         match (old, new) {
             (Value::Unset, _) => !self.is_exact() || new.is_unset(),
             (Value::Scalar(old), Value::Scalar(new)) => self.scalar(old, new),
@@ -498,6 +541,7 @@ impl Comparison<'_> {
         if old == 0 {
             return true;
         }
+        self.steps += self.ids.len() / 8;
         match self.ids.iter().find(|(id, _)| *id == old) {
             Some(&(_, known)) => known == new,
             None => {

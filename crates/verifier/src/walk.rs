@@ -4,6 +4,9 @@
 //! while the path falls through. Where paths meet, states are kept as checkpoints, and a path whose state an earlier,
 //! finished one covers ends there (see `prune`).
 
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
 use paceline_isa::{Code, Insn, Reg};
 use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
@@ -18,6 +21,7 @@ use crate::observe::{Observer, PathEnd};
 use crate::prune::Checkpoints;
 use crate::reads::StackReads;
 use crate::state::{Frame, Lost, MapRef, State, Value};
+use crate::step::Global;
 
 /// Branches on the way to a refusal that are told.
 const PATH_TOLD: usize = 64;
@@ -36,7 +40,7 @@ pub(crate) enum Next {
 }
 
 /// Where paths begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Root {
     /// The program.
     Main,
@@ -113,6 +117,9 @@ pub(crate) struct Walk<'a> {
     pub(crate) stack_shared: Vec<u64>,
     /// What must be verified on its own, as far as it is known: the program, and what it was seen to call.
     pub(crate) roots: Vec<Root>,
+    known_roots: HashSet<Root>,
+    /// What the global functions take that were called, by their indices.
+    pub(crate) globals: HashMap<usize, Rc<Global>>,
     /// Where the path began.
     pub(crate) root: Root,
     /// What global functions are lent.
@@ -155,6 +162,8 @@ impl<'a> Walk<'a> {
             is_callback: vec![false; flow.functions.len()],
             stack_shared: vec![0; flow.functions.len()],
             roots: vec![Root::Main],
+            known_roots: HashSet::from([Root::Main]),
+            globals: HashMap::new(),
             root: Root::Main,
             loans: Loans::default(),
             observer: None,
@@ -179,14 +188,14 @@ impl<'a> Walk<'a> {
 
     /// Notes something that must be verified on its own.
     pub(crate) fn add_root(&mut self, root: Root) {
-        if !self.roots.contains(&root) {
+        if self.known_roots.insert(root) {
             self.roots.push(root);
         }
     }
 
     /// Walks all paths from a state at the start of a function.
     pub(crate) fn explore(&mut self, state: State, slot: usize) -> Result<(), Box<Refusal>> {
-        self.checkpoints = Checkpoints::new(self.code.len());
+        self.checkpoints.restart();
         self.demands = Demands::new();
         self.reads.restart();
         self.trail.entries.truncate(1);
@@ -224,6 +233,10 @@ impl<'a> Walk<'a> {
     fn step(&mut self) -> Check<Next> {
         if self.stats.instructions >= self.options.max_instructions {
             return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+        }
+        let work = self.checkpoints.work();
+        if work > self.options.max_work {
+            return crate::error::broken_with(Cause::TooMuchWork(work), Hint::BoundLoop);
         }
         if self.meets_earlier_state()? {
             if let Some(observer) = &mut self.observer {

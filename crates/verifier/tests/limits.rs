@@ -1,7 +1,7 @@
 //! What the verifier spends is bounded, and told.
 
 use paceline_isa::assemble;
-use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
+use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Cause, MAX_BYTES, Options, verify};
 
 /// Branches on packet bytes, each of which leaves a number of its own in a register.
@@ -14,8 +14,12 @@ fn branches(count: usize) -> ProgramSpec {
         text += &format!("r5 = *(u8 *)(r2 + {byte})\n if r5 > {index} goto l{index}\n r6 += 1\n l{index}:\n");
     }
     text += "r2 += r6\n out: exit\n";
-    let insns = assemble(&text, &()).unwrap().encode().unwrap();
-    ProgramSpec::new("branches", ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, insns)
+    program(&text)
+}
+
+fn program(text: &str) -> ProgramSpec {
+    let insns = assemble(text, &()).unwrap().encode().unwrap();
+    ProgramSpec::new("limits", ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, insns)
 }
 
 #[test]
@@ -38,4 +42,62 @@ fn instructions_are_no_more_than_allowed() {
     let options = Options { max_instructions: 100, ..Options::default() };
     let refusal = verify(&program, &[], None, &options).unwrap_err();
     assert!(matches!(refusal.cause, Cause::TooComplex(100)), "{refusal}");
+}
+
+#[test]
+fn steps_of_comparisons_are_no_more_than_allowed() {
+    let program = branches(60);
+    let work = verify(&program, &[], None, &Options::default()).unwrap().stats().work;
+    let enough = Options { max_work: work, ..Options::default() };
+    assert_eq!(verify(&program, &[], None, &enough).unwrap().stats().work, work);
+    let refusal =
+        verify(&program, &[], None, &Options { max_work: work / 2, ..Options::default() }).unwrap_err();
+    assert!(matches!(refusal.cause, Cause::TooMuchWork(spent) if spent > work / 2), "{refusal}");
+    assert!(refusal.cause.is_too_complex());
+}
+
+/// A program of so many functions, the main one included.
+fn functions(count: usize) -> ProgramSpec {
+    let mut text = String::new();
+    (1..count).for_each(|i| text += &format!("call f{i}\n"));
+    text += "r0 = 0\n exit\n";
+    (1..count).for_each(|i| text += &format!("f{i}: r0 = {i}\n exit\n"));
+    program(&text)
+}
+
+#[test]
+fn functions_are_as_many_as_the_kernel_allows() {
+    verify(&functions(256), &[], None, &Options::default()).unwrap();
+    let refusal = verify(&functions(257), &[], None, &Options::default()).unwrap_err();
+    assert!(matches!(refusal.cause, Cause::TooManyFunctions), "{refusal}");
+    assert_eq!(refusal.slot, 255, "the call of the last");
+}
+
+#[test]
+fn maps_are_as_many_as_the_kernel_allows() {
+    let maps: Vec<_> = (0..65).map(|i| MapSpec::new(format!("m{i}"), MapKind::Array, 4, 8, 1)).collect();
+    let text = |count: usize| {
+        let loads: String = (0..count).map(|i| format!("r1 = map[{i}] ll\n r1 = map[{i}] ll\n")).collect();
+        loads + "r0 = 0\n exit\n"
+    };
+    verify(&program(&text(64)), &maps, None, &Options::default()).unwrap();
+    let refusal = verify(&program(&text(65)), &maps, None, &Options::default()).unwrap_err();
+    assert!(matches!(refusal.cause, Cause::TooManyMaps), "{refusal}");
+}
+
+/// Seven layers of functions, each of which calls all of the next layer, where no path leads.
+#[test]
+fn chains_of_calls_are_checked_in_time_that_depends_on_the_calls_only() {
+    let mut text = "r0 = 0\n if r0 == 0 goto out\n".to_owned();
+    (0..36).for_each(|i| text += &format!("call f0_{i}\n"));
+    text += "out: exit\n";
+    for (layer, i) in (0..7).flat_map(|layer| (0..36).map(move |i| (layer, i))) {
+        text += &format!("f{layer}_{i}: r0 = 0\n");
+        if layer < 6 {
+            (0..36).for_each(|i| text += &format!("call f{}_{i}\n", layer + 1));
+        }
+        text += "exit\n";
+    }
+    let verified = verify(&program(&text), &[], None, &Options::default()).unwrap();
+    assert_eq!(verified.stats().instructions, 3);
 }

@@ -83,7 +83,7 @@ struct Note<'a> {
 /// The source lines that matter: those of the guilty file first, and in it those near the guilty line.
 fn snippets(diagnosis: &Diagnosis, line: &Source) -> Vec<Snippet<'static, Annotation<'static>>> {
     let gave_up = match diagnosis.refusal.cause {
-        Cause::TooComplex(_) | Cause::TooMuchMemory(_) => "given up at ",
+        Cause::TooComplex(_) | Cause::TooMuchWork(_) | Cause::TooMuchMemory(_) => "given up at ",
         _ => "",
     };
     let label = format!("{gave_up}instruction {}: {}", diagnosis.at.slot, diagnosis.at.insn);

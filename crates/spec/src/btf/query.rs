@@ -84,7 +84,8 @@ impl Btf {
     }
 
     /// Whether a name is `text`; takes no longer than `text` is.
-    fn is_named(&self, name: Name, text: &str) -> bool {
+    #[must_use]
+    pub fn is_named(&self, name: Name, text: &str) -> bool {
         let rest = self.strings.get(name.0 as usize..).and_then(|s| s.strip_prefix(text.as_bytes()));
         rest.is_some_and(|rest| rest.first() == Some(&0))
     }

@@ -77,6 +77,11 @@ impl Frame {
         if self.is_callback { self.call_slot } else { self.call_slot + 1 }
     }
 
+    /// Registers and stack slots.
+    pub(crate) fn places(&self) -> usize {
+        self.registers.len() + self.stack.slots().len()
+    }
+
     /// All values: registers and spilled ones.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.registers.iter_mut().chain(self.stack.slots_mut().iter_mut().map(|slot| &mut slot.value))

@@ -3,18 +3,14 @@
 use paceline_isa::{Callee, Insn, Reg, RegSet};
 
 use super::memory::describe;
-use crate::cfg::ControlFlow;
 use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
-use crate::facts::{FunctionFact, is_tail_call};
-use crate::state::{Frame, Lost, MAX_STACK, Target, Value};
+use crate::error::{Cause, Check, Hint, broken, broken_with};
+use crate::facts::is_tail_call;
+use crate::state::{Frame, Lost, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
 /// Most calls that may be active (`MAX_CALL_FRAMES`).
-const MAX_FRAMES: usize = 8;
-
-/// Stack that may be used before a call that leads to a tail call (`check_max_stack_depth_subprog`).
-const MAX_STACK_BEFORE_TAIL_CALL: u32 = 256;
+pub(crate) const MAX_FRAMES: usize = 8;
 
 impl Walk<'_> {
     pub(super) fn call(&mut self, insn: &Insn, callee: Callee) -> Check<Next> {
@@ -152,93 +148,4 @@ impl Walk<'_> {
     pub(super) fn return_number(&mut self) {
         self.state.set(Reg::R0, Value::number(Number::UNKNOWN));
     }
-}
-
-/// Checks the stack that chains of calls use together (`check_max_stack_depth`).
-pub(crate) fn check_stack_depth(
-    code: &paceline_isa::Code,
-    flow: &ControlFlow,
-    functions: &[FunctionFact],
-    walked: &[Root],
-) -> Result<(), Box<Refusal>> {
-    let is_later =
-        |function| walked.iter().any(|r| matches!(r, Root::Timer { function: f, .. } if *f == function));
-    // What a timer calls has a stack to itself.
-    let calls_now = |insn: &Insn, callee| insn.is_call() || !is_later(callee);
-    let calls: Vec<Vec<(usize, usize)>> =
-        functions.iter().map(|f| calls_of(code, flow, f, calls_now)).collect();
-    let has_tail_call = reaching_tail_calls(functions, &calls);
-    let mut chain = Chain { functions, calls: &calls, has_tail_call: &has_tail_call };
-    let roots = flow.functions.iter().enumerate().filter(|(i, f)| *i == 0 || f.is_global || is_later(*i));
-    for (root, _) in roots {
-        chain.check(root, 0, 1, None)?;
-    }
-    Ok(())
-}
-
-struct Chain<'a> {
-    functions: &'a [FunctionFact],
-    calls: &'a [Vec<(usize, usize)>],
-    has_tail_call: &'a [bool],
-}
-
-impl Chain<'_> {
-    fn check(
-        &mut self,
-        function: usize,
-        before: u32,
-        frames: usize,
-        call: Option<usize>,
-    ) -> Result<(), Box<Refusal>> {
-        let Some(fact) = self.functions.get(function) else { return Ok(()) };
-        let slot = call.unwrap_or(fact.start);
-        let refuse = |cause, hint| Err(Box::new(Refusal { hint, ..*Refusal::at(slot, cause) }));
-        if frames > 1 && before >= MAX_STACK_BEFORE_TAIL_CALL && self.has_tail_call[function] {
-            return refuse(Cause::TailCallStack(before), Some(Hint::StackTooDeep));
-        }
-        let bytes = before + fact.stack.next_multiple_of(16);
-        if bytes > MAX_STACK {
-            return refuse(Cause::StackDepth { frames, bytes }, Some(Hint::StackTooDeep));
-        }
-        if frames > MAX_FRAMES {
-            return refuse(Cause::CallDepth(frames), None);
-        }
-        let Some(calls) = self.calls.get(function) else { return Ok(()) };
-        calls.iter().try_for_each(|&(slot, callee)| self.check(callee, bytes, frames + 1, Some(slot)))
-    }
-}
-
-/// The functions that a function calls, with the slots of the calls; each callee once.
-fn calls_of(
-    code: &paceline_isa::Code,
-    flow: &ControlFlow,
-    function: &FunctionFact,
-    calls_now: impl Fn(&Insn, usize) -> bool,
-) -> Vec<(usize, usize)> {
-    let mut calls: Vec<(usize, usize)> = Vec::new();
-    for slot in function.start..function.end {
-        let Some(insn) = code.get(slot) else { continue };
-        let target = insn.subprogram_target(slot).and_then(|target| usize::try_from(target).ok());
-        if let Some(callee) = target.and_then(|target| flow.function_starting(target))
-            && calls_now(insn, callee)
-            && calls.iter().all(|&(_, known)| known != callee)
-        {
-            calls.push((slot, callee));
-        }
-    }
-    calls
-}
-
-/// For each function whether it or something it calls has a tail call.
-fn reaching_tail_calls(functions: &[FunctionFact], calls: &[Vec<(usize, usize)>]) -> Vec<bool> {
-    let mut reaching: Vec<bool> = functions.iter().map(|f| f.tail_calls).collect();
-    // Each round carries it one call further out; no chain is longer than the number of functions.
-    for _ in 0..functions.len() {
-        for (function, callees) in calls.iter().enumerate() {
-            if callees.iter().any(|&(_, callee)| reaching[callee]) {
-                reaching[function] = true;
-            }
-        }
-    }
-    reaching
 }

@@ -1,5 +1,7 @@
 //! Global functions: verified once, on their own, for whatever their BTF types allow.
 
+use std::rc::Rc;
+
 use paceline_isa::Reg;
 use paceline_spec::ProgramKind;
 use paceline_spec::btf::{Btf, Type, TypeId};
@@ -23,6 +25,13 @@ pub(crate) enum Parameter {
     Memory { size: u32, nullable: bool },
 }
 
+/// What is known of a global function by its type.
+#[derive(Debug)]
+pub(crate) struct Global {
+    name: String,
+    parameters: Vec<Parameter>,
+}
+
 /// The state in which a function starts that is verified on its own.
 pub(crate) fn entry_state(walk: &mut Walk<'_>, root: Root) -> Result<State, Box<Refusal>> {
     let mut frame = Frame::new(root.function(), 0, 0);
@@ -38,8 +47,8 @@ pub(crate) fn entry_state(walk: &mut Walk<'_>, root: Root) -> Result<State, Box<
 
 fn set_parameters(walk: &mut Walk<'_>, frame: &mut Frame, function: usize) -> Result<(), Box<Refusal>> {
     let start = walk.flow.functions.get(function).map_or(0, |f| f.start);
-    let parameters = walk.parameters(function).map_err(|problem| Refusal::at(start, problem.cause))?;
-    for (number, (reg, parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(parameters)) {
+    let global = walk.global(function).map_err(|problem| Refusal::at(start, problem.cause))?;
+    for (number, (reg, &parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(&global.parameters)) {
         let value = match parameter {
             Parameter::Number => Value::unknown(),
             Parameter::Context => Value::Pointer(Pointer::to(Target::Context)),
@@ -62,6 +71,17 @@ pub(crate) fn check_loans(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
 }
 
 impl Walk<'_> {
+    /// A global function, whose type is looked at once, however often it is called.
+    fn global(&mut self, function: usize) -> Check<Rc<Global>> {
+        if let Some(global) = self.globals.get(&function) {
+            return Ok(Rc::clone(global));
+        }
+        let global =
+            Rc::new(Global { name: self.function_name(function), parameters: self.parameters(function)? });
+        self.globals.insert(function, Rc::clone(&global));
+        Ok(global)
+    }
+
     /// What a global function takes.
     fn parameters(&self, function: usize) -> Check<Vec<Parameter>> {
         let start = self.flow.functions.get(function).map_or(0, |f| f.start);
@@ -82,9 +102,10 @@ impl Walk<'_> {
         if !is_void(btf, *result) && !is_number(btf, *result) {
             return problem("it returns something that is no number");
         }
+        let tags = tags(btf, info.btf_id);
         let parameter = |(i, p): (usize, &paceline_spec::btf::Param)| {
-            let is_nonnull = has_tag(btf, info.btf_id, i, "arg:nonnull");
-            let is_context = has_tag(btf, info.btf_id, i, "arg:ctx");
+            let has_tag = |wanted| tags.iter().any(|&tag| tag == (i, wanted));
+            let (is_nonnull, is_context) = (has_tag("arg:nonnull"), has_tag("arg:ctx"));
             parameter(btf, self.program.kind, p.ty, is_context, is_nonnull)
         };
         let found: Result<Vec<Parameter>, &'static str> = params.iter().enumerate().map(parameter).collect();
@@ -92,10 +113,9 @@ impl Walk<'_> {
     }
 
     pub(super) fn call_global(&mut self, function: usize) -> Check {
-        let parameters = self.parameters(function)?;
-        let name = self.function_name(function);
-        for (number, (reg, parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(parameters)) {
-            self.check_parameter(&name, reg, parameter)?;
+        let global = self.global(function)?;
+        for (number, (reg, &parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(&global.parameters)) {
+            self.check_parameter(&global.name, reg, parameter)?;
             if let (Parameter::Memory { .. }, Value::Pointer(pointer)) = (parameter, self.read(reg)?) {
                 self.note_loan((function, number), reg, &pointer);
             }
@@ -239,11 +259,17 @@ fn is_number(btf: &Btf, ty: TypeId) -> bool {
     matches!(btf.resolve(ty), Ok((_, Type::Int(_) | Type::Enum(_))))
 }
 
-fn has_tag(btf: &Btf, function: TypeId, argument: usize, wanted: &str) -> bool {
-    btf.types().any(|(_, t)| match t {
-        Type::DeclTag { name, ty, component } => {
-            *ty == function && usize::try_from(*component) == Ok(argument) && btf.name(*name) == wanted
+/// The tags of a function's arguments, each with the argument's number.
+fn tags(btf: &Btf, function: TypeId) -> Vec<(usize, &'static str)> {
+    let tag = |t: &Type| match t {
+        Type::DeclTag { name, ty, component } if *ty == function => {
+            let known = ["arg:nonnull", "arg:ctx"].into_iter().find(|known| btf.is_named(*name, known))?;
+            Some((usize::try_from(*component).ok()?, known))
         }
-        _ => false,
-    })
+        _ => None,
+    };
+    let mut tags: Vec<_> = btf.types().filter_map(|(_, t)| tag(t)).collect();
+    tags.sort_unstable();
+    tags.dedup();
+    tags
 }

@@ -14,16 +14,19 @@ mod pointer;
 mod stack;
 mod text;
 
+use std::collections::HashSet;
+
 use paceline_isa::{Imm64, Insn, Operand, Reg, Size};
 use paceline_spec::{MapKind, MapSpec, Poison};
 
+use crate::MAX_USED_MAPS;
 use crate::domain::Number;
 use crate::error::{Cause, Check, Refusal, broken};
 use crate::state::{MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Walk};
 
-pub(crate) use call::check_stack_depth;
-pub(crate) use global::{check_loans, entry_state};
+pub(crate) use call::MAX_FRAMES;
+pub(crate) use global::{Global, check_loans, entry_state};
 
 /// Offsets of 2^29 and more are refused wherever they appear (`BPF_MAX_VAR_OFF`).
 const MAX_OFFSET: i64 = 1 << 29;
@@ -90,10 +93,16 @@ impl Walk<'_> {
 
     /// Checks what every 64-bit load refers to, reached or not, as the kernel does before it walks.
     pub(crate) fn check_immediates(&mut self) -> Result<(), Box<Refusal>> {
+        let mut maps = HashSet::new();
         for (slot, insn) in self.code.iter() {
-            if let Insn::LoadImm64 { value, .. } = *insn {
-                self.slot = slot;
-                self.immediate(value).map_err(|problem| Refusal::at(slot, problem.cause))?;
+            let Insn::LoadImm64 { value, .. } = *insn else { continue };
+            self.slot = slot;
+            self.immediate(value).map_err(|problem| Refusal::at(slot, problem.cause))?;
+            if let Imm64::MapIndex(index) | Imm64::MapValueIndex { index, .. } = value {
+                maps.insert(index);
+            }
+            if maps.len() > MAX_USED_MAPS {
+                return Err(Refusal::at(slot, Cause::TooManyMaps));
             }
         }
         Ok(())
