@@ -39,8 +39,7 @@ impl Returns {
     pub(crate) fn of(source: &Source<'_>, function: &FunctionFact) -> Self {
         let mut returns = Self { before: vec![Known::Nothing; source.code.len() + 1], quiet: Vec::new() };
         returns.meet(function.start, Known::Different);
-        // With the direction of execution one pass settles all but loops; each pass after that loses something.
-        while returns.pass(source, function) {}
+        returns.settle(source, function);
         returns.find_quiet(source, function);
         returns
     }
@@ -77,22 +76,20 @@ impl Returns {
         }
     }
 
-    /// Whether something changed behind an instruction that was looked at already.
-    fn pass(&mut self, source: &Source<'_>, function: &FunctionFact) -> bool {
-        let mut changed = false;
-        for (slot, insn) in source.reached(function) {
+    /// Follows what is known until nothing changes. It changes at most twice at each slot.
+    fn settle(&mut self, source: &Source<'_>, function: &FunctionFact) {
+        let mut work = vec![function.start];
+        while let Some(slot) = work.pop() {
+            let (Some(insn), fact) = (source.code.get(slot), source.fact(slot)) else { continue };
             let before = self.before.get(slot).copied().unwrap_or_default();
-            let (after, fact) = (transfer(insn, before), source.fact(slot));
+            let after = transfer(insn, before);
             let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
             let conditional = target.is_some() && insn.falls_through();
-            if insn.falls_through() && (!conditional || fact.may_fall_through) {
-                self.meet(slot + insn.slots(), after);
-            }
-            if let Some(target) = target.filter(|_| !conditional || fact.may_jump) {
-                changed |= self.meet(target, after) && target <= slot;
-            }
+            let falls = insn.falls_through() && (!conditional || fact.may_fall_through);
+            let next = falls.then_some(slot + insn.slots());
+            let target = target.filter(|_| !conditional || fact.may_jump);
+            work.extend(target.into_iter().chain(next).filter(|&slot| self.meet(slot, after)));
         }
-        changed
     }
 
     fn meet(&mut self, slot: usize, known: Known) -> bool {
