@@ -7,7 +7,9 @@ pub mod case;
 pub mod child;
 pub mod classic;
 pub mod compare;
+
 pub mod conformance;
+pub mod cost;
 pub mod determinize;
 pub mod dispatcher;
 pub mod embed;

@@ -8,6 +8,7 @@ use paceline_spec::btf::SpecialKind;
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 
+use crate::facts::Stats;
 use crate::state::{Target, Value};
 
 /// What is wrong with a program.
@@ -478,6 +479,8 @@ pub struct Refusal {
     pub path: Vec<Branch>,
     /// Slots of the active calls, outermost first.
     pub calls: Vec<usize>,
+    /// How much work the walk was up to here; nothing where the shape of the program is refused.
+    pub stats: Stats,
 }
 
 impl Refusal {
@@ -489,6 +492,7 @@ impl Refusal {
             registers: Vec::new(),
             invalidated_by: None,
             path: Vec::new(),
+            stats: Stats::default(),
             calls: Vec::new(),
         })
     }

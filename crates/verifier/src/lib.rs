@@ -131,7 +131,7 @@ fn verify_with(
     step::check_loans(&mut walk)?;
     let functions = function_facts(&code, &flow, &walk);
     depth::check_stack_depth(&code, &flow, &functions, &walk.roots)?;
-    let stats = Stats { work: walk.checkpoints.work(), ..walk.stats };
+    let stats = walk.stats();
     let facts = walk.facts.into_insns();
     Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
 }

@@ -309,6 +309,11 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// How much work it was so far.
+    pub(crate) fn stats(&self) -> Stats {
+        Stats { work: self.checkpoints.work(), ..self.stats }
+    }
+
     fn refusal(&self, problem: Problem) -> Box<Refusal> {
         let insn = self.code.get(self.slot);
         let told = |reg: &Reg| *reg != Reg::R10 && !self.state.get(*reg).is_unset();
@@ -334,6 +339,7 @@ impl<'a> Walk<'a> {
             invalidated_by: stale.map(|stale| stale.slot as usize),
             path: self.trail.to(self.at),
             calls: self.state.frames().skip(1).map(|frame| frame.call_slot).collect(),
+            stats: self.stats(),
         })
     }
 }

@@ -7,6 +7,7 @@
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
+mod cost;
 mod embed;
 mod list;
 
@@ -26,6 +27,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure verification and compilation of programs made to take long
+    Cost(cost::Options),
     /// List the engines that this machine can run
     Engines(list::Options),
     /// Run random sequences of the public API, as a hostile embedder would
@@ -34,6 +37,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Cost(options) => cost::run(&options),
         Command::Engines(options) => list::run(&options),
         Command::Embed(options) => embed::run(&options),
     };

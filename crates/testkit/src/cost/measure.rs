@@ -1,0 +1,128 @@
+//! Measures one program, in the process that it has to itself.
+
+use std::fmt;
+use std::fs::read_to_string;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use paceline_maps::{Limits, Map};
+use paceline_verifier::{Options, verify};
+use paceline_vm::{Engine, Program};
+
+use super::Item;
+
+/// Bytes that its maps may take.
+const MAP_MEMORY: u64 = 1 << 20;
+
+/// What a program cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Whether it was accepted.
+    pub accepted: bool,
+    /// Slots of the program.
+    pub slots: u64,
+    /// Types that it came with.
+    pub types: u64,
+    /// Instructions simulated, also of a program that is refused.
+    pub instructions: u64,
+    /// Steps of comparisons.
+    pub steps: u64,
+    /// Processor time of the verification in nanoseconds.
+    pub verify: u64,
+    /// The same of the translation for the threaded interpreter.
+    pub threaded: u64,
+    /// The same of the compilation.
+    pub jit: u64,
+    /// Most memory that the process had, in KiB.
+    pub peak: u64,
+}
+
+impl Cost {
+    fn fields(&self) -> [u64; 9] {
+        let Self { accepted, slots, types, instructions, steps, verify, threaded, jit, peak } = *self;
+        [accepted.into(), slots, types, instructions, steps, verify, threaded, jit, peak]
+    }
+}
+
+/// Numbers with spaces between them, for the process that asks.
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = self.fields().map(|field| field.to_string());
+        f.write_str(&fields.join(" "))
+    }
+}
+
+impl FromStr for Cost {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let mut fields = text.split_whitespace();
+        let mut next = || fields.next().unwrap_or_default().parse::<u64>();
+        Ok(Self {
+            accepted: next()? != 0,
+            slots: next()?,
+            types: next()?,
+            instructions: next()?,
+            steps: next()?,
+            verify: next()?,
+            threaded: next()?,
+            jit: next()?,
+            peak: next()?,
+        })
+    }
+}
+
+/// Verifies a program, and loads what is accepted for both engines.
+///
+/// # Errors
+/// What cannot be read below `/proc`, or a program that an engine does not load.
+pub fn measure(item: &Item, options: &Options) -> Result<Cost, String> {
+    let mut cost = Cost {
+        slots: item.program.insns.len() as u64,
+        types: item.btf.as_ref().map_or(0, |btf| btf.types().count()) as u64,
+        ..Cost::default()
+    };
+    let start = processor_time()?;
+    let result = verify(&item.program, &item.maps, item.btf.as_ref(), options);
+    cost.verify = processor_time()? - start;
+    match result {
+        Ok(verified) => {
+            cost.accepted = true;
+            cost.instructions = verified.stats().instructions as u64;
+            cost.steps = verified.stats().work as u64;
+            let limits = Limits { cpus: 1, memory: MAP_MEMORY };
+            let maps: Result<Vec<_>, _> = item.maps.iter().map(|spec| Map::create(spec, &limits)).collect();
+            let maps = maps.map_err(|error| error.to_string())?;
+            for (engine, time) in [(Engine::Threaded, &mut cost.threaded), (Engine::Jit, &mut cost.jit)] {
+                if !engine.is_available() {
+                    continue;
+                }
+                let start = processor_time()?;
+                Program::load(&verified, maps.clone(), engine).map_err(|error| error.to_string())?;
+                *time = processor_time()? - start;
+            }
+        }
+        Err(refusal) => {
+            cost.instructions = refusal.stats.instructions as u64;
+            cost.steps = refusal.stats.work as u64;
+        }
+    }
+    cost.peak = peak_memory()?;
+    Ok(cost)
+}
+
+/// Nanoseconds for which this thread has had a processor.
+fn processor_time() -> Result<u64, String> {
+    let path = "/proc/thread-self/schedstat";
+    let text = read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    text.split_whitespace().next().and_then(|time| time.parse().ok()).ok_or_else(|| format!("{path}: {text}"))
+}
+
+/// The most memory that this process has had, in KiB.
+fn peak_memory() -> Result<u64, String> {
+    let path = "/proc/self/status";
+    let text = read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next()).and_then(|number| number.parse().ok());
+    number.ok_or_else(|| format!("{path}: no VmHWM"))
+}
