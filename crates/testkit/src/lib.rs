@@ -7,7 +7,7 @@ pub mod case;
 pub mod child;
 pub mod classic;
 pub mod compare;
-
+pub mod compiled;
 pub mod conformance;
 pub mod cost;
 pub mod determinize;
@@ -16,6 +16,7 @@ pub mod embed;
 pub mod engine;
 pub mod generate;
 pub mod kernel;
+pub mod object_runs;
 pub mod outcome;
 pub mod random;
 pub mod redirects;

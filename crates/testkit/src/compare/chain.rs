@@ -117,7 +117,7 @@ fn small_text(rng: &mut Rng) -> String {
     }
 }
 
-fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
+pub(crate) fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
     let next = |rng: &mut Rng| {
         let end = || Next::End(Verdict::ALL[0]);
         match rng.u8(..4) {
@@ -161,7 +161,7 @@ impl ChainWay {
         Self::Staged(Engine::Threaded),
     ];
 
-    fn engine(self) -> Engine {
+    pub(crate) fn engine(self) -> Engine {
         match self {
             Self::Called(engine) | Self::Staged(engine) => engine,
             Self::Fused(_) => Engine::Jit,
@@ -169,7 +169,7 @@ impl ChainWay {
     }
 
     /// Whether it says what programs returned.
-    fn counts(self) -> bool {
+    pub(crate) fn counts(self) -> bool {
         self != Self::Fused(false)
     }
 }

@@ -228,7 +228,7 @@ impl Subject for EngineSubject {
 }
 
 /// The records of a ring buffer, by their order.
-fn records(map: &Map) -> Option<Contents> {
+pub(crate) fn records(map: &Map) -> Option<Contents> {
     let ring = map.ring_buffer()?;
     let mut records = Contents::new();
     ring.consume(|record| {

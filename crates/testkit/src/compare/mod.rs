@@ -13,7 +13,10 @@ mod work;
 
 pub use self::chain::{ChainSubject, ChainWay, ChainWork, compare_chains};
 pub use self::engine::EngineSubject;
+pub(crate) use self::engine::records;
 pub use self::kernel::KernelSubject;
+pub(crate) use self::chain::random_graph;
+pub(crate) use self::work::is_keyed;
 pub use work::{Input, Work, Workshop};
 
 use std::fmt::Write;
@@ -40,7 +43,7 @@ pub struct Left {
 }
 
 impl Left {
-    fn agrees(&self, other: &Self) -> bool {
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
             one.is_none() || other.is_none() || one == other
         }
@@ -50,7 +53,7 @@ impl Left {
     }
 }
 
-fn redirect_of(redirect: Option<Redirect>) -> Option<(bool, u32, u32)> {
+pub(crate) fn redirect_of(redirect: Option<Redirect>) -> Option<(bool, u32, u32)> {
     redirect.map(|redirect| match redirect.target {
         RedirectTarget::Interface { ifindex } => (false, ifindex, redirect.flags),
         RedirectTarget::Map { key, .. } => (true, key, redirect.flags),

@@ -154,7 +154,7 @@ pub(super) fn contents(spec: &MapSpec, index: usize, seed: u64) -> impl Iterator
 }
 
 /// Whether elements of such a map come and go.
-pub(super) fn is_keyed(kind: MapKind) -> bool {
+pub(crate) fn is_keyed(kind: MapKind) -> bool {
     use MapKind as K;
     matches!(kind, K::Hash | K::PerCpuHash | K::LruHash | K::LruPerCpuHash | K::LpmTrie)
 }

@@ -9,6 +9,7 @@
 
 mod cost;
 mod embed;
+mod compiled;
 mod list;
 
 use std::process::ExitCode;
@@ -29,6 +30,8 @@ struct Arguments {
 enum Command {
     /// Measure verification and compilation of programs made to take long
     Cost(cost::Options),
+    /// Run random C, compiled, on all engines and the kernel
+    Compiled(compiled::Options),
     /// List the engines that this machine can run
     Engines(list::Options),
     /// Run random sequences of the public API, as a hostile embedder would
@@ -38,6 +41,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Cost(options) => cost::run(&options),
+        Command::Compiled(options) => compiled::run(&options),
         Command::Engines(options) => list::run(&options),
         Command::Embed(options) => embed::run(&options),
     };

@@ -1,0 +1,404 @@
+//! `compiled`: random C, compiled, on all engines and the kernel.
+//!
+//! Units of programs run in child processes, which write a line of JSON for each program (`children` has the way back). A
+//! program that differs, or that kills its child, is made smaller and kept as a file of C.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use paceline_testkit::compiled::{
+    CProgram, Compiler, Node, PROGRAMS, Setup, Unit, chain_of, compile_text, compilers, shrink, try_named,
+    unit_text,
+};
+use paceline_testkit::kernel;
+use paceline_testkit::object_runs::{Child, Event, FINISHED, Findings, JOB, KernelVerdict, supervise};
+use paceline_testkit::verdict::reason_class;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+
+#[derive(clap::Args, Clone)]
+pub(crate) struct Options {
+    /// First program; its number is its seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Programs
+    #[arg(long, default_value_t = 1000)]
+    count: u64,
+    /// Packets that each program is run on
+    #[arg(long, default_value_t = 64)]
+    runs: usize,
+    /// Leave the kernel out
+    #[arg(long)]
+    no_kernel: bool,
+    /// Stop after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Seconds that one program may take, compiling of its unit included
+    #[arg(long, default_value_t = 60)]
+    limit: u64,
+    /// Directory for programs that fail
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// Failures that are made smaller and kept
+    #[arg(long, default_value_t = 5)]
+    most: usize,
+    /// Print the text of the unit that the first program is in, and its compiler
+    #[arg(long)]
+    show: bool,
+    /// Run units here, without children
+    #[arg(long, hide = true)]
+    child: bool,
+    /// Run the programs of a file of C, compiled by `--compiler`, over the packets of the seed
+    #[arg(long, hide = true)]
+    source: Option<PathBuf>,
+    /// Version of clang, instruction set and level of optimization, such as `19,3,2`
+    #[arg(long, hide = true)]
+    compiler: Option<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let versions = compilers();
+    if versions.is_empty() {
+        paceline_testkit::skip("compiled", &"no clang-14, clang-16 or clang-19");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if options.show {
+        return show(options, versions);
+    }
+    let pinned = kernel::pin();
+    let setup = Setup { runs: options.runs, kernel: !options.no_kernel, cpu: pinned.cpu() };
+    if let Some(source) = &options.source {
+        return check_source(options, source, setup);
+    }
+    if options.child {
+        return run_units(options, versions, setup);
+    }
+    drop(pinned);
+    let mut options = options.clone();
+    options.no_kernel |= !kernel::available_for("compiled in the kernel");
+    campaign(&options)
+}
+
+fn show(options: &Options, versions: &[u32]) -> Outcome {
+    let number = options.seed / PROGRAMS;
+    let compiler = Compiler::of_seed(number, versions).ok_or("no compiler")?;
+    let programs: Vec<CProgram> =
+        (0..PROGRAMS).map(|index| CProgram::generate(number * PROGRAMS + index, compiler)).collect();
+    println!("/* {compiler} */\n{}", unit_text(&programs));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// In a child: the programs from `--seed` on, a line each.
+fn run_units(options: &Options, versions: &[u32], setup: Setup) -> Outcome {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut unit: Option<Unit> = None;
+    let mut given_up = None;
+    for number in options.seed..options.seed.saturating_add(options.count) {
+        if given_up == Some(number / PROGRAMS) {
+            continue;
+        }
+        println!("{JOB}{number}");
+        let made = match unit.take().filter(|unit| unit.number == number / PROGRAMS) {
+            Some(unit) => unit,
+            None => {
+                let made = match Unit::make(number / PROGRAMS, versions, directory.path()) {
+                    Ok(made) => made,
+                    Err(error) => {
+                        println!("{}", json!({"kind": "unit", "program": number, "text": error}));
+                        given_up = Some(number / PROGRAMS);
+                        continue;
+                    }
+                };
+                for (number, error) in &made.failed {
+                    println!("{}", json!({"kind": "compiler", "program": number, "text": error}));
+                }
+                made
+            }
+        };
+        if let Some(findings) = made.try_one(number, setup) {
+            println!("{}", line_of(number, made.compiler, &findings));
+        }
+        println!("{}", json!({"kind": "chain"}));
+        if let Some((text, _)) = made.try_chain(number, setup) {
+            println!("{}", json!({"kind": "chain", "program": number, "text": text}));
+        }
+        unit = Some(made);
+    }
+    println!("{FINISHED}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line_of(number: u64, compiler: Compiler, findings: &Findings) -> Value {
+    let (kernel, reason) = match &findings.verdicts.kernel {
+        None => ("not asked", ""),
+        Some(KernelVerdict::Accepted) => ("accepts", ""),
+        Some(KernelVerdict::Refused(reason)) => ("refuses", reason.as_str()),
+        Some(KernelVerdict::NotAsked(reason)) => ("not asked", reason.as_str()),
+    };
+    json!({
+        "kind": "program",
+        "program": number,
+        "compiler": compiler.to_string(),
+        "ours": findings.verdicts.ours.verified.as_ref().err(),
+        "seconds": findings.verdicts.ours.time.as_secs_f64(),
+        "kernel": kernel,
+        "reason": reason,
+        "not_taken": findings.not_taken,
+        "difference": findings.difference,
+    })
+}
+
+/// Programs of a file, each on its own and then as a chain. Exit status 1 for a difference.
+fn check_source(options: &Options, source: &Path, setup: Setup) -> Outcome {
+    let compiler = options.compiler.as_deref().and_then(parse_compiler).ok_or("--compiler, such as 19,3,2")?;
+    let text = std::fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let Ok(object) = compile_text(&text, compiler, directory.path()) else { return Ok(ExitCode::from(2)) };
+    let names: Vec<String> = object.programs.iter().map(|spec| spec.name.clone()).collect();
+    let mut difference = None;
+    for name in &names {
+        let findings = try_named(&object, name, options.seed, setup);
+        if let Err(reason) = &findings.verdicts.ours.verified {
+            println!("{name} is refused: {reason}");
+        }
+        difference = difference.or(findings.difference.map(|(who, text)| format!("{name}: {who}: {text}")));
+    }
+    difference = difference.or_else(|| chain_of(&object, &names, options.seed, setup));
+    let Some(difference) = difference else { return Ok(ExitCode::SUCCESS) };
+    println!("{difference}");
+    Ok(ExitCode::FAILURE)
+}
+
+fn parse_compiler(text: &str) -> Option<Compiler> {
+    let mut parts = text.split(',');
+    let (version, cpu, level) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(Compiler { version: version.parse().ok()?, cpu: cpu.parse().ok()?, level: level.parse().ok()? })
+}
+
+#[derive(Default)]
+struct Tally {
+    programs: u64,
+    both_accept: u64,
+    both_refuse: u64,
+    ours_accepted: u64,
+    kernel_asked: u64,
+    failures: usize,
+    not_compiled: BTreeMap<String, (u64, u64)>,
+    /// What one side, or both, refuse, or an engine does not take: how often, and the first seed.
+    refused: BTreeMap<(&'static str, String), (u64, u64)>,
+    slowest: (f64, u64),
+}
+
+impl Tally {
+    fn count(&mut self, what: &'static str, reason: &str, number: u64) {
+        self.refused.entry((what, reason_class(reason))).or_insert((0, number)).0 += 1;
+    }
+
+    fn add(&mut self, line: &Value) {
+        let text = |name: &str| line[name].as_str().unwrap_or_default();
+        let number = line["program"].as_u64().unwrap_or_default();
+        self.programs += 1;
+        let seconds = line["seconds"].as_f64().unwrap_or_default();
+        if seconds > self.slowest.0 {
+            self.slowest = (seconds, number);
+        }
+        let ours = line["ours"].as_str();
+        self.ours_accepted += u64::from(ours.is_none());
+        self.kernel_asked += u64::from(text("kernel") != "not asked");
+        match (ours, text("kernel")) {
+            (None, "accepts") => self.both_accept += 1,
+            (Some(ours), "refuses") => {
+                self.both_refuse += 1;
+                self.count("both refuse:", &format!("{ours} / {}", text("reason")), number);
+            }
+            (Some(ours), "accepts") => self.count("ONLY THE KERNEL ACCEPTS:", ours, number),
+            (None, "refuses") => self.count("ONLY WE ACCEPT:", text("reason"), number),
+            (Some(ours), _) => self.count("refused:", ours, number),
+            (None, _) => {}
+        }
+        if text("kernel") == "not asked" && !text("reason").is_empty() {
+            self.count("the kernel is not asked:", text("reason"), number);
+        }
+        for pair in line["not_taken"].as_array().into_iter().flatten() {
+            let reason = format!("{}: {}", pair[0].as_str().unwrap_or("?"), pair[1].as_str().unwrap_or("?"));
+            self.count("does not take it:", &reason, number);
+        }
+    }
+}
+
+/// A program that failed.
+struct Failure {
+    number: u64,
+    chain: bool,
+    text: String,
+}
+
+fn campaign(options: &Options) -> Outcome {
+    let start = Instant::now();
+    let mut tally = Tally::default();
+    let mut failures: Vec<Failure> = Vec::new();
+    let mut in_chain = false;
+    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
+    let end = options.seed.saturating_add(options.count);
+    let child = Child { first: options.seed, end, limit: Duration::from_secs(options.limit) };
+    let command = |first: u64| {
+        let mut command = Command::new(&exe);
+        command.args(["compiled", "--child", "--seed", &first.to_string()]);
+        command.args(["--count", &(end - first).to_string(), "--runs", &options.runs.to_string()]);
+        if options.no_kernel {
+            command.arg("--no-kernel");
+        }
+        command
+    };
+    let mut fail = |tally: &mut Tally, number: u64, chain: bool, text: String| {
+        let at = start.elapsed().as_secs_f64();
+        let what = if chain { "chain of program" } else { "program" };
+        println!("FAILURE after {} programs and {at:.1} s: {what} {number}: {text}", tally.programs);
+        tally.failures += 1;
+        failures.push(Failure { number, chain, text });
+    };
+    supervise(child, command, |event| {
+        match event {
+            Event::Line(line) => {
+                let line: Value = serde_json::from_str(&line).unwrap_or_default();
+                let number = line["program"].as_u64();
+                let text = || line["text"].as_str().unwrap_or_default().to_owned();
+                match (line["kind"].as_str(), number) {
+                    (Some("compiler"), Some(number)) => {
+                        let text = text();
+                        let error = text.lines().find(|line| line.contains("error")).unwrap_or(&text);
+                        let error = error.split_once("error: ").map_or(error, |(_, rest)| rest);
+                        tally.not_compiled.entry(reason_class(error)).or_insert((0, number)).0 += 1;
+                    }
+                    (Some("program"), Some(number)) => {
+                        tally.add(&line);
+                        in_chain = false;
+                        if let Some(pair) = line["difference"].as_array() {
+                            let part = |index: usize| pair[index].as_str().unwrap_or_default();
+                            fail(&mut tally, number, false, format!("{}: {}", part(0), part(1)));
+                        }
+                    }
+                    (Some("unit"), Some(number)) => {
+                        fail(&mut tally, number, false, format!("its unit cannot be made: {}", text()));
+                    }
+                    (Some("chain"), Some(number)) => fail(&mut tally, number, true, text()),
+                    (Some("chain"), None) => in_chain = true,
+                    _ => println!("a child says: {line}"),
+                }
+            }
+            Event::Failed(Some(number), ended) => {
+                fail(&mut tally, number, in_chain, ended.to_string());
+                in_chain = false;
+            }
+            Event::Failed(None, _) => {}
+        }
+        options.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds))
+    })?;
+    report(&tally, start.elapsed().as_secs_f64(), options);
+    for failure in failures.iter().take(options.most) {
+        keep(options, &exe, failure)?;
+    }
+    Ok(if tally.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn report(tally: &Tally, seconds: f64, options: &Options) {
+    println!(
+        "{} programs from seed {}, {} packets each, in {seconds:.1} s ({:.1} a second): {} accepted here; both accept {}, \
+         both refuse {}, of {} that the kernel was asked about; {} do not compile; {} failures; slowest verification {:.3} s (seed {})",
+        tally.programs,
+        options.seed,
+        options.runs,
+        tally.programs as f64 / seconds.max(1e-9),
+        tally.ours_accepted,
+        tally.both_accept,
+        tally.both_refuse,
+        tally.kernel_asked,
+        tally.not_compiled.values().map(|(count, _)| count).sum::<u64>(),
+        tally.failures,
+        tally.slowest.0,
+        tally.slowest.1,
+    );
+    for (error, (count, seed)) in &tally.not_compiled {
+        println!("{count:8} x does not compile: {error} (seed {seed})");
+    }
+    let mut refused: Vec<_> = tally.refused.iter().collect();
+    refused.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    for ((what, reason), (count, seed)) in refused {
+        println!("{count:8} x {what} {reason} (seed {seed})");
+    }
+}
+
+/// Makes a failure smaller, prints it and keeps it.
+fn keep(options: &Options, exe: &Path, failure: &Failure) -> Result<(), String> {
+    let versions = compilers();
+    let compiler = Compiler::of_seed(failure.number / PROGRAMS, versions).ok_or("no compiler")?;
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let programs = if failure.chain {
+        let unit = Unit::make(failure.number / PROGRAMS, versions, directory.path())?;
+        let index = unit.programs.iter().position(|program| program.number == failure.number).unwrap_or(0);
+        let first = index.saturating_sub(1 + (failure.number % 2) as usize);
+        unit.programs.get(first..=index).unwrap_or_default().to_vec()
+    } else {
+        vec![CProgram::generate(failure.number, compiler)]
+    };
+    let nodes: Vec<Node> = programs.iter().flat_map(|program| program.nodes.clone()).collect();
+    let as_text = |nodes: &[Node]| unit_text([&CProgram { number: failure.number, nodes: nodes.to_vec() }]);
+    let file = directory.path().join("small.c");
+    let fails = |nodes: &[Node]| {
+        std::fs::write(&file, as_text(nodes)).is_ok()
+            && check(options, exe, &file, compiler, failure.number).0 == Checked::Fails
+    };
+    let small = if fails(&nodes) { shrink(&nodes, 400, fails) } else { nodes };
+    let text = as_text(&small);
+    std::fs::write(&file, &text).map_err(|error| error.to_string())?;
+    let (checked, said) = check(options, exe, &file, compiler, failure.number);
+    let said = if checked == Checked::Fails { said } else { format!("{}\n(not on its own)", failure.text) };
+    let numbers = format!("{},{},{}", compiler.version, compiler.cpu, compiler.level);
+    let (seed, runs) = (failure.number, options.runs);
+    let head = format!(
+        "/* {compiler}\n * paceline-testkit compiled --source FILE --compiler {numbers} --seed {seed} --runs {runs}\n */\n"
+    );
+    let own = text.strip_prefix(paceline_testkit::compiled::PRELUDE).unwrap_or(&text);
+    println!("---- program {seed}, {compiler}\n{}\n{own}", said.trim_end());
+    if let Some(directory) = &options.keep {
+        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+        let said: String = said.lines().map(|line| format!("// {line}\n")).collect();
+        std::fs::write(directory.join(format!("program_{seed}.c")), format!("{head}{said}{text}"))
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Checked {
+    Same,
+    Fails,
+}
+
+/// Runs a file in a child: a difference, a crash or a hang is a failure; a compiler's or a verifier's refusal is none.
+fn check(options: &Options, exe: &Path, file: &Path, compiler: Compiler, seed: u64) -> (Checked, String) {
+    let mut command = Command::new(exe);
+    command.args(["compiled", "--seed", &seed.to_string(), "--runs", &options.runs.to_string(), "--source"]);
+    let numbers = format!("{},{},{}", compiler.version, compiler.cpu, compiler.level);
+    command.arg(file).args(["--compiler", &numbers]);
+    if options.no_kernel {
+        command.arg("--no-kernel");
+    }
+    // A hang ends by the alarm that `timeout` is.
+    let mut limited = Command::new("timeout");
+    limited.arg(options.limit.to_string()).arg(command.get_program()).args(command.get_args());
+    match limited.stdin(Stdio::null()).stderr(Stdio::null()).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            match output.status.code() {
+                Some(0 | 2) => (Checked::Same, said),
+                Some(1) => (Checked::Fails, said),
+                _ => (Checked::Fails, format!("{said}{}", output.status)),
+            }
+        }
+        Err(error) => (Checked::Same, error.to_string()),
+    }
+}

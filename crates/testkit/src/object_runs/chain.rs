@@ -1,0 +1,81 @@
+//! Programs of an object as a chain, on all ways to run one.
+
+use paceline::{Chain, ChainOrder};
+use paceline_chain::Graph;
+use paceline_frame::Verdict;
+use paceline_verifier::Verified;
+
+use super::ours::{Machine, collection, contents};
+use super::{Observation, Trial};
+use crate::compare::{ChainWay, Stopped};
+
+/// A chain of programs of one object, which share its maps.
+pub struct ChainTrial<'a> {
+    /// The object, packets and seed; its program is not looked at.
+    pub trial: Trial<'a>,
+    /// The programs by node.
+    pub programs: Vec<&'a Verified>,
+    /// What follows what.
+    pub graph: Graph,
+}
+
+/// How the ways to run a chain differ, if they do. Stage by stage is left out: with shared maps another order leaves
+/// something else.
+#[must_use]
+pub fn chain_difference(chain: &ChainTrial<'_>) -> Option<String> {
+    let ways = ChainWay::ALL.into_iter().filter(|way| !matches!(way, ChainWay::Staged(_)));
+    let mut first: Option<(ChainWay, Observation, Option<Vec<u64>>)> = None;
+    for way in ways.filter(|way| way.engine().is_available()) {
+        let (observation, counts) = match run(chain, way) {
+            Ok(ran) => ran,
+            Err(stopped) => return Some(format!("{way:?}: {stopped}")),
+        };
+        let Some((reference, expected, expected_counts)) = &first else {
+            first = Some((way, observation, counts));
+            continue;
+        };
+        let names = [&*format!("{reference:?}"), &*format!("{way:?}")];
+        if let Some(text) = expected.difference(&observation, names, &chain.trial) {
+            return Some(format!("{} and {}: {text}", names[0], names[1]));
+        }
+        if counts.is_some() && *expected_counts != counts {
+            return Some(format!("counts of {} and {}: {expected_counts:?} {counts:?}", names[0], names[1]));
+        }
+    }
+    None
+}
+
+fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec<u64>>), Stopped> {
+    let refused = |error: &dyn std::fmt::Display| Stopped::Refused(error.to_string());
+    let (trial, engine) = (&chain.trial, way.engine());
+    let collection = collection(trial.object, engine)?;
+    let maps = || collection.maps().to_vec();
+    let graph = chain.graph.clone();
+    let built = match way {
+        ChainWay::Called(_) => {
+            let load = |verified: &&Verified| paceline::Program::load(verified, maps(), engine);
+            let programs = chain.programs.iter().map(load).collect::<Result<Vec<_>, _>>();
+            Chain::new(programs.map_err(|error| refused(&error))?, graph)
+        }
+        ChainWay::Fused(_) | ChainWay::Staged(_) => {
+            let parts: Vec<_> = chain.programs.iter().map(|verified| (*verified, maps())).collect();
+            Chain::load_in_order(&parts, graph, engine, ChainOrder::PacketByPacket)
+        }
+    };
+    let built = built.map_err(|error| refused(&error))?;
+    let mut counts = built.counts();
+    let mut observation = Observation::default();
+    Machine::new(trial).feed(trial, true, &mut observation.packets, |burst, host| {
+        let run = if way.counts() {
+            built.run_burst_counted(burst, host, &mut counts)
+        } else {
+            built.run_burst(burst, host)
+        };
+        run.map(|()| None).map_err(|fault| (fault.index, fault.fault.to_string()))
+    })?;
+    observation.maps = contents(collection.maps(), trial.cpu);
+    let verdicts = || Verdict::ALL.map(Some).into_iter().chain([None]);
+    let all = (0..counts.nodes()).flat_map(|node| verdicts().map(move |verdict| (node, verdict)));
+    let all = all.map(|(node, verdict)| counts.of(node, verdict)).chain([counts.overruns()]);
+    Ok((observation, way.counts().then(|| all.collect())))
+}

@@ -1,0 +1,60 @@
+//! Contents of maps by seed.
+
+use fastrand::Rng;
+use paceline::Object;
+use paceline_spec::{InitialValue, MapKind, MapSpec};
+
+use super::pool;
+
+/// Most elements that a map is given.
+const MOST: u32 = 32;
+
+/// Adds elements to the maps of an object whose values are bytes, but for global variables and maps that the object fills.
+/// Keys are small numbers, and bytes of packets, so that look-ups find something.
+pub fn fill_from_seed(object: &mut Object, seed: u64) {
+    for (index, spec) in object.specs_mut().maps.iter_mut().enumerate() {
+        let is_section = spec.name.contains('.');
+        if is_section || spec.frozen || !spec.contents.is_empty() || !spec.special.is_empty() {
+            continue;
+        }
+        let mut rng = Rng::with_seed(seed ^ (index as u64) << 32);
+        let elements: Vec<_> = match spec.kind {
+            MapKind::Array | MapKind::PerCpuArray => {
+                let keys = (0..spec.max_entries.min(MOST)).map(|key| key.to_ne_bytes().to_vec());
+                keys.collect()
+            }
+            kind if crate::compare::is_keyed(kind) => {
+                (0..spec.max_entries.min(MOST) / 2).map(|number| key(spec, number, &mut rng)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let value_size = spec.value_size as usize;
+        let value = |rng: &mut Rng| (0..value_size).map(|_| byte(rng)).collect();
+        spec.contents = elements.into_iter().map(|key| (key, InitialValue::Bytes(value(&mut rng)))).collect();
+    }
+}
+
+fn byte(rng: &mut Rng) -> u8 {
+    [rng.u8(..), rng.u8(..4), 0, 0, 0xff][rng.usize(..5)]
+}
+
+fn key(spec: &MapSpec, number: u32, rng: &mut Rng) -> Vec<u8> {
+    let size = spec.key_size as usize;
+    let mut key = vec![0; size];
+    let data = if spec.kind == MapKind::LpmTrie { 4.min(size) } else { 0 };
+    if rng.bool() {
+        let bytes = number.to_ne_bytes();
+        let len = (size - data).min(4);
+        key[data..data + len].copy_from_slice(&bytes[..len]);
+    } else if let Some(packet) = rng.choice(pool()) {
+        // Where addresses, ports and protocols of untagged packets are.
+        let start = [0, 6, 12, 22, 23, 26, 30, 34, 36, 38][rng.usize(..10)];
+        let bytes = packet.iter().skip(start).take(size - data);
+        key[data..].iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    }
+    if spec.kind == MapKind::LpmTrie {
+        let bits = 8 * (size - data) as u32;
+        key[..data].copy_from_slice(&rng.u32(..=bits).to_ne_bytes()[..data]);
+    }
+    key
+}

@@ -1,0 +1,128 @@
+//! A trial on an engine.
+
+use std::sync::Arc;
+
+use paceline::{
+    Burst, Collection, Engine, FrameMeta, FrameRef, Host, Limits, LoadOptions, MAX_BURST, Map, Object, Program,
+};
+use paceline_verifier::Verified;
+
+use super::{Observation, Trial};
+use crate::compare::{Input, Left, Stopped, records, redirect_of};
+use crate::engine::map_contents;
+use crate::kernel;
+
+/// Interface that packets come in on, as in the kernel's test runs.
+const LOOPBACK: u32 = 1;
+
+/// Runs an accepted program on an engine, each packet alone or all of them in bursts of random lengths.
+///
+/// # Errors
+/// [`Stopped::Refused`] if the engine does not take the program or a map cannot be made, [`Stopped::Run`] for a fault.
+pub fn on_engine(
+    trial: &Trial<'_>,
+    verified: &Verified,
+    engine: Engine,
+    bursts: bool,
+) -> Result<Observation, Stopped> {
+    let collection = collection(trial.object, engine)?;
+    let program = load(&collection, verified, engine)?;
+    let mut machine = Machine::new(trial);
+    let mut observation = Observation::default();
+    machine.feed(trial, bursts, &mut observation.packets, |burst, host| {
+        if bursts {
+            let run = program.run_burst(burst, host);
+            return run.map(|()| None).map_err(|fault| (fault.index, fault.fault.to_string()));
+        }
+        let run = program.run(&mut burst.frame_mut(0), host);
+        run.map(Some).map_err(|fault| (0, fault.to_string()))
+    })?;
+    observation.maps = contents(collection.maps(), trial.cpu);
+    Ok(observation)
+}
+
+/// The object's maps for one run.
+pub(super) fn collection(object: &Object, engine: Engine) -> Result<Collection, Stopped> {
+    let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
+    let options = LoadOptions { limits, engine, ..LoadOptions::default() };
+    object.load(&options).map_err(|error| Stopped::Refused(error.to_string()))
+}
+
+fn load(collection: &Collection, verified: &Verified, engine: Engine) -> Result<Program, Stopped> {
+    let refused = |error: &dyn std::fmt::Display| Stopped::Refused(error.to_string());
+    // Programs that the object puts into program arrays come with a program that the collection verifies.
+    if verified.has_tail_calls() {
+        let program = collection.program(Some(&verified.program().name));
+        return program.map(|program| program.into_program()).map_err(|error| refused(&error));
+    }
+    Program::load(verified, collection.maps().to_vec(), engine).map_err(|error| refused(&error))
+}
+
+/// What all maps hold.
+pub(super) fn contents(maps: &[Arc<Map>], cpu: usize) -> Vec<Option<crate::Contents>> {
+    maps.iter().map(|map| records(map).or_else(|| map_contents(map, cpu))).collect()
+}
+
+/// A host, and a burst that packets are put into.
+pub(super) struct Machine {
+    burst: Burst,
+    host: Host,
+}
+
+impl Machine {
+    pub(super) fn new(trial: &Trial<'_>) -> Self {
+        let mut host = Host::new(trial.cpu);
+        host.seed(trial.seed);
+        host.set_trace(std::io::sink());
+        if let Some(network) = trial.network {
+            host.set_network(Arc::clone(network));
+        }
+        Self { burst: Burst::default(), host }
+    }
+
+    /// Gives all packets to `run`, in bursts of random lengths or one by one, and keeps what it leaves. `run` says what
+    /// all of `r0` is, or which packet stops it and why.
+    pub(super) fn feed(
+        &mut self,
+        trial: &Trial<'_>,
+        bursts: bool,
+        left: &mut Vec<Left>,
+        mut run: impl FnMut(&mut Burst, &mut Host) -> Result<Option<u64>, (usize, String)>,
+    ) -> Result<(), Stopped> {
+        let mut lengths = fastrand::Rng::with_seed(trial.seed);
+        let mut inputs = trial.inputs;
+        while !inputs.is_empty() {
+            let len = if bursts { lengths.usize(1..=MAX_BURST).min(inputs.len()) } else { 1 };
+            let (these, later) = inputs.split_at(len);
+            inputs = later;
+            let first = left.len();
+            let stopped = |(index, reason)| Stopped::Run { run: first + index, reason };
+            self.fill(these).map_err(stopped)?;
+            let r0 = run(&mut self.burst, &mut self.host).map_err(stopped)?;
+            left.extend(self.burst.iter().map(|frame| observed(&frame, r0)));
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, inputs: &[Input]) -> Result<(), (usize, String)> {
+        self.burst.clear();
+        for (index, input) in inputs.iter().enumerate() {
+            let failed = |error: &dyn std::fmt::Display| (index, error.to_string());
+            self.burst.push(&input.data, FrameMeta::default()).map_err(|error| failed(&error))?;
+            let mut frame = self.burst.frame_mut(index);
+            frame.set_ingress(LOOPBACK, 0);
+            frame.set_metadata(&input.meta).map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+}
+
+fn observed(frame: &FrameRef<'_>, r0: Option<u64>) -> Left {
+    Left {
+        code: frame.code(),
+        r0,
+        data: frame.packet().to_vec(),
+        meta: frame.metadata().to_vec(),
+        redirect: Some(redirect_of(frame.redirect())),
+    }
+}
