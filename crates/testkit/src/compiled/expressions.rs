@@ -232,8 +232,9 @@ impl Expressions<'_> {
         let by = if self.rng.bool() { "/" } else { "%" };
         let divisor = match self.rng.u8(..3) {
             0 => self.rng.u16(1..).to_string(),
-            // Zero gives zero, or the dividend, in this instruction set; of a constant zero the compiler makes anything.
-            1 => self.rng.choice(&scope.vars).cloned().unwrap_or_else(|| "3".to_owned()),
+            // Zero gives zero, or the dividend, in this instruction set. Where the compiler knows that it is zero, it may
+            // leave any register there, even with an address: so it must not know.
+            1 => format!("(c32[{}] & {})", self.rng.u8(..4), self.leaf(scope)),
             _ => format!("({} | 1)", self.leaf(scope)),
         };
         let cast = match (self.v4, self.rng.u8(..4)) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fastrand::Rng;
-use paceline::Object;
+use paceline::{Engine, Object};
 use paceline_verifier::Verified;
 
 use super::{CProgram, Compiler, PROGRAMS, unit_text};
@@ -13,8 +13,10 @@ use crate::object_runs::{
 };
 
 /// How programs are run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setup {
+    /// The engines, the reference first.
+    pub engines: Vec<Engine>,
     /// Packets of each.
     pub runs: usize,
     /// Whether the kernel runs them too.
@@ -64,7 +66,7 @@ impl Unit {
 
     /// Runs a program, and gives its difference, if there is one, in `findings`.
     #[must_use]
-    pub fn try_one(&self, number: u64, setup: Setup) -> Option<Findings> {
+    pub fn try_one(&self, number: u64, setup: &Setup) -> Option<Findings> {
         let program = self.programs.iter().find(|program| program.number == number)?;
         Some(try_named(&self.object, &program.name(), number, setup))
     }
@@ -72,7 +74,7 @@ impl Unit {
     /// Runs a program after the one or two before it, as a chain; how the ways to do it differ, if they do, and the
     /// programs.
     #[must_use]
-    pub fn try_chain(&self, number: u64, setup: Setup) -> Option<(String, Vec<CProgram>)> {
+    pub fn try_chain(&self, number: u64, setup: &Setup) -> Option<(String, Vec<CProgram>)> {
         let index = self.programs.iter().position(|program| program.number == number)?;
         let first = index.saturating_sub(1 + (number % 2) as usize);
         let programs = self.programs.get(first..=index)?;
@@ -99,24 +101,24 @@ pub fn compile_text(text: &str, compiler: Compiler, directory: &Path) -> Result<
 
 /// Runs a program of an object on everything, over packets and maps of a seed.
 #[must_use]
-pub fn try_named(object: &Object, name: &str, seed: u64, setup: Setup) -> Findings {
+pub fn try_named(object: &Object, name: &str, seed: u64, setup: &Setup) -> Findings {
     let inputs = packets_of(pool(), seed, setup.runs);
     let mut object = object.clone();
     object.specs_mut().programs.retain(|spec| spec.name == name);
     fill_from_seed(&mut object, seed);
-    let trial = Trial { object: &object, program: name, inputs: &inputs, seed, network: None, cpu: setup.cpu };
+    let trial = Trial { object: &object, program: name, inputs: &inputs, seed, engines: &setup.engines, network: None, cpu: setup.cpu };
     try_program(&trial, setup.kernel)
 }
 
 /// Runs those of the programs that are accepted as a chain; how the ways to do it differ.
 #[must_use]
-pub fn chain_of(object: &Object, names: &[String], seed: u64, setup: Setup) -> Option<String> {
+pub fn chain_of(object: &Object, names: &[String], seed: u64, setup: &Setup) -> Option<String> {
     let mut object = object.clone();
     fill_from_seed(&mut object, seed);
     let specs = names.iter().filter_map(|name| object.programs.iter().find(|spec| spec.name == *name));
     let verified: Vec<Verified> = specs.filter_map(|spec| object.verify(spec).ok()).collect();
     let graph = random_graph(verified.len(), &mut Rng::with_seed(seed)).filter(|_| verified.len() > 1)?;
     let inputs = packets_of(pool(), seed, setup.runs);
-    let trial = Trial { object: &object, program: "", inputs: &inputs, seed, network: None, cpu: setup.cpu };
+    let trial = Trial { object: &object, program: "", inputs: &inputs, seed, engines: &setup.engines, network: None, cpu: setup.cpu };
     chain_difference(&ChainTrial { trial, programs: verified.iter().collect(), graph })
 }

@@ -25,7 +25,7 @@ pub struct ChainTrial<'a> {
 pub fn chain_difference(chain: &ChainTrial<'_>) -> Option<String> {
     let ways = ChainWay::ALL.into_iter().filter(|way| !matches!(way, ChainWay::Staged(_)));
     let mut first: Option<(ChainWay, Observation, Option<Vec<u64>>)> = None;
-    for way in ways.filter(|way| way.engine().is_available()) {
+    for way in ways.filter(|way| way.engine().is_available() && chain.trial.engines.contains(&way.engine())) {
         let (observation, counts) = match run(chain, way) {
             Ok(ran) => ran,
             Err(stopped) => return Some(format!("{way:?}: {stopped}")),

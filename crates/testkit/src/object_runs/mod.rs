@@ -18,12 +18,12 @@ pub use isolated::{Child, Ended, Event, FINISHED, JOB, supervise};
 pub use kernel::{KernelRun, on_kernel};
 pub use ours::on_engine;
 pub use packets::{packets_of, pool};
-pub use trial::{Findings, KernelVerdict, OurVerdict, Verdicts, try_program};
+pub use trial::{ENGINES, Findings, KernelVerdict, OurVerdict, Verdicts, try_program};
 
 use std::fmt::Write;
 use std::sync::Arc;
 
-use paceline::Object;
+use paceline::{Engine, Object};
 use paceline::network::Network;
 
 use crate::Contents;
@@ -40,6 +40,8 @@ pub struct Trial<'a> {
     pub inputs: &'a [Input],
     /// Seed of random numbers and of the lengths of bursts.
     pub seed: u64,
+    /// The engines, the reference first.
+    pub engines: &'a [Engine],
     /// Interfaces and routes.
     pub network: Option<&'a Arc<Network>>,
     /// The CPU that runs it.

@@ -9,6 +9,9 @@ use super::{Trial, on_engine, on_kernel};
 use crate::compare::Stopped;
 use crate::kernel::LoadError;
 
+/// The engines, in the order in which they are compared: the one that checks everything first.
+pub const ENGINES: [Engine; 4] = [Engine::Plain, Engine::Threaded, Engine::CheckedJit, Engine::Jit];
+
 /// What we say of a program.
 #[derive(Debug)]
 pub struct OurVerdict {
@@ -88,8 +91,10 @@ fn compare(
 ) -> Result<Reasons, (String, String)> {
     let mut not_taken = Vec::new();
     let mut reference = None;
-    let ours = [Engine::Plain, Engine::Threaded, Engine::CheckedJit, Engine::Jit]
-        .into_iter()
+    let ours = trial
+        .engines
+        .iter()
+        .copied()
         .filter(|engine| engine.is_available())
         .flat_map(|engine| [(engine, false), (engine, true)])
         .filter(|way| *way != (Engine::Plain, true));

@@ -13,8 +13,9 @@ use paceline_testkit::compiled::{
     unit_text,
 };
 use paceline_testkit::kernel;
-use paceline_testkit::object_runs::{Child, Event, FINISHED, Findings, JOB, KernelVerdict, supervise};
+use paceline_testkit::object_runs::{Child, ENGINES, Event, FINISHED, Findings, JOB, KernelVerdict, supervise};
 use paceline_testkit::verdict::reason_class;
+use paceline::Engine;
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -30,6 +31,9 @@ pub(crate) struct Options {
     /// Packets that each program is run on
     #[arg(long, default_value_t = 64)]
     runs: usize,
+    /// Engines to compare, the reference first
+    #[arg(long, value_delimiter = ',', default_values_t = ENGINES)]
+    engines: Vec<Engine>,
     /// Leave the kernel out
     #[arg(long)]
     no_kernel: bool,
@@ -69,12 +73,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
         return show(options, versions);
     }
     let pinned = kernel::pin();
-    let setup = Setup { runs: options.runs, kernel: !options.no_kernel, cpu: pinned.cpu() };
+    let setup = Setup { engines: options.engines.clone(), runs: options.runs, kernel: !options.no_kernel, cpu: pinned.cpu() };
     if let Some(source) = &options.source {
-        return check_source(options, source, setup);
+        return check_source(options, source, &setup);
     }
     if options.child {
-        return run_units(options, versions, setup);
+        return run_units(options, versions, &setup);
     }
     drop(pinned);
     let mut options = options.clone();
@@ -92,7 +96,7 @@ fn show(options: &Options, versions: &[u32]) -> Outcome {
 }
 
 /// In a child: the programs from `--seed` on, a line each.
-fn run_units(options: &Options, versions: &[u32], setup: Setup) -> Outcome {
+fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut unit: Option<Unit> = None;
     let mut given_up = None;
@@ -151,8 +155,16 @@ fn line_of(number: u64, compiler: Compiler, findings: &Findings) -> Value {
     })
 }
 
+fn pass_on(options: &Options, command: &mut Command) {
+    let engines: Vec<String> = options.engines.iter().map(Engine::to_string).collect();
+    command.args(["--engines", &engines.join(",")]);
+    if options.no_kernel {
+        command.arg("--no-kernel");
+    }
+}
+
 /// Programs of a file, each on its own and then as a chain. Exit status 1 for a difference.
-fn check_source(options: &Options, source: &Path, setup: Setup) -> Outcome {
+fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
     let compiler = options.compiler.as_deref().and_then(parse_compiler).ok_or("--compiler, such as 19,3,2")?;
     let text = std::fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -248,9 +260,7 @@ fn campaign(options: &Options) -> Outcome {
         let mut command = Command::new(&exe);
         command.args(["compiled", "--child", "--seed", &first.to_string()]);
         command.args(["--count", &(end - first).to_string(), "--runs", &options.runs.to_string()]);
-        if options.no_kernel {
-            command.arg("--no-kernel");
-        }
+        pass_on(options, &mut command);
         command
     };
     let mut fail = |tally: &mut Tally, number: u64, chain: bool, text: String| {
@@ -347,11 +357,14 @@ fn keep(options: &Options, exe: &Path, failure: &Failure) -> Result<(), String> 
     let nodes: Vec<Node> = programs.iter().flat_map(|program| program.nodes.clone()).collect();
     let as_text = |nodes: &[Node]| unit_text([&CProgram { number: failure.number, nodes: nodes.to_vec() }]);
     let file = directory.path().join("small.c");
-    let fails = |nodes: &[Node]| {
-        std::fs::write(&file, as_text(nodes)).is_ok()
-            && check(options, exe, &file, compiler, failure.number).0 == Checked::Fails
+    // What is made smaller shall still fail in the same way.
+    let way = |nodes: &[Node]| {
+        std::fs::write(&file, as_text(nodes)).ok()?;
+        let (checked, said) = check(options, exe, &file, compiler, failure.number);
+        (checked == Checked::Fails).then(|| kind_of(&said))
     };
-    let small = if fails(&nodes) { shrink(&nodes, 400, fails) } else { nodes };
+    let first = way(&nodes);
+    let small = if first.is_some() { shrink(&nodes, 400, |nodes| way(nodes) == first) } else { nodes };
     let text = as_text(&small);
     std::fs::write(&file, &text).map_err(|error| error.to_string())?;
     let (checked, said) = check(options, exe, &file, compiler, failure.number);
@@ -372,6 +385,12 @@ fn keep(options: &Options, exe: &Path, failure: &Failure) -> Result<(), String> 
     Ok(())
 }
 
+/// Who differs, or the signal.
+fn kind_of(said: &str) -> String {
+    let line = said.lines().find(|line| !line.contains(" is refused: ")).unwrap_or_default();
+    line.split(": ").find(|part| !part.starts_with("prog_")).unwrap_or(line).to_owned()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Checked {
     Same,
@@ -384,9 +403,7 @@ fn check(options: &Options, exe: &Path, file: &Path, compiler: Compiler, seed: u
     command.args(["compiled", "--seed", &seed.to_string(), "--runs", &options.runs.to_string(), "--source"]);
     let numbers = format!("{},{},{}", compiler.version, compiler.cpu, compiler.level);
     command.arg(file).args(["--compiler", &numbers]);
-    if options.no_kernel {
-        command.arg("--no-kernel");
-    }
+    pass_on(options, &mut command);
     // A hang ends by the alarm that `timeout` is.
     let mut limited = Command::new("timeout");
     limited.arg(options.limit.to_string()).arg(command.get_program()).args(command.get_args());
