@@ -11,11 +11,11 @@ mod engine;
 mod kernel;
 mod work;
 
+pub(crate) use self::chain::random_graph;
 pub use self::chain::{ChainSubject, ChainWay, ChainWork, compare_chains};
 pub use self::engine::EngineSubject;
 pub(crate) use self::engine::records;
 pub use self::kernel::KernelSubject;
-pub(crate) use self::chain::random_graph;
 pub(crate) use self::work::is_keyed;
 pub use work::{Input, Work, Workshop};
 

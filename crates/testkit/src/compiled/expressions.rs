@@ -63,8 +63,15 @@ impl Expressions<'_> {
             3 => format!("{}u", 1_u32 << self.rng.u32(..32)),
             4 => format!("{:#x}ull", self.rng.u64(..) >> self.rng.u32(..64)),
             5 => format!("(-{})", self.rng.u16(1..)),
-            6 => ["0xffffffffu", "0x7fffffff", "0x80000000u", "0xffull", "0xffffull", "~0ull", "0x8000000000000000ull"]
-                [self.rng.usize(..7)]
+            6 => [
+                "0xffffffffu",
+                "0x7fffffff",
+                "0x80000000u",
+                "0xffull",
+                "0xffffull",
+                "~0ull",
+                "0x8000000000000000ull",
+            ][self.rng.usize(..7)]
             .to_owned(),
             _ => self.rng.u16(..).to_string(),
         }
@@ -89,9 +96,17 @@ impl Expressions<'_> {
         let mut at = self.rng.usize(..=memory.len - 8);
         at -= at % if memory.aligned { 4 } else { 1 };
         let field = if self.rng.bool() {
-            format!("((struct bits *)({} + {at}))->{}", memory.base, ["low", "high", "p", "q", "r", "s"][self.rng.usize(..6)])
+            format!(
+                "((struct bits *)({} + {at}))->{}",
+                memory.base,
+                ["low", "high", "p", "q", "r", "s"][self.rng.usize(..6)]
+            )
         } else {
-            format!("((struct signed_bits *)({} + {at}))->{}", memory.base, ["low", "middle", "high"][self.rng.usize(..3)])
+            format!(
+                "((struct signed_bits *)({} + {at}))->{}",
+                memory.base,
+                ["low", "middle", "high"][self.rng.usize(..3)]
+            )
         };
         Some(field)
     }
@@ -132,11 +147,15 @@ impl Expressions<'_> {
                 }
                 7 => {
                     let value = self.rng.choice(&scope.values);
-                    value.map(|(value, _)| format!("{value}->{}", ["a", "b", "c", "d", "e"][self.rng.usize(..5)]))
+                    value.map(|(value, _)| {
+                        format!("{value}->{}", ["a", "b", "c", "d", "e"][self.rng.usize(..5)])
+                    })
                 }
                 8 => {
                     let local = self.rng.choice(&scope.locals);
-                    local.map(|local| format!("{local}->{}", ["a", "b", "c", "d", "e", "f", "g"][self.rng.usize(..7)]))
+                    local.map(|local| {
+                        format!("{local}->{}", ["a", "b", "c", "d", "e", "f", "g"][self.rng.usize(..7)])
+                    })
                 }
                 9 if scope.ctx => {
                     Some(["ctx->ingress_ifindex", "ctx->rx_queue_index"][self.rng.usize(..2)].to_owned())
@@ -211,7 +230,8 @@ impl Expressions<'_> {
             7 => self.division(&one, scope),
             8..11 => format!("(({}){one})", self.any_type()),
             11 => {
-                let swap = ["__builtin_bswap16", "__builtin_bswap32", "__builtin_bswap64"][self.rng.usize(..3)];
+                let swap =
+                    ["__builtin_bswap16", "__builtin_bswap32", "__builtin_bswap64"][self.rng.usize(..3)];
                 format!("{swap}({one})")
             }
             12 => format!("({}{one})", ["-", "~", "!"][self.rng.usize(..3)]),

@@ -51,11 +51,13 @@ impl Unit {
         let object = match compile(&programs, compiler, directory) {
             Ok(object) => object,
             Err(_) => {
-                programs.retain(|program| match compile(std::slice::from_ref(program), compiler, directory) {
-                    Ok(_) => true,
-                    Err(error) => {
-                        failed.push((program.number, error));
-                        false
+                programs.retain(|program| {
+                    match compile(std::slice::from_ref(program), compiler, directory) {
+                        Ok(_) => true,
+                        Err(error) => {
+                            failed.push((program.number, error));
+                            false
+                        }
                     }
                 });
                 compile(&programs, compiler, directory)?
@@ -106,7 +108,15 @@ pub fn try_named(object: &Object, name: &str, seed: u64, setup: &Setup) -> Findi
     let mut object = object.clone();
     object.specs_mut().programs.retain(|spec| spec.name == name);
     fill_from_seed(&mut object, seed);
-    let trial = Trial { object: &object, program: name, inputs: &inputs, seed, engines: &setup.engines, network: None, cpu: setup.cpu };
+    let trial = Trial {
+        object: &object,
+        program: name,
+        inputs: &inputs,
+        seed,
+        engines: &setup.engines,
+        network: None,
+        cpu: setup.cpu,
+    };
     try_program(&trial, setup.kernel)
 }
 
@@ -119,6 +129,14 @@ pub fn chain_of(object: &Object, names: &[String], seed: u64, setup: &Setup) -> 
     let verified: Vec<Verified> = specs.filter_map(|spec| object.verify(spec).ok()).collect();
     let graph = random_graph(verified.len(), &mut Rng::with_seed(seed)).filter(|_| verified.len() > 1)?;
     let inputs = packets_of(pool(), seed, setup.runs);
-    let trial = Trial { object: &object, program: "", inputs: &inputs, seed, engines: &setup.engines, network: None, cpu: setup.cpu };
+    let trial = Trial {
+        object: &object,
+        program: "",
+        inputs: &inputs,
+        seed,
+        engines: &setup.engines,
+        network: None,
+        cpu: setup.cpu,
+    };
     chain_difference(&ChainTrial { trial, programs: verified.iter().collect(), graph })
 }

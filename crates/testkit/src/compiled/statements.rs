@@ -220,7 +220,12 @@ impl Statements<'_> {
         let mut inner = Scope { maps_open: true, ..scope.clone() };
         if self.rng.u8(..8) == 0 {
             let key = self.name("k");
-            inner.memory.push(Memory { base: format!("(u8 *){value}->w"), len: 64, writable: true, aligned: true });
+            inner.memory.push(Memory {
+                base: format!("(u8 *){value}->w"),
+                len: 64,
+                writable: true,
+                aligned: true,
+            });
             let index = self.expression(scope);
             let head = format!(
                 "{{ u32 {key} = {index} & 3; struct wide *{value} = bpf_map_lookup_elem(&m_wide, &{key}); if ({value}) {{"
@@ -249,13 +254,7 @@ impl Statements<'_> {
     }
 
     /// A look-up whose key is stored from a register that gets another value before the call.
-    fn stored_key(
-        &mut self,
-        scope: &Scope,
-        table: &Table,
-        value: &str,
-        inner: &Scope,
-    ) -> Option<Vec<Node>> {
+    fn stored_key(&mut self, scope: &Scope, table: &Table, value: &str, inner: &Scope) -> Option<Vec<Node>> {
         let KeyForm::Small(below) = table.key else { return None };
         if self.rng.u8(..5) != 0 {
             return None;
@@ -461,7 +460,11 @@ impl Statements<'_> {
         scope.vars = ["x->a", "x->b", "x->c", "x->g"].map(str::to_owned).to_vec();
         let mut body = self.many(&scope, 3);
         let stop = self.expressions().condition(&scope);
-        body.push(Node::Fixed(if self.rng.bool() { format!("return {stop};") } else { "return 0;".to_owned() }));
+        body.push(Node::Fixed(if self.rng.bool() {
+            format!("return {stop};")
+        } else {
+            "return 0;".to_owned()
+        }));
         let head = format!("static long {name}({parameters}) {{ struct local *x = context;");
         self.callbacks.push(Node::scope(head, body, "}"));
         name
@@ -496,7 +499,9 @@ impl Statements<'_> {
         let len = 4 * self.rng.usize(1..=(memory.len / 4).min(10));
         let call = match self.rng.bool() {
             true => format!("bpf_csum_diff(0, 0, (u32 *)({}), {len}, {seed})", memory.base),
-            false => format!("bpf_csum_diff((u32 *)({}), 4, (u32 *)({}), {len}, {seed})", memory.base, memory.base),
+            false => {
+                format!("bpf_csum_diff((u32 *)({}), 4, (u32 *)({}), {len}, {seed})", memory.base, memory.base)
+            }
         };
         Some(vec![Node::Line(format!("{result} += {call};"))])
     }

@@ -71,7 +71,9 @@ pub fn supervise(
             Progress::Finished | Progress::Told => return Ok(()),
             Progress::Failed(job, ended) => {
                 let go_on = handle(Event::Failed(job, ended.clone()));
-                let Some(job) = job else { return Err(format!("a child fails before its first job: {ended}")) };
+                let Some(job) = job else {
+                    return Err(format!("a child fails before its first job: {ended}"));
+                };
                 if !go_on {
                     return Ok(());
                 }

@@ -50,7 +50,9 @@ fn named_programs<'a>(trial: &Trial<'a>) -> Vec<&'a paceline_spec::ProgramSpec> 
 }
 
 fn packets(trial: &Trial<'_>, loaded: &KernelObject) -> Result<Observation, Stopped> {
-    let Some(program) = loaded.programs.first() else { return Err(Stopped::Refused("no program".to_owned())) };
+    let Some(program) = loaded.programs.first() else {
+        return Err(Stopped::Refused("no program".to_owned()));
+    };
     let mut observation = Observation::default();
     for (run, input) in trial.inputs.iter().enumerate() {
         let packet = Packet { data: &input.data, meta: &input.meta, ..Packet::default() };

@@ -5,6 +5,7 @@
 //! processes ([`isolated`]), so that a crash costs one program.
 
 mod chain;
+mod files;
 mod fill;
 mod isolated;
 mod kernel;
@@ -13,18 +14,19 @@ mod packets;
 mod trial;
 
 pub use chain::{ChainTrial, chain_difference};
+pub use files::{captured, files_below};
 pub use fill::fill_from_seed;
 pub use isolated::{Child, Ended, Event, FINISHED, JOB, supervise};
 pub use kernel::{KernelRun, on_kernel};
-pub use ours::on_engine;
+pub use ours::{is_pure, on_engine};
 pub use packets::{packets_of, pool};
 pub use trial::{ENGINES, Findings, KernelVerdict, OurVerdict, Verdicts, try_program};
 
 use std::fmt::Write;
 use std::sync::Arc;
 
-use paceline::{Engine, Object};
 use paceline::network::Network;
+use paceline::{Engine, Object};
 
 use crate::Contents;
 use crate::compare::{Input, Left};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use paceline::{
-    Burst, Collection, Engine, FrameMeta, FrameRef, Host, Limits, LoadOptions, MAX_BURST, Map, Object, Program,
+    Burst, Collection, Engine, FrameMeta, FrameRef, Host, Limits, LoadOptions, MAX_BURST, Map, Object,
+    Program,
 };
 use paceline_verifier::Verified;
 
@@ -39,6 +40,20 @@ pub fn on_engine(
     })?;
     observation.maps = contents(collection.maps(), trial.cpu);
     Ok(observation)
+}
+
+/// Whether a run by the first engine leaves the same when its maps and packets are elsewhere in memory, and no function of
+/// the program reads what it did not write to its stack.
+#[must_use]
+pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
+    let Some(&engine) = trial.engines.first() else { return true };
+    let one = on_engine(trial, verified, engine, false);
+    // What these take up is not free for the second run.
+    let (_maps, mut machine) = (collection(trial.object, engine), Machine::new(trial));
+    let filled = machine.fill(&trial.inputs[..trial.inputs.len().min(1)]);
+    let other = on_engine(trial, verified, engine, false);
+    let reads_unwritten = verified.functions().iter().any(|function| function.zeroed != 0);
+    filled.is_ok() && one == other && !reads_unwritten
 }
 
 /// The object's maps for one run.

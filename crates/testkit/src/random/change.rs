@@ -1,7 +1,7 @@
 //! Accepted programs with a little changed: near the border between what a verifier accepts and what it refuses.
 
 use fastrand::Rng;
-use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Size, decode_at, encode_all};
+use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Size, Width, decode_at, encode_all};
 use paceline_spec::ProgramSpec;
 
 /// The program with one or two small changes; none where the slots chosen do not lend themselves to one.
@@ -17,6 +17,87 @@ pub fn changed(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
         }
     }
     program
+}
+
+/// The program with an instruction or two replaced by near ones: as [`changed`], or with another width, an immediate at a
+/// border, two instructions in the other order, or one left out.
+#[must_use]
+pub fn near(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
+    let mut program = program.clone();
+    for _ in 0..rng.usize(1..3) {
+        for _ in 0..16 {
+            let slot = rng.usize(..program.insns.len().max(1));
+            let done = match rng.u8(..8) {
+                0 => other_width(&mut program.insns, slot),
+                1 => border(&mut program.insns, slot, rng),
+                2 => swap_order(&mut program.insns, slot),
+                3 => leave_out(&mut program.insns, slot),
+                _ => change(&mut program.insns, rng),
+            };
+            if done {
+                break;
+            }
+        }
+    }
+    program
+}
+
+/// The instruction of one slot, if there is one and it may give its place to another.
+fn plain_at(insns: &[RawInsn], slot: usize) -> Option<Insn> {
+    let is_second_half =
+        slot.checked_sub(1).and_then(|i| insns.get(i)).is_some_and(|insn| insn.opcode == 0x18);
+    decode_at(insns, slot).ok().filter(|insn| insn.slots() == 1 && !is_second_half)
+}
+
+fn other_width(insns: &mut [RawInsn], slot: usize) -> bool {
+    let other = |width| if width == Width::W64 { Width::W32 } else { Width::W64 };
+    let replaced = match plain_at(insns, slot) {
+        Some(Insn::Alu { width, op, dst, src }) => Insn::Alu { width: other(width), op, dst, src },
+        Some(Insn::JumpIf { width, condition, dst, src, offset }) => {
+            Insn::JumpIf { width: other(width), condition, dst, src, offset }
+        }
+        Some(Insn::Load { size, signed, dst, base, offset }) if size != Size::Dw => {
+            Insn::Load { size, signed: !signed, dst, base, offset }
+        }
+        _ => return false,
+    };
+    let Ok(slots) = encode_all(&[replaced]) else { return false };
+    insns[slot..=slot].copy_from_slice(&slots);
+    true
+}
+
+fn border(insns: &mut [RawInsn], slot: usize, rng: &mut Rng) -> bool {
+    let takes_immediate = matches!(
+        plain_at(insns, slot),
+        Some(Insn::Alu { src: Operand::Imm(_), .. } | Insn::JumpIf { src: Operand::Imm(_), .. })
+    );
+    if takes_immediate {
+        let borders = [0, 1, -1, i32::MIN, i32::MAX, 0xff, 0x100, 0x7f, 0x80, 0xffff, 0x8000, 31, 32, 63, 64];
+        insns[slot].imm = borders[rng.usize(..borders.len())];
+    }
+    takes_immediate
+}
+
+fn swap_order(insns: &mut [RawInsn], slot: usize) -> bool {
+    let moves = |slot| plain_at(insns, slot).is_some_and(|insn| insn.falls_through() && !is_jump(&insn));
+    let done = moves(slot) && moves(slot + 1) && insns[slot] != insns[slot + 1];
+    if done {
+        insns.swap(slot, slot + 1);
+    }
+    done
+}
+
+fn is_jump(insn: &Insn) -> bool {
+    matches!(insn, Insn::Jump { .. } | Insn::JumpIf { .. }) || insn.is_call()
+}
+
+fn leave_out(insns: &mut [RawInsn], slot: usize) -> bool {
+    let blank = RawInsn { opcode: 0x05, ..RawInsn::default() };
+    let done = plain_at(insns, slot).is_some_and(|insn| insn.falls_through()) && insns[slot] != blank;
+    if done {
+        insns[slot] = blank;
+    }
+    done
 }
 
 /// Whether the slot chosen could be changed.

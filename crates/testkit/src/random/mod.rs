@@ -23,7 +23,7 @@ mod spills;
 mod stats;
 mod types;
 
-pub use change::changed;
+pub use change::{changed, near};
 pub use generator::{Purpose, candidate};
 pub use layout::{Candidate, Function, Step, Target};
 pub use maps::{is_unlike_template, jump_maps, maps};

@@ -3,22 +3,22 @@
 //! Units of programs run in child processes, which write a line of JSON for each program (`children` has the way back). A
 //! program that differs, or that kills its child, is made smaller and kept as a file of C.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use paceline::Engine;
 use paceline_testkit::compiled::{
     CProgram, Compiler, Node, PROGRAMS, Setup, Unit, chain_of, compile_text, compilers, shrink, try_named,
     unit_text,
 };
 use paceline_testkit::kernel;
-use paceline_testkit::object_runs::{Child, ENGINES, Event, FINISHED, Findings, JOB, KernelVerdict, supervise};
+use paceline_testkit::object_runs::{Child, ENGINES, Event, FINISHED, JOB, supervise};
 use paceline_testkit::verdict::reason_class;
-use paceline::Engine;
 use serde_json::{Value, json};
 
 use crate::Outcome;
+use crate::tally::{Tally, line_of};
 
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
@@ -73,7 +73,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
         return show(options, versions);
     }
     let pinned = kernel::pin();
-    let setup = Setup { engines: options.engines.clone(), runs: options.runs, kernel: !options.no_kernel, cpu: pinned.cpu() };
+    let setup = Setup {
+        engines: options.engines.clone(),
+        runs: options.runs,
+        kernel: !options.no_kernel,
+        cpu: pinned.cpu(),
+    };
     if let Some(source) = &options.source {
         return check_source(options, source, &setup);
     }
@@ -123,7 +128,7 @@ fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
             }
         };
         if let Some(findings) = made.try_one(number, setup) {
-            println!("{}", line_of(number, made.compiler, &findings));
+            println!("{}", line_of(number, &made.compiler.to_string(), &findings));
         }
         println!("{}", json!({"kind": "chain"}));
         if let Some((text, _)) = made.try_chain(number, setup) {
@@ -133,26 +138,6 @@ fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
     }
     println!("{FINISHED}");
     Ok(ExitCode::SUCCESS)
-}
-
-fn line_of(number: u64, compiler: Compiler, findings: &Findings) -> Value {
-    let (kernel, reason) = match &findings.verdicts.kernel {
-        None => ("not asked", ""),
-        Some(KernelVerdict::Accepted) => ("accepts", ""),
-        Some(KernelVerdict::Refused(reason)) => ("refuses", reason.as_str()),
-        Some(KernelVerdict::NotAsked(reason)) => ("not asked", reason.as_str()),
-    };
-    json!({
-        "kind": "program",
-        "program": number,
-        "compiler": compiler.to_string(),
-        "ours": findings.verdicts.ours.verified.as_ref().err(),
-        "seconds": findings.verdicts.ours.time.as_secs_f64(),
-        "kernel": kernel,
-        "reason": reason,
-        "not_taken": findings.not_taken,
-        "difference": findings.difference,
-    })
 }
 
 fn pass_on(options: &Options, command: &mut Command) {
@@ -165,7 +150,8 @@ fn pass_on(options: &Options, command: &mut Command) {
 
 /// Programs of a file, each on its own and then as a chain. Exit status 1 for a difference.
 fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
-    let compiler = options.compiler.as_deref().and_then(parse_compiler).ok_or("--compiler, such as 19,3,2")?;
+    let compiler =
+        options.compiler.as_deref().and_then(parse_compiler).ok_or("--compiler, such as 19,3,2")?;
     let text = std::fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let Ok(object) = compile_text(&text, compiler, directory.path()) else { return Ok(ExitCode::from(2)) };
@@ -188,57 +174,6 @@ fn parse_compiler(text: &str) -> Option<Compiler> {
     let mut parts = text.split(',');
     let (version, cpu, level) = (parts.next()?, parts.next()?, parts.next()?);
     Some(Compiler { version: version.parse().ok()?, cpu: cpu.parse().ok()?, level: level.parse().ok()? })
-}
-
-#[derive(Default)]
-struct Tally {
-    programs: u64,
-    both_accept: u64,
-    both_refuse: u64,
-    ours_accepted: u64,
-    kernel_asked: u64,
-    failures: usize,
-    not_compiled: BTreeMap<String, (u64, u64)>,
-    /// What one side, or both, refuse, or an engine does not take: how often, and the first seed.
-    refused: BTreeMap<(&'static str, String), (u64, u64)>,
-    slowest: (f64, u64),
-}
-
-impl Tally {
-    fn count(&mut self, what: &'static str, reason: &str, number: u64) {
-        self.refused.entry((what, reason_class(reason))).or_insert((0, number)).0 += 1;
-    }
-
-    fn add(&mut self, line: &Value) {
-        let text = |name: &str| line[name].as_str().unwrap_or_default();
-        let number = line["program"].as_u64().unwrap_or_default();
-        self.programs += 1;
-        let seconds = line["seconds"].as_f64().unwrap_or_default();
-        if seconds > self.slowest.0 {
-            self.slowest = (seconds, number);
-        }
-        let ours = line["ours"].as_str();
-        self.ours_accepted += u64::from(ours.is_none());
-        self.kernel_asked += u64::from(text("kernel") != "not asked");
-        match (ours, text("kernel")) {
-            (None, "accepts") => self.both_accept += 1,
-            (Some(ours), "refuses") => {
-                self.both_refuse += 1;
-                self.count("both refuse:", &format!("{ours} / {}", text("reason")), number);
-            }
-            (Some(ours), "accepts") => self.count("ONLY THE KERNEL ACCEPTS:", ours, number),
-            (None, "refuses") => self.count("ONLY WE ACCEPT:", text("reason"), number),
-            (Some(ours), _) => self.count("refused:", ours, number),
-            (None, _) => {}
-        }
-        if text("kernel") == "not asked" && !text("reason").is_empty() {
-            self.count("the kernel is not asked:", text("reason"), number);
-        }
-        for pair in line["not_taken"].as_array().into_iter().flatten() {
-            let reason = format!("{}: {}", pair[0].as_str().unwrap_or("?"), pair[1].as_str().unwrap_or("?"));
-            self.count("does not take it:", &reason, number);
-        }
-    }
 }
 
 /// A program that failed.
@@ -334,11 +269,7 @@ fn report(tally: &Tally, seconds: f64, options: &Options) {
     for (error, (count, seed)) in &tally.not_compiled {
         println!("{count:8} x does not compile: {error} (seed {seed})");
     }
-    let mut refused: Vec<_> = tally.refused.iter().collect();
-    refused.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-    for ((what, reason), (count, seed)) in refused {
-        println!("{count:8} x {what} {reason} (seed {seed})");
-    }
+    tally.print_reasons();
 }
 
 /// Makes a failure smaller, prints it and keeps it.

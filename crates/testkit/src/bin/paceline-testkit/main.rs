@@ -10,7 +10,10 @@
 mod cost;
 mod embed;
 mod compiled;
+mod corpus;
 mod list;
+mod mutate;
+mod tally;
 
 use std::process::ExitCode;
 
@@ -32,6 +35,10 @@ enum Command {
     Cost(cost::Options),
     /// Run random C, compiled, on all engines and the kernel
     Compiled(compiled::Options),
+    /// Tell what becomes of each program of objects, here and in the kernel, over captures
+    Corpus(corpus::Options),
+    /// Run programs of real objects with an instruction or two changed
+    Mutate(mutate::Options),
     /// List the engines that this machine can run
     Engines(list::Options),
     /// Run random sequences of the public API, as a hostile embedder would
@@ -42,6 +49,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Cost(options) => cost::run(&options),
         Command::Compiled(options) => compiled::run(&options),
+        Command::Corpus(options) => corpus::run(&options),
+        Command::Mutate(options) => mutate::run(&options),
         Command::Engines(options) => list::run(&options),
         Command::Embed(options) => embed::run(&options),
     };
