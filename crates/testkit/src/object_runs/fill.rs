@@ -9,6 +9,19 @@ use super::pool;
 /// Most elements that a map is given.
 const MOST: u32 = 32;
 
+/// Most bytes of maps that an object is run with: campaigns make them anew for each engine.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Whether the maps of an object are too large to be made again for every run.
+#[must_use]
+pub fn has_large_maps(object: &Object) -> bool {
+    let bytes = |spec: &MapSpec| {
+        let element = u64::from(spec.key_size) + u64::from(spec.value_size);
+        u64::from(spec.max_entries).saturating_mul(element)
+    };
+    object.maps.iter().map(bytes).fold(0, u64::saturating_add) > MOST_BYTES
+}
+
 /// Adds elements to the maps of an object whose values are bytes, but for global variables and maps that the object fills.
 /// Keys are small numbers, and bytes of packets, so that look-ups find something.
 pub fn fill_from_seed(object: &mut Object, seed: u64) {

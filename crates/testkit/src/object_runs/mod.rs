@@ -15,7 +15,7 @@ mod trial;
 
 pub use chain::{ChainTrial, chain_difference};
 pub use files::{captured, files_below};
-pub use fill::fill_from_seed;
+pub use fill::{fill_from_seed, has_large_maps};
 pub use isolated::{Child, Ended, Event, FINISHED, JOB, supervise};
 pub use kernel::{KernelRun, on_kernel};
 pub use ours::{is_pure, on_engine};

@@ -16,7 +16,7 @@ use paceline_testkit::determinize::determinize;
 use paceline_testkit::kernel::{self, KernelObject, LoadError};
 use paceline_testkit::object_runs::{
     Child, ENGINES, Event, FINISHED, JOB, Observation, Trial, captured, files_below, fill_from_seed,
-    on_engine, on_kernel, supervise,
+    has_large_maps, on_engine, on_kernel, supervise,
 };
 use serde_json::{Value, json};
 
@@ -203,7 +203,7 @@ fn examine(
         (Value::Bool(ours), Value::Bool(kernel)) => json!(ours != kernel),
         _ => json!(false),
     };
-    if verified.is_err() {
+    if verified.is_err() || has_large_maps(object) {
         return row;
     }
     let mut object = object.clone();
@@ -214,16 +214,17 @@ fn examine(
     let seed = options.seed;
     let trial = Trial { object: &object, program, inputs, seed, engines: &ENGINES, network, cpu };
     let accepted = row["kernel"]["accepted"] == json!(true);
-    // The kernel asks its own tables about routes, and not the file.
-    let runs = runs(&trial, accepted && !asks_network(spec));
+    let runs = runs(&trial, accepted && !depends_on_kernel(spec));
     row["runs"] = json!(runs.iter().map(|(name, ran)| summary(&trial, name, ran)).collect::<Vec<_>>());
     row["differences"] = json!(differences(&trial, &runs));
     row
 }
 
-fn asks_network(spec: &paceline::ProgramSpec) -> bool {
+/// Whether what the program does in the kernel depends on tables and clocks of the kernel's.
+fn depends_on_kernel(spec: &paceline::ProgramSpec) -> bool {
     use paceline::isa::{Callee, Insn};
-    let asks = |name: &str| matches!(name, "bpf_fib_lookup" | "bpf_check_mtu");
+    let asks =
+        |name: &str| matches!(name, "bpf_fib_lookup" | "bpf_check_mtu") || name.starts_with("bpf_timer");
     let helper = |id: &i32| paceline::helper::Helper::from_id(u32::try_from(*id).ok()?);
     paceline::isa::decode(&spec.insns).is_ok_and(|code| {
         code.iter().any(|(_, insn)| {
@@ -246,14 +247,14 @@ fn kernel_verdict(object: &Object, program: &str) -> Value {
     }
 }
 
-type Runs = Vec<(String, Result<Observation, String>)>;
+type Runs = Vec<(String, Result<Observation, Stopped>)>;
 
 fn runs(trial: &Trial<'_>, kernel: bool) -> Runs {
     let mut runs = Runs::new();
     if kernel {
         match on_kernel(trial, true) {
-            Ok(run) => runs.extend(run.ran.map(|ran| ("kernel".to_owned(), ran.map_err(|e| e.to_string())))),
-            Err(error) => runs.push(("kernel".to_owned(), Err(error.to_string()))),
+            Ok(run) => runs.extend(run.ran.map(|ran| ("kernel".to_owned(), ran))),
+            Err(error) => runs.push(("kernel".to_owned(), Err(Stopped::Refused(error.to_string())))),
         }
     }
     // Other calls than those replaced do not change the verdict.
@@ -261,7 +262,8 @@ fn runs(trial: &Trial<'_>, kernel: bool) -> Runs {
     let verified = match verified.map(|spec| trial.object.verify(spec)) {
         Some(Ok(verified)) => verified,
         Some(Err(refused)) => {
-            runs.push(("with replaced clocks".to_owned(), Err(refused.to_string())));
+            let reason = Stopped::Refused(refused.to_string());
+            runs.push(("with replaced clocks".to_owned(), Err(reason)));
             return runs;
         }
         None => return runs,
@@ -270,16 +272,16 @@ fn runs(trial: &Trial<'_>, kernel: bool) -> Runs {
         for bursts in [false, true] {
             let name = format!("{engine}{}", if bursts { " in bursts" } else { "" });
             let ran = on_engine(trial, &verified, engine, bursts);
-            runs.push((name, ran.map_err(|stopped: Stopped| stopped.to_string())));
+            runs.push((name, ran));
         }
     }
     runs
 }
 
 /// Verdicts, and digests of packets and maps, for tools.
-fn summary(trial: &Trial<'_>, name: &str, ran: &Result<Observation, String>) -> Value {
+fn summary(trial: &Trial<'_>, name: &str, ran: &Result<Observation, Stopped>) -> Value {
     match ran {
-        Err(error) => json!({"name": name, "error": error}),
+        Err(error) => json!({"name": name, "error": error.to_string()}),
         Ok(observation) => {
             let mut verdicts = [0_u64; 6];
             observation.packets.iter().for_each(|left| verdicts[left.code.min(5) as usize] += 1);
@@ -305,6 +307,8 @@ fn differences(trial: &Trial<'_>, runs: &Runs) -> Vec<String> {
     let mut reference: Option<(&String, &Observation)> = None;
     for (name, ran) in runs {
         match (ran, reference) {
+            // Such as maps that cannot be made: in the summaries.
+            (Err(Stopped::Refused(_)), _) => {}
             (Err(error), _) => differences.push(format!("{name}: {error}")),
             (Ok(observation), None) => reference = Some((name, observation)),
             (Ok(observation), Some((other, expected))) => {

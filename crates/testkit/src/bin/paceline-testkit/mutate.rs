@@ -12,8 +12,8 @@ use paceline_spec::ProgramSpec;
 use paceline_testkit::determinize::determinize;
 use paceline_testkit::kernel;
 use paceline_testkit::object_runs::{
-    Child, ENGINES, Event, FINISHED, JOB, Trial, files_below, fill_from_seed, is_pure, packets_of, pool,
-    supervise, try_program,
+    Child, ENGINES, Event, FINISHED, JOB, Trial, files_below, fill_from_seed, has_large_maps, is_pure,
+    packets_of, pool, supervise, try_program,
 };
 use paceline_testkit::random::near;
 use serde_json::{Value, json};
@@ -94,6 +94,9 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
         let specs = object.specs_mut();
         let types = specs.btf.as_mut().map(Arc::make_mut);
         determinize(&mut specs.programs, &mut specs.maps, types);
+        if has_large_maps(&object) {
+            continue;
+        }
         let object = Arc::new(object);
         for spec in &object.programs {
             let is_short =
@@ -170,26 +173,29 @@ fn campaign(options: &Options, sources: &[Source]) -> Outcome {
         }
         command
     };
-    let (mut tally, mut impure) = (Tally::default(), 0);
+    let (mut tally, mut impure, mut only_ours) = (Tally::default(), 0, Vec::new());
     supervise(child, command, |event| {
         match event {
             Event::Line(line) => {
                 let line: Value = serde_json::from_str(&line).unwrap_or_default();
                 tally.add(&line);
+                if line["ours"].is_null() && line["kernel"] == json!("refuses") {
+                    only_ours.extend(line["program"].as_u64());
+                }
                 let part = |index: usize| line["difference"][index].as_str().unwrap_or_default();
                 match (line["difference"].is_array(), line["pure"].as_bool()) {
                     (true, Some(false)) => impure += 1,
                     (true, _) => {
                         tally.failures += 1;
                         let seed = line["program"].as_u64().unwrap_or_default();
-                        print_failure(sources, seed, &format!("{}: {}", part(0), part(1)));
+                        print_program(sources, seed, &format!("FAILURE: {}: {}", part(0), part(1)));
                     }
                     (false, _) => {}
                 }
             }
             Event::Failed(Some(seed), ended) => {
                 tally.failures += 1;
-                print_failure(sources, seed, &ended.to_string());
+                print_program(sources, seed, &format!("FAILURE: {ended}"));
             }
             Event::Failed(None, _) => {}
         }
@@ -211,12 +217,15 @@ fn campaign(options: &Options, sources: &[Source]) -> Outcome {
         tally.failures,
     );
     tally.print_reasons();
+    for seed in only_ours.into_iter().take(5) {
+        print_program(sources, seed, "only we accept");
+    }
     Ok(if tally.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What differs, and the instructions that were changed.
-fn print_failure(sources: &[Source], seed: u64, text: &str) {
-    println!("FAILURE seed {seed}: {text}");
+/// The instructions that were changed, after what is to be said of them.
+fn print_program(sources: &[Source], seed: u64, text: &str) {
+    println!("seed {seed}: {text}");
     let Some((source, object)) = changed(sources, seed) else { return };
     println!("  {}", name(source));
     let code = |object: &Object| {
