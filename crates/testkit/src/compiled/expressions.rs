@@ -254,7 +254,7 @@ impl Expressions<'_> {
             0 => self.rng.u16(1..).to_string(),
             // Zero gives zero, or the dividend, in this instruction set. Where the compiler knows that it is zero, it may
             // leave any register there, even with an address: so it must not know.
-            1 => format!("(c32[{}] & {})", self.rng.u8(..4), self.leaf(scope)),
+            1 => format!("(c32[{}] & c32[{}])", self.rng.u8(..4), self.rng.u8(..4)),
             _ => format!("({} | 1)", self.leaf(scope)),
         };
         let cast = match (self.v4, self.rng.u8(..4)) {

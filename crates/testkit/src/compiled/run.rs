@@ -9,7 +9,7 @@ use paceline_verifier::Verified;
 use super::{CProgram, Compiler, PROGRAMS, unit_text};
 use crate::compare::random_graph;
 use crate::object_runs::{
-    ChainTrial, Findings, Trial, chain_difference, fill_from_seed, packets_of, pool, try_program,
+    ChainTrial, Findings, Trial, chain_difference, fill_from_seed, is_pure, packets_of, pool, try_program,
 };
 
 /// How programs are run.
@@ -138,5 +138,6 @@ pub fn chain_of(object: &Object, names: &[String], seed: u64, setup: &Setup) -> 
         network: None,
         cpu: setup.cpu,
     };
-    chain_difference(&ChainTrial { trial, programs: verified.iter().collect(), graph })
+    let difference = chain_difference(&ChainTrial { trial, programs: verified.iter().collect(), graph })?;
+    verified.iter().all(|verified| is_pure(&trial, verified)).then_some(difference)
 }

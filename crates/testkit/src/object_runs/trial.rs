@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use paceline::Engine;
 use paceline_verifier::Verified;
 
-use super::{Trial, on_engine, on_kernel};
+use super::{Trial, is_pure, on_engine, on_kernel};
 use crate::compare::Stopped;
 use crate::kernel::LoadError;
 
@@ -48,6 +48,9 @@ pub struct Findings {
     pub verdicts: Verdicts,
     /// The first difference between two that run the program: their names, and what differs.
     pub difference: Option<(String, String)>,
+    /// Whether the difference is one of the program's and does not come from addresses or memory that it never wrote:
+    /// compilers leave those in what C leaves undefined.
+    pub pure: bool,
     /// Engines that do not take the accepted program, and why.
     pub not_taken: Vec<(String, String)>,
 }
@@ -66,18 +69,22 @@ pub fn try_program(trial: &Trial<'_>, kernel: bool) -> Findings {
     let (kernel, kernel_run) = match run {
         None => (None, None),
         Some(Ok(run)) => (Some(KernelVerdict::Accepted), run.ran),
-        Some(Err(LoadError::Program { error, .. })) => {
+        // Others that it may tail call are refused for themselves.
+        Some(Err(LoadError::Program { name, error })) if name == trial.program => {
             let reason = format!("{}: {}", error.errno, error.reason());
             (Some(KernelVerdict::Refused(reason)), None)
         }
         Some(Err(error)) => (Some(KernelVerdict::NotAsked(error.to_string())), None),
     };
     let mut findings =
-        Findings { verdicts: Verdicts { ours, kernel }, difference: None, not_taken: Vec::new() };
+        Findings { verdicts: Verdicts { ours, kernel }, difference: None, pure: true, not_taken: Vec::new() };
     let Ok(verified) = &findings.verdicts.ours.verified else { return findings };
     match compare(trial, verified, kernel_run) {
         Ok(not_taken) => findings.not_taken = not_taken,
-        Err(difference) => findings.difference = Some(difference),
+        Err(difference) => {
+            findings.pure = is_pure(trial, verified);
+            findings.difference = Some(difference);
+        }
     }
     findings
 }

@@ -162,7 +162,8 @@ fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
         if let Err(reason) = &findings.verdicts.ours.verified {
             println!("{name} is refused: {reason}");
         }
-        difference = difference.or(findings.difference.map(|(who, text)| format!("{name}: {who}: {text}")));
+        let found = findings.difference.filter(|_| findings.pure);
+        difference = difference.or(found.map(|(who, text)| format!("{name}: {who}: {text}")));
     }
     difference = difference.or_else(|| chain_of(&object, &names, options.seed, setup));
     let Some(difference) = difference else { return Ok(ExitCode::SUCCESS) };
@@ -221,7 +222,9 @@ fn campaign(options: &Options) -> Outcome {
                     (Some("program"), Some(number)) => {
                         tally.add(&line);
                         in_chain = false;
-                        if let Some(pair) = line["difference"].as_array() {
+                        if let (Some(pair), Some(true)) =
+                            (line["difference"].as_array(), line["pure"].as_bool())
+                        {
                             let part = |index: usize| pair[index].as_str().unwrap_or_default();
                             fail(&mut tally, number, false, format!("{}: {}", part(0), part(1)));
                         }
@@ -252,7 +255,7 @@ fn campaign(options: &Options) -> Outcome {
 fn report(tally: &Tally, seconds: f64, options: &Options) {
     println!(
         "{} programs from seed {}, {} packets each, in {seconds:.1} s ({:.1} a second): {} accepted here; both accept {}, \
-         both refuse {}, of {} that the kernel was asked about; {} do not compile; {} failures; slowest verification {:.3} s (seed {})",
+         both refuse {}, of {} that the kernel was asked about; {} do not compile; {} differ that depend on addresses or unwritten memory; {} failures; slowest verification {:.3} s (seed {})",
         tally.programs,
         options.seed,
         options.runs,
@@ -262,6 +265,7 @@ fn report(tally: &Tally, seconds: f64, options: &Options) {
         tally.both_refuse,
         tally.kernel_asked,
         tally.not_compiled.values().map(|(count, _)| count).sum::<u64>(),
+        tally.impure,
         tally.failures,
         tally.slowest.0,
         tally.slowest.1,

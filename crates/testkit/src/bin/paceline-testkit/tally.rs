@@ -24,6 +24,7 @@ pub(crate) fn line_of(number: u64, what: &str, findings: &Findings) -> Value {
         "reason": reason,
         "not_taken": findings.not_taken,
         "difference": findings.difference,
+        "pure": findings.pure,
     })
 }
 
@@ -36,6 +37,8 @@ pub(crate) struct Tally {
     pub(crate) ours_accepted: u64,
     pub(crate) kernel_asked: u64,
     pub(crate) failures: usize,
+    /// Differences that come from addresses, or from memory that was never written.
+    pub(crate) impure: u64,
     pub(crate) not_compiled: BTreeMap<String, (u64, u64)>,
     /// What one side, or both, refuse, or an engine does not take: how often, and the first seed.
     refused: BTreeMap<(&'static str, String), (u64, u64)>,
@@ -52,6 +55,8 @@ impl Tally {
         let text = |name: &str| line[name].as_str().unwrap_or_default();
         let number = line["program"].as_u64().unwrap_or_default();
         self.programs += 1;
+        let differs = line["difference"].is_array();
+        self.impure += u64::from(differs && line["pure"].as_bool() == Some(false));
         let seconds = line["seconds"].as_f64().unwrap_or_default();
         if seconds > self.slowest.0 {
             self.slowest = (seconds, number);
