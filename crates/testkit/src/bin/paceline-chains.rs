@@ -5,12 +5,14 @@
 //! cargo run --release -p paceline-testkit --bin paceline-chains -- --seed 17 --count 1      # that chain again
 //! ```
 //!
-//! A chain that two ways differ on is printed, and the run ends with exit status 1.
+//! A chain that two ways differ on is printed, and the run ends with exit status 1. Chains run in a child process: one that
+//! ends it is told, and the others go on.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 
 use lexopt::{Arg, ValueExt};
+use paceline_testkit::child::{self, Totals};
 use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
 use paceline_testkit::kernel;
 use paceline_testkit::random::maps;
@@ -19,22 +21,25 @@ const HELP: &str = "usage: paceline-chains [--seed N] [--count N] [--runs N]
 
   --seed N    seed of the first chain (0)
   --count N   chains (10000)
-  --runs N    packets each of them is run on (64)";
+  --runs N    packets each of them is run on (64)
+  --child     run here and not in a child process";
 
 struct Options {
     seed: u64,
     count: u64,
     runs: usize,
+    child: bool,
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { seed: 0, count: 10_000, runs: 64 };
+    let mut options = Options { seed: 0, count: 10_000, runs: 64, child: false };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("seed") => options.seed = parser.value()?.parse()?,
             Arg::Long("count") => options.count = parser.value()?.parse()?,
             Arg::Long("runs") => options.runs = parser.value()?.parse()?,
+            Arg::Long(child::CHILD) => options.child = true,
             Arg::Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
         }
@@ -47,7 +52,7 @@ fn main() -> ExitCode {
         Ok(Some(Ok(code))) => code,
         Ok(Some(Err(error))) => {
             eprintln!("paceline-chains: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
         Ok(None) => {
             println!("{HELP}");
@@ -61,26 +66,42 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
+    if options.child {
+        return run_here(options);
+    }
+    let (totals, crashes) = child::run(options.seed, options.count, |line| println!("{line}"))?;
+    let (chains, differences) = (totals.get("chains"), totals.get("differences"));
+    println!(
+        "{chains} chains from seed {}, {} packets on each of {} ways, {differences} differences, {} crashes",
+        options.seed,
+        totals.get("runs"),
+        ChainWay::ALL.len(),
+        crashes.len()
+    );
+    let failed = differences != 0 || !crashes.is_empty();
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn run_here(options: &Options) -> Result<ExitCode, String> {
     let pinned = kernel::pin();
     let mut subjects = Vec::new();
     for way in ChainWay::ALL {
         subjects.extend(ChainSubject::new(way, pinned.cpu())?);
     }
     let shop = Workshop::new(maps());
-    let (mut chains, mut differences) = (0_u64, 0_u64);
+    let mut different = false;
     for seed in options.seed..options.seed.saturating_add(options.count) {
+        child::begin(seed);
         let Some(work) = shop.chain(seed, options.runs) else { continue };
-        chains += 1;
+        let mut totals = Totals::default();
+        totals.add("chains", 1, seed);
+        totals.add("runs", work.work.inputs.len() as u64, seed);
         if let Err(difference) = compare_chains(&mut subjects, &work) {
-            differences += 1;
+            totals.add("differences", 1, seed);
+            different = true;
             println!("DIFFERENCE seed {seed}: {difference}");
         }
+        totals.send();
     }
-    let runs = chains * options.runs as u64;
-    println!(
-        "{chains} chains from seed {}, {runs} packets on each of {} ways, {differences} differences",
-        options.seed,
-        subjects.len()
-    );
-    Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if different { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

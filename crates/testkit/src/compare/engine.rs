@@ -15,6 +15,9 @@ use crate::engine::{fill_map, map_contents};
 use crate::kernel;
 use crate::random::{jump_maps, maps};
 
+/// Instructions of a run on the plain interpreter.
+const BUDGET: u64 = 1_000_000;
+
 /// Interface and queue that packets come in on, as in the kernel's test runs.
 const LOOPBACK: u32 = 1;
 
@@ -89,7 +92,9 @@ impl EngineSubject {
 
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
-        load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))
+        let program = load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))?;
+        // Loops of random programs are short: one that is not was never to be accepted.
+        Ok(if self.engine == Engine::Plain { program.with_budget(BUDGET) } else { program })
     }
 
     /// Nobody reads the records of earlier programs, so they go with their ring.

@@ -20,12 +20,16 @@ pub(crate) use self::work::is_keyed;
 pub use work::{Input, Work, Workshop};
 
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
 use paceline::{Engine, Redirect, RedirectTarget};
 
 use crate::Contents;
 use crate::case::{CaseRun, write_cases};
 use crate::random::Candidate;
+
+/// Longest that a program is shrunk.
+const SHRINKING: Duration = Duration::from_secs(30);
 
 /// What one run left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -221,7 +225,11 @@ impl Comparator {
 
     /// The smallest program found on which two engines still differ.
     pub fn shrink(&mut self, candidate: &Candidate, work: &Work, shop: &Workshop) -> Candidate {
+        let start = Instant::now();
         candidate.shrink(|smaller| {
+            if start.elapsed() > SHRINKING {
+                return false;
+            }
             let Some(smaller) = smaller.program().and_then(|program| shop.with_program(work, program)) else {
                 return false;
             };

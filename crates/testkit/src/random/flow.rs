@@ -34,8 +34,8 @@ impl Generator<'_> {
             64..=66 => self.dynptr(),
             67 => self.inner_look_up(),
             68 => self.known_look_up(),
-            69..=70 => self.perhaps_written(),
-            71..=72 => self.access_to(|kind| matches!(kind, Kind::Bytes { .. })),
+            69 if self.in_loop || self.rng.bool() => self.perhaps_written(),
+            70..=71 => self.access_to(|kind| matches!(kind, Kind::Bytes { .. })),
             _ => self.special(),
         }
     }
@@ -212,10 +212,19 @@ impl Generator<'_> {
         self.model.set(counter, Kind::Number { max: 255 });
         let start = self.model.clone();
         let first = self.steps.len();
-        let count = self.rng.usize(1..4);
-        self.some_steps(count);
+        self.round();
         self.model.meet(&start);
         first
+    }
+
+    /// The steps of one round of a loop.
+    pub(super) fn round(&mut self) {
+        let count = self.rng.usize(1..4);
+        // Where paths join in a loop, what holds of both is found in more than one round.
+        if self.one_in(6) {
+            self.perhaps_written();
+        }
+        self.some_steps(count);
     }
 
     /// Jumps back to the first step of a loop on a condition, after `insns`.

@@ -1,7 +1,7 @@
 //! What functions a program has, and how each begins and ends.
 
 use fastrand::Rng;
-use paceline_isa::{AluOp, AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width};
+use paceline_isa::{AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 use paceline_spec::{Linkage, ProgramKind, XdpAttach};
 
 use super::generator::{Generator, Purpose, alu, load, mov};
@@ -207,12 +207,46 @@ impl Generator<'_> {
                 self.model.set(kept, kind);
             }
         }
+        if is_global && self.rng.bool() {
+            self.use_lent();
+        }
         if self.rng.bool() {
             self.set_number(Reg::R0, 2);
         }
         if !self.one_in(3) {
             self.load_packet_pointers();
         }
+    }
+
+    /// Uses memory that the caller lends, perhaps after the packet moved, which it may be a part of.
+    fn use_lent(&mut self) {
+        let is_lent = |kind| matches!(kind, Kind::Nullable { source: Source::Caller, .. });
+        let Some(reg) = self.find_saved(is_lent) else { return };
+        let Kind::Nullable { room, id, .. } = self.model.get(reg) else { return };
+        self.note("lent memory used by a global function");
+        self.branch(Width::W64, Condition::Eq, reg, Operand::Imm(0), false, |this| {
+            this.model.not_null(id);
+            if this.moves_packet() && this.model.get(Reg::R6) == Kind::Context && !this.one_in(3) {
+                this.note("lent memory used after the packet moved");
+                this.move_packet();
+            }
+            if this.model.get(reg) != (Kind::Bytes { back: 0, room, source: Source::Caller }) {
+                return;
+            }
+            this.model.set(Reg::R2, Kind::NUMBER);
+            let number = mov(Reg::R2, Operand::Imm(this.rng.i32(0..64)));
+            let offset = 8 * this.rng.i16(0..room / 8);
+            let access = match this.rng.u8(..3) {
+                0 => load(Size::Dw, Reg::R2, reg, offset),
+                1 => Insn::Store { size: Size::Dw, base: reg, offset, src: Operand::Reg(Reg::R2) },
+                _ => {
+                    let op = AtomicOp::Add { fetch: false };
+                    Insn::Atomic { width: Width::W64, op, base: reg, offset, src: Reg::R2 }
+                }
+            };
+            this.emit(vec![number, access]);
+            this.keep_number(Reg::R2);
+        });
     }
 
     /// The context stays in r6: legacy packet loads want it there.
@@ -296,7 +330,7 @@ impl Generator<'_> {
         let is_global = self.plan.functions[callee].signature.is_some();
         for (reg, parameter) in Reg::ALL.into_iter().skip(1).zip(&parameters) {
             match *parameter {
-                Parameter::Memory(bytes) if is_global && self.one_in(4) => {
+                Parameter::Memory(bytes) if is_global && self.rng.bool() => {
                     self.lend_anything(reg, bytes, &mut insns);
                 }
                 parameter => self.argument(reg, parameter, &mut insns),
@@ -359,16 +393,12 @@ impl Generator<'_> {
             Kind::Packet { group, at, from: Part::Data | Part::Inside } => {
                 at >= 0 && model.room(group, at) >= bytes
             }
-            Kind::Bytes {
-                room,
-                source: Source::Map | Source::Caller | Source::Slice { writable: true },
-                ..
-            } => room >= bytes,
+            Kind::Bytes { room, source: Source::Map | Source::Caller, .. } => room >= bytes,
             _ => false,
         };
         match self.find_saved(fits) {
             Some(kept) => {
-                self.note("packet, slice or value lent to a global function");
+                self.note("packet or a found value lent to a global function");
                 insns.push(mov(reg, Operand::Reg(kept)));
                 if let Kind::Packet { group, at, .. } = self.model.get(kept) {
                     let further = self.rng.i32(0..=i32::from(self.model.room(group, at) - bytes).min(16));

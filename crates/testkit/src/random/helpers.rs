@@ -302,6 +302,7 @@ impl Generator<'_> {
             for _ in 0..count {
                 this.step();
             }
+            let slice = this.one_in(2).then(|| this.slice_of_record(kept, size)).flatten();
             this.holding = false;
             let flags = this.pick([0, 1, 2]);
             let helper = this.pick([RINGBUF_SUBMIT, RINGBUF_DISCARD]);
@@ -314,6 +315,9 @@ impl Generator<'_> {
             }
             this.model.call(Kind::Unset);
             this.model.forget(|kind| matches!(kind, Kind::Bytes { source: Source::Record, .. }));
+            if let Some((slice, id)) = slice {
+                this.write_slice(slice, id);
+            }
         };
         if self.slips() {
             give_back(self);

@@ -204,7 +204,7 @@ impl Generator<'_> {
     }
 
     /// The packet grows or shrinks; then its pointers are loaded anew.
-    fn move_packet(&mut self) {
+    pub(super) fn move_packet(&mut self) {
         let helper = self.pick([44, 54, 65]);
         let delta = if helper == 54 { self.pick([-4, -8, 4, 0]) } else { self.rng.i32(-16..=16) };
         self.emit(vec![

@@ -1,11 +1,12 @@
 //! Dynptrs to the packet, and slices of them: the packet's bytes, or the buffer that was given for them where the packet
 //! was cut meanwhile.
 
-use paceline_isa::{Callee, Condition, Insn, Operand, Reg, Size, Width};
+use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, add, mov};
+use super::generator::{Generator, add, alu, load, mov};
 use super::kfuncs::{Kfunc, call, stack_address};
-use super::model::{Kind, Source};
+use super::maps::GLOBALS;
+use super::model::{Cell, Kind, Source};
 
 /// Number of `bpf_xdp_adjust_tail`.
 const ADJUST_TAIL: i32 = 65;
@@ -86,20 +87,22 @@ impl Generator<'_> {
         let mut buffer = vec![mov(Reg::R3, Operand::Imm(0))];
         let (mut cell, mut form) = (None, "a slice without a buffer");
         match self.rng.u8(..8) {
-            0..=1 => {
+            0..=2 => {
                 form = "a slice with a buffer on the stack";
                 let lowest = self.filled_stack(size);
                 buffer = stack_address(Reg::R3, lowest).to_vec();
                 // The cell of the lowest address, where the slice starts.
                 cell = Some((-lowest / 8 - 1) as usize).filter(|_| size >= 8);
             }
-            2 if size <= 8 && !self.in_loop => {
+            3 if size <= 8 && !self.in_loop => {
                 form = "a slice with a buffer where iterators are";
                 buffer = stack_address(Reg::R3, self.iterator_place()).to_vec();
             }
-            3 => {
+            4..=5 => {
+                form = "a slice with a buffer in a map value or record";
+                let value = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset: 0 };
+                buffer = vec![Insn::LoadImm64 { dst: Reg::R3, value }];
                 if let Some(base) = self.find_saved(lends) {
-                    form = "a slice with a buffer in a map value or record";
                     buffer = vec![mov(Reg::R3, Operand::Reg(base))];
                 }
             }
@@ -117,8 +120,12 @@ impl Generator<'_> {
         let Some(kept) = kept else { return self.null_check(Reg::R0) };
         self.emit(vec![mov(kept, Operand::Reg(Reg::R0))]);
         self.model.set(kept, slice);
+        let may_share = writable && !self.in_loop && self.rng.bool();
         match cell {
-            Some(cell) if writable && !self.in_loop && self.one_in(3) => self.share_buffer(kept, id, cell),
+            Some(cell) if may_share => self.share_buffer(kept, id, cell),
+            None if may_share && size >= 8 && !self.holding && self.one_in(3) => {
+                self.share_iterator(kept, id);
+            }
             _ => self.null_check(kept),
         }
     }
@@ -126,40 +133,109 @@ impl Generator<'_> {
     /// Steps that use the buffer as stack while the slice is there.
     fn share_buffer(&mut self, slice: Reg, id: u8, cell: usize) {
         self.note("a slice whose buffer is used while it is there");
-        let count = self.rng.usize(1..4);
         let was_locked = self.model.locked;
         self.model.lock(slice);
         self.model.buffer = Some(cell);
         self.branch(Width::W64, Condition::Eq, slice, Operand::Imm(0), false, |this| {
             this.model.not_null(id);
-            for _ in 0..count {
-                this.share_step(slice, cell);
+            if this.rng.bool() {
+                this.share_with_pointer(slice, cell);
+            } else {
+                this.share_with_number(slice, cell);
+            }
+            if this.rng.bool() {
+                this.step();
             }
         });
         self.model.buffer = None;
         self.model.locked = was_locked;
     }
 
-    fn share_step(&mut self, slice: Reg, cell: usize) {
-        match self.rng.u8(..5) {
-            0 => {
-                let wanted = |kind| matches!(kind, Kind::Bytes { source: Source::Map, .. });
-                if let Some(reg) = self.find(wanted) {
-                    self.spill_to(reg, cell);
-                } else {
-                    self.global_value();
-                }
-            }
-            1 => self.fill_cell(cell),
-            2 | 3 => {
-                let src = Operand::Imm(self.rng.i32(0..64));
-                self.emit(vec![Insn::Store { size: Size::Dw, base: slice, offset: 0, src }]);
-                if self.model.cells[cell].kind.is_pointer() {
-                    self.reload_from(cell);
-                }
-            }
-            _ => self.step(),
+    /// A pointer lies in the buffer while the slice is written.
+    fn share_with_pointer(&mut self, slice: Reg, cell: usize) {
+        let wanted = |kind| matches!(kind, Kind::Bytes { source: Source::Map, .. } | Kind::Context);
+        let Some(reg) = self.find(wanted).filter(|&reg| reg != slice) else { return self.global_value() };
+        self.spill_to(reg, cell);
+        self.store_to_slice(slice);
+        self.reload_from(cell);
+    }
+
+    /// A number that the verifier knows lies there, and is used as an offset.
+    fn share_with_number(&mut self, slice: Reg, cell: usize) {
+        let known = self.rng.i32(0..8);
+        let offset = -8 * (cell as i16 + 1);
+        let src = Operand::Imm(known);
+        self.emit(vec![Insn::Store { size: Size::Dw, base: Reg::R10, offset, src }]);
+        self.model.cells[cell] = Cell::NUMBER;
+        self.store_to_slice(slice);
+        let value = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset: 0 };
+        let [number, base] = [Reg::R1, Reg::R2];
+        self.emit(vec![
+            load(Size::Dw, number, Reg::R10, offset),
+            Insn::LoadImm64 { dst: base, value },
+            alu(Width::W64, AluOp::Add, base, Operand::Reg(number)),
+            load(Size::B, base, base, 0),
+        ]);
+        [number, base].into_iter().for_each(|reg| self.model.set(reg, Kind::NUMBER));
+    }
+
+    fn store_to_slice(&mut self, slice: Reg) {
+        let src = Operand::Imm(self.rng.i32(0..1 << 20));
+        self.emit(vec![Insn::Store { size: Size::Dw, base: slice, offset: 0, src }]);
+    }
+
+    /// A slice with a buffer that is given back while the slice stays. Gives its register.
+    pub(super) fn slice_of_record(&mut self, record: Reg, size: i16) -> Option<(Reg, u8)> {
+        if !self.model.has_dynptr || self.in_loop {
+            return None;
         }
+        let kept = self.saved_place(&[record])?;
+        self.note("a slice with a buffer in a record that is given back");
+        let size = size.min(16);
+        let at = self.rng.i32(0..60);
+        let arguments = [
+            mov(Reg::R3, Operand::Reg(record)),
+            mov(Reg::R2, Operand::Imm(at)),
+            mov(Reg::R4, Operand::Imm(i32::from(size))),
+        ];
+        self.on_dynptr(Kfunc::DynptrSliceRdwr, &arguments);
+        let id = self.model.new_id();
+        self.emit(vec![mov(kept, Operand::Reg(Reg::R0))]);
+        self.model.set(kept, Kind::Nullable { room: size, source: Source::Slice { writable: true }, id });
+        Some((kept, id))
+    }
+
+    /// A slice is written, if it is there.
+    pub(super) fn write_slice(&mut self, slice: Reg, id: u8) {
+        if !matches!(self.model.get(slice), Kind::Nullable { id: other, .. } if other == id) {
+            return;
+        }
+        self.branch(Width::W64, Condition::Eq, slice, Operand::Imm(0), false, |this| {
+            this.model.not_null(id);
+            this.store_to_slice(slice);
+        });
+    }
+
+    /// A loop over an iterator, which may lie in the slice's buffer.
+    fn share_iterator(&mut self, slice: Reg, id: u8) {
+        let was_locked = self.model.locked;
+        self.model.lock(slice);
+        self.branch(Width::W64, Condition::Eq, slice, Operand::Imm(0), false, |this| {
+            this.model.not_null(id);
+            this.in_loop = true;
+            this.iterate();
+            this.in_loop = false;
+        });
+        self.model.locked = was_locked;
+    }
+
+    /// A store to a slice, if there is one, which may lie where the iterator is.
+    fn write_to_slice(&mut self) {
+        let is_slice =
+            |kind| matches!(kind, Kind::Bytes { room: 8.., source: Source::Slice { writable: true }, .. });
+        let Some(base) = self.find_saved(is_slice) else { return };
+        let src = Operand::Imm(self.rng.i32(0..4));
+        self.emit(vec![Insn::Store { size: Size::Dw, base, offset: 0, src }]);
     }
 
     /// `it = new(0, n); while (next(it)) { ... }; destroy(it)`
@@ -181,10 +257,8 @@ impl Generator<'_> {
         let was_holding = std::mem::replace(&mut self.holding, true);
         self.branch(Width::W64, Condition::Eq, Reg::R0, Operand::Imm(0), false, |this| {
             this.model.set(Reg::R0, Kind::Bytes { back: 0, room: 4, source: Source::Constant });
-            let count = this.rng.usize(1..4);
-            for _ in 0..count {
-                this.step();
-            }
+            this.write_to_slice();
+            this.round();
             this.jump_back(next);
         });
         self.holding = was_holding;
@@ -211,10 +285,7 @@ impl Generator<'_> {
             Operand::Imm(limit),
             super::layout::Target::Over(0),
         );
-        let count = self.rng.usize(1..4);
-        for _ in 0..count {
-            self.step();
-        }
+        self.round();
         self.emit(vec![add(counter, 1)]);
         self.jump_back(first);
         self.model.meet(&start);
