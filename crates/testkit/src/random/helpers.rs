@@ -2,7 +2,7 @@
 
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
-use super::generator::{Generator, add, alu, mov};
+use super::generator::{Generator, add, alu, load, mov};
 use super::maps::{DEVICES, EVENTS, KeyForm, PROGRAMS, RING, TABLES, Table, programs_of};
 use super::model::{Cell, Kind, Source};
 use super::numbers::interesting;
@@ -102,29 +102,42 @@ impl Generator<'_> {
         at
     }
 
-    /// Stores a small number as a key, and then gives its register another value. Gives the key's offset.
+    /// Stores a small number as a key, and then gives its register, which calls keep, another value from memory. Gives the
+    /// key's offset.
     fn key_of_register(&mut self, size: Size) -> i16 {
-        let number = self.unknown(&[]);
-        if !self.model.get(number).is_number() || self.model.locked.contains(number) {
+        let saved = self.saved_place(&[]).filter(|&reg| !self.model.get(reg).is_pointer());
+        let (Some(key), Some((base, low, high))) = (saved, self.readable_memory(8)) else {
+            return self.known_key(size, 1);
+        };
+        if key == base {
             return self.known_key(size, 1);
         }
-        let other = self.unknown(&[number]);
-        self.emit(vec![alu(Width::W64, AluOp::And, number, Operand::Imm(3))]);
-        self.model.set(number, Kind::Number { max: 3 });
-        if other != number && self.rng.bool() {
-            self.emit(vec![add(other, 100)]);
-            self.model.set(other, Kind::NUMBER);
-        }
+        let small = self.size_within(2);
+        let first = self.offset_within(base, low, high, small);
+        let mask = alu(Width::W64, AluOp::And, key, Operand::Imm(3));
+        self.emit(vec![load(small, key, base, first), mask]);
         self.note("a key whose register gets another value");
         let at = self.known_key(size, 0);
-        self.emit(vec![Insn::Store { size, base: Reg::R10, offset: at, src: Operand::Reg(number) }]);
-        if self.rng.bool() && other != number {
-            self.emit(vec![mov(number, Operand::Reg(other))]);
-            self.model.set(number, Kind::NUMBER);
-        } else if self.rng.bool() {
-            let by = self.rng.i32(1..9);
-            self.emit(vec![add(number, by)]);
-            self.model.set(number, Kind::NUMBER);
+        self.emit(vec![Insn::Store { size, base: Reg::R10, offset: at, src: Operand::Reg(key) }]);
+        self.model.set(key, Kind::NUMBER);
+        match self.rng.u8(..4) {
+            0 => {
+                let by = self.rng.i32(1..9);
+                self.emit(vec![add(key, by)]);
+            }
+            1 => {
+                let other = self.number();
+                self.emit(vec![mov(key, Operand::Reg(other))]);
+            }
+            _ => {
+                let size = self.size_within(8);
+                let second = self.offset_within(base, low, high, size);
+                let by = self.rng.i32(1..100);
+                self.emit(vec![load(size, key, base, second)]);
+                if self.rng.bool() {
+                    self.emit(vec![add(key, by)]);
+                }
+            }
         }
         at
     }
@@ -166,6 +179,11 @@ impl Generator<'_> {
         let source = if table.writable { Source::Map } else { Source::Constant };
         let id = self.model.new_id();
         self.model.call(Kind::Nullable { room: table.value, source, id });
+        if let Some(reg) = self.find_saved(Kind::is_number)
+            && self.one_in(3)
+        {
+            self.keep_number(reg);
+        }
         let found = match self.saved_place(&[]) {
             Some(kept) if self.rng.bool() => {
                 self.emit(vec![mov(kept, Operand::Reg(Reg::R0))]);

@@ -34,13 +34,13 @@ impl Generator<'_> {
         let dst = self.place_but(&[not, &[base]].concat());
         let size = self.size_within(high - low);
         let offset = self.offset_within(base, low, high, size);
-        let form = self.rng.u8(..8);
+        let form = self.rng.u8(..9);
         let signed = size != Size::Dw && form < 2;
         self.emit(vec![Insn::Load { size, signed, dst, base, offset }]);
         self.model.set(dst, Kind::NUMBER);
         let bits = 8 * size.bytes() as i32;
         match form {
-            2 | 3 => {
+            2 | 3 | 8 => {
                 let mask = ((1_i64 << self.rng.i32(1..bits.min(31))) - 1) as i32;
                 self.emit(vec![alu(Width::W64, AluOp::And, dst, Operand::Imm(mask))]);
             }
@@ -97,7 +97,9 @@ impl Generator<'_> {
         let part = bytes * self.rng.i16(0..8 / bytes);
         let offset = -8 * (cell as i16 + 1) + part;
         let (width, condition, dst, src) = self.question();
-        let count = self.rng.usize(0..3);
+        // Verifiers remember a state only after some instructions and jumps: where it is to be between the two, there are more.
+        let is_long = self.in_loop && !self.one_in(4);
+        let count = if is_long { self.rng.usize(3..8) } else { self.rng.usize(0..3) };
         self.branch(width, condition, dst, src, false, |this| {
             let src = Operand::Imm(interesting(this.rng) as i32 | 1);
             this.emit(vec![Insn::Store { size, base: Reg::R10, offset, src }]);
@@ -106,7 +108,14 @@ impl Generator<'_> {
             this.model.cells[cell] = Cell { init, kind: Kind::Unset };
             (0..count).for_each(|_| this.arithmetic());
         });
-        if self.rng.bool() {
+        if is_long {
+            let (before, within) = (self.rng.usize(2..6), self.rng.usize(1..4));
+            (0..before).for_each(|_| self.arithmetic());
+            let (width, condition, dst, src) = self.question();
+            self.branch(width, condition, dst, src, false, |this| {
+                (0..within).for_each(|_| this.arithmetic());
+            });
+        } else if self.rng.bool() {
             self.arithmetic();
         }
         if self.model.without_pointers >> cell & 1 == 0 {
