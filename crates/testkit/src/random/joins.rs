@@ -1,8 +1,9 @@
 //! What paths and numbers have in common where they meet: comparisons of two loads, and stack that only one path wrote.
 
-use paceline_isa::{AluOp, Insn, Operand, Reg, Size, SwapOrder, Width};
+use paceline_isa::{AluOp, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 
-use super::generator::{Generator, add, alu, load};
+use super::generator::{Generator, add, alu, load, mov};
+use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{Cell, Kind};
 use super::numbers::interesting;
 
@@ -96,25 +97,27 @@ impl Generator<'_> {
         let bytes = size.bytes() as i16;
         let part = bytes * self.rng.i16(0..8 / bytes);
         let offset = -8 * (cell as i16 + 1) + part;
-        let (width, condition, dst, src) = self.question();
-        // Verifiers remember a state only after some instructions and jumps: where it is to be between the two, there are more.
+        // Verifiers remember a state only after some instructions and jumps. In loops there are so many between the two that
+        // the path on which it was written covers the other, which differs in nothing else.
         let is_long = self.in_loop && !self.one_in(4);
-        let count = if is_long { self.rng.usize(3..8) } else { self.rng.usize(0..3) };
+        let (width, condition, dst, src) = if is_long { self.passing_question() } else { self.question() };
+        let count = self.rng.usize(0..3);
         self.branch(width, condition, dst, src, false, |this| {
             let src = Operand::Imm(interesting(this.rng) as i32 | 1);
             this.emit(vec![Insn::Store { size, base: Reg::R10, offset, src }]);
             let bits = (((1_u16 << bytes) - 1) << part) as u8;
             let init = this.model.cells[cell].init | bits;
             this.model.cells[cell] = Cell { init, kind: Kind::Unset };
-            (0..count).for_each(|_| this.arithmetic());
+            if is_long {
+                this.pass_time();
+            } else {
+                (0..count).for_each(|_| this.arithmetic());
+            }
         });
         if is_long {
-            let (before, within) = (self.rng.usize(2..6), self.rng.usize(1..4));
-            (0..before).for_each(|_| self.arithmetic());
-            let (width, condition, dst, src) = self.question();
-            self.branch(width, condition, dst, src, false, |this| {
-                (0..within).for_each(|_| this.arithmetic());
-            });
+            self.pass_time();
+            let (width, condition, dst, src) = self.passing_question();
+            self.branch(width, condition, dst, src, false, Self::pass_time);
         } else if self.rng.bool() {
             self.arithmetic();
         }
@@ -125,5 +128,24 @@ impl Generator<'_> {
         self.emit(vec![load(size, dst, Reg::R10, offset)]);
         self.model.set(dst, Kind::NUMBER);
         self.keep_number(dst);
+    }
+
+    /// A condition on a number that nobody knows and nobody reads again.
+    fn passing_question(&mut self) -> (Width, Condition, Reg, Operand) {
+        let offset = self.rng.u32(0..=FORGETFUL_WORD - 8);
+        let value = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset };
+        let reg = Reg::R3;
+        self.emit(vec![Insn::LoadImm64 { dst: reg, value }, load(Size::W, reg, reg, 0)]);
+        self.model.set(reg, Kind::Unset);
+        (Width::W64, self.condition(), reg, Operand::Imm(self.rng.i32(0..256)))
+    }
+
+    /// Instructions of which nothing remains.
+    fn pass_time(&mut self) {
+        let reg = Reg::R4;
+        let mut insns = vec![mov(reg, Operand::Imm(0))];
+        insns.extend((0..self.rng.usize(3..8)).map(|by| add(reg, by as i32)));
+        self.emit(insns);
+        self.model.set(reg, Kind::Unset);
     }
 }
