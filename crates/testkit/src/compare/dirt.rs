@@ -50,8 +50,7 @@ fn spec() -> Result<ProgramSpec, String> {
             text.push_str("call pc+2\n");
         }
         text.push_str("r0 = 0\nexit");
-        let code =
-            assemble(&text, &()).and_then(|code| Ok(code.encode())).map_err(|error| error.to_string())?;
+        let code = assemble(&text, &()).map(|code| code.encode()).map_err(|error| error.to_string())?;
         let start = slots.len();
         functions.push(FunctionInfo {
             start,

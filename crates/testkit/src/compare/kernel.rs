@@ -175,3 +175,54 @@ fn uses_unlike(insn: &Insn) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use paceline_isa::assemble;
+    use paceline_spec::{KfuncRef, XdpAttach};
+    use paceline_verifier::{Options, verify};
+
+    use super::*;
+
+    /// A program that takes a slice with what `buffer` puts into `r3` last.
+    fn slice_with(buffer: &str) -> Verified {
+        let text = format!(
+            "r6 = r1\nr2 = 0\nr3 = r10\nr3 += -16\ncall 0\n*(u64 *)(r10 - 24) = 0\n{buffer}\n\
+             r1 = r10\nr1 += -16\nr2 = 0\nr4 = 8\ncall 1\nr0 = 2\nexit"
+        );
+        let mut slots = assemble(&text, &()).expect("good text").encode().expect("good instructions");
+        // Calls of helpers 0 and 1 become those of the kernel's functions.
+        slots.iter_mut().filter(|insn| insn.opcode == 0x85).for_each(|insn| insn.src = 2);
+        let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+        let mut program = ProgramSpec::new("slice", kind, slots);
+        let named = |name: &str| KfuncRef { name: name.to_owned(), weak: false, btf_id: 0, converted: false };
+        program.kfuncs = ["bpf_dynptr_from_xdp", "bpf_dynptr_slice_rdwr"].map(named).to_vec();
+        verify(&program, &[], None, &Options::default()).expect("a good program")
+    }
+
+    #[test]
+    fn slices_with_a_buffer_are_withheld() {
+        assert_eq!(withheld(&slice_with("r3 = 0")), None);
+        let reason = Some("not run: writes to a slice may be writes to its buffer");
+        assert_eq!(withheld(&slice_with("r3 = r10\nr3 += -24")), reason);
+        // A jump leads between the null and the call.
+        let joined = "r5 = *(u32 *)(r6 + 12)\nr3 = r10\nr3 += -24\nif r5 == 1 goto over\nr3 = 0\nover:";
+        assert_eq!(withheld(&slice_with(joined)), reason);
+    }
+
+    #[test]
+    fn maps_that_are_shorter_than_their_template_are_withheld() {
+        let specs = maps();
+        let index = (0..specs.len()).find(|&index| is_unlike_template(index)).expect("one at least");
+        let insn = |index: usize| Insn::LoadImm64 { dst: Reg::R1, value: Imm64::MapIndex(index as i32) };
+        assert!(uses_unlike(&insn(index)) && !uses_unlike(&insn(0)));
+        // Of those that are not withheld, all inner arrays have the length of their template.
+        for (index, spec) in specs.iter().enumerate().filter(|(index, _)| !is_unlike_template(*index)) {
+            let Some(like) = spec.inner.as_ref().filter(|like| like.kind != MapKind::Hash) else { continue };
+            for (_, value) in &spec.contents {
+                let paceline_spec::InitialValue::Map(inner) = value else { continue };
+                assert_eq!(specs[*inner].max_entries, like.max_entries, "map {index}");
+            }
+        }
+    }
+}
