@@ -10,6 +10,16 @@ use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{CELLS, Cell, Kind, Part, Source};
 use super::types::{self, Parameter, SIGNATURES};
 
+/// Slots of stack that functions use which are called.
+const CELLS_OF_CALLEES: usize = 8;
+
+/// The words of stack that steps of a function write and read, as bits from the frame pointer down. Dynptrs and iterators
+/// lie below them.
+#[must_use]
+pub fn cells(function: usize) -> u64 {
+    (1 << if function == 0 { CELLS } else { CELLS_OF_CALLEES }) - 1
+}
+
 /// What is decided of a program before its steps are.
 pub(super) struct Plan {
     pub(super) kind: ProgramKind,
@@ -88,7 +98,7 @@ impl Plan {
             parent,
             depth: self.functions[parent].depth + 1,
             moves_packet: moves,
-            cells: 8,
+            cells: CELLS_OF_CALLEES,
             steps: rng.usize(1..8),
             folds: self.purpose == Purpose::Run || rng.u8(..4) == 0,
         }

@@ -24,6 +24,7 @@ mod stats;
 mod types;
 
 pub use change::{changed, near};
+pub use functions::cells;
 pub use generator::{Purpose, candidate};
 pub use layout::{Candidate, Function, Step, Target};
 pub use maps::{is_unlike_template, jump_maps, maps};
