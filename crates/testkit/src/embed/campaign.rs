@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// A sequence may take so long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Operations are left out for so long.
+const SHRINKING: Duration = Duration::from_secs(20);
+
 /// What a campaign runs.
 #[derive(Clone, Debug)]
 pub struct Campaign {
@@ -105,7 +108,8 @@ impl Campaign {
     /// It cannot be run.
     pub fn shrink(&self, seed: u64, length: usize, found: Found) -> Result<Failure, String> {
         let mut failure = Failure { seed, skip: Vec::new(), found };
-        for index in (0..length).rev() {
+        let start = Instant::now();
+        for index in (0..length).rev().take_while(|_| start.elapsed() < SHRINKING) {
             let skip = [failure.skip.clone(), vec![index]].concat();
             match self.run(seed, &skip)? {
                 Some(found) if found.signature() == failure.found.signature() => failure.skip = skip,
@@ -123,7 +127,8 @@ fn judge(status: Option<ExitStatus>, text: &str) -> Option<Found> {
     let last = last.split_once(' ').map_or(last, |(_, name)| name).to_owned();
     let line = |start: &str| text.lines().find_map(|line| line.split_once(start)).map(|(_, rest)| rest.to_owned());
     let told = || {
-        line("FAIL ").or_else(|| line("ERROR: AddressSanitizer: ")).or_else(|| {
+        let abort = || line("memory allocation of ").map(|bytes| format!("memory allocation of {bytes}"));
+        line("FAIL ").or_else(|| line("ERROR: AddressSanitizer: ")).or_else(abort).or_else(|| {
             let panic = text.lines().skip_while(|line| !line.contains("panicked at")).take(2).collect::<Vec<_>>();
             (!panic.is_empty()).then(|| panic.join(" "))
         })

@@ -56,10 +56,11 @@ const THEMES: &[Theme] = &[
     Theme { name: "threads", ops: threads::OPS },
 ];
 
-/// The names of the themes.
+/// The names of the themes, and then those of the operations.
 #[must_use]
 pub fn themes() -> Vec<&'static str> {
-    THEMES.iter().map(|theme| theme.name).collect()
+    let ops = THEMES.iter().flat_map(|theme| theme.ops).map(|op| op.name);
+    THEMES.iter().map(|theme| theme.name).chain(ops).collect()
 }
 
 /// Most operations of a sequence.
@@ -75,11 +76,11 @@ fn mix(seed: u64, index: u64) -> u64 {
 /// The operations of a sequence, of one to three themes.
 fn sequence(seed: u64, only: Option<&str>) -> Vec<&'static Op> {
     let mut rng = Rng::with_seed(mix(seed, u64::MAX - 1));
-    let themes: Vec<&Theme> = match only.and_then(|name| THEMES.iter().find(|theme| theme.name == name)) {
-        Some(theme) => vec![theme],
-        None => (0..rng.usize(1..=3)).filter_map(|_| rng.choice(THEMES)).collect(),
+    let all = || THEMES.iter().flat_map(|theme| theme.ops.iter().map(move |op| (theme.name, op)));
+    let ops: Vec<&Op> = match only {
+        Some(name) => all().filter(|(theme, op)| *theme == name || op.name == name).map(|(_, op)| op).collect(),
+        None => (0..rng.usize(1..=3)).filter_map(|_| rng.choice(THEMES)).flat_map(|theme| theme.ops).collect(),
     };
-    let ops: Vec<&Op> = themes.iter().flat_map(|theme| theme.ops).collect();
     let total: u32 = ops.iter().map(|op| op.weight).sum();
     let draw = |rng: &mut Rng| {
         let mut left = rng.u32(0..total);

@@ -52,7 +52,7 @@ macro_rules! sources {
 }
 
 /// The objects, those made for this first.
-const SOURCES: [(&str, &[u8]); 13] = sources! {
+const SOURCES: [(&str, &[u8]); 11] = sources! {
     "timers": "fixtures/timers.o",
     "tables": "fixtures/tables.o",
     "rings": "fixtures/rings.o",
@@ -62,10 +62,8 @@ const SOURCES: [(&str, &[u8]); 13] = sources! {
     "balancer": "../../examples/balancer.o",
     "sampler": "../../examples/sampler.o",
     "tail_calls": "../cli/tests/fixtures/tail_calls.o",
-    "inner": "../cli/tests/fixtures/inner.o",
     "events": "../cli/tests/fixtures/events.o",
     "expire": "../cli/tests/fixtures/expire.o",
-    "limits": "../cli/tests/fixtures/limits.o",
 };
 
 /// A collection, where it is from, and its programs that the verifier accepts.
@@ -307,7 +305,9 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
     let array = loaded.map("leaves")?;
     let at = rng.u32(0..5);
     match rng.u8(0..4) {
-        0 => drop(array.remove(&at.to_ne_bytes())),
+        0 => {
+            let _none = array.remove(&at.to_ne_bytes());
+        }
         1 => {
             let program = loaded.collection.program_unverified(Some("leaf")).map_err(|error| error.to_string())?;
             drop(program.with_budget(3).install(array, at));
@@ -386,7 +386,9 @@ fn run_one(world: &mut World, rng: &mut Rng, index: usize) -> Finding {
         Ok(()) => {
             let expected = before.map(|before| before.wrapping_add(run.step * burst.len() as u64));
             let after = counted(run);
-            if run.verified && expected != after {
+            // The plain interpreter finds no value on a CPU that the map lacks.
+            let has_cpu = |map: &Arc<Map>| host.cpu() < map.user_value_size() / 8;
+            if run.verified && run.counter.as_ref().is_some_and(has_cpu) && expected != after {
                 return Err(format!("{} packets count from {before:?} to {after:?}", burst.len()));
             }
             Ok(())
@@ -438,7 +440,8 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
                 }
             }
         }
-        for map in collection.maps() {
+        // The values of maps of maps are numbers of maps.
+        for map in collection.maps().iter().filter(|map| map.spec().inner.is_none()) {
             let mut keys: Vec<_> = map.keys().into_iter().flatten().collect();
             keys.sort_unstable();
             keys.iter().filter_map(|key| map.get(key).ok()).for_each(|value| seen.extend(value));

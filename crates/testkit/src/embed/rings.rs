@@ -8,7 +8,7 @@ use fastrand::Rng;
 use paceline::{Host, Limits, Map, MapKind, MapSpec};
 
 use super::end::growth;
-use super::programs::of;
+use super::programs::{load_object, of};
 use super::world::{World, packets};
 use super::{Finding, Op, op};
 
@@ -67,7 +67,7 @@ fn fault(world: &mut World, rng: &mut Rng) -> Finding {
 
 /// What is kept of records goes with them.
 fn origins(world: &mut World, rng: &mut Rng) -> Finding {
-    let index = of(world, rng, "rings")?;
+    let Some(index) = load_object(world, rng, "rings", false)? else { return Ok(()) };
     let loaded = &world.loaded[index];
     let Ok(program) = loaded.program("record") else { return Ok(()) };
     let ring = Arc::clone(loaded.map("ring")?);

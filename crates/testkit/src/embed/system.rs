@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// An operation may take so long, on a machine with much else to do.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The status that a blocked sequence ends with.
 pub(super) const BLOCKED: i32 = 70;

@@ -12,7 +12,6 @@ use paceline::{
 
 use super::end::growth;
 use super::programs::{Loaded, load_object, object};
-use super::stalls::Stall;
 use super::world::{World, packets, total};
 use super::{Finding, Op, op};
 
@@ -84,13 +83,15 @@ fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
     let at = rng.u32(0..4).to_ne_bytes();
     match rng.u8(0..4) {
         0 => drop(loaded.program("leaf")?.install(loaded.map("leaves")?, rng.u32(0..4))),
-        1 => drop(loaded.map("leaves")?.remove(&at)),
+        1 => {
+            let _none = loaded.map("leaves")?.remove(&at);
+        }
         2 => {
             let outer = loaded.map("outer")?;
             if let Some(spec) = outer.spec().inner.as_deref()
                 && let Ok(inner) = Map::create(spec, &Limits { cpus: 2, memory: 1 << 26 })
             {
-                drop(outer.set(&at, &inner.id().to_ne_bytes(), 0));
+                let _refused = outer.set(&at, &inner.id().to_ne_bytes(), 0);
             }
         }
         _ => {
@@ -154,7 +155,7 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
 fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
     let loaded = for_two(world, rng, "steer")?;
     for cpu in 0..2u32 {
-        drop(loaded.map("cpus")?.set(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0));
+        let _refused = loaded.map("cpus")?.set(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0);
     }
     let pipeline = Pipeline::new();
     let target = Target::from(&**loaded.program("steer")?);
@@ -222,7 +223,7 @@ fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
                 (0..u32::MAX).take_while(|n| map.set(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok()).count()
             });
             (0..pause).for_each(|_| std::hint::spin_loop());
-            drop(map.freeze());
+            let _ = map.freeze();
             let all = || (0..64u32).map(|n| map.get(&n.to_ne_bytes())).collect::<Vec<_>>();
             let before = all();
             let _sets = setter.join();
@@ -252,7 +253,7 @@ fn members(world: &mut World, rng: &mut Rng) -> Finding {
     })
 }
 
-/// What is loaded and dropped leaves nothing, after a stall too.
+/// What is loaded and dropped leaves nothing.
 fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     if world.may_refuse() {
         return Ok(());
@@ -261,7 +262,6 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     let engine = world.engine(rng);
     let object = Arc::new(object(source)?);
     growth("loads", 20, || {
-        let stall = Stall::begin();
         if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
             let mut host = Host::new(0);
             for spec in &object.programs {
@@ -271,6 +271,5 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
             }
             let _ = host.fire_timers();
         }
-        drop(stall);
     })
 }

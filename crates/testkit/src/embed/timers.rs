@@ -9,6 +9,7 @@ use super::{Finding, Op, op};
 
 pub(super) const OPS: &[Op] = &[
     op("arm", 6, |world, rng| arm(world, rng, "arm")),
+    op("start", 4, |world, rng| arm(world, rng, "start")),
     op("arm inner", 3, |world, rng| arm(world, rng, "arm_inner")),
     op("fire", 6, fire),
     op("drop timers", 1, |world, rng| {

@@ -17,7 +17,7 @@ pub struct Settings {
     pub seed: u64,
     /// The engines to choose from.
     pub engines: Vec<Engine>,
-    /// Draw operations of this theme alone.
+    /// Draw operations of this theme, or of this name, alone.
     pub theme: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Options {
     /// Where the pages are that nothing may touch: after what programs reach, before it, by turns, or nowhere
     #[arg(long, default_value = "turns", value_parser = ["end", "start", "turns", "off"])]
     guard: String,
-    /// Operations of one theme only
+    /// Operations of one theme only, or of one name
     #[arg(long)]
     theme: Option<String>,
     /// Go on after a failure, and list the different ones in the end
