@@ -69,7 +69,8 @@ pub unsafe fn alloc_zeroed(layout: Layout) -> *mut u8 {
     }
     // SAFETY: a new mapping, of which only the pages between the first and the last become accessible.
     unsafe {
-        let Ok(mapping) = mmap_anonymous(ptr::null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE) else {
+        let Ok(mapping) = mmap_anonymous(ptr::null_mut(), whole, ProtFlags::empty(), MapFlags::PRIVATE)
+        else {
             return ptr::null_mut();
         };
         let first = mapping.cast::<u8>().add(page);

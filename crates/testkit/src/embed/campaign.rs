@@ -125,11 +125,13 @@ impl Campaign {
 fn judge(status: Option<ExitStatus>, text: &str) -> Option<Found> {
     let last = text.lines().rev().find_map(|line| line.strip_prefix("op ")).unwrap_or("0 start");
     let last = last.split_once(' ').map_or(last, |(_, name)| name).to_owned();
-    let line = |start: &str| text.lines().find_map(|line| line.split_once(start)).map(|(_, rest)| rest.to_owned());
+    let line =
+        |start: &str| text.lines().find_map(|line| line.split_once(start)).map(|(_, rest)| rest.to_owned());
     let told = || {
         let abort = || line("memory allocation of ").map(|bytes| format!("memory allocation of {bytes}"));
         line("FAIL ").or_else(|| line("ERROR: AddressSanitizer: ")).or_else(abort).or_else(|| {
-            let panic = text.lines().skip_while(|line| !line.contains("panicked at")).take(2).collect::<Vec<_>>();
+            let panic =
+                text.lines().skip_while(|line| !line.contains("panicked at")).take(2).collect::<Vec<_>>();
             (!panic.is_empty()).then(|| panic.join(" "))
         })
     };

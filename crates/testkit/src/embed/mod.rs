@@ -68,7 +68,8 @@ const MOST: usize = 24;
 
 /// A mix of two numbers (splitmix64's).
 fn mix(seed: u64, index: u64) -> u64 {
-    let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mut z =
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 30).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
 }
@@ -78,8 +79,12 @@ fn sequence(seed: u64, only: Option<&str>) -> Vec<&'static Op> {
     let mut rng = Rng::with_seed(mix(seed, u64::MAX - 1));
     let all = || THEMES.iter().flat_map(|theme| theme.ops.iter().map(move |op| (theme.name, op)));
     let ops: Vec<&Op> = match only {
-        Some(name) => all().filter(|(theme, op)| *theme == name || op.name == name).map(|(_, op)| op).collect(),
-        None => (0..rng.usize(1..=3)).filter_map(|_| rng.choice(THEMES)).flat_map(|theme| theme.ops).collect(),
+        Some(name) => {
+            all().filter(|(theme, op)| *theme == name || op.name == name).map(|(_, op)| op).collect()
+        }
+        None => {
+            (0..rng.usize(1..=3)).filter_map(|_| rng.choice(THEMES)).flat_map(|theme| theme.ops).collect()
+        }
     };
     let total: u32 = ops.iter().map(|op| op.weight).sum();
     let draw = |rng: &mut Rng| {
@@ -119,5 +124,6 @@ pub fn run(settings: &Settings, announce: impl Fn(&str), keep: impl Fn(usize) ->
     }
     announce("- end");
     system::watch("end");
-    end::check(world, &mut Rng::with_seed(mix(settings.seed, u64::MAX))).map_err(|finding| format!("end: {finding}"))
+    end::check(world, &mut Rng::with_seed(mix(settings.seed, u64::MAX)))
+        .map_err(|finding| format!("end: {finding}"))
 }

@@ -66,7 +66,8 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     // No CPU but those that the per-CPU map has.
     let cpus = loaded.map("steered")?.user_value_size() / 8;
     let room = *rng.choice(&[1000, 1000, 40]).unwrap_or(&1000);
-    let mut workers: Vec<Ends> = (0..rng.usize(1..=cpus.min(2))).map(|cpu| ends(&pipeline, cpu, room)).collect();
+    let mut workers: Vec<Ends> =
+        (0..rng.usize(1..=cpus.min(2))).map(|cpu| ends(&pipeline, cpu, room)).collect();
     let (mut accepted, mut out) = (0, 0);
     for _ in 0..rng.u32(1..20) {
         for worker in &workers {
@@ -97,7 +98,9 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     let told = out + ended + counts.refused + counts.no_target + counts.stopped;
     // A packet that has no target any more counts as aborted or as without target, or both.
     if told < accepted {
-        return Err(format!("{accepted} packets came in, {out} went out, and {counts:?} tells of {ended} dropped"));
+        return Err(format!(
+            "{accepted} packets came in, {out} went out, and {counts:?} tells of {ended} dropped"
+        ));
     }
     Ok(())
 }
@@ -123,7 +126,9 @@ fn starve(world: &mut World, rng: &mut Rng) -> Finding {
         drop(ends.worker.poll());
     }
     match ends.take() {
-        out if out < u64::from(PORTS) - 1 => Err(format!("of {} ports beside a faulty one {out} are served", PORTS - 1)),
+        out if out < u64::from(PORTS) - 1 => {
+            Err(format!("of {} ports beside a faulty one {out} are served", PORTS - 1))
+        }
         _ => Ok(()),
     }
 }

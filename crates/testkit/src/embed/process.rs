@@ -1,5 +1,6 @@
 //! The process around it: forks, system calls that are denied, memory that runs out.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,13 +28,14 @@ fn fork(world: &mut World, rng: &mut Rng) -> Finding {
     let loaded = world.loaded.remove(index);
     let program = loaded.program("tables")?.clone();
     let hash = Arc::clone(loaded.map("hash")?);
+    // Each of the two processes has its own after the fork.
+    let shared = RefCell::new(Some((loaded, program, hash)));
     let wanted = rng.u8(..);
     let (may_refuse, pause) = (world.may_refuse(), Duration::from_millis(rng.u64(0..30)));
-    let (held, ours) = (program.clone(), (loaded, program));
     in_child(
         || {
             std::thread::sleep(pause);
-            drop(ours);
+            drop(shared.take());
             // Others take the place of what is freed.
             (0..3).for_each(|_| {
                 Domain::global().collect();
@@ -45,11 +47,12 @@ fn fork(world: &mut World, rng: &mut Rng) -> Finding {
             }
         },
         || {
+            let Some((_, program, hash)) = shared.take() else { return Ok(()) };
             let mut host = Host::new(0);
             let start = Instant::now();
             while start.elapsed() < Duration::from_millis(100) {
                 let mut burst = packets(&[wanted, 0, 0, 0], 8);
-                held.run_burst(&mut burst, &mut host).map_err(|fault| fault.fault.to_string())?;
+                program.run_burst(&mut burst, &mut host).map_err(|fault| fault.fault.to_string())?;
                 if burst.iter().any(|frame| frame.verdict() != Verdict::Pass) {
                     return Err("another verdict".to_owned());
                 }
@@ -61,20 +64,21 @@ fn fork(world: &mut World, rng: &mut Rng) -> Finding {
             (0..100).for_each(|_| domain.retire([0u8; 64]));
             domain.collect();
             match domain.pending() {
-                pending if pending > 100 && !may_refuse => Err(format!("{pending} things wait, and there is no worker")),
+                pending if pending > 100 && !may_refuse => {
+                    Err(format!("{pending} things wait, and there is no worker"))
+                }
                 _ => Ok(()),
             }
         },
-    )?;
-    drop(held);
-    drop(hash);
-    Ok(())
+    )
 }
 
 /// Maps and programs that there is no memory for are errors.
 fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
     let sizes: Vec<u32> = (0..6).map(|_| 1 << rng.u32(4..22)).collect();
-    let kind = *rng.choice(&[MapKind::Hash, MapKind::Array, MapKind::LruHash, MapKind::PerCpuArray]).unwrap_or(&MapKind::Hash);
+    let kind = *rng
+        .choice(&[MapKind::Hash, MapKind::Array, MapKind::LruHash, MapKind::PerCpuArray])
+        .unwrap_or(&MapKind::Hash);
     let engine = world.engine(rng);
     let mut kept = Vec::new();
     short_of_memory(24 << 20, || {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use paceline::chain::Graph;
 use paceline::{
-    Burst, BurstFault, Chain, Change, Collection, FaultKind, Host, LiveChain, LoadOptions, Map, MapFlags, MapSpec, Object,
-    Order, Program, Target, VerifiedProgram,
+    Burst, BurstFault, Chain, Change, Collection, FaultKind, Host, LiveChain, LoadOptions, Map, MapFlags,
+    MapSpec, Object, Order, Program, Target, VerifiedProgram,
 };
 
 use super::world::{Run, Runner, World, burst, limits, site, total};
@@ -271,7 +271,8 @@ fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
 fn unverified(world: &mut World, rng: &mut Rng) -> Finding {
     let Some((index, which)) = chosen(world, rng)? else { return Ok(()) };
     let (name, _) = &world.loaded[index].programs[which];
-    let program = world.loaded[index].collection.program_unverified(Some(name)).map_err(|error| error.to_string())?;
+    let program =
+        world.loaded[index].collection.program_unverified(Some(name)).map_err(|error| error.to_string())?;
     let program = program.with_budget(rng.u64(0..400));
     let runner =
         if rng.bool() { Runner::Program(program) } else { site(&Target::from(&program), rng.u32(1..4))? };
@@ -292,7 +293,9 @@ fn replace_inner(world: &mut World, rng: &mut Rng) -> Finding {
     world.know(&inner);
     let taken = outer.set(&rng.u32(0..2).to_ne_bytes(), &inner.id().to_ne_bytes(), 0);
     match taken {
-        Err(error) if same && !outer.is_frozen() && !world.may_refuse() => Err(format!("an inner map is refused: {error:?}")),
+        Err(error) if same && !outer.is_frozen() && !world.may_refuse() => {
+            Err(format!("an inner map is refused: {error:?}"))
+        }
         _ => Ok(()),
     }
 }
@@ -309,12 +312,15 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
             let _none = array.remove(&at.to_ne_bytes());
         }
         1 => {
-            let program = loaded.collection.program_unverified(Some("leaf")).map_err(|error| error.to_string())?;
-            drop(program.with_budget(3).install(array, at));
+            let program =
+                loaded.collection.program_unverified(Some("leaf")).map_err(|error| error.to_string())?;
+            let _refused = program.with_budget(3).install(array, at);
             // Whoever tail calls it may fault now.
             world.runs.iter_mut().for_each(|run| run.verified = false);
         }
-        _ => drop(leaf.install(array, at)),
+        _ => {
+            let _refused = leaf.install(array, at);
+        }
     }
     Ok(())
 }
@@ -322,7 +328,9 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
 /// Fills a map with bytes that are no addresses and no indices.
 fn fill_map(map: &Map, rng: &mut Rng) {
     // The values that tell of torn reads, and the counters, stay what they are.
-    if ["hash", "lru", "routes", "counts", "steered", "shared", "submitted"].contains(&map.spec().name.as_str()) {
+    if ["hash", "lru", "routes", "counts", "steered", "shared", "submitted"]
+        .contains(&map.spec().name.as_str())
+    {
         return;
     }
     let value = vec![rng.u8(1..); map.user_value_size()];
@@ -344,7 +352,9 @@ fn change_chain(world: &mut World, rng: &mut Rng) -> Finding {
     let name = world.loaded[index].programs[which].0.clone();
     let may_refuse = world.may_refuse();
     let loaded = &world.loaded[index];
-    let Some(run) = world.runs.iter_mut().find(|run| matches!(run.runner, Runner::Live(_))) else { return Ok(()) };
+    let Some(run) = world.runs.iter_mut().find(|run| matches!(run.runner, Runner::Live(_))) else {
+        return Ok(());
+    };
     let Runner::Live(chain) = &run.runner else { return Ok(()) };
     let member = loaded.collection.member("member", Some(&name)).map_err(|error| error.to_string())?;
     let changes = vec![Change::All { members: vec![member], order: Order::Given }];
@@ -394,7 +404,9 @@ fn run_one(world: &mut World, rng: &mut Rng, index: usize) -> Finding {
             Ok(())
         }
         // A CPU that the maps lack.
-        Err(BurstFault { fault, .. }) if matches!(fault.kind, FaultKind::NoCpu(_)) && host.cpu() > 0 => Ok(()),
+        Err(BurstFault { fault, .. }) if matches!(fault.kind, FaultKind::NoCpu(_)) && host.cpu() > 0 => {
+            Ok(())
+        }
         Err(_) if !run.verified => Ok(()),
         Err(error) => Err(format!("a proven program faults: {}", error.fault)),
     }
@@ -433,7 +445,9 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
             for _ in 0..4 {
                 let mut burst = burst(rng);
                 host.arrive(&burst);
-                program.run_burst(&mut burst, &mut host).map_err(|fault| format!("{engine}: {}", fault.fault))?;
+                program
+                    .run_burst(&mut burst, &mut host)
+                    .map_err(|fault| format!("{engine}: {}", fault.fault))?;
                 for frame in burst.iter() {
                     seen.push(frame.verdict() as u8);
                     seen.extend_from_slice(frame.packet());

@@ -71,7 +71,9 @@ fn panic(world: &mut World, rng: &mut Rng) -> Finding {
     }
     host.set_events(Box::new(|_| {}));
     let mut burst = packets(&[0], 2);
-    program.run_burst(&mut burst, &mut host).map_err(|fault| format!("after a panic in a sink: {}", fault.fault))
+    program
+        .run_burst(&mut burst, &mut host)
+        .map_err(|fault| format!("after a panic in a sink: {}", fault.fault))
 }
 
 /// A sink that changes maps, replaces programs and frees.

@@ -39,8 +39,10 @@ fn records(world: &mut World, rng: &mut Rng) -> Finding {
         program.run_burst(&mut burst, &mut host).map_err(|fault| fault.fault.to_string())?;
         let submitted = if order & 1 == 1 { 0 } else { count };
         let came = ring.consume(|record| {
-            let words: Vec<u64> =
-                record.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect();
+            let words: Vec<u64> = record
+                .chunks_exact(8)
+                .filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?)))
+                .collect();
             torn += usize::from(words.len() != 4 || words[3] != words[0] + words[1] + words[2]);
         });
         if (came, torn) != (submitted, 0) {
@@ -84,8 +86,11 @@ fn origins(world: &mut World, rng: &mut Rng) -> Finding {
 
 /// A reader that waits while a record is there is woken. One record at a time, so that nothing else wakes it.
 fn wait(world: &mut World, rng: &mut Rng) -> Finding {
-    let map = Map::create(&MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096), &Limits { cpus: 1, memory: 1 << 20 })
-        .map_err(|error| error.to_string())?;
+    let map = Map::create(
+        &MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096),
+        &Limits { cpus: 1, memory: 1 << 20 },
+    )
+    .map_err(|error| error.to_string())?;
     world.know(&map);
     let Some(ring) = map.ring_buffer() else { return Ok(()) };
     let (done, read) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -64,7 +64,10 @@ pub(super) fn thread_time() -> Duration {
 }
 
 /// Runs something in a child, as threads of a process do that forks: with this thread alone. Its words if it failed.
-pub(super) fn in_child(meanwhile: impl FnOnce(), child: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(super) fn in_child(
+    meanwhile: impl FnOnce(),
+    child: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     // SAFETY: the child runs nothing but the closure, and ends without running destructors of the parent's.
     let pid = unsafe { libc::fork() };
     if pid == 0 {

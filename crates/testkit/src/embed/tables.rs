@@ -102,7 +102,9 @@ impl Table {
 
     fn key(&self, rng: &mut Rng) -> Vec<u8> {
         match self.kind() {
-            MapKind::Array | MapKind::PerCpuArray => rng.u32(..=self.map.spec().max_entries).to_ne_bytes().to_vec(),
+            MapKind::Array | MapKind::PerCpuArray => {
+                rng.u32(..=self.map.spec().max_entries).to_ne_bytes().to_vec()
+            }
             MapKind::LpmTrie => prefix(rng.u32(0..=32), rng.u32(..) & 0x0f0f_00ff),
             MapKind::Queue | MapKind::Stack => Vec::new(),
             _ => rng.u64(..2 * u64::from(self.map.spec().max_entries)).to_ne_bytes().to_vec(),
@@ -185,7 +187,8 @@ impl Table {
             && let Some((len, address)) = key.split_first_chunk()
         {
             let address = address.try_into().map_or(0, u32::from_be_bytes);
-            let longest = (0..=u32::from_ne_bytes(*len)).rev().find_map(|len| self.contents.get(&prefix(len, address)));
+            let longest =
+                (0..=u32::from_ne_bytes(*len)).rev().find_map(|len| self.contents.get(&prefix(len, address)));
             return longest.cloned().ok_or(Errno::ENOENT);
         }
         match self.contents.get(key) {
@@ -211,7 +214,11 @@ impl Table {
             _ => self.queue.pop_back().ok_or(Errno::ENOENT),
         };
         let got = self.map.take_next();
-        if got == expected { Ok(()) } else { Err(format!("{:?} gives {got:x?}, not {expected:x?}", self.kind())) }
+        if got == expected {
+            Ok(())
+        } else {
+            Err(format!("{:?} gives {got:x?}, not {expected:x?}", self.kind()))
+        }
     }
 
     /// Everything that is there is what must be.
@@ -219,7 +226,11 @@ impl Table {
         if self.is_queue() {
             let (got, expected) = (self.map.values(), self.queue.iter().cloned().collect::<Vec<_>>());
             let same = got.as_ref().is_ok_and(|got| *got == expected);
-            return if same { Ok(()) } else { Err(format!("{:?} has {got:x?}, not {expected:x?}", self.kind())) };
+            return if same {
+                Ok(())
+            } else {
+                Err(format!("{:?} has {got:x?}, not {expected:x?}", self.kind()))
+            };
         }
         let mut keys: Vec<Vec<u8>> = self.map.keys().map_err(|error| format!("keys: {error:?}"))?.collect();
         keys.sort_unstable();
@@ -263,7 +274,11 @@ fn routes(world: &mut World, rng: &mut Rng) -> Finding {
         None => {
             let entries = *rng.choice(&[16, 256, 1000]).unwrap_or(&16);
             let trie = MapSpec::new("routes", MapKind::LpmTrie, 8, 8, entries);
-            add(world, &MapSpec { flags: MapFlags::NO_PREALLOC, ..trie }, &Limits { cpus: 1, memory: 1 << 26 })?
+            add(
+                world,
+                &MapSpec { flags: MapFlags::NO_PREALLOC, ..trie },
+                &Limits { cpus: 1, memory: 1 << 26 },
+            )?
         }
     };
     let may_refuse = world.may_refuse();
@@ -315,7 +330,10 @@ fn typed(world: &mut World, rng: &mut Rng) -> Finding {
     let table = &world.tables[index];
     if let Ok(view) = table.map.typed::<u64, u64>() {
         let key = rng.u64(..16);
-        let got = view.get(&key).map_err(|error| format!("typed get: {error:?}"))?.map(|value| value.to_ne_bytes().to_vec());
+        let got = view
+            .get(&key)
+            .map_err(|error| format!("typed get: {error:?}"))?
+            .map(|value| value.to_ne_bytes().to_vec());
         if table.kind() != MapKind::LruHash && got != table.find(&key.to_ne_bytes()).ok() {
             return Err(format!("typed get of {key} gives {got:?}"));
         }

@@ -35,13 +35,17 @@ fn for_two(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<Loa
         .map_err(|error| format!("{source}: {error}"))?;
     collection.maps().iter().for_each(|map| world.know(map));
     let names = object.programs.iter().map(|program| program.name.clone());
-    let programs = names.filter_map(|name| Some((name.clone(), collection.program(Some(&name)).ok()?))).collect();
+    let programs =
+        names.filter_map(|name| Some((name.clone(), collection.program(Some(&name)).ok()?))).collect();
     Ok(Loaded { source, collection, programs })
 }
 
 /// A value that tells if it is torn.
 fn value(key: u64) -> Vec<u8> {
-    [key, key.wrapping_mul(3), key.wrapping_mul(5).wrapping_add(1), !key].iter().flat_map(|w| w.to_ne_bytes()).collect()
+    [key, key.wrapping_mul(3), key.wrapping_mul(5).wrapping_add(1), !key]
+        .iter()
+        .flat_map(|w| w.to_ne_bytes())
+        .collect()
 }
 
 fn is_whole(bytes: &[u8]) -> bool {
@@ -95,7 +99,8 @@ fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
             }
         }
         _ => {
-            let member = loaded.collection.member("member", Some("tables")).map_err(|error| error.to_string())?;
+            let member =
+                loaded.collection.member("member", Some("tables")).map_err(|error| error.to_string())?;
             drop(chain.change(None, vec![Change::Replace { name: "member".to_owned(), member }]));
         }
     }
@@ -136,7 +141,8 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
         let start = Instant::now();
         let mut found = Ok(());
         while start.elapsed() < RUNS && found.is_ok() {
-            found = (0..50).try_for_each(|_| disturb(&loaded, rng)).and_then(|()| replace(&loaded, &chain, rng));
+            found =
+                (0..50).try_for_each(|_| disturb(&loaded, rng)).and_then(|()| replace(&loaded, &chain, rng));
         }
         done.store(true, Ordering::Relaxed);
         let ended = threads.map(|thread| thread.join().unwrap_or_else(|_| Err("a worker panics".to_owned())));
@@ -199,7 +205,9 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
             std::thread::sleep(Duration::from_micros(500));
         }
         done.store(true, Ordering::Relaxed);
-        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a worker panics".to_owned())));
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err("a worker panics".to_owned())));
         ended.collect::<Result<Vec<_>, _>>()
     })?;
     let (accepted, out) = counts.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -215,12 +223,15 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
 fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
     let spec = paceline::MapSpec::new("frozen", paceline::MapKind::Array, 4, 2048, 64);
     for _ in 0..40 {
-        let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+        let map =
+            Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
         world.know(&map);
         let pause = rng.u32(0..2000);
         let (before, after) = std::thread::scope(|scope| {
             let setter = scope.spawn(|| {
-                (0..u32::MAX).take_while(|n| map.set(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok()).count()
+                (0..u32::MAX)
+                    .take_while(|n| map.set(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok())
+                    .count()
             });
             (0..pause).for_each(|_| std::hint::spin_loop());
             let _ = map.freeze();
@@ -261,7 +272,7 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     let source = *rng.choice(&["timers", "tables", "rings", "steer"]).unwrap_or(&"tables");
     let engine = world.engine(rng);
     let object = Arc::new(object(source)?);
-    growth("loads", 20, || {
+    growth(&format!("loads of {source} on {engine}"), 20, || {
         if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
             let mut host = Host::new(0);
             for spec in &object.programs {

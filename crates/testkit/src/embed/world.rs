@@ -129,7 +129,10 @@ pub(super) fn packets(start: &[u8], count: usize) -> Burst {
 /// The sum of a 64-bit counter over all CPUs.
 pub(super) fn total(map: &Map, index: u32) -> u64 {
     let value = map.get(&index.to_ne_bytes()).unwrap_or_default();
-    value.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).fold(0, u64::wrapping_add)
+    value
+        .chunks_exact(8)
+        .filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?)))
+        .fold(0, u64::wrapping_add)
 }
 
 /// Gives a pipeline's interface a program and makes the pair a runner.

@@ -77,8 +77,13 @@ fn child(options: &Options) -> Outcome {
 }
 
 fn arguments(options: &Options) -> Vec<String> {
-    let mut arguments =
-        vec!["embed".to_owned(), "--guard".to_owned(), options.guard.clone(), "--engines".to_owned(), options.engines.join(",")];
+    let mut arguments = vec![
+        "embed".to_owned(),
+        "--guard".to_owned(),
+        options.guard.clone(),
+        "--engines".to_owned(),
+        options.engines.join(","),
+    ];
     arguments.extend(options.theme.iter().flat_map(|theme| ["--theme".to_owned(), theme.clone()]));
     arguments
 }
@@ -114,8 +119,11 @@ fn campaign(options: &Options) -> Outcome {
         }
         let after = start.elapsed();
         let length = embed::names(seed, options.theme.as_deref()).len();
-        let failure =
-            if options.keep { Failure { seed, skip: Vec::new(), found } } else { campaign.shrink(seed, length, found)? };
+        let failure = if options.keep {
+            Failure { seed, skip: Vec::new(), found }
+        } else {
+            campaign.shrink(seed, length, found)?
+        };
         println!("after {:.1} s, {runs} sequences:", after.as_secs_f64());
         show(options, &failure);
         failures.insert(signature, (1, after, failure));
@@ -123,9 +131,18 @@ fn campaign(options: &Options) -> Outcome {
             break;
         }
     }
-    println!("{runs} sequences in {:.1} s, {} different failures", start.elapsed().as_secs_f64(), failures.len());
+    println!(
+        "{runs} sequences in {:.1} s, {} different failures",
+        start.elapsed().as_secs_f64(),
+        failures.len()
+    );
     for (count, after, failure) in failures.values() {
-        println!("{count:5} times, first after {:.1} s, seed {}: {}", after.as_secs_f64(), failure.seed, failure.found);
+        println!(
+            "{count:5} times, first after {:.1} s, seed {}: {}",
+            after.as_secs_f64(),
+            failure.seed,
+            failure.found
+        );
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
