@@ -77,8 +77,8 @@ fn origins(world: &mut World, rng: &mut Rng) -> Finding {
     ring.keep_origins();
     let order = [rng.u8(0..4)];
     let mut host = Host::new(0);
-    growth("records", 100, || {
-        let mut burst = packets(&order, 32);
+    let mut burst = packets(&order, 32);
+    growth("records", 40, || {
         drop(program.run_burst(&mut burst, &mut host));
         ring.consume_records(|_| {});
     })

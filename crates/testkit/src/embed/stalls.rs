@@ -25,8 +25,8 @@ pub(super) const OPS: &[Op] = &[
 /// So much may wait at most while a worker stalls.
 const BOUND: usize = 1 << 16;
 
-/// An insertion may take so long on average, whatever else happens.
-const INSERTION: Duration = Duration::from_micros(10);
+/// An insertion may take so long, whatever else happens.
+const INSERTION: Duration = Duration::from_micros(200);
 
 /// A worker in a burst that does not end before this is dropped.
 pub(super) struct Stall {
@@ -118,30 +118,31 @@ fn replace_programs(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Insertions into a small table that evicts: as long as they go, they go fast.
+/// Insertions into a small table that evicts: none takes long, by the time of its thread.
 fn evict(world: &mut World, rng: &mut Rng) -> Finding {
     let entries = *rng.choice(&[16, 64]).unwrap_or(&16);
     let spec = MapSpec::new("evicting", MapKind::LruHash, 8, 8, entries);
     let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 26 }).map_err(|error| error.to_string())?;
     world.know(&map);
     let stall = rng.bool().then(Stall::begin);
-    let (start, wall) = (thread_time(), Instant::now());
-    let mut count = 0;
-    while count < 20_000 && wall.elapsed() < Duration::from_secs(4) {
+    let wall = Instant::now();
+    let (mut count, mut slow) = (0u64, 0);
+    while count < 100_000 && wall.elapsed() < Duration::from_secs(2) {
         count += 1;
-        if map.update(&u64::from(count).to_ne_bytes(), &[1; 8], 0, 0).is_err()
-            && stall.is_none()
-            && !world.may_refuse()
-        {
+        let start = thread_time();
+        let inserted = map.update(&count.to_ne_bytes(), &[1; 8], 0, 0);
+        slow += u32::from(thread_time() - start > INSERTION);
+        if inserted.is_err() && stall.is_none() && !world.may_refuse() {
             return Err(format!("insertion {count}: refused while no worker stalls"));
         }
     }
-    let each = (thread_time() - start) / count;
-    if each > INSERTION {
-        Err(format!("an insertion into {entries} entries takes {each:?}, the mean of {count}"))
-    } else {
-        Ok(())
+    // A few are interrupted.
+    if slow > 10 {
+        return Err(format!(
+            "of {count} insertions into {entries} entries {slow} take more than {INSERTION:?}"
+        ));
     }
+    Ok(())
 }
 
 /// Replaces programs of a program array while a worker stalls.

@@ -257,7 +257,7 @@ fn members(world: &mut World, rng: &mut Rng) -> Finding {
     let member = || loaded.collection.member("member", Some("pass")).map_err(|error| error.to_string());
     let chain = LiveChain::new(vec![member()?], Order::Given).map_err(|error| error.to_string())?;
     let (mut worker, mut host) = (chain.worker().counted(), Host::new(0));
-    growth("replaced members", 50, || {
+    growth("replaced members", 25, || {
         let Ok(member) = member() else { return };
         drop(chain.change(None, vec![Change::Replace { name: "member".to_owned(), member }]));
         drop(worker.run_burst(&mut packets(&[0], 2), &mut host));
@@ -272,7 +272,7 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     let source = *rng.choice(&["timers", "tables", "rings", "steer"]).unwrap_or(&"tables");
     let engine = world.engine(rng);
     let object = Arc::new(object(source)?);
-    growth(&format!("loads of {source} on {engine}"), 20, || {
+    growth(&format!("loads of {source} on {engine}"), 8, || {
         if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
             let mut host = Host::new(0);
             for spec in &object.programs {

@@ -119,7 +119,7 @@ pub(super) fn burst(rng: &mut Rng) -> Burst {
 pub(super) fn packets(start: &[u8], count: usize) -> Burst {
     let mut packet = [0; 60];
     packet[..start.len()].copy_from_slice(start);
-    let mut burst = Burst::new(64);
+    let mut burst = Burst::new(count.clamp(1, 64));
     (0..count.min(64)).for_each(|_| {
         let _pushed = burst.push(&packet, FrameMeta::default());
     });
