@@ -82,6 +82,8 @@ impl Campaign {
         let skipped: Vec<String> = skip.iter().map(usize::to_string).collect();
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(["--child", "--seed", &seed.to_string()]);
+        // What glibc keeps for reuse counts as in use.
+        command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         if !skipped.is_empty() {
             command.args(["--skip", &skipped.join(",")]);
         }

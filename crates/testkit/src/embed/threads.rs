@@ -272,7 +272,7 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     let source = *rng.choice(&["timers", "tables", "rings", "steer"]).unwrap_or(&"tables");
     let engine = world.engine(rng);
     let object = Arc::new(object(source)?);
-    growth(&format!("loads of {source} on {engine}"), 8, || {
+    growth(&format!("loads of {source} on {engine}"), 4, || {
         if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
             let mut host = Host::new(0);
             for spec in &object.programs {
