@@ -288,7 +288,7 @@ fn routes(world: &mut World, rng: &mut Rng) -> Finding {
         for i in 0..table.entries() as u32 {
             let key = match shape {
                 0 => prefix(32, rng.u32(..) << 8 | i),
-                1 => prefix(24, (10 << 24) + (2 * i << 8)),
+                1 => prefix(24, (10 << 24) + ((2 * i) << 8)),
                 2 => prefix(32, (10 << 24) + 2 * i),
                 _ => prefix(rng.u32(8..=32), rng.u32(..) << 4),
             };

@@ -97,7 +97,11 @@ fn show(options: &Options, failure: &Failure) {
     }
     let skip: Vec<String> = failure.skip.iter().map(usize::to_string).collect();
     let skip = if skip.is_empty() { String::new() } else { format!(" --skip {}", skip.join(",")) };
-    println!("  paceline-testkit {} --child --seed {}{skip}", arguments(options).join(" "), failure.seed);
+    println!(
+        "  GLIBC_TUNABLES=glibc.malloc.tcache_count=0 paceline-testkit {} --child --seed {}{skip}",
+        arguments(options).join(" "),
+        failure.seed
+    );
 }
 
 fn campaign(options: &Options) -> Outcome {
