@@ -3,7 +3,7 @@
 
 use super::handlers::{Loop, each_code, operation};
 use super::op::{Head, Op, Packet};
-use super::{Operations, in_fresh_machine, start};
+use super::{Operations, in_fresh_machine};
 use crate::engine::Engine;
 use crate::host::Host;
 use crate::image::Image;
@@ -41,8 +41,8 @@ struct ByMatch;
 impl Interpreter for ByMatch {
     type Code<'a> = *const Op;
 
-    fn prepare(image: &Image, host: &mut Host) -> Option<*const Op> {
-        start(image, host)
+    fn code(image: &Image) -> Option<*const Op> {
+        image.operations.as_ref().map(Operations::start)
     }
 
     #[inline(never)]
