@@ -111,7 +111,7 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
 }
 
 /// The changed program of a seed, and where it comes from.
-fn changed<'a>(sources: &'a [Source], seed: u64) -> Option<(&'a Source, Object)> {
+fn changed(sources: &[Source], seed: u64) -> Option<(&Source, Object)> {
     let mut rng = Rng::with_seed(seed);
     let source = rng.choice(sources)?;
     let mut object = Object::clone(&source.object);
