@@ -25,12 +25,12 @@ pub fn has_large_maps(object: &Object) -> bool {
 /// Adds elements to the maps of an object whose values are bytes, but for global variables and maps that the object fills.
 /// Keys are small numbers, and bytes of packets, so that look-ups find something.
 pub fn fill_from_seed(object: &mut Object, seed: u64) {
-    for (index, spec) in object.specs_mut().maps.iter_mut().enumerate() {
+    for spec in &mut object.specs_mut().maps {
         let is_section = spec.name.contains('.');
         if is_section || spec.frozen || !spec.contents.is_empty() || !spec.special.is_empty() {
             continue;
         }
-        let mut rng = Rng::with_seed(seed ^ (index as u64) << 32);
+        let mut rng = Rng::with_seed(seed ^ of_name(&spec.name));
         let elements: Vec<_> = match spec.kind {
             MapKind::Array | MapKind::PerCpuArray => {
                 let keys = (0..spec.max_entries.min(MOST)).map(|key| key.to_ne_bytes().to_vec());
@@ -45,6 +45,12 @@ pub fn fill_from_seed(object: &mut Object, seed: u64) {
         let value = |rng: &mut Rng| (0..value_size).map(|_| byte(rng)).collect();
         spec.contents = elements.into_iter().map(|key| (key, InitialValue::Bytes(value(&mut rng)))).collect();
     }
+}
+
+/// A number for a map, the same in every object that has one of the name (FNV-1a).
+fn of_name(name: &str) -> u64 {
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn byte(rng: &mut Rng) -> u8 {
