@@ -137,7 +137,7 @@ mod tests {
         let tree = [
             line("a"),
             Node::block("if (x) {", vec![line("b"), Node::block("if (y) {", vec![line("c"), line("d")])]),
-            Node::scope("for (;;) {", vec![line("e"), line("f")], "}"),
+            Node::scope("for (;;) {", vec![line("e"), line("kept")], "}"),
             Node::Fixed("end".to_owned()),
         ];
         let text = |wanted: [&'static str; 2]| {
@@ -148,6 +148,6 @@ mod tests {
             render(&small)
         };
         assert_eq!(text(["c", "end"]), "c\nend\n");
-        assert_eq!(text(["f", "a"]), "a\nfor (;;) {\n\tf\n}\nend\n");
+        assert_eq!(text(["kept", "a"]), "a\nfor (;;) {\n\tkept\n}\nend\n");
     }
 }
