@@ -59,7 +59,10 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     let pipeline = Pipeline::new();
     for ifindex in 1..=PORTS {
         if rng.u8(0..4) > 0 {
-            pipeline.set_program(ifindex, Some(&target)).map_err(|error| error.to_string())?;
+            match pipeline.set_program(ifindex, Some(&target)) {
+                Err(_) if world.may_refuse() => return Ok(()),
+                set => set.map(drop).map_err(|error| error.to_string())?,
+            }
         }
     }
     pipeline.add_maps(&loaded.collection.maps().iter().map(Arc::clone).collect::<Vec<_>>());
@@ -95,7 +98,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     drop(workers);
     let counts = pipeline.counts();
     let ended = counts.of(Verdict::Drop) + counts.of(Verdict::Aborted);
-    let told = out + ended + counts.refused + counts.no_target + counts.stopped;
+    let told = out + ended + counts.refused + counts.no_target + counts.stopped + counts.lost;
     // A packet that has no target any more counts as aborted or as without target, or both.
     if told < accepted {
         return Err(format!(
