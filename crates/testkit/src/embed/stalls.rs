@@ -75,9 +75,9 @@ fn resume(world: &mut World, rng: &mut Rng) -> Finding {
     let changes = before / 16 + 100;
     (0..changes).for_each(|_| domain.retire(0u64));
     match domain.pending() {
-        after if after > 100 => {
-            Err(format!("{before} things waited for a worker; it went on, {changes} changes more: {after} wait"))
-        }
+        after if after > 100 => Err(format!(
+            "{before} things waited for a worker; it went on, {changes} changes more: {after} wait"
+        )),
         _ => replace_values(world, rng),
     }
 }

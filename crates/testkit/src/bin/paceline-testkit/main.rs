@@ -7,10 +7,10 @@
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
-mod cost;
-mod embed;
 mod compiled;
 mod corpus;
+mod cost;
+mod embed;
 mod list;
 mod mutate;
 mod tally;
