@@ -104,7 +104,7 @@ impl Walk<'_> {
         }
         let tags = tags(btf, info.btf_id);
         let parameter = |(i, p): (usize, &paceline_spec::btf::Param)| {
-            let has_tag = |wanted| tags.iter().any(|&tag| tag == (i, wanted));
+            let has_tag = |wanted| tags.contains(&(i, wanted));
             let (is_nonnull, is_context) = (has_tag("arg:nonnull"), has_tag("arg:ctx"));
             parameter(btf, self.program.kind, p.ty, is_context, is_nonnull)
         };
