@@ -147,15 +147,16 @@ impl ControlFlow {
     /// What the registers live before each instruction depend on: its successors, and the start of a static function for
     /// those that call it.
     fn dependents(&self, code: &Code) -> Dependents {
-        let mut edges = Vec::new();
+        let mut dependents = Dependents::new(code.len());
         for (slot, insn) in code.iter() {
-            edges.extend(successors(insn, slot).map(|next| (next, slot)));
-            if let Insn::Call(Callee::Subprogram(_)) = insn {
-                edges.extend(self.callee(insn, slot).map(|callee| (self.functions[callee].start, slot)));
+            successors(insn, slot).for_each(|next| dependents.add(next, slot));
+            if let Insn::Call(Callee::Subprogram(_)) = insn
+                && let Some(callee) = self.callee(insn, slot)
+            {
+                dependents.add(self.functions[callee].start, slot);
             }
         }
-        edges.sort_unstable();
-        Dependents { edges }
+        dependents
     }
 
     /// The function that an instruction calls, or whose address it loads.
@@ -229,14 +230,30 @@ impl ControlFlow {
 
 /// Which instructions depend on what holds before another one.
 struct Dependents {
-    /// The other one first; sorted.
-    edges: Vec<(usize, usize)>,
+    /// By slot of the other one, the last of its edges.
+    last: Vec<Option<u32>>,
+    /// A dependent instruction, and the edge before it of the same list.
+    edges: Vec<(usize, Option<u32>)>,
 }
 
 impl Dependents {
+    fn new(slots: usize) -> Self {
+        Self { last: vec![None; slots], edges: Vec::with_capacity(slots + slots / 4) }
+    }
+
+    fn add(&mut self, on: usize, dependent: usize) {
+        let Some(last) = self.last.get_mut(on) else { return };
+        let before = last.replace(self.edges.len() as u32);
+        self.edges.push((dependent, before));
+    }
+
     fn of(&self, slot: usize) -> impl Iterator<Item = usize> {
-        let first = self.edges.partition_point(|&(on, _)| on < slot);
-        self.edges[first..].iter().take_while(move |&&(on, _)| on == slot).map(|&(_, dependent)| dependent)
+        let mut edge = self.last.get(slot).copied().flatten();
+        std::iter::from_fn(move || {
+            let &(dependent, before) = self.edges.get(edge? as usize)?;
+            edge = before;
+            Some(dependent)
+        })
     }
 }
 

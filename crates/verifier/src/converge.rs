@@ -73,8 +73,10 @@ impl Walk<'_> {
 /// What is seen as written in a frame of the covering state may be unset in that of the covered one.
 pub(crate) fn imply_zeroed(reads: &mut StackReads, old: &Frame, new: &Frame) {
     for (index, slot) in old.stack.slots().iter().enumerate() {
-        let word = Word { function: new.function, index };
-        reads.imply_zeroed(slot.origin, new.stack.slot(index).unset() & !slot.unset(), word);
+        let unset = new.stack.slot(index).unset();
+        if unset != 0 {
+            reads.imply_zeroed(slot.origin, unset & !slot.unset(), Word { function: new.function, index });
+        }
     }
 }
 

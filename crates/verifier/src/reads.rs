@@ -6,8 +6,6 @@
 //! other is found to be read through the first one's [`Origin`], maybe long after the covered path has ended. So the
 //! bytes that are unset in a covered state are noted with the origins of the state that covers it.
 
-use std::collections::HashMap;
-
 /// Where the bytes of a stack slot came from; [`Origin::NONE`] when all were written since the last checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin(u32);
@@ -46,6 +44,8 @@ struct SlotNode {
     /// Bytes that were the earlier checkpoint's, as bits.
     kept: u8,
     uses: Uses,
+    /// The last of what its uses imply.
+    implied: Option<u32>,
 }
 
 /// What uses of a slot's bytes imply.
@@ -71,9 +71,8 @@ pub(crate) struct Word {
 pub(crate) struct StackReads {
     nodes: Vec<SlotNode>,
     work: Vec<(Origin, Uses)>,
-    /// What uses of a slot's bytes imply, now and later.
-    implied: HashMap<Origin, Vec<Implied>>,
-    implications: usize,
+    /// What uses of slots' bytes imply, now and later, and the one before it of the same slot.
+    implied: Vec<(Implied, Option<u32>)>,
     /// For each function the words that have to be zero on entry (`FunctionFact::zeroed`).
     zeroed: Vec<u64>,
 }
@@ -81,12 +80,11 @@ pub(crate) struct StackReads {
 impl StackReads {
     /// For a program of so many functions.
     pub(crate) fn new(functions: usize) -> Self {
-        let none = SlotNode { earlier: Origin::NONE, kept: 0, uses: Uses::default() };
+        let none = SlotNode { earlier: Origin::NONE, kept: 0, uses: Uses::default(), implied: None };
         Self {
             nodes: vec![none],
             work: Vec::new(),
-            implied: HashMap::new(),
-            implications: 0,
+            implied: Vec::new(),
             zeroed: vec![0; functions],
         }
     }
@@ -95,19 +93,18 @@ impl StackReads {
     pub(crate) fn restart(&mut self) {
         self.nodes.truncate(1);
         self.implied.clear();
-        self.implications = 0;
     }
 
     /// An origin for a slot as it stands at a new checkpoint, where `kept` of its bytes are still `earlier`'s.
     pub(crate) fn checkpoint(&mut self, earlier: Origin, kept: u8) -> Origin {
         let origin = Origin(self.nodes.len() as u32);
-        self.nodes.push(SlotNode { earlier, kept, uses: Uses::default() });
+        self.nodes.push(SlotNode { earlier, kept, uses: Uses::default(), implied: None });
         origin
     }
 
     /// Bytes of all origins, and of what they imply.
     pub(crate) fn bytes(&self) -> usize {
-        self.nodes.len() * size_of::<SlotNode>() + self.implications * size_of::<Implied>()
+        self.nodes.len() * size_of::<SlotNode>() + self.implied.len() * size_of::<(Implied, Option<u32>)>()
     }
 
     /// Says that bytes were read.
@@ -130,8 +127,10 @@ impl StackReads {
             }
             node.uses = node.uses.union(new);
             self.work.push((node.earlier, new.within(node.kept)));
-            for implied in self.implied.get(&origin).into_iter().flatten() {
-                match *implied {
+            let mut next = node.implied;
+            while let Some(&(implied, before)) = next.and_then(|index| self.implied.get(index as usize)) {
+                next = before;
+                match implied {
                     Implied::Uses { of, kept } => self.work.push((of, new.within(kept))),
                     Implied::Zeroed { word, unset } if new.seen & unset != 0 => set(&mut self.zeroed, word),
                     Implied::Zeroed { .. } => {}
@@ -174,8 +173,9 @@ impl StackReads {
     }
 
     fn add_implied(&mut self, origin: Origin, implied: Implied) {
-        self.implied.entry(origin).or_default().push(implied);
-        self.implications += 1;
+        let Some(node) = self.nodes.get_mut(origin.0 as usize) else { return };
+        let before = node.implied.replace(self.implied.len() as u32);
+        self.implied.push((implied, before));
     }
 
     fn uses(&self, origin: Origin) -> Uses {
