@@ -133,7 +133,7 @@ impl<'a> Emitter<'a> {
             let place = found.and_then(|target| self.targets.get_mut(target));
             let Some(place) = place else { return Err(CompileError::JumpTarget { slot, target }) };
             if place.is_none() {
-                *place = Some(self.asm.new_label());
+                *place = Some(self.asm.new_block_label());
             }
         }
         // Checked code may run on into the next function.
@@ -141,7 +141,7 @@ impl<'a> Emitter<'a> {
             && let Some(place) = self.targets.get_mut(function.end)
             && place.is_none()
         {
-            *place = Some(self.asm.new_label());
+            *place = Some(self.asm.new_block_label());
         }
         Ok(())
     }
@@ -215,8 +215,12 @@ impl<'a> Emitter<'a> {
                 self.count(slot);
                 self.insn(slot, insn)?;
             } else if self.skipped != Some(slot) {
+                let before = self.asm.len();
                 self.deferred(slot, insn)?;
-                self.check_reserved();
+                // Where nothing was emitted, nothing was overwritten.
+                if self.asm.len() != before {
+                    self.check_reserved();
+                }
             }
             if let Some(register) = self.dead_read {
                 return Err(CompileError::DeadValue { slot, register });

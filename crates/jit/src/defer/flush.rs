@@ -39,12 +39,12 @@ impl Emitter<'_> {
 
     /// Checks that a value was materialized and not overwritten since.
     pub(crate) fn expect_held(&mut self, reg: Reg) {
-        match self.deferred.get(reg) {
-            Value::Held(held) => {
+        match self.deferred.held(reg) {
+            Some(held) => {
                 self.asm.held(held);
             }
-            _ if reg == Reg::R10 => {}
-            _ => self.dead_read = Some(reg),
+            None if reg == Reg::R10 => {}
+            None => self.dead_read = Some(reg),
         }
     }
 
@@ -58,21 +58,27 @@ impl Emitter<'_> {
 
     /// The same without the store that waits for the register.
     pub(crate) fn save_dependents(&mut self, written: Reg) {
-        for reg in Reg::ALL.into_iter().filter(|&reg| reg != written) {
-            if self.deferred.get(reg).uses(written) && reg != Reg::R10 {
-                if self.deferred.live.contains(reg) {
-                    self.materialize(reg);
-                } else {
-                    self.deferred.kill(reg);
-                }
+        for reg in self.deferred.dependents(written).iter() {
+            // The one before may have needed its register.
+            if !self.deferred.get(reg).uses(written) {
+                continue;
+            }
+            if self.deferred.live.contains(reg) {
+                self.materialize(reg);
+            } else {
+                self.deferred.kill(reg);
             }
         }
     }
 
     /// Computes a value into its register. The flags change.
     pub(crate) fn materialize(&mut self, reg: Reg) {
+        if let Some(held) = self.deferred.held(reg) {
+            self.asm.held(held);
+            return;
+        }
         let value = self.deferred.get(reg);
-        if matches!(value, Value::Held(_) | Value::Dead) || reg == Reg::R10 {
+        if matches!(value, Value::Dead) || reg == Reg::R10 {
             return self.expect_held(reg);
         }
         let bits = self.deferred.bits(reg);

@@ -36,6 +36,8 @@ pub(crate) use value::{Base, Bytes, Shifted, Value, Way};
 #[derive(Clone, Debug)]
 pub(crate) struct Deferred {
     values: [Value; 10],
+    /// Registers whose value is made from what is in a register.
+    made: RegSet,
     /// For values that are held, how many low bits may be other than zero.
     bits: [u8; 10],
     /// Registers that are read by the instruction or after it.
@@ -52,6 +54,7 @@ impl Default for Deferred {
     fn default() -> Self {
         Self {
             values: [Value::Dead; 10],
+            made: RegSet::EMPTY,
             bits: [64; 10],
             live: RegSet::EMPTY,
             stored: None,
@@ -62,6 +65,7 @@ impl Default for Deferred {
 }
 
 impl Deferred {
+    #[inline]
     pub(crate) fn get(&self, reg: Reg) -> Value {
         match self.values.get(usize::from(reg.number())) {
             Some(value) => *value,
@@ -69,10 +73,30 @@ impl Deferred {
         }
     }
 
+    #[inline]
     pub(crate) fn set(&mut self, reg: Reg, value: Value) {
         if let Some(place) = self.values.get_mut(usize::from(reg.number())) {
             *place = value;
+            let others = self.made.minus(RegSet::of(reg));
+            self.made = if value.is_made() { others.with(reg) } else { others };
         }
+    }
+
+    /// What a register's native register holds, if that is its value.
+    #[inline]
+    fn held(&self, reg: Reg) -> Option<Held> {
+        match self.values.get(usize::from(reg.number())) {
+            Some(Value::Held(held)) => Some(*held),
+            _ => None,
+        }
+    }
+
+    /// Other registers whose values are made from what is in a register.
+    #[inline]
+    fn dependents(&self, on: Reg) -> RegSet {
+        let uses = |reg: &Reg| self.values.get(usize::from(reg.number())).is_some_and(|v| v.uses(on));
+        let others = self.made.minus(RegSet::of(on));
+        if others.is_empty() { others } else { others.iter().filter(uses).collect() }
     }
 
     /// How many low bits of a value may be other than zero.

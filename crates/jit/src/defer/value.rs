@@ -93,7 +93,16 @@ impl Base {
 }
 
 impl Value {
-    /// Whether it is made from what is in a register's native register.
+    /// Whether it is made from what is in a BPF register's native register, perhaps another one's.
+    pub(crate) fn is_made(&self) -> bool {
+        match self {
+            Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => matches!(base, Base::Reg(..)),
+            Self::Shifted(_) => true,
+            Self::Dead | Self::Held(_) | Self::Const(_) | Self::Reversed(..) | Self::Function(_) => false,
+        }
+    }
+
+    /// Whether it is made from what is in this register's.
     pub(crate) fn uses(&self, reg: Reg) -> bool {
         match self {
             Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => base.is(reg),

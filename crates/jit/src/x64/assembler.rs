@@ -96,6 +96,14 @@ impl Assembler {
         Label(self.labels.len() as u32 - 1)
     }
 
+    /// The same for a place where nothing is known of what registers hold: what is held there is taken note of behind it.
+    #[inline]
+    pub fn new_block_label(&mut self) -> Label {
+        self.labels.push(Place::UNBOUND);
+        self.contents.new_block_label();
+        Label(self.labels.len() as u32 - 1)
+    }
+
     /// Puts a label here. That can be done once.
     #[inline]
     pub fn bind(&mut self, label: Label) {
@@ -144,13 +152,16 @@ impl Assembler {
         if let Some(error) = self.failed {
             return Err(error);
         }
+        if self.contents.is_exhausted() {
+            return Err(AssembleError::TooLong { bytes: self.len as u64 });
+        }
         self.bytes.truncate(self.len);
         relax::finish(&self, &self.bytes)
     }
 
     /// Bytes so far, without gaps. Beyond 4 GiB it is wrong, but `finish` has the real number.
     #[inline]
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.len as u32
     }
 

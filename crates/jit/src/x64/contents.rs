@@ -16,36 +16,67 @@ const REGISTERS: usize = Gpr::ALL.len();
 const CALLER_SAVED: [Gpr; 9] =
     [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
 
-/// Stands for values that differ by where control comes from.
+/// Stands for values that differ by where control comes from. It is no multiple of [`STEP`], as numbers are.
 const DIFFERS: u32 = u32::MAX;
 
 /// The numbers of all registers' values.
 type Numbers = [u32; REGISTERS];
 
+/// The step from one number to the next: the bits below it are a register's in [`Held`].
+const STEP: u32 = REGISTERS as u32;
+
 /// A value in a register, taken note of with [`Assembler::hold`] to be used later with [`Assembler::held`].
+///
+/// The value's number and the register's in one word, as there are many of them in what the compiler knows of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    gpr: Gpr,
-    number: u32,
+pub struct Held(u32);
+
+impl Held {
+    #[inline]
+    const fn gpr(self) -> Gpr {
+        Gpr::ALL[(self.0 % STEP) as usize]
+    }
+}
+
+/// What jumps to a label bring there.
+#[derive(Clone, Copy, Debug)]
+enum Arriving {
+    /// Nothing, so far.
+    Nothing,
+    /// The numbers in `snapshots`.
+    Snapshot(u32),
+    /// That is not followed: all registers get new numbers there.
+    Unknown,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     numbers: Numbers,
-    /// The last number that was given. There are fewer than 2^32 writes in 2 GiB of code.
-    last: u32,
+    /// The last number that was given, a multiple of [`STEP`]. Beyond 32 bits numbers come again.
+    last: u64,
     /// What was pushed.
     pushed: Vec<u32>,
     /// No instruction comes here: the one before is a jump.
     unreached: bool,
     /// By label, what jumps to it bring there.
-    arriving: Vec<Option<Numbers>>,
+    arriving: Vec<Arriving>,
+    snapshots: Vec<Numbers>,
 }
 
 impl Contents {
+    #[inline]
     fn renew(&mut self, gpr: Gpr) {
-        self.last = self.last.wrapping_add(1);
-        self.numbers[gpr as usize] = self.last;
+        self.last += u64::from(STEP);
+        self.numbers[gpr as usize] = self.last as u32;
+    }
+
+    fn renew_all(&mut self) {
+        Gpr::ALL.into_iter().for_each(|gpr| self.renew(gpr));
+    }
+
+    /// Whether so much was written that numbers were given twice.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.last > u64::from(u32::MAX)
     }
 
     fn renew_unknown(&mut self) {
@@ -56,37 +87,68 @@ impl Contents {
         }
     }
 
+    #[inline]
     pub(super) fn new_label(&mut self) {
-        self.arriving.push(None);
+        self.arriving.push(Arriving::Nothing);
+    }
+
+    #[inline]
+    pub(super) fn new_block_label(&mut self) {
+        self.arriving.push(Arriving::Unknown);
     }
 
     /// A jump to a label, which may be taken.
+    #[inline]
     pub(super) fn jump(&mut self, label: Label) {
-        if self.unreached {
-            return;
-        }
-        match self.arriving.get_mut(label.0 as usize) {
-            Some(Some(numbers)) => meet(numbers, &self.numbers),
-            Some(none) => *none = Some(self.numbers),
-            None => {}
+        if let Some(arriving) = self.arriving.get_mut(label.0 as usize)
+            && !matches!(arriving, Arriving::Unknown)
+            && !self.unreached
+        {
+            arriving.meet(&mut self.snapshots, &self.numbers);
         }
     }
 
     /// What follows is not reached from here.
+    #[inline]
     pub(super) fn leave(&mut self) {
         self.unreached = true;
     }
 
     pub(super) fn bind(&mut self, label: Label) {
-        let arriving = self.arriving.get_mut(label.0 as usize).and_then(Option::take);
+        let arriving = self.arriving.get_mut(label.0 as usize);
+        let arriving = arriving.map_or(Arriving::Nothing, |a| std::mem::replace(a, Arriving::Nothing));
+        let was_unreached = std::mem::replace(&mut self.unreached, false);
         match arriving {
-            Some(arriving) if self.unreached => self.numbers = arriving,
-            Some(arriving) => meet(&mut self.numbers, &arriving),
-            None if self.unreached => self.numbers = [DIFFERS; REGISTERS],
-            None => return,
+            Arriving::Snapshot(index) => {
+                let Some(snapshot) = self.snapshots.get(index as usize) else { return self.renew_all() };
+                if was_unreached {
+                    self.numbers = *snapshot;
+                } else {
+                    meet(&mut self.numbers, snapshot);
+                }
+                self.renew_unknown();
+            }
+            Arriving::Nothing if !was_unreached => {}
+            Arriving::Nothing | Arriving::Unknown => self.renew_all(),
         }
-        self.unreached = false;
-        self.renew_unknown();
+    }
+}
+
+impl Arriving {
+    /// A jump brings more.
+    fn meet(&mut self, snapshots: &mut Vec<Numbers>, numbers: &Numbers) {
+        match *self {
+            Self::Nothing => {
+                *self = Self::Snapshot(snapshots.len() as u32);
+                snapshots.push(*numbers);
+            }
+            Self::Snapshot(index) => {
+                if let Some(snapshot) = snapshots.get_mut(index as usize) {
+                    meet(snapshot, numbers);
+                }
+            }
+            Self::Unknown => {}
+        }
     }
 }
 
@@ -103,17 +165,25 @@ impl Assembler {
     /// Takes note of what a register holds.
     #[inline]
     pub fn hold(&self, gpr: Gpr) -> Held {
-        Held { gpr, number: self.contents.numbers[gpr as usize] }
+        Held(self.contents.numbers[gpr as usize] | gpr as u32)
     }
 
     /// The register of a value that was taken note of. Where it holds another one by now, `finish` fails with
     /// [`AssembleError::Overwritten`].
     #[inline]
     pub fn held(&mut self, held: Held) -> Gpr {
-        if self.hold(held.gpr) != held && !self.contents.unreached {
-            self.fail(AssembleError::Overwritten { register: held.gpr, offset: self.len() });
+        let gpr = held.gpr();
+        if self.hold(gpr) != held {
+            self.lost(gpr);
         }
-        held.gpr
+        gpr
+    }
+
+    #[cold]
+    fn lost(&mut self, register: Gpr) {
+        if !self.contents.unreached {
+            self.fail(AssembleError::Overwritten { register, offset: self.len() });
+        }
     }
 
     /// An instruction writes a register.
