@@ -18,65 +18,81 @@ impl RegSet {
 
     /// The set of one register.
     #[must_use]
+    #[inline]
     pub const fn of(reg: Reg) -> Self {
         Self(1 << reg.number())
     }
 
     /// The set with one register more.
     #[must_use]
+    #[inline]
     pub const fn with(self, reg: Reg) -> Self {
         self.union(Self::of(reg))
     }
 
     /// What is in either.
     #[must_use]
+    #[inline]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// What is in both.
     #[must_use]
+    #[inline]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// What is in `self` but not in `other`.
     #[must_use]
+    #[inline]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
     /// Whether a register is in the set.
     #[must_use]
+    #[inline]
     pub const fn contains(self, reg: Reg) -> bool {
         self.0 & Self::of(reg).0 != 0
     }
 
     /// Whether the set has no register.
     #[must_use]
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// How many registers are in the set.
     #[must_use]
+    #[inline]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
     /// The set as bits, `r0` in bit 0.
     #[must_use]
+    #[inline]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
     /// The registers in order of their numbers.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = Reg> {
-        Reg::ALL.into_iter().filter(move |&reg| self.contains(reg))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let reg = *Reg::ALL.get(left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(reg)
+        })
     }
 }
 
 impl FromIterator<Reg> for RegSet {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = Reg>>(regs: I) -> Self {
         regs.into_iter().fold(Self::EMPTY, Self::with)
     }

@@ -251,8 +251,8 @@ impl<'a> Emitter<'a> {
 
     /// Checks that an instruction left them alone.
     fn check_reserved(&mut self) {
-        for held in self.reserved.into_iter().flatten() {
-            self.asm.held(held);
+        for held in self.reserved.iter().flatten() {
+            self.asm.held(*held);
         }
     }
 

@@ -95,8 +95,7 @@ impl Deferred {
     #[inline]
     fn dependents(&self, on: Reg) -> RegSet {
         let uses = |reg: &Reg| self.values.get(usize::from(reg.number())).is_some_and(|v| v.uses(on));
-        let others = self.made.minus(RegSet::of(on));
-        if others.is_empty() { others } else { others.iter().filter(uses).collect() }
+        self.made.minus(RegSet::of(on)).iter().filter(uses).collect()
     }
 
     /// How many low bits of a value may be other than zero.
@@ -118,9 +117,10 @@ impl Deferred {
 
     /// A register holds its value, of so many bits.
     fn hold(&mut self, reg: Reg, held: Held, bits: u8) {
-        self.set(reg, Value::Held(held));
-        if let Some(place) = self.bits.get_mut(usize::from(reg.number())) {
-            *place = bits;
+        let index = usize::from(reg.number());
+        if let (Some(value), Some(place)) = (self.values.get_mut(index), self.bits.get_mut(index)) {
+            (*value, *place) = (Value::Held(held), bits);
+            self.made = self.made.minus(RegSet::of(reg));
         }
     }
 
