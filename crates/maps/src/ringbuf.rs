@@ -78,6 +78,7 @@ pub struct RingBuffer {
     origins: Mutex<VecDeque<(u64, Origin)>>,
     /// Where the first record is that a program still has.
     pending: Mutex<u64>,
+    /// Held while a record is taken out.
     reading: Mutex<()>,
     /// How often the reader was woken.
     wakeups: Mutex<u64>,
@@ -190,6 +191,8 @@ impl RingBuffer {
         if flags != 0 || size > MAX_RECORD || room(size) > self.mask + 1 {
             return None;
         }
+        // Not under a lock, as it is the caller's function.
+        let origin = self.keeps_origins.load(Ordering::Relaxed).then(origin).flatten();
         let mut pending = lock(&self.pending);
         let position = self.produced.load(Ordering::Relaxed);
         let next = position + room(size);
@@ -203,9 +206,9 @@ impl RingBuffer {
         let place = self.place(position);
         let header = size | BUSY | (place as u64) << 32;
         self.words().get(place)?.store(header, Ordering::Relaxed);
-        if self.keeps_origins.load(Ordering::Relaxed) {
+        if let Some(origin) = origin {
             // In the order of positions: under the lock of `pending`.
-            lock(&self.origins).extend(origin().map(|origin| (position, origin)));
+            lock(&self.origins).push_back((position, origin));
         }
         // Release: a reader that sees the position sees the header.
         self.produced.store(next, Ordering::Release);
@@ -298,35 +301,46 @@ impl RingBuffer {
         }
     }
 
-    /// Reads the records that are done, up to the first that a program still has, and says how many there were. One
-    /// reader at a time.
+    /// Reads the records that are done, up to the first that a program still has, and says how many there were.
+    ///
+    /// A record leaves the ring before `read` is called, without a lock: that may use the ring, this function included, which then
+    /// goes on with the next record, and a record counts as read if it panics. Several readers share the records.
     pub fn consume(&self, mut read: impl FnMut(&[u8])) -> usize {
         self.consume_records(|record| read(record.data))
     }
 
     /// The same with what made the records, if the ring [keeps](Self::keep_origins) that.
     pub fn consume_records(&self, mut read: impl FnMut(Record<'_>)) -> usize {
+        let (mut count, mut bytes) = (0, Vec::new());
+        while let Some(origin) = self.take_next(&mut bytes) {
+            read(Record { data: &bytes, origin });
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes the next record that is not to be skipped out of the ring, if it is done: its bytes, and what made it.
+    fn take_next(&self, bytes: &mut Vec<u8>) -> Option<Option<Origin>> {
         let _reading = lock(&self.reading);
-        let mut count = 0;
-        let mut bytes = Vec::new();
         loop {
-            let Some((position, header)) = self.next_done() else { return count };
+            let (position, header) = self.next_done()?;
             let len = header & LENGTH;
-            if header & DISCARDED == 0 {
-                let words = self.words().get(self.place(position) + 1..).unwrap_or_default();
+            let words = self.words().get(self.place(position) + 1..).unwrap_or_default();
+            let wanted = (len as usize).div_ceil(WORD);
+            // That of a record that is skipped goes as well.
+            let origin = self.origin_of(position);
+            let is_discarded = header & DISCARDED != 0;
+            if !is_discarded {
                 bytes.clear();
-                let wanted = (len as usize).div_ceil(WORD);
                 bytes.extend(
                     words.iter().take(wanted).flat_map(|word| word.load(Ordering::Relaxed).to_ne_bytes()),
                 );
                 bytes.truncate(len as usize);
-                read(Record { data: &bytes, origin: self.origin_of(position) });
-                count += 1;
-            } else {
-                // Its origin goes as well.
-                let _ = self.origin_of(position);
             }
             self.consumed.store(position + room(len), Ordering::SeqCst);
+            if !is_discarded {
+                return Some(origin);
+            }
         }
     }
 

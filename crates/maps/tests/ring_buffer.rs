@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use paceline_maps::{Limits, Map, RingBuffer};
+use paceline_maps::{Limits, Map, Origin, RingBuffer};
 use paceline_spec::{Errno, MapFlags, MapKind};
 
 mod common;
@@ -141,4 +141,43 @@ fn a_reader_that_waits_is_woken() {
         }
         assert!(reader.join().unwrap());
     });
+}
+
+#[test]
+fn a_reader_may_use_the_ring_from_its_function() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    (0..3).for_each(|byte| ring.output(&[byte], 0).unwrap());
+    let mut inner = Vec::new();
+    let outer = ring.consume(|record| {
+        assert!(record != [0] || ring.wait(Duration::from_secs(5)), "there is another");
+        ring.consume(|record| inner.push(record.to_vec()));
+    });
+    assert_eq!((outer, inner), (1, vec![vec![1], vec![2]]));
+}
+
+#[test]
+fn a_record_whose_reader_panics_is_read() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    (0..2).for_each(|byte| ring.output(&[byte], 0).unwrap());
+    let first = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ring.consume(|_| panic!("stop"))));
+    assert!(first.is_err());
+    assert_eq!(drain(ring), [[1]]);
+}
+
+#[test]
+fn what_made_a_record_is_asked_without_a_lock() {
+    let map = create(4096);
+    let ring = map.ring_buffer().unwrap();
+    ring.keep_origins();
+    let origin = Origin { packet: Some(1), cpu: 2, time_ns: 3 };
+    let record = ring.reserve_from(8, 0, || {
+        ring.output(&[7], 0).unwrap();
+        Some(origin)
+    });
+    commit(record.unwrap(), false);
+    let mut records = Vec::new();
+    ring.consume_records(|record| records.push((record.data.len(), record.origin)));
+    assert_eq!(records, [(1, None), (8, Some(origin))]);
 }
