@@ -22,8 +22,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::defer;
 use crate::fence::{self, Heavy, Membarrier};
-use crate::garbage::{AT_ONCE, Backlog, Limit, Queue, Stalled};
+use crate::garbage::{AT_ONCE, Backlog, Limit, Queue, Retired, Stalled};
 use crate::sync::lock;
 use crate::sync::model::{AtomicU64, Mutex, Ordering};
 
@@ -121,14 +122,23 @@ impl Domain {
     /// worker that pins itself from now on finds the value.
     ///
     /// The value is dropped by a later call of this or of [`Domain::collect`], or with the last handle to the domain,
-    /// on the thread that does it.
+    /// on the thread that does it. Who calls them with a lock [defers drops](crate::defer_drops).
     pub fn retire<T: Send + 'static>(&self, value: T) {
         self.retire_sized(value, size_of::<T>());
     }
 
     /// The same for a value that keeps so many bytes, its own included.
     pub fn retire_sized(&self, value: impl Send + 'static, bytes: usize) {
-        let value: Box<dyn Send> = Box::new(value);
+        self.push(Retired { is_inert: false, _value: Box::new(value) }, bytes);
+    }
+
+    /// The same for a value whose drop calls nothing that users wrote and takes no lock that anybody holds who retires, collects
+    /// or [asks for room](Self::admit): it is not [deferred](crate::defer_drops).
+    pub fn retire_inert(&self, value: impl Send + 'static, bytes: usize) {
+        self.push(Retired { is_inert: true, _value: Box::new(value) }, bytes);
+    }
+
+    fn push(&self, value: Retired, bytes: usize) {
         let due = {
             let mut queue = lock(&self.shared.queue);
             // Under the lock: tags ascend.
@@ -155,7 +165,7 @@ impl Domain {
         self.shared.passed_since(tag) >= tag
     }
 
-    /// Drops what no worker can be using any more, and says how many things that were.
+    /// Drops what no worker can be using any more, and says how many things that were, [deferred](crate::defer_drops) ones included.
     pub fn collect(&self) -> usize {
         self.collect_some(usize::MAX)
     }
@@ -170,7 +180,7 @@ impl Domain {
         let freed = lock(&shared.queue).take(passed, most);
         // Outside the lock, because a value may retire others when it is dropped.
         let count = freed.len();
-        drop(freed);
+        defer::release(freed);
         count
     }
 

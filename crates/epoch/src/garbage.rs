@@ -73,11 +73,18 @@ impl fmt::Display for Stalled {
 
 impl std::error::Error for Stalled {}
 
+/// A value that was retired.
+pub(crate) struct Retired {
+    /// Whether its drop calls nothing of a user's and takes no lock that one who collects may hold.
+    pub(crate) is_inert: bool,
+    pub(crate) _value: Box<dyn Send>,
+}
+
 struct Waiting {
     tag: u64,
     bytes: usize,
     since: Instant,
-    value: Box<dyn Send>,
+    value: Retired,
 }
 
 /// Retired values, by ascending tag.
@@ -91,7 +98,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn push(&mut self, tag: u64, bytes: usize, value: Box<dyn Send>) {
+    pub(crate) fn push(&mut self, tag: u64, bytes: usize, value: Retired) {
         self.bytes = self.bytes.saturating_add(bytes);
         self.waiting.push_back(Waiting { tag, bytes, since: Instant::now(), value });
     }
@@ -114,7 +121,7 @@ impl Queue {
     }
 
     /// Takes out what has this tag or an earlier one, and so much at most.
-    pub(crate) fn take(&mut self, passed: u64, most: usize) -> Vec<Box<dyn Send>> {
+    pub(crate) fn take(&mut self, passed: u64, most: usize) -> Vec<Retired> {
         let count = self.waiting.partition_point(|entry| entry.tag <= passed).min(most);
         let taken: Vec<Waiting> = self.waiting.drain(..count).collect();
         self.bytes -= taken.iter().map(|entry| entry.bytes).fold(0, usize::saturating_add).min(self.bytes);

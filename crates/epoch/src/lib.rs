@@ -18,10 +18,12 @@
 
 #![deny(unsafe_code)]
 
+mod defer;
 mod domain;
 mod fence;
 mod garbage;
 mod sync;
 
+pub use defer::{Deferral, defer_drops};
 pub use domain::{Domain, Pin, Reader};
 pub use garbage::{Backlog, Limit, Stalled};

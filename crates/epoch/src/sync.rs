@@ -5,6 +5,7 @@
 pub(crate) mod model {
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
     pub(crate) use std::sync::{Mutex, MutexGuard};
+    pub(crate) use std::thread_local;
 }
 
 /// What the epoch scheme is checked with.
@@ -12,6 +13,7 @@ pub(crate) mod model {
 pub(crate) mod model {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
+    pub(crate) use loom::thread_local;
 }
 
 /// Locks, also after a panic of another thread: nothing here is left half done by one.

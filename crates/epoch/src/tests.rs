@@ -417,4 +417,43 @@ mod threads {
     fn stress_with_membarrier_denied() {
         stress(&Domain::with_fence(Some(Membarrier::denied_later())));
     }
+
+    /// Notes when it is dropped.
+    struct Noted(&'static str, Arc<std::sync::Mutex<Vec<&'static str>>>);
+
+    impl Drop for Noted {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    #[test]
+    fn drops_wait_for_the_last_deferral() {
+        let (domain, notes) = (Domain::new(), Arc::default());
+        let noted = |name| Noted(name, Arc::clone(&notes));
+        let all = || notes.lock().unwrap().clone();
+        let outer = crate::defer_drops();
+        {
+            let _inner = crate::defer_drops();
+            domain.retire(noted("deferred"));
+            domain.retire_inert(noted("inert"), 1);
+            assert_eq!((domain.collect(), domain.pending()), (2, 0));
+            assert_eq!(all(), ["inert"]);
+        }
+        assert_eq!(all(), ["inert"]);
+        let other = domain.clone();
+        let there = noted("there");
+        thread::spawn(move || {
+            other.retire(there);
+            other.collect();
+        })
+        .join()
+        .unwrap();
+        assert_eq!(all(), ["inert", "there"], "another thread defers nothing");
+        drop(outer);
+        assert_eq!(all(), ["inert", "there", "deferred"]);
+        domain.retire(noted("at once"));
+        domain.collect();
+        assert_eq!(all().len(), 4);
+    }
 }

@@ -82,7 +82,7 @@ impl CodeBlock {
 impl Drop for CodeBlock {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
-            self.domain.retire_sized(held, self.range.len());
+            self.domain.retire_inert(held, self.range.len());
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use paceline_epoch::{Domain, Pin};
+use paceline_epoch::{Domain, Pin, defer_drops};
 
 use crate::rcu::Rcu;
 use crate::sync::model::{Mutex, lock};
 
-/// Counted values by key, and an image of them that is replaced whenever a key comes or goes.
+/// Counted values by key, and an image of them that is replaced whenever a key comes or goes. Values are cloned under a lock, and
+/// dropped there only while another clone is left.
 pub struct Slots<V, I> {
     slots: Mutex<BTreeMap<u64, Slot<V>>>,
     image: Rcu<I>,
@@ -74,9 +75,13 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         build: impl FnOnce(Vec<(u64, V)>) -> Result<I, E>,
         change: impl FnOnce(&mut BTreeMap<u64, Slot<V>>) -> Result<bool, E>,
     ) -> Result<bool, E> {
+        // Declared before the lock, and dropped after it: whoever drops a value may come back here. That goes for what `build`
+        // collects to find room.
+        let _drops = defer_drops();
+        let mut changed;
         let mut slots = lock(&self.slots);
         // A copy, so that nothing has to be undone.
-        let mut changed = slots.clone();
+        changed = slots.clone();
         let other = change(&mut changed)?;
         let old_image = if other {
             let values = changed.iter().map(|(&key, slot)| (key, slot.value.clone())).collect();
@@ -85,10 +90,8 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         } else {
             None
         };
-        let old_slots = std::mem::replace(&mut *slots, changed);
+        std::mem::swap(&mut *slots, &mut changed);
         drop(slots);
-        // Outside the lock: whoever drops a value may come back here.
-        drop(old_slots);
         old_image.into_iter().for_each(|old| self.image.retire(old));
         Ok(other)
     }

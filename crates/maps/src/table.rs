@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::SeedableRandomState;
-use paceline_epoch::Domain;
+use paceline_epoch::{Deferral, Domain, defer_drops};
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::Request;
@@ -117,6 +117,12 @@ impl Found<'_> {
 #[repr(align(128))]
 #[derive(Default)]
 struct Stripe(Mutex<()>);
+
+/// A stripe that is locked. What is dropped with an element is dropped after the lock.
+struct StripeGuard<'a> {
+    _lock: MutexGuard<'a, ()>,
+    _drops: Option<Deferral>,
+}
 
 /// The table.
 pub(crate) struct Table {
@@ -306,9 +312,11 @@ impl Table {
         Locked { table: self, hash, found, _stripe: stripe }
     }
 
-    fn lock_stripe(&self, hash: u64) -> MutexGuard<'_, ()> {
+    fn lock_stripe(&self, hash: u64) -> StripeGuard<'_> {
         let stripe = &self.stripes[(hash >> 16) as usize & (self.stripes.len() - 1)];
-        stripe.0.lock().unwrap_or_else(PoisonError::into_inner)
+        // An element that goes ends its timer, and that retires what it calls.
+        let drops = self.timers.as_ref().map(|_| defer_drops());
+        StripeGuard { _lock: stripe.0.lock().unwrap_or_else(PoisonError::into_inner), _drops: drops }
     }
 
     /// A slot for an element that is going to be added or replaced, with its key; its payload holds what an earlier element left.
@@ -456,7 +464,7 @@ pub(crate) struct Locked<'a> {
     table: &'a Table,
     hash: u64,
     found: Option<(Place, u32)>,
-    _stripe: MutexGuard<'a, ()>,
+    _stripe: StripeGuard<'a>,
 }
 
 impl<'a> Locked<'a> {

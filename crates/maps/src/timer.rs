@@ -359,4 +359,47 @@ mod tests {
         unsafe { timer.set_callback(Arc::new(())) }.unwrap();
         assert!(taken.fire(due).is_none());
     }
+
+    /// Retires a value when it is dropped, as engines do with functions, and enough others for a collection.
+    struct Function(Arc<Map>, Arc<AtomicU64>);
+
+    impl Drop for Function {
+        fn drop(&mut self) {
+            for _ in 0..100 {
+                Domain::global().retire(Asking(Arc::clone(&self.0), Arc::clone(&self.1)));
+            }
+        }
+    }
+
+    /// Changes the element whose timer goes.
+    struct Asking(Arc<Map>, Arc<AtomicU64>);
+
+    impl Drop for Asking {
+        fn drop(&mut self) {
+            let _ = self.0.remove(&[0; 4]);
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn what_goes_with_a_timer_may_use_its_map() {
+        let _turn = lock(&crate::slots::tests::BURSTS_END);
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let field = SpecialField { kind: SpecialKind::Timer, offset: 0, size: 16 };
+            let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Hash, 4, 16, 1) };
+            let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
+            let asked = Arc::new(AtomicU64::new(0));
+            map.set(&[0; 4], &[0; 16], 0).unwrap();
+            let address = map.lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
+            make_timer(&map, address, 1).unwrap();
+            let function = Function(Arc::clone(&map), Arc::clone(&asked));
+            // SAFETY: it is no function that anybody calls.
+            unsafe { timer_at(&map, address).unwrap().set_callback(Arc::new(function)) }.unwrap();
+            map.remove(&[0; 4]).unwrap();
+            done.send(asked.load(Ordering::Relaxed)).unwrap();
+        });
+        let asked = is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("no deadlock");
+        assert_ne!(asked, 0);
+    }
 }

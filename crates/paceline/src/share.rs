@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use paceline_epoch::defer_drops;
 use paceline_maps::Map;
 use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
@@ -213,6 +214,8 @@ impl Instance {
         before: Option<&Collection>,
     ) -> Result<(Collection, Vec<String>), SetupError> {
         check_shared(object, shared)?;
+        // Declared before the lock, and dropped after it: what is freed to make room may come back here.
+        let _drops = defer_drops();
         let mut pins = self.lock();
         let is_pinned = |spec: &MapSpec| spec.pinning == Pinning::ByName && !shared.contains_key(&spec.name);
         for spec in object.maps.iter().filter(|spec| is_pinned(spec)) {

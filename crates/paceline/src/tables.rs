@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use paceline_epoch::defer_drops;
 use paceline_isa::{Imm64, Insn};
 use paceline_maps::{Map, MapUser};
 use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramSpec};
@@ -88,6 +89,8 @@ impl Tables {
         index: u32,
         change: impl FnOnce(bool) -> Result<T, E>,
     ) -> Result<T, E> {
+        // Declared before the lock, and dropped after it: what goes may come back here.
+        let _drops = defer_drops();
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(pending.contains_key(&(map, index)))?;
         pending.remove(&(map, index));

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_chain::{Graph, Reason, RunConfig, Surprise};
+use paceline_epoch::defer_drops;
 use paceline_vm::{Chain, Program, Target as SiteTarget};
 
 pub use change::{Change, ChangeError, Link, Order, Target};
@@ -128,8 +129,11 @@ impl LiveChain {
     /// # Errors
     /// [`ChangeError`]; the chain is as it was.
     pub fn change(&self, expected: Option<u64>, changes: Vec<Change>) -> Result<Layout, ChangeError> {
+        // Declared before the lock, and dropped after it: what a change of the interface's program frees may come back here.
+        let _drops = defer_drops();
+        let (mut next, version);
         let mut state = lock(&self.shared.state);
-        let (next, version) = prepare(&state, expected, changes)?;
+        (next, version) = prepare(&state, expected, changes)?;
         let version = Arc::new(version);
         let layout = version.layout.clone();
         lock(&self.shared.totals).admit(&layout.ids);
@@ -137,7 +141,7 @@ impl LiveChain {
         let stays = if published.is_ok() { layout.ids.clone() } else { self.layout().ids };
         lock(&self.shared.totals).keep(&stays);
         published?;
-        *state = next;
+        std::mem::swap(&mut *state, &mut next);
         let old = std::mem::replace(&mut *lock(&self.shared.current), version);
         drop(state);
         // It may be the last handle, and code takes a while to free.
