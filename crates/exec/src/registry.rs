@@ -1,8 +1,9 @@
 //! All installed code by address, to be asked from anywhere, signal handlers included.
 //!
-//! The table is replaced as a whole, by whoever installs or frees. Who looks counts itself in, takes the current
-//! table, and counts itself out: no lock, no allocation. Old tables are freed by the next change that sees nobody
-//! looking; whoever comes later finds a newer one, because the count and the pointer are accessed in one total order.
+//! The table is in parts of some hundred entries, by address. Whoever installs or frees replaces one part by a copy; when one is
+//! too long he splits it, and replaces the table. Who looks counts itself in, takes the current table and the current part, and
+//! counts itself out: no lock, no allocation. Old parts and tables are freed by the next change that sees nobody looking;
+//! whoever comes later finds newer ones, because the count and the pointers are accessed in one total order.
 
 use std::ops::Range;
 use std::ptr;
@@ -19,22 +20,29 @@ pub(crate) struct Installed {
     pub(crate) functions: Arc<[Function]>,
 }
 
-/// By ascending address, without overlap. Pointers and not [`Arc`]s, so that a copy of the table is a copy of memory:
-/// code stays in the table no longer than its [`Arc`] is held by whoever inserted it, and then by [`OLD`].
-type Table = Vec<(usize, *const Installed)>;
+/// By ascending address, without overlap. Pointers and not [`Arc`]s, so that a copy is a copy of memory: code stays in its part no
+/// longer than its [`Arc`] is held by whoever inserted it, and then by [`OLD`].
+type Part = Vec<(usize, *const Installed)>;
+
+/// Parts, each with the address that it begins at: 0 for the first. It ends where the next begins, and may be empty.
+type Table = Box<[(usize, AtomicPtr<Part>)]>;
+
+/// Entries of a part at most: what a change copies, while the table is copied once in half as many.
+const MOST: usize = 256;
 
 static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
 /// What someone may still be looking at. Also the lock of those who change the table.
-static OLD: Mutex<Old> = Mutex::new(Old { tables: Vec::new(), code: Vec::new() });
+static OLD: Mutex<Old> = Mutex::new(Old { tables: Vec::new(), parts: Vec::new(), code: Vec::new() });
 
 struct Old {
     /// Pointers and not boxes, which would claim to be the only way to what is in them.
     tables: Vec<*mut Table>,
+    parts: Vec<*mut Part>,
     code: Vec<Arc<Installed>>,
 }
 
-// SAFETY: tables may be read and freed on any thread, as the code that they point to may.
+// SAFETY: tables and parts may be read and freed on any thread, as the code that they point to may.
 unsafe impl Send for Old {}
 
 /// What an address in generated code belongs to.
@@ -64,12 +72,14 @@ pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
     }
     LOOKING.fetch_add(1, Ordering::SeqCst);
     let _look = Look;
-    // SAFETY: null or a table from a box. It was current after we had counted ourselves in, and `replace` frees no
-    // table that was current since while anybody is counted in.
+    // SAFETY: null or a table from a box. It was current after we had counted ourselves in, and `Old::free` frees nothing
+    // that was current since while anybody is counted in.
     let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }?;
-    let after = table.partition_point(|&(start, _)| start <= pc);
-    let &(_, code) = table.get(after.checked_sub(1)?)?;
-    // SAFETY: code in a table that is in use is alive: it is freed with the tables that it was in, or later.
+    // SAFETY: from a box, and as the table.
+    let part = unsafe { part_of(table, pc)?.load(Ordering::SeqCst).as_ref() }?;
+    let after = part.partition_point(|&(start, _)| start <= pc);
+    let &(_, code) = part.get(after.checked_sub(1)?)?;
+    // SAFETY: code in a part that is in use is alive: it is freed with the parts that it was in, or later.
     let code = unsafe { &*code };
     let offset = u32::try_from(pc - code.range.start).ok()?;
     let own = |function: &&Function| offset.checked_sub(function.start).is_some_and(|at| at < function.len);
@@ -79,12 +89,18 @@ pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
     Some(with(Location { function, offset: offset - function.start, slot, line }))
 }
 
+/// The part that an address belongs to.
+fn part_of(table: &Table, address: usize) -> Option<&AtomicPtr<Part>> {
+    let after = table.partition_point(|&(start, _)| start <= address);
+    table.get(after.checked_sub(1)?).map(|(_, part)| part)
+}
+
 /// Lets code be found. It is alive until after [`remove`].
 pub(crate) fn insert(code: &Arc<Installed>) {
     let start = code.range.start;
-    replace(&mut lock(&OLD), |table| {
-        let place = table.partition_point(|&(other, _)| other < start);
-        table.insert(place, (start, Arc::as_ptr(code)));
+    lock(&OLD).change(start, |part| {
+        let place = part.partition_point(|&(other, _)| other < start);
+        part.insert(place, (start, Arc::as_ptr(code)));
     });
 }
 
@@ -92,24 +108,161 @@ pub(crate) fn insert(code: &Arc<Installed>) {
 pub(crate) fn remove(code: &Arc<Installed>) {
     let mut old = lock(&OLD);
     old.code.push(Arc::clone(code));
-    replace(&mut old, |table| table.retain(|&(_, other)| other != Arc::as_ptr(code)));
+    old.change(code.range.start, |part| part.retain(|&(_, other)| other != Arc::as_ptr(code)));
 }
 
-fn replace(old: &mut Old, change: impl FnOnce(&mut Table)) {
-    let current = CURRENT.load(Ordering::SeqCst);
-    // SAFETY: null or a table from a box, freed by nobody but the holder of the lock, which our caller is.
-    let mut table = unsafe { current.as_ref() }.cloned().unwrap_or_default();
-    change(&mut table);
-    CURRENT.store(Box::into_raw(Box::new(table)), Ordering::SeqCst);
-    if !current.is_null() {
-        old.tables.push(current);
+impl Old {
+    /// Replaces the part of an address.
+    fn change(&mut self, address: usize, change: impl FnOnce(&mut Part)) {
+        // SAFETY: null or a table from a box, freed by nobody but the holder of the lock, which our caller is.
+        let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() };
+        let place = table.and_then(|table| part_of(table, address));
+        let current = place.map_or(ptr::null_mut(), |place| place.load(Ordering::SeqCst));
+        // SAFETY: as above.
+        let mut part = unsafe { current.as_ref() }.cloned().unwrap_or_default();
+        change(&mut part);
+        match place {
+            Some(place) if part.len() <= MOST => {
+                place.store(Box::into_raw(Box::new(part)), Ordering::SeqCst);
+                self.parts.push(current);
+            }
+            _ => self.split(table.map_or(&[], |table| table), current, part),
+        }
+        self.free();
     }
-    // In a signal handler the one who looks may be this very thread, which therefore does not wait.
-    if LOOKING.load(Ordering::SeqCst) == 0 {
-        for table in old.tables.drain(..) {
+
+    /// Replaces the table by one in which there are two halves in the place of a part, and no other part is empty.
+    fn split(&mut self, table: &[(usize, AtomicPtr<Part>)], old: *mut Part, mut part: Part) {
+        let mut parts = Vec::with_capacity(table.len() + 1);
+        let mut put = |start, part| parts.push((start, AtomicPtr::new(part)));
+        let upper = part.split_off(part.len() / 2);
+        let mut halves = Some((part, upper));
+        let first = [(0, AtomicPtr::new(old))];
+        for (start, place) in if table.is_empty() { &first } else { table } {
+            let other = place.load(Ordering::SeqCst);
+            // SAFETY: null or from a box, and freed by nobody but the holder of the lock.
+            let is_empty = unsafe { other.as_ref() }.is_none_or(Vec::is_empty);
+            if other == old
+                && let Some((lower, upper)) = halves.take()
+            {
+                put(*start, Box::into_raw(Box::new(lower)));
+                if let Some(&(middle, _)) = upper.first().filter(|(middle, _)| middle != start) {
+                    put(middle, Box::into_raw(Box::new(upper)));
+                }
+            } else if *start == 0 || !is_empty {
+                put(*start, other);
+                continue;
+            }
+            if !other.is_null() {
+                self.parts.push(other);
+            }
+        }
+        let new = Box::into_raw(Box::new(parts.into_boxed_slice()));
+        let replaced = CURRENT.swap(new, Ordering::SeqCst);
+        if !replaced.is_null() {
+            self.tables.push(replaced);
+        }
+    }
+
+    /// Frees what was replaced, if nobody looks.
+    fn free(&mut self) {
+        // In a signal handler the one who looks may be this very thread, which therefore does not wait.
+        if LOOKING.load(Ordering::SeqCst) != 0 {
+            return;
+        }
+        for table in self.tables.drain(..) {
             // SAFETY: came from a box, was current once and is no longer, and nobody looks who may have seen it so.
             drop(unsafe { Box::from_raw(table) });
         }
-        old.code.clear();
+        for part in self.parts.drain(..) {
+            // SAFETY: the same.
+            drop(unsafe { Box::from_raw(part) });
+        }
+        self.code.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::code::CodeMap;
+
+    /// Where nothing else of this process is.
+    const LOW: usize = 1 << 12;
+    const BYTES: usize = 16;
+
+    fn code(place: usize) -> Arc<Installed> {
+        let function = Function {
+            name: place.to_string(),
+            start: 0,
+            len: BYTES as u32,
+            map: CodeMap::new(vec![(0, place as u32)]),
+            lines: [].into(),
+        };
+        let start = LOW + place * BYTES;
+        Arc::new(Installed { range: start..start + BYTES, functions: [function].into() })
+    }
+
+    fn name_of(place: usize) -> Option<String> {
+        find(LOW + place * BYTES + BYTES / 2, |found| found.function.name.clone())
+    }
+
+    #[test]
+    fn code_is_found_from_its_insertion_to_its_removal() {
+        const PLACES: usize = 5000;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut place = 0;
+                while !done.load(Ordering::Relaxed) {
+                    place = (place + 7919) % PLACES;
+                    assert!(name_of(place).is_none_or(|name| name == place.to_string()));
+                }
+            });
+            let (mut installed, mut state) = (BTreeMap::new(), 1_usize);
+            // Grows, shrinks, and grows elsewhere: parts become too long, and empty.
+            for step in 0..30_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let place = (state >> 33) % (PLACES / 2) + if step < 15_000 { 0 } else { PLACES / 2 };
+                let grows = step % 10_000 < 5_000;
+                let is_there = installed.contains_key(&place);
+                if grows && !is_there {
+                    let code = code(place);
+                    insert(&code);
+                    installed.insert(place, code);
+                } else if !grows && let Some((_, code)) = installed.pop_first() {
+                    remove(&code);
+                }
+                if step % 500 == 0 {
+                    let expected = |place| installed.contains_key(&place).then(|| place.to_string());
+                    assert!((0..PLACES).all(|place| name_of(place) == expected(place)), "step {step}");
+                }
+            }
+            installed.into_values().for_each(|code| remove(&code));
+            assert!((0..PLACES).all(|place| name_of(place).is_none()));
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_change_does_not_copy_all_there_is() {
+        let count = || {
+            // SAFETY: a table from a box, which is freed under the lock alone.
+            let _old = lock(&OLD);
+            let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() };
+            // SAFETY: the same.
+            let len = |part: &AtomicPtr<Part>| unsafe { part.load(Ordering::SeqCst).as_ref() }.map_or(0, Vec::len);
+            table.map_or((0, 0), |table| {
+                (table.len(), table.iter().map(|(_, part)| len(part)).max().unwrap_or_default())
+            })
+        };
+        let all: Vec<_> = (10_000..20_000).map(code).collect();
+        all.iter().for_each(insert);
+        let (parts, longest) = count();
+        assert!(parts <= 10_000 / (MOST / 2) + 64 && longest <= MOST, "{parts} of {longest} at most");
+        all.iter().for_each(remove);
     }
 }
