@@ -675,7 +675,7 @@ impl Map {
     }
 
     /// Lets user space write, and keeps others from freezing the map until it is done.
-    fn user_write(&self) -> Result<Writing<'_>, Errno> {
+    pub(crate) fn user_write(&self) -> Result<Writing<'_>, Errno> {
         self.check_user_access()?;
         self.freeze.write()
     }

@@ -11,6 +11,7 @@ use paceline_spec::Errno;
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
+use crate::map::Map;
 use crate::storage::{Mode, Storage};
 
 /// Second half of an entry that is there: 0 is a program number too.
@@ -98,22 +99,6 @@ impl ProgArray {
         *self.kind.get_or_init(|| kind) == kind
     }
 
-    /// Puts a program into an entry: its number, the engine's token, and what keeps it alive as long as the entry
-    /// names it. `false` when there is no such entry.
-    ///
-    /// # Safety
-    /// The engine whose programs use this map trusts tokens, as addresses to jump to perhaps: the token must be good
-    /// until `owner` is dropped, and dropping that must wait for those who read the token before.
-    pub unsafe fn install(&self, index: u32, program: u32, token: NonZeroU64, owner: Owner) -> bool {
-        let index = index as usize;
-        if index >= self.len() {
-            return false;
-        }
-        let entry = Pair { first: program, second: PRESENT }.to_word();
-        self.put(index, entry, Some((token, owner)));
-        true
-    }
-
     fn owners(&self) -> MutexGuard<'_, BTreeMap<usize, Option<Owner>>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,6 +116,35 @@ impl ProgArray {
         // Outside the lock: it may be the last to hold a program, and that the last to hold other maps.
         drop(displaced);
         old
+    }
+}
+
+impl Map {
+    /// `BPF_MAP_UPDATE_ELEM` of a program array, by the engine that knows the program: its number, the engine's token, and what keeps
+    /// it alive as long as the entry names it.
+    ///
+    /// # Errors
+    /// `ENOTSUPP`: another kind. `EPERM`: user space may not write, or the map is frozen. `E2BIG`: no such entry.
+    ///
+    /// # Safety
+    /// The engine whose programs use this map trusts tokens, as addresses to jump to perhaps: the token must be good
+    /// until `owner` is dropped, and dropping that must wait for those who read the token before.
+    pub unsafe fn install_program(
+        &self,
+        index: u32,
+        program: u32,
+        token: NonZeroU64,
+        owner: Owner,
+    ) -> Result<(), Errno> {
+        let array = self.prog_array().ok_or(Errno::ENOTSUPP)?;
+        let _writing = self.user_write()?;
+        let index = index as usize;
+        if index >= array.len() {
+            return Err(Errno::E2BIG);
+        }
+        let entry = Pair { first: program, second: PRESENT }.to_word();
+        array.put(index, entry, Some((token, owner)));
+        Ok(())
     }
 }
 

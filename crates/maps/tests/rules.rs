@@ -304,14 +304,14 @@ fn program_arrays_bind_programs_to_tokens() {
     map.set(&key(1), &key(0), ANY).unwrap();
     assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
     // SAFETY: nobody jumps to these tokens.
-    let install = |index, owner: &Arc<()>| unsafe { table.install(index, 7, token, Box::new(owner.clone())) };
+    let install = |index, owner: &Arc<()>| unsafe { map.install_program(index, 7, token, Box::new(owner.clone())) };
     let owner = Arc::new(());
-    assert!(install(1, &owner) && !install(9, &owner));
+    assert_eq!((install(1, &owner), install(9, &owner)), (Ok(()), Err(Errno::E2BIG)));
     assert_eq!((table.token(1), table.token(2)), (Some(token), None));
     assert_eq!((map.get(&key(1)).unwrap(), Arc::strong_count(&owner)), (key(7).to_vec(), 2));
     map.set(&key(1), &key(5), ANY).unwrap();
     assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (Some(5), None, 1));
-    assert!(install(1, &owner));
+    assert_eq!(install(1, &owner), Ok(()));
     map.remove(&key(1)).unwrap();
     assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (None, None, 1));
     assert!(map.lookup(&key(1), 0).is_none());
@@ -319,11 +319,14 @@ fn program_arrays_bind_programs_to_tokens() {
 
     let user = MapUser::new(&map).unwrap();
     let other = user.clone();
-    assert!(install(2, &owner));
+    assert_eq!(install(2, &owner), Ok(()));
     drop(user);
     assert_eq!(Arc::strong_count(&owner), 2);
     drop(other);
     assert_eq!((table.program(2), Arc::strong_count(&owner)), (None, 1), "the last user has gone");
+    map.freeze().unwrap();
+    assert_eq!((install(2, &owner), install(9, &owner)), (Err(Errno::EPERM), Err(Errno::EPERM)));
+    assert_eq!((table.program(2), Arc::strong_count(&owner)), (None, 1));
 }
 
 #[test]

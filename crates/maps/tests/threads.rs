@@ -148,7 +148,7 @@ fn a_tail_call_sees_a_token_of_its_program_only() {
         let program = rng.u32(..3);
         let token = (u64::from(program) << 1 | 1).try_into().unwrap();
         // SAFETY: nobody jumps to these tokens.
-        unsafe { table.install(0, program, token, Box::new(())) };
+        unsafe { map.install_program(0, program, token, Box::new(())) }.unwrap();
         if rng.bool() {
             map.set(&[0; 4], &program.to_ne_bytes(), 0).unwrap();
         }

@@ -1,7 +1,7 @@
 //! Program arrays of objects: who fills them, and when.
 
 use paceline::{
-    Burst, Collection, Engine, EntryError, FrameMeta, Host, InstallError, LoadOptions, NoProgram, Object,
+    Burst, Collection, Engine, EntryError, Errno, FrameMeta, Host, InstallError, LoadOptions, NoProgram, Object,
     Program, ProgramKind, Verdict,
 };
 
@@ -105,4 +105,17 @@ fn programs_of_one_type_use_an_array() {
     let filter = collection.program(Some("drop")).expect("a safe filter");
     let error = collection.install("protocols", 17, &filter).expect_err("another type");
     assert!(matches!(error, EntryError::Install(InstallError::Kind)), "{error}");
+}
+
+#[test]
+fn entries_of_a_frozen_array_stay() {
+    let collection = load(Engine::best());
+    let dispatch = collection.program(Some("dispatch")).expect("a safe program");
+    collection.map("protocols").expect("a map").freeze().expect("nobody writes");
+    let tcp = collection.program(Some("tcp")).expect("a safe program");
+    let error = collection.install("protocols", 17, &tcp).expect_err("it is frozen");
+    assert!(matches!(error, EntryError::Install(InstallError::Refused(Errno::EPERM))), "{error}");
+    let error = collection.uninstall("protocols", 17).expect_err("it is frozen");
+    assert!(matches!(error, EntryError::Remove(Errno::EPERM)), "{error}");
+    assert_eq!(verdict(&dispatch), Verdict::Drop, "by udp, as before");
 }

@@ -8,7 +8,7 @@ use paceline_epoch::{Domain, Reader, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::{Map, MapUser, Owner};
-use paceline_spec::ProgramSpec;
+use paceline_spec::{Errno, ProgramSpec};
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 
@@ -189,6 +189,9 @@ pub enum InstallError {
     /// The other programs that use the map are of another type.
     #[error("the map is used by programs of another type")]
     Kind,
+    /// User space may not change the map: `EPERM`.
+    #[error("the map is frozen, or user space may only read it: {0}")]
+    Refused(Errno),
     /// Workers that stall keep too much of what was replaced before.
     #[error(transparent)]
     Stalled(#[from] Stalled),
@@ -326,11 +329,11 @@ impl Program {
         let owner: Owner = Box::new(Installed(Some(self.image.clone())));
         let token = NonZeroU64::new(Arc::as_ptr(&self.image) as u64).ok_or(InstallError::NoProgramArray)?;
         // SAFETY: the token is the address of the image, which the owner keeps until no run that is pinned now is left.
-        if unsafe { array.install(index, self.image.id, token, owner) } {
-            Ok(())
-        } else {
-            Err(InstallError::Index { index, entries: array.len() })
-        }
+        let installed = unsafe { map.install_program(index, self.image.id, token, owner) };
+        installed.map_err(|errno| match errno {
+            Errno::E2BIG => InstallError::Index { index, entries: array.len() },
+            errno => InstallError::Refused(errno),
+        })
     }
 
     /// Runs the program over the packets of a burst, in order; each frame gets its verdict.
