@@ -55,6 +55,8 @@ struct Room {
     committed: usize,
     /// Given back, but perhaps run by a fork that has no copy yet.
     shared: Vec<Place>,
+    /// The last time that forks were found to share, when all of those were looked at.
+    looked_at: Option<Generation>,
 }
 
 /// A place that was allocated at a time.
@@ -103,7 +105,8 @@ impl Arena {
             memory = memory.pass_for_anonymous()?;
         }
         serialize::register();
-        let room = Mutex::new(Room { free: Extents::default(), committed: 0, shared: Vec::new() });
+        let room =
+            Mutex::new(Room { free: Extents::default(), committed: 0, shared: Vec::new(), looked_at: None });
         let owner = getpid().as_raw_nonzero().get();
         let shared = Arc::new(Shared { memory, owner, room });
         fork::register(&shared);
@@ -195,8 +198,7 @@ impl Shared {
         self.check_owner()?;
         let capacity = self.memory.range().len();
         let mut room = lock(&self.room);
-        // Forks may have got their copies.
-        std::mem::take(&mut room.shared).into_iter().for_each(|place| self.give_back(&mut room, place));
+        self.reclaim(&mut room);
         let exhausted = |free: &Extents, left| {
             Err(ExecError::Exhausted { bytes: len, capacity, largest: free.largest().max(left) })
         };
@@ -215,9 +217,23 @@ impl Shared {
         }
     }
 
+    /// Gives back what no fork runs any more, if forks have got their copies.
+    fn reclaim(&self, room: &mut Room) {
+        if room.shared.is_empty() {
+            return;
+        }
+        let last_shared = Generation::last_shared();
+        if room.looked_at != Some(last_shared) {
+            let shared = std::mem::take(&mut room.shared);
+            shared.into_iter().for_each(|place| self.give_back(room, place));
+            room.looked_at = Some(last_shared);
+        }
+    }
+
     /// Covers a place with guard bytes, to be used again, unless a fork may still run what is there.
     fn give_back(&self, room: &mut Room, place: Place) {
         if place.generation.is_shared() {
+            room.looked_at = None;
             return room.shared.push(place);
         }
         // A place that cannot be covered is not used again.

@@ -254,7 +254,8 @@ mod tests {
             let _old = lock(&OLD);
             let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() };
             // SAFETY: the same.
-            let len = |part: &AtomicPtr<Part>| unsafe { part.load(Ordering::SeqCst).as_ref() }.map_or(0, Vec::len);
+            let len =
+                |part: &AtomicPtr<Part>| unsafe { part.load(Ordering::SeqCst).as_ref() }.map_or(0, Vec::len);
             table.map_or((0, 0), |table| {
                 (table.len(), table.iter().map(|(_, part)| len(part)).max().unwrap_or_default())
             })

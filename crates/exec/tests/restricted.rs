@@ -188,6 +188,49 @@ fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
     let address = other.address();
     drop(other);
     arena.domain().collect();
+    let other = arena.install(&Code::new(&ANSWER)).unwrap();
+    assert_eq!(other.address(), address);
+    // Also if there is another fork, which has a copy.
+    let (child, mut writer) = fork_that_calls(&other);
+    io::Write::write_all(&mut writer, &[1]).unwrap();
+    assert_eq!(wait(child), 42 << 8);
+    drop(other);
+    arena.domain().collect();
+    assert_eq!(arena.install(&Code::new(&ANSWER)).unwrap().address(), address);
+}
+
+/// More forks than there are words for them, none of which copies.
+#[test]
+fn forks_without_a_copy_hold_back_what_they_have() {
+    if !in_own_process("forks_without_a_copy_hold_back_what_they_have") {
+        return;
+    }
+    let arena = Arena::new(64 << 10, Domain::new()).unwrap();
+    let block = arena.install(&Code::new(&ANSWER)).unwrap();
+    let address = block.address();
+    // SAFETY: the limit is that of this process, which opens no file until it is back; the children leave at once.
+    unsafe {
+        let mut limit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: 0, ..limit });
+        for _ in 0..600 {
+            match libc::fork() {
+                0 => libc::_exit(0),
+                child => assert_eq!(wait(child), 0),
+            }
+        }
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+    drop(block);
+    assert_eq!(arena.domain().collect(), 1);
+    let other = arena.install(&Code::new(&ANSWER)).unwrap();
+    assert_ne!(other.address(), address, "the last fork may run it");
+    let (child, mut writer) = fork_that_calls(&other);
+    io::Write::write_all(&mut writer, &[1]).unwrap();
+    assert_eq!(wait(child), 42 << 8);
+    let address = other.address();
+    drop(other);
+    arena.domain().collect();
     assert_eq!(arena.install(&Code::new(&ANSWER)).unwrap().address(), address);
 }
 

@@ -304,7 +304,8 @@ fn program_arrays_bind_programs_to_tokens() {
     map.set(&key(1), &key(0), ANY).unwrap();
     assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
     // SAFETY: nobody jumps to these tokens.
-    let install = |index, owner: &Arc<()>| unsafe { map.install_program(index, 7, token, Box::new(owner.clone())) };
+    let install =
+        |index, owner: &Arc<()>| unsafe { map.install_program(index, 7, token, Box::new(owner.clone())) };
     let owner = Arc::new(());
     assert_eq!((install(1, &owner), install(9, &owner)), (Ok(()), Err(Errno::E2BIG)));
     assert_eq!((table.token(1), table.token(2)), (Some(token), None));

@@ -1,8 +1,8 @@
 //! Program arrays of objects: who fills them, and when.
 
 use paceline::{
-    Burst, Collection, Engine, EntryError, Errno, FrameMeta, Host, InstallError, LoadOptions, NoProgram, Object,
-    Program, ProgramKind, Verdict,
+    Burst, Collection, Engine, EntryError, Errno, FrameMeta, Host, InstallError, LoadOptions, NoProgram,
+    Object, Program, ProgramKind, Verdict,
 };
 
 fn object() -> Object {

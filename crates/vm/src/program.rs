@@ -8,9 +8,9 @@ use paceline_epoch::{Domain, Reader, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
 use paceline_maps::{Map, MapUser, Owner};
-use paceline_spec::{Errno, ProgramSpec};
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
+use paceline_spec::{Errno, ProgramSpec};
 
 use crate::engine::Engine;
 use crate::fault::Fault;
