@@ -9,6 +9,7 @@ pub mod classic;
 pub mod compare;
 pub mod compiled;
 pub mod conformance;
+pub mod console;
 pub mod cost;
 pub mod determinize;
 pub mod dispatcher;

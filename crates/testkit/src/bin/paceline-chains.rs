@@ -7,7 +7,7 @@
 //!
 //! A chain that two ways differ on is printed, and the run ends with exit status 1. Chains run in a child process: one that
 //! ends it is told, and the others go on.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ use paceline_testkit::child::{self, Totals};
 use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
 use paceline_testkit::kernel;
 use paceline_testkit::random::maps;
+use paceline_testkit::say;
 
 const HELP: &str = "usage: paceline-chains [--seed N] [--count N] [--runs N]
 
@@ -39,7 +40,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("seed") => options.seed = parser.value()?.parse()?,
             Arg::Long("count") => options.count = parser.value()?.parse()?,
             Arg::Long("runs") => options.runs = parser.value()?.parse()?,
-            Arg::Long(child::CHILD) => options.child = true,
+            Arg::Long("child") => options.child = true,
             Arg::Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
         }
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Ok(None) => {
-            println!("{HELP}");
+            say!("{HELP}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -66,12 +67,13 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<ExitCode, String> {
+    child::attach()?;
     if options.child {
         return run_here(options);
     }
-    let (totals, crashes) = child::run(options.seed, options.count, |line| println!("{line}"))?;
+    let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
     let (chains, differences) = (totals.get("chains"), totals.get("differences"));
-    println!(
+    say!(
         "{chains} chains from seed {}, {} packets on each of {} ways, {differences} differences, {} crashes",
         options.seed,
         totals.get("runs"),
@@ -99,9 +101,10 @@ fn run_here(options: &Options) -> Result<ExitCode, String> {
         if let Err(difference) = compare_chains(&mut subjects, &work) {
             totals.add("differences", 1, seed);
             different = true;
-            println!("DIFFERENCE seed {seed}: {difference}");
+            say!("DIFFERENCE seed {seed}: {difference}");
         }
         totals.send();
     }
+    child::finish();
     Ok(if different { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Program n of a run has seed `--seed` + n. Exit status 1 if two disagree; the program is printed, made small.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use lexopt::{Arg, ValueExt};
 use paceline_load::classic::text::{to_asm, to_c_array};
 use paceline_testkit::classic::{Bench, Interface, Libpcap, Sample, sample, shrink};
+use paceline_testkit::say;
 
 const HELP: &str = "\
 usage: paceline-classic [--seed N] [--count N] [--packets N] [--no-kernel] [--show]
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     match parse() {
         Ok(Some(options)) => run(&options),
         Ok(None) => {
-            println!("{HELP}");
+            say!("{HELP}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -74,7 +75,7 @@ fn bench(options: &Options) -> Bench {
 fn run(options: &Options) -> ExitCode {
     if options.show {
         for seed in options.seed..options.seed.saturating_add(options.count) {
-            println!("; seed {seed}\n{}", to_asm(&sample(seed, 0).insns));
+            say!("; seed {seed}\n{}", to_asm(&sample(seed, 0).insns));
         }
         return ExitCode::SUCCESS;
     }
@@ -85,7 +86,7 @@ fn run(options: &Options) -> ExitCode {
         let seed = options.seed.wrapping_add(done);
         let sample = sample(seed, options.packets);
         if let Err(difference) = bench.check(&sample) {
-            println!("seed {seed}: {difference}");
+            say!("seed {seed}: {difference}");
             let small = shrink(&sample, |candidate| {
                 bench.check(candidate).is_err_and(|found| found.is_like(&difference))
             });
@@ -97,21 +98,21 @@ fn run(options: &Options) -> ExitCode {
             eprintln!("{done} programs, {:.0} a second", done as f64 / start.elapsed().as_secs_f64());
         }
     }
-    println!("{} programs from seed {}: no difference", options.count, options.seed);
+    say!("{} programs from seed {}: no difference", options.count, options.seed);
     for (what, times) in &bench.tally {
-        println!("  {times:>9} {what}");
+        say!("  {times:>9} {what}");
     }
-    println!("  in {:.1} s", start.elapsed().as_secs_f64());
+    say!("  in {:.1} s", start.elapsed().as_secs_f64());
     ExitCode::SUCCESS
 }
 
 fn report(small: &Sample, bench: &mut Bench) {
     if let Err(difference) = bench.check(small) {
-        println!("made small: {difference}");
+        say!("made small: {difference}");
     }
-    println!("{}{}", to_asm(&small.insns), to_c_array(&small.insns));
+    say!("{}{}", to_asm(&small.insns), to_c_array(&small.insns));
     for packet in &small.packets {
-        println!("packet: {}", packet.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        say!("packet: {}", packet.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     }
     let Ok(filter) =
         paceline_load::classic::Filter::new(small.insns.clone(), paceline_load::classic::Purpose::Socket)
@@ -125,9 +126,9 @@ fn report(small: &Sample, bench: &mut Bench) {
     .into_iter()
     .flatten()
     {
-        println!("{}:", spec.name);
+        say!("{}:", spec.name);
         for line in paceline_isa::disassemble(&spec.insns) {
-            println!("{line}");
+            say!("{line}");
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Helper numbers are the kernel's. The suite tests helpers only through maps (`bpf_map_lookup_elem` in its `lddw-src`
 //! cases); other runtimes' private numbers, such as ubpf's `unwind` at 5, mean what the kernel means by them.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::ffi::OsString;
 use std::io;
@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use lexopt::{Arg, ValueExt};
 use paceline_testkit::conformance::{Judged, Task, run};
+use paceline_testkit::say;
 
 const HELP: &str = "\
 usage: paceline-conformance [MEMORY] [--program HEX] [--engine NAME] [--elf] [--xdp]
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     let task = match parse(std::env::args_os().skip(1)) {
         Ok(Some(task)) => task,
         Ok(None) => {
-            println!("{HELP}");
+            say!("{HELP}");
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
     };
     match run(&task) {
         Ok(r0) => {
-            println!("{r0:x}");
+            say!("{r0:x}");
             ExitCode::SUCCESS
         }
         Err(error) => {

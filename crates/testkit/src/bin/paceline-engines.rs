@@ -8,7 +8,7 @@
 //! Program number n of a run has seed `--seed` + n, so that work can be split by seeds. A program on which engines differ, or
 //! on which the plain interpreter faults, is shrunk and printed as a text case to put below `tests/cases`, and the run ends
 //! with exit status 1. Programs run in a child process: one that ends it is told and shrunk as well, and the others go on.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 use lexopt::{Arg, ValueExt};
 use paceline::Engine;
 use paceline_isa::disassemble;
-use paceline_testkit::child::{self, Crash, Totals};
+use paceline_testkit::child::{self, Totals};
 use paceline_testkit::compare::{
     Comparator, Comparison, Difference, EngineSubject, KernelSubject, Subject, Work, Workshop,
 };
 use paceline_testkit::kernel;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate, maps};
+use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use paceline_verifier::Refusal;
 
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Ok(None) => {
-            println!("{HELP}");
+            say!("{HELP}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -108,7 +109,7 @@ fn parse() -> Result<Option<Options>, lexopt::Error> {
             Arg::Long("show") => options.show = true,
             Arg::Long("most") => options.most = parser.value()?.parse()?,
             Arg::Long("skip") => options.skip = Some(parser.value()?.string()?),
-            Arg::Long(child::CHILD) => options.child = true,
+            Arg::Long("child") => options.child = true,
             Arg::Long("without") => {
                 let numbers = parser.value()?.string()?;
                 options.without = numbers
@@ -148,13 +149,14 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
 const TOLD: u64 = 64;
 
 fn run(options: &Options) -> Result<ExitCode, String> {
+    child::attach()?;
     if options.child {
         return run_here(options);
     }
     let start = Instant::now();
-    let (totals, crashes) = child::run(options.seed, options.count, |line| println!("{line}"))?;
-    for crash in crashes.iter().take(options.most as usize) {
-        print_smallest_crash(options, crash)?;
+    let (totals, crashes) = child::run_seeds(options.seed, options.count)?;
+    for &seed in crashes.iter().take(options.most as usize) {
+        print_smallest_crash(options, seed)?;
     }
     report(options, &totals, crashes.len(), start.elapsed().as_secs_f64());
     let failed = !crashes.is_empty() || totals.get("differences") != 0;
@@ -176,6 +178,7 @@ fn run_here(options: &Options) -> Result<ExitCode, String> {
         }
     }
     totals.send();
+    child::finish();
     Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -200,7 +203,7 @@ fn one(
             if options.show
                 && let Some(refusal) = &refusal
             {
-                println!("refused: {refusal}");
+                say!("refused: {refusal}");
             }
             let reason = refusal.map_or_else(|| "a jump is too long".to_owned(), |r| r.cause.to_string());
             totals.add(format!("refused verifier: {}", reason_class(&reason)), 1, seed);
@@ -235,7 +238,7 @@ fn one(
             totals.add("differences", 1, seed);
             let is_pure = comparator.is_pure(&work);
             let pure = if is_pure { "" } else { " (it depends on addresses or random numbers)" };
-            println!("DIFFERENCE seed {seed}: {}{pure}", headline(&difference));
+            say!("DIFFERENCE seed {seed}: {}{pure}", headline(&difference));
             if earlier < options.most {
                 print_smallest(comparator, shop, &candidate, &work, seed);
             }
@@ -263,9 +266,9 @@ fn less(
 const SHRINKING: Duration = Duration::from_secs(60);
 
 /// Leaves things out of a program that ends the process as long as it still does, and prints it.
-fn print_smallest_crash(options: &Options, crash: &Crash) -> Result<(), String> {
+fn print_smallest_crash(options: &Options, seed: u64) -> Result<(), String> {
     let shop = Workshop::new(maps());
-    let Ok((candidate, work)) = shop.work(crash.seed, options.runs) else { return Ok(()) };
+    let Ok((candidate, work)) = shop.work(seed, options.runs) else { return Ok(()) };
     let (start, mut path) = (Instant::now(), Vec::new());
     let mut next = 0;
     while start.elapsed() < SHRINKING {
@@ -276,7 +279,7 @@ fn print_smallest_crash(options: &Options, crash: &Crash) -> Result<(), String> 
             continue;
         }
         let numbers: Vec<String> = longer.iter().map(usize::to_string).collect();
-        let arguments = ["--seed", &crash.seed.to_string(), "--count", "1", "--most", "0", "--without"];
+        let arguments = ["--seed", &seed.to_string(), "--count", "1", "--most", "0", "--without"];
         let arguments: Vec<String> =
             arguments.map(str::to_owned).into_iter().chain([numbers.join(",")]).collect();
         if child::crashes(&arguments)? {
@@ -288,23 +291,22 @@ fn print_smallest_crash(options: &Options, crash: &Crash) -> Result<(), String> 
     };
     let Some(mut work) = shop.with_program(&work, small) else { return Ok(()) };
     let numbers: Vec<String> = path.iter().map(usize::to_string).collect();
-    let arguments =
-        format!("--seed {} --count 1 --most 0 --runs 1 --without {}", crash.seed, numbers.join(","));
+    let arguments = format!("--seed {} --count 1 --most 0 --runs 1 --without {}", seed, numbers.join(","));
     let one_packet: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     if !path.is_empty() && child::crashes(&one_packet)? {
         work.inputs.truncate(1);
     }
     // The plain interpreter says what should have come out.
     let mut plain = Comparator::new(Vec::new(), None, kernel::pin().cpu())?;
-    println!("{}", plain.to_case(&format!("crash_{}", crash.seed), &work, &shop));
+    say!("{}", plain.to_case(&format!("crash_{}", seed), &work, &shop));
     Ok(())
 }
 
 fn show(seed: u64) {
-    println!("seed {seed}:");
+    say!("seed {seed}:");
     let program = candidate(seed, Purpose::Run).program();
     for line in disassemble(&program.map(|program| program.insns).unwrap_or_default()) {
-        println!("    {line}");
+        say!("    {line}");
     }
 }
 
@@ -331,14 +333,14 @@ fn print_smallest(
         .find(|single| matches!(comparator.compare(single), Comparison::Different(_)));
     let work = single.unwrap_or(work);
     if let Comparison::Different(difference) = comparator.compare(&work) {
-        print!("{}", difference.text);
+        paceline_testkit::console::print(format_args!("{}", difference.text));
     }
-    println!("{}", comparator.to_case(&format!("seed_{seed}"), &work, shop));
+    say!("{}", comparator.to_case(&format!("seed_{seed}"), &work, shop));
 }
 
 fn report(options: &Options, totals: &Totals, crashes: usize, seconds: f64) {
     let runs = totals.get("runs");
-    println!(
+    say!(
         "{} programs from seed {}: {} accepted, {} not, {} differences, {crashes} crashes; {runs} runs on each engine in \
          {seconds:.1} s, {:.0} a second",
         options.count,
@@ -349,12 +351,15 @@ fn report(options: &Options, totals: &Totals, crashes: usize, seconds: f64) {
         runs as f64 / seconds.max(1e-9)
     );
     if options.kernel {
-        println!("{} runs in the kernel", totals.get("kernel runs"));
+        say!("{} runs in the kernel", totals.get("kernel runs"));
     }
     for (reason, count, seed) in totals.of("refused ") {
-        println!("{count:8} x {reason} (seed {seed})");
+        say!("{count:8} x {reason} (seed {seed})");
     }
     if options.stats {
-        print!("{}", totals.of("variety ").map(|(name, count, _)| (name, count)).collect::<Variety>());
+        paceline_testkit::console::print(format_args!(
+            "{}",
+            totals.of("variety ").map(|(name, count, _)| (name, count)).collect::<Variety>()
+        ));
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Program number n of a run has seed `--seed` + n. A program on which the engines disagree is shrunk and printed as a text
 //! case to put below `tests/cases`, and the run ends with exit status 1.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use lexopt::{Arg, ValueExt};
 use paceline_testkit::generate::{
     Disagreement, Generated, KernelSubject, Mix, PlainSubject, Subject, check, shrink,
 };
+use paceline_testkit::say;
 
 const HELP: &str = "\
 usage: paceline-fuzz [--seed N] [--count N] [--inputs N] [--steps N] [--engine NAME] [--against NAME]
@@ -66,12 +67,15 @@ fn main() -> ExitCode {
 
 fn start() -> Result<ExitCode, FuzzError> {
     let Some(options) = parse()? else {
-        println!("{HELP}");
+        say!("{HELP}");
         return Ok(ExitCode::SUCCESS);
     };
     if options.show {
         for seed in seeds(&options) {
-            print!("{}", generated(&options, seed).to_case(&format!("seed_{seed}"), 0, None));
+            paceline_testkit::console::print(format_args!(
+                "{}",
+                generated(&options, seed).to_case(&format!("seed_{seed}"), 0, None)
+            ));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -143,7 +147,7 @@ fn run(options: &Options, one: &mut dyn Subject, other: &mut dyn Subject) -> Exi
             eprintln!("{done} programs agree, {:.0} a second", done as f64 / start.elapsed().as_secs_f64());
         }
     }
-    println!(
+    say!(
         "{} programs from seed {}, {} runs each: {} and {} agree ({:.1} s)",
         options.count,
         options.seed,
@@ -157,7 +161,7 @@ fn run(options: &Options, one: &mut dyn Subject, other: &mut dyn Subject) -> Exi
 
 fn explain(subject: &mut dyn Subject, program: &Generated) {
     if let Some(log) = subject.explain(&program.program()) {
-        println!("\n# {}:\n{log}", subject.name());
+        say!("\n# {}:\n{log}", subject.name());
     }
 }
 
@@ -168,7 +172,7 @@ fn report(
     one: &mut dyn Subject,
     other: &mut dyn Subject,
 ) -> Generated {
-    println!("seed {seed}: {disagreement}\n");
+    say!("seed {seed}: {disagreement}\n");
     let small = shrink(program, |candidate| {
         check(candidate, one, other).is_err_and(|found| found.is_like(disagreement))
     });
@@ -177,7 +181,10 @@ fn report(
         Err(Disagreement::Result { others: Ok(state), .. }) => Some(state),
         _ => None,
     };
-    println!("# from {} steps to {}", program.steps.len(), small.steps.len());
-    print!("{}", small.to_case(&format!("seed_{seed}"), 0, expected.as_ref()));
+    say!("# from {} steps to {}", program.steps.len(), small.steps.len());
+    paceline_testkit::console::print(format_args!(
+        "{}",
+        small.to_case(&format!("seed_{seed}"), 0, expected.as_ref())
+    ));
     small
 }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Input n of a run has seed `--seed` + n. Exit status 1 if an input made the verifier panic or a run go wrong.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +22,7 @@ use paceline::Object;
 use paceline_isa::{RawInsn, disassemble};
 use paceline_spec::{Linkage, ProgramSpec};
 use paceline_testkit::random::{Purpose, candidate, changed};
+use paceline_testkit::say;
 use paceline_testkit::verdict::{Judge, arbitrary, mutated, reason_class};
 
 const HELP: &str = "\
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }),
         Ok(None) => {
-            println!("{HELP}");
+            say!("{HELP}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -186,8 +187,8 @@ fn run(options: &Options) -> Result<ExitCode, String> {
             catch_unwind(AssertUnwindSafe(|| judge(&mut tally, options, &mut source.judge, &program, seed)));
         match judged {
             Ok(Ok(())) => continue,
-            Ok(Err(wrong)) => println!("FAULT seed {seed}: {wrong}"),
-            Err(_) => println!("PANIC seed {seed}"),
+            Ok(Err(wrong)) => say!("FAULT seed {seed}: {wrong}"),
+            Err(_) => say!("PANIC seed {seed}"),
         }
         tally.failures += 1;
         show(&program);
@@ -263,7 +264,7 @@ fn smallest(judge: &Judge, program: &ProgramSpec, kind: &str) -> ProgramSpec {
 }
 
 fn report(options: &Options, tally: &Tally) {
-    println!(
+    say!(
         "{} inputs from seed {}: {} accepted, {} runs, {} compared with exact states, {} failures; slowest {:.1?} (seed {}), \
          most memory {}",
         options.count,
@@ -278,20 +279,24 @@ fn report(options: &Options, tally: &Tally) {
     );
     if options.kernel {
         let disagreements: u64 = tally.disagreements.values().map(|(count, ..)| count).sum();
-        println!(
+        say!(
             "the kernel: both accept {}, both refuse {}, {disagreements} disagreements; not asked about {} that are too \
              long and {} too complex; {} seeds without an input",
-            tally.both_accept, tally.both_refuse, tally.not_asked[0], tally.not_asked[1], tally.none
+            tally.both_accept,
+            tally.both_refuse,
+            tally.not_asked[0],
+            tally.not_asked[1],
+            tally.none
         );
         let mut kinds: Vec<_> = tally.disagreements.iter().collect();
         kinds.sort_by_key(|(_, (count, ..))| std::cmp::Reverse(*count));
         for (kind, (count, seed, smallest)) in kinds {
-            println!("{count:8} x {kind} (seed {seed})");
+            say!("{count:8} x {kind} (seed {seed})");
             let blank = RawInsn { opcode: 0x05, ..RawInsn::default() };
             for line in
                 disassemble(&smallest.insns).into_iter().filter(|line| smallest.insns[line.slot] != blank)
             {
-                println!("    {line}");
+                say!("    {line}");
             }
         }
     }
@@ -305,6 +310,6 @@ fn peak_memory() -> Option<String> {
 
 fn show(program: &ProgramSpec) {
     for line in disassemble(&program.insns) {
-        println!("    {line}");
+        say!("    {line}");
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Prints how often the verdicts agree, and for each kind of disagreement how often it came and its first seed, shrunk.
 //! A fault while running an accepted program ends the run with exit status 1.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use fastrand::Rng;
 use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate};
+use paceline_testkit::say;
 use paceline_testkit::verdict::{Judge, Judgement, Ran, reason_class};
 
 const HELP: &str = "\
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
         Ok(None) => {
-            println!("{HELP}");
+            say!("{HELP}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -125,7 +126,7 @@ fn smallest_fault(judge: &mut Judge, candidate: &Candidate, seed: u64, runs: usi
     if let Some(program) = small.program()
         && let Err(fault) = judge.borrow_mut().run(&program, &mut Rng::with_seed(seed), runs.max(50))
     {
-        println!("smallest: {fault}");
+        say!("smallest: {fault}");
     } else {
         small = candidate.clone();
     }
@@ -150,7 +151,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
                 Ok(ran) => tally.add(ran),
                 Err(fault) => {
                     tally.faults += 1;
-                    println!("FAULT seed {seed}: {fault}");
+                    say!("FAULT seed {seed}: {fault}");
                     if tally.faults <= 5 {
                         show(&smallest_fault(&mut judge, &candidate, seed, options.runs));
                     }
@@ -168,10 +169,10 @@ fn run(options: &Options) -> Result<ExitCode, String> {
         let kernel = judge.kernel(&program);
         if options.show {
             show(&candidate);
-            println!("seed {seed}: ours {ours:#?}");
+            say!("seed {seed}: ours {ours:#?}");
             match &kernel {
-                Ok(()) => println!("kernel accepts"),
-                Err(error) => println!("kernel refuses: {}\n{}", error.reason(), error.log),
+                Ok(()) => say!("kernel accepts"),
+                Err(error) => say!("kernel refuses: {}\n{}", error.reason(), error.log),
             }
         }
         match kind(&Judgement { ours, kernel }) {
@@ -197,7 +198,7 @@ fn kind(judgement: &Judgement) -> Option<String> {
 }
 
 fn report(judge: &Judge, options: &Options, tally: &Tally) {
-    println!(
+    say!(
         "{} programs: both accept {}, both refuse {}, kernel not asked {}, {} accepted by us and run, {} faults;\n\
          {} compared with exact states, {} runs, {} instructions",
         options.count,
@@ -211,17 +212,17 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
         tally.instructions
     );
     if options.stats {
-        print!("{}", tally.variety);
+        paceline_testkit::console::print(format_args!("{}", tally.variety));
     }
     let mut refusals: Vec<_> = tally.refusals.iter().collect();
     refusals.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     for (reason, count) in refusals.into_iter().take(options.kinds) {
-        println!("{count:8} refused by us, kernel not asked: {reason}");
+        say!("{count:8} refused by us, kernel not asked: {reason}");
     }
     let mut kinds: Vec<_> = tally.kinds.iter().collect();
     kinds.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for (name, (count, seed)) in kinds.into_iter().take(options.kinds) {
-        println!("\n== {count} x {name} (seed {seed})");
+        say!("\n== {count} x {name} (seed {seed})");
         let first = candidate(*seed, Purpose::Verdict);
         let shows = |candidate: &Candidate| {
             candidate.program().is_some_and(|program| kind(&judge.judge(&program)).as_ref() == Some(name))
@@ -231,12 +232,12 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
         if let Some(program) = small.program() {
             let judgement = judge.judge(&program);
             match judgement.ours {
-                Ok(_) => println!("ours: accepts"),
-                Err(refusal) => println!("ours: {refusal}"),
+                Ok(_) => say!("ours: accepts"),
+                Err(refusal) => say!("ours: {refusal}"),
             }
             match judgement.kernel {
-                Ok(()) => println!("kernel: accepts"),
-                Err(error) => println!("kernel: {}", error.reason()),
+                Ok(()) => say!("kernel: accepts"),
+                Err(error) => say!("kernel: {}", error.reason()),
             }
         }
     }
@@ -245,6 +246,6 @@ fn report(judge: &Judge, options: &Options, tally: &Tally) {
 fn show(candidate: &Candidate) {
     let Some(program) = candidate.program() else { return };
     for line in disassemble(&program.insns) {
-        println!("    {line}");
+        say!("    {line}");
     }
 }

@@ -1,6 +1,5 @@
 //! Verifies every program of the objects named, here and in the kernel, and compares verdicts and times: the shortest of
 //! 20 rounds, on both sides that of the verifier alone (the kernel's own `verification time`, without the JIT).
-#![allow(clippy::print_stdout, reason = "a command")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -8,6 +7,7 @@ use std::time::{Duration, Instant};
 use paceline::Object;
 use paceline_spec::ProgramSpec;
 use paceline_testkit::kernel::{KernelObject, LoadOptions, VerifierStats};
+use paceline_testkit::say;
 use paceline_verifier::{Options, Verified, verify};
 
 /// Rounds per program; the shortest counts.
@@ -15,10 +15,10 @@ const ROUNDS: u32 = 20;
 
 fn main() -> ExitCode {
     let mut agree = true;
-    println!(
+    say!(
         "| program | instructions | simulated | by the kernel | peak states | of the kernel | time | kernel's | ratio | verdict |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    say!("|---|---|---|---|---|---|---|---|---|---|");
     for path in std::env::args().skip(1) {
         match Object::open(&path) {
             Ok(object) => {
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
                     agree &= report(&path, &object, program);
                 }
             }
-            Err(error) => println!("| {path} | | | | | | | | | {error} |"),
+            Err(error) => say!("| {path} | | | | | | | | | {error} |"),
         }
     }
     if agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -55,9 +55,12 @@ fn report(path: &str, object: &Object, program: &ProgramSpec) -> bool {
     let kernel = kernel.unwrap_or_default();
     // The kernel counts whole microseconds; one that took less than one says 0.
     let ratio = our_time.as_secs_f64() / kernel.time.as_secs_f64().max(1e-6);
-    println!(
+    say!(
         "| {file}:{} | {slots} | {simulated} | {} | {states} | {} | {our_time:.1?} | {:.1?} | {ratio:.2} | {verdict} |",
-        program.name, kernel.instructions, kernel.peak_states, kernel.time
+        program.name,
+        kernel.instructions,
+        kernel.peak_states,
+        kernel.time
     );
     agree
 }

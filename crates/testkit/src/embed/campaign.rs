@@ -1,11 +1,9 @@
 //! Sequences in processes of their own, what became of them, and the fewest operations that still do it.
 
 use std::fmt;
-use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::child::{self, Ended, Ran};
 
 /// A sequence may take so long.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -16,9 +14,7 @@ const SHRINKING: Duration = Duration::from_secs(20);
 /// What a campaign runs.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// The program that runs one sequence.
-    pub program: PathBuf,
-    /// Its arguments besides the seed and the operations to leave out.
+    /// Arguments of this program that run one sequence, besides the seed and the operations to leave out.
     pub arguments: Vec<String>,
 }
 
@@ -57,22 +53,6 @@ impl fmt::Display for Found {
     }
 }
 
-/// Waits for a child for a limited time; `None` if it had to be killed.
-fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() > PATIENCE {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 impl Campaign {
     /// Runs a sequence without some of its operations.
     ///
@@ -80,28 +60,14 @@ impl Campaign {
     /// It cannot be run.
     pub fn run(&self, seed: u64, skip: &[usize]) -> Result<Option<Found>, String> {
         let skipped: Vec<String> = skip.iter().map(usize::to_string).collect();
-        let mut command = Command::new(&self.program);
+        let mut command = child::command()?;
         command.args(&self.arguments).args(["--child", "--seed", &seed.to_string()]);
         // What glibc keeps for reuse counts as in use.
         command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         if !skipped.is_empty() {
             command.args(["--skip", &skipped.join(",")]);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut run = || -> std::io::Result<_> {
-            let mut child = command.spawn()?;
-            let mut pipe = child.stderr.take();
-            let reader = std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                // What is no text any more is of no use.
-                let _ = pipe.as_mut().map(|pipe| pipe.read_to_end(&mut bytes));
-                String::from_utf8_lossy(&bytes).into_owned()
-            });
-            let status = wait(&mut child)?;
-            Ok((status, reader.join().unwrap_or_default()))
-        };
-        let (status, text) = run().map_err(|error| format!("{}: {error}", self.program.display()))?;
-        Ok(judge(status, &text))
+        Ok(judge(&child::run(&mut command, PATIENCE, |_| true)?))
     }
 
     /// Leaves out operations, the last first, as long as the sequence fails in the same way.
@@ -124,28 +90,23 @@ impl Campaign {
 }
 
 /// What an ended child tells.
-fn judge(status: Option<ExitStatus>, text: &str) -> Option<Found> {
+fn judge(ran: &Ran) -> Option<Found> {
+    let text = &ran.errors;
     let last = text.lines().rev().find_map(|line| line.strip_prefix("op ")).unwrap_or("0 start");
     let last = last.split_once(' ').map_or(last, |(_, name)| name).to_owned();
     let line =
         |start: &str| text.lines().find_map(|line| line.split_once(start)).map(|(_, rest)| rest.to_owned());
     let told = || {
         let abort = || line("memory allocation of ").map(|bytes| format!("memory allocation of {bytes}"));
-        line("FAIL ").or_else(|| line("ERROR: AddressSanitizer: ")).or_else(abort).or_else(|| {
-            let panic =
-                text.lines().skip_while(|line| !line.contains("panicked at")).take(2).collect::<Vec<_>>();
-            (!panic.is_empty()).then(|| panic.join(" "))
-        })
+        let sanitizer = || line("ERROR: AddressSanitizer: ");
+        line("FAIL ").or_else(sanitizer).or_else(abort).or_else(|| child::panic_of(text))
     };
-    let words = match status {
-        Some(status) if status.success() => return None,
-        None => "does not end".to_owned(),
-        Some(status) => match (status.signal(), told()) {
-            (Some(signal), told) => format!("signal {signal} {}", told.unwrap_or_default()),
-            (None, Some(told)) => told,
-            (None, None) => format!("{status}"),
-        },
+    let words = match ran.ended {
+        Ended::Exit(0) => return None,
+        Ended::Late(_) | Ended::Stopped => "does not end".to_owned(),
+        Ended::Signal(signal) => format!("signal {signal} {}", told().unwrap_or_default()),
+        Ended::Exit(_) => told().unwrap_or_else(|| ran.ended.to_string()),
     };
-    let child = line("child: ").map_or_else(String::new, |words| format!(" ({words})"));
-    Some(Found { last, words: words + &child })
+    let forked = line("child: ").map_or_else(String::new, |words| format!(" ({words})"));
+    Some(Found { last, words: words + &forked })
 }

@@ -12,6 +12,18 @@ const MOST: u32 = 32;
 /// Most bytes of maps that an object is run with: campaigns make them anew for each engine.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// Gives maps that the object leaves the size of to whoever loads it, a small one.
+pub fn size_maps(maps: &mut [MapSpec]) {
+    for map in maps.iter_mut().filter(|map| map.max_entries == 0) {
+        map.max_entries = match map.kind {
+            // One for each CPU, or a power of two that is a multiple of pages.
+            MapKind::PerfEventArray => continue,
+            MapKind::RingBuf | MapKind::UserRingBuf => 1 << 16,
+            _ => MOST,
+        };
+    }
+}
+
 /// Whether the maps of an object are too large to be made again for every run.
 #[must_use]
 pub fn has_large_maps(object: &Object) -> bool {

@@ -2,12 +2,11 @@
 //! run a chain, the kernel. Each starts with maps of its own that hold the same.
 //!
 //! The programs come from the loader that users have ([`paceline::Object`]). Campaigns run such trials in child
-//! processes ([`isolated`]), so that a crash costs one program.
+//! processes ([`child`](crate::child)), so that a crash costs one program.
 
 mod chain;
 mod files;
 mod fill;
-mod isolated;
 mod kernel;
 mod ours;
 mod packets;
@@ -15,8 +14,7 @@ mod trial;
 
 pub use chain::{ChainTrial, chain_difference};
 pub use files::{captured, files_below};
-pub use fill::{fill_from_seed, has_large_maps};
-pub use isolated::{Child, Ended, Event, FINISHED, JOB, supervise};
+pub use fill::{fill_from_seed, has_large_maps, size_maps};
 pub use kernel::{KernelRun, on_kernel};
 pub use ours::{is_pure, on_engine};
 pub use packets::{packets_of, pool};

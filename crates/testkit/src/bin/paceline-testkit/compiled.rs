@@ -4,21 +4,22 @@
 //! program that differs, or that kills its child, is made smaller and kept as a file of C.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use paceline::Engine;
+use paceline_testkit::child::{self, Ended, Event, Jobs};
 use paceline_testkit::compiled::{
     CProgram, Compiler, Node, PROGRAMS, Setup, Unit, chain_of, compile_text, compilers, shrink, try_named,
     unit_text,
 };
 use paceline_testkit::kernel;
-use paceline_testkit::object_runs::{Child, ENGINES, Event, FINISHED, JOB, supervise};
-use paceline_testkit::verdict::reason_class;
+use paceline_testkit::object_runs::ENGINES;
+use paceline_testkit::say;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::tally::{Tally, line_of};
+use crate::tally::{Tally, cause, line_of};
 
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
@@ -49,6 +50,9 @@ pub(crate) struct Options {
     /// Failures that are made smaller and kept
     #[arg(long, default_value_t = 5)]
     most: usize,
+    /// Print all reasons of refusals, and not the most frequent ones alone
+    #[arg(long)]
+    stats: bool,
     /// Print the text of the unit that the first program is in, and its compiler
     #[arg(long)]
     show: bool,
@@ -96,7 +100,7 @@ fn show(options: &Options, versions: &[u32]) -> Outcome {
     let compiler = Compiler::of_seed(number, versions).ok_or("no compiler")?;
     let programs: Vec<CProgram> =
         (0..PROGRAMS).map(|index| CProgram::generate(number * PROGRAMS + index, compiler)).collect();
-    println!("/* {compiler} */\n{}", unit_text(&programs));
+    say!("/* {compiler} */\n{}", unit_text(&programs));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -109,34 +113,34 @@ fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
         if given_up == Some(number / PROGRAMS) {
             continue;
         }
-        println!("{JOB}{number}");
+        child::begin(number);
         let made = match unit.take().filter(|unit| unit.number == number / PROGRAMS) {
             Some(unit) => unit,
             None => {
                 let made = match Unit::make(number / PROGRAMS, versions, directory.path()) {
                     Ok(made) => made,
                     Err(error) => {
-                        println!("{}", json!({"kind": "unit", "program": number, "text": error}));
+                        say!("{}", json!({"kind": "unit", "program": number, "text": error}));
                         given_up = Some(number / PROGRAMS);
                         continue;
                     }
                 };
                 for (number, error) in &made.failed {
-                    println!("{}", json!({"kind": "compiler", "program": number, "text": error}));
+                    say!("{}", json!({"kind": "compiler", "program": number, "text": error}));
                 }
                 made
             }
         };
         if let Some(findings) = made.try_one(number, setup) {
-            println!("{}", line_of(number, &made.compiler.to_string(), &findings));
+            say!("{}", line_of(number, &made.compiler.to_string(), &findings));
         }
-        println!("{}", json!({"kind": "chain"}));
+        say!("{}", json!({"kind": "chain"}));
         if let Some((text, _)) = made.try_chain(number, setup) {
-            println!("{}", json!({"kind": "chain", "program": number, "text": text}));
+            say!("{}", json!({"kind": "chain", "program": number, "text": text}));
         }
         unit = Some(made);
     }
-    println!("{FINISHED}");
+    child::finish();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -160,14 +164,14 @@ fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
     for name in &names {
         let findings = try_named(&object, name, options.seed, setup);
         if let Err(reason) = &findings.verdicts.ours.verified {
-            println!("{name} is refused: {reason}");
+            say!("{name} is refused: {reason}");
         }
         let found = findings.difference.filter(|_| findings.pure);
         difference = difference.or(found.map(|(who, text)| format!("{name}: {who}: {text}")));
     }
     difference = difference.or_else(|| chain_of(&object, &names, options.seed, setup));
     let Some(difference) = difference else { return Ok(ExitCode::SUCCESS) };
-    println!("{difference}");
+    say!("{difference}");
     Ok(ExitCode::FAILURE)
 }
 
@@ -189,24 +193,23 @@ fn campaign(options: &Options) -> Outcome {
     let mut tally = Tally::default();
     let mut failures: Vec<Failure> = Vec::new();
     let mut in_chain = false;
-    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
     let end = options.seed.saturating_add(options.count);
-    let child = Child { first: options.seed, end, limit: Duration::from_secs(options.limit) };
+    let jobs = Jobs { first: options.seed, end, limit: Duration::from_secs(options.limit) };
     let command = |first: u64| {
-        let mut command = Command::new(&exe);
+        let mut command = child::command()?;
         command.args(["compiled", "--child", "--seed", &first.to_string()]);
         command.args(["--count", &(end - first).to_string(), "--runs", &options.runs.to_string()]);
         pass_on(options, &mut command);
-        command
+        Ok(command)
     };
     let mut fail = |tally: &mut Tally, number: u64, chain: bool, text: String| {
         let at = start.elapsed().as_secs_f64();
         let what = if chain { "chain of program" } else { "program" };
-        println!("FAILURE after {} programs and {at:.1} s: {what} {number}: {text}", tally.programs);
+        say!("FAILURE after {} programs and {at:.1} s: {what} {number}: {text}", tally.programs);
         tally.failures += 1;
         failures.push(Failure { number, chain, text });
     };
-    supervise(child, command, |event| {
+    child::supervise(jobs, command, |event| {
         match event {
             Event::Line(line) => {
                 let line: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -217,7 +220,8 @@ fn campaign(options: &Options) -> Outcome {
                         let text = text();
                         let error = text.lines().find(|line| line.contains("error")).unwrap_or(&text);
                         let error = error.split_once("error: ").map_or(error, |(_, rest)| rest);
-                        tally.not_compiled.entry(reason_class(error)).or_insert((0, number)).0 += 1;
+                        tally.not_compiled += 1;
+                        tally.count("does not compile:", &cause(error), number);
                     }
                     (Some("program"), Some(number)) => {
                         tally.add(&line);
@@ -234,26 +238,25 @@ fn campaign(options: &Options) -> Outcome {
                     }
                     (Some("chain"), Some(number)) => fail(&mut tally, number, true, text()),
                     (Some("chain"), None) => in_chain = true,
-                    _ => println!("a child says: {line}"),
+                    _ => say!("a child says: {line}"),
                 }
             }
-            Event::Failed(Some(number), ended) => {
-                fail(&mut tally, number, in_chain, ended.to_string());
+            Event::Failed(number, ran) => {
+                fail(&mut tally, number, in_chain, ran.to_string());
                 in_chain = false;
             }
-            Event::Failed(None, _) => {}
         }
         options.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds))
     })?;
     report(&tally, start.elapsed().as_secs_f64(), options);
     for failure in failures.iter().take(options.most) {
-        keep(options, &exe, failure)?;
+        keep(options, failure)?;
     }
     Ok(if tally.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn report(tally: &Tally, seconds: f64, options: &Options) {
-    println!(
+    say!(
         "{} programs from seed {}, {} packets each, in {seconds:.1} s ({:.1} a second): {} accepted here; both accept {}, \
          both refuse {}, of {} that the kernel was asked about; {} do not compile; {} differ that depend on addresses or unwritten memory; {} failures; slowest verification {:.3} s (seed {})",
         tally.programs,
@@ -264,20 +267,17 @@ fn report(tally: &Tally, seconds: f64, options: &Options) {
         tally.both_accept,
         tally.both_refuse,
         tally.kernel_asked,
-        tally.not_compiled.values().map(|(count, _)| count).sum::<u64>(),
+        tally.not_compiled,
         tally.impure,
         tally.failures,
         tally.slowest.0,
         tally.slowest.1,
     );
-    for (error, (count, seed)) in &tally.not_compiled {
-        println!("{count:8} x does not compile: {error} (seed {seed})");
-    }
-    tally.print_reasons();
+    tally.print_reasons(options.stats);
 }
 
 /// Makes a failure smaller, prints it and keeps it.
-fn keep(options: &Options, exe: &Path, failure: &Failure) -> Result<(), String> {
+fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     let versions = compilers();
     let compiler = Compiler::of_seed(failure.number / PROGRAMS, versions).ok_or("no compiler")?;
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -295,14 +295,14 @@ fn keep(options: &Options, exe: &Path, failure: &Failure) -> Result<(), String> 
     // What is made smaller shall still fail in the same way.
     let way = |nodes: &[Node]| {
         std::fs::write(&file, as_text(nodes)).ok()?;
-        let (checked, said) = check(options, exe, &file, compiler, failure.number);
+        let (checked, said) = check(options, &file, compiler, failure.number).ok()?;
         (checked == Checked::Fails).then(|| kind_of(&said))
     };
     let first = way(&nodes);
     let small = if first.is_some() { shrink(&nodes, 400, |nodes| way(nodes) == first) } else { nodes };
     let text = as_text(&small);
     std::fs::write(&file, &text).map_err(|error| error.to_string())?;
-    let (checked, said) = check(options, exe, &file, compiler, failure.number);
+    let (checked, said) = check(options, &file, compiler, failure.number)?;
     let said = if checked == Checked::Fails { said } else { format!("{}\n(not on its own)", failure.text) };
     let numbers = format!("{},{},{}", compiler.version, compiler.cpu, compiler.level);
     let (seed, runs) = (failure.number, options.runs);
@@ -310,7 +310,7 @@ fn keep(options: &Options, exe: &Path, failure: &Failure) -> Result<(), String> 
         "/* {compiler}\n * paceline-testkit compiled --source FILE --compiler {numbers} --seed {seed} --runs {runs}\n */\n"
     );
     let own = text.strip_prefix(paceline_testkit::compiled::PRELUDE).unwrap_or(&text);
-    println!("---- program {seed}, {compiler}\n{}\n{own}", said.trim_end());
+    say!("---- program {seed}, {compiler}\n{}\n{own}", said.trim_end());
     if let Some(directory) = &options.keep {
         std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
         let said: String = said.lines().map(|line| format!("// {line}\n")).collect();
@@ -333,24 +333,21 @@ enum Checked {
 }
 
 /// Runs a file in a child: a difference, a crash or a hang is a failure; a compiler's or a verifier's refusal is none.
-fn check(options: &Options, exe: &Path, file: &Path, compiler: Compiler, seed: u64) -> (Checked, String) {
-    let mut command = Command::new(exe);
+fn check(options: &Options, file: &Path, compiler: Compiler, seed: u64) -> Result<(Checked, String), String> {
+    let mut command = child::command()?;
     command.args(["compiled", "--seed", &seed.to_string(), "--runs", &options.runs.to_string(), "--source"]);
     let numbers = format!("{},{},{}", compiler.version, compiler.cpu, compiler.level);
     command.arg(file).args(["--compiler", &numbers]);
     pass_on(options, &mut command);
-    // A hang ends by the alarm that `timeout` is.
-    let mut limited = Command::new("timeout");
-    limited.arg(options.limit.to_string()).arg(command.get_program()).args(command.get_args());
-    match limited.stdin(Stdio::null()).stderr(Stdio::null()).output() {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            match output.status.code() {
-                Some(0 | 2) => (Checked::Same, said),
-                Some(1) => (Checked::Fails, said),
-                _ => (Checked::Fails, format!("{said}{}", output.status)),
-            }
-        }
-        Err(error) => (Checked::Same, error.to_string()),
-    }
+    let mut said = String::new();
+    let ran = child::run(&mut command, Duration::from_secs(options.limit), |line| {
+        said.push_str(line);
+        said.push('\n');
+        true
+    })?;
+    Ok(match ran.ended {
+        Ended::Exit(0 | 2) => (Checked::Same, said),
+        Ended::Exit(1) => (Checked::Fails, said),
+        _ => (Checked::Fails, format!("{said}{ran}")),
+    })
 }

@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 
 use paceline::Object;
 use paceline::network::Network;
+use paceline_testkit::child::{self, Event, Jobs};
 use paceline_testkit::compare::{Input, Stopped};
 use paceline_testkit::determinize::determinize;
 use paceline_testkit::kernel::{self, KernelObject, LoadError};
 use paceline_testkit::object_runs::{
-    Child, ENGINES, Event, FINISHED, JOB, Observation, Trial, captured, files_below, fill_from_seed,
-    has_large_maps, on_engine, on_kernel, supervise,
+    ENGINES, Observation, Trial, captured, files_below, fill_from_seed, has_large_maps, on_engine, on_kernel,
+    size_maps,
 };
+use paceline_testkit::say;
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -61,27 +63,21 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let mut options = options.clone();
     options.no_kernel |= !kernel::available_for("corpus in the kernel");
     let mut rows: Vec<Value> = Vec::new();
-    let mut last = 0;
-    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
-    let child = Child { first: 0, end: jobs.len() as u64, limit: Duration::from_secs(options.limit) };
-    supervise(
-        child,
-        |first| child_command(&exe, &options, first),
+    let range = Jobs { first: 0, end: jobs.len() as u64, limit: Duration::from_secs(options.limit) };
+    child::supervise(
+        range,
+        |first| child_command(&options, first),
         |event| {
             match event {
                 Event::Line(line) => match serde_json::from_str::<Value>(&line) {
-                    Ok(row) => {
-                        last = row["job"].as_u64().unwrap_or(last);
-                        rows.push(row);
-                    }
+                    Ok(row) => rows.push(row),
                     Err(_) => eprintln!("{line}"),
                 },
-                Event::Failed(Some(job), ended) => {
-                    let job = &jobs[job as usize];
-                    let crash = json!({"object": job.path, "program": job.program, "differences": [format!("CRASH: {ended}")]});
-                    rows.push(crash);
+                Event::Failed(number, ran) => {
+                    let job = &jobs[number as usize];
+                    let crash = format!("CRASH: {ran}");
+                    rows.push(json!({"job": number, "object": job.path, "program": job.program, "differences": [crash]}));
                 }
-                Event::Failed(None, _) => {}
             }
             true
         },
@@ -104,8 +100,8 @@ fn differs(row: &Value) -> bool {
     row["differences"].as_array().is_some_and(|all| !all.is_empty())
 }
 
-fn child_command(exe: &Path, options: &Options, first: u64) -> Command {
-    let mut command = Command::new(exe);
+fn child_command(options: &Options, first: u64) -> Result<Command, String> {
+    let mut command = child::command()?;
     command.arg("corpus").args(&options.objects).args(["--child", &first.to_string()]);
     for capture in &options.captures {
         command.arg("--captures").arg(capture);
@@ -117,7 +113,7 @@ fn child_command(exe: &Path, options: &Options, first: u64) -> Command {
     if options.no_kernel {
         command.arg("--no-kernel");
     }
-    command
+    Ok(command)
 }
 
 /// A program of an object; none where the object does not load.
@@ -151,7 +147,7 @@ fn run_jobs(options: &Options, jobs: &[Job], first: u64) -> Outcome {
         .collect();
     let network = options.network.as_deref().map(read_network).transpose()?;
     for (number, job) in (0_u64..).zip(jobs).skip(first as usize) {
-        println!("{JOB}{number}");
+        child::begin(number);
         let row = match Object::open(&job.path) {
             Err(error) => json!({"ours": {"accepted": false, "message": error.to_string()}}),
             Ok(object) => match &job.program {
@@ -163,9 +159,9 @@ fn run_jobs(options: &Options, jobs: &[Job], first: u64) -> Outcome {
         row["job"] = json!(number);
         row["object"] = json!(job.path);
         row["program"] = json!(job.program);
-        println!("{row}");
+        say!("{row}");
     }
-    println!("{FINISHED}");
+    child::finish();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -184,6 +180,8 @@ fn examine(
     cpu: usize,
 ) -> Value {
     let mut row = json!({"differences": []});
+    let mut object = object.clone();
+    size_maps(&mut object.specs_mut().maps);
     let start = Instant::now();
     let Some(spec) = object.programs.iter().find(|spec| spec.name == program) else { return row };
     let verified = object.verify(spec);
@@ -197,16 +195,16 @@ fn examine(
             "unsupported": refused.is_unsupported()}),
     };
     if !options.no_kernel {
-        row["kernel"] = kernel_verdict(object, program);
+        row["kernel"] = kernel_verdict(&object, program);
     }
     row["disagree"] = match (&row["ours"]["accepted"], &row["kernel"]["accepted"]) {
         (Value::Bool(ours), Value::Bool(kernel)) => json!(ours != kernel),
         _ => json!(false),
     };
-    if verified.is_err() || has_large_maps(object) {
+    if verified.is_err() || has_large_maps(&object) {
         return row;
     }
-    let mut object = object.clone();
+    let depends_on_kernel = depends_on_kernel(spec);
     fill_from_seed(&mut object, options.seed);
     let specs = object.specs_mut();
     let types = specs.btf.as_mut().map(Arc::make_mut);
@@ -214,7 +212,7 @@ fn examine(
     let seed = options.seed;
     let trial = Trial { object: &object, program, inputs, seed, engines: &ENGINES, network, cpu };
     let accepted = row["kernel"]["accepted"] == json!(true);
-    let runs = runs(&trial, accepted && !depends_on_kernel(spec));
+    let runs = runs(&trial, accepted && !depends_on_kernel);
     row["runs"] = json!(runs.iter().map(|(name, ran)| summary(&trial, name, ran)).collect::<Vec<_>>());
     row["differences"] = json!(differences(&trial, &runs));
     row
@@ -321,7 +319,7 @@ fn differences(trial: &Trial<'_>, runs: &Runs) -> Vec<String> {
 
 fn print_row(row: &Value, as_json: bool) {
     if as_json {
-        println!("{row}");
+        say!("{row}");
         return;
     }
     let name = Path::new(row["object"].as_str().unwrap_or("?")).file_stem().unwrap_or_default();
@@ -343,19 +341,15 @@ fn print_row(row: &Value, as_json: bool) {
         (false, false) => "not run",
     };
     let label = format!("{}:{program}", name.to_string_lossy());
-    println!(
-        "{label:48} ours {}  kernel {}  {verdicts:28} {agrees}",
-        side(&row["ours"]),
-        side(&row["kernel"])
-    );
+    say!("{label:48} ours {}  kernel {}  {verdicts:28} {agrees}", side(&row["ours"]), side(&row["kernel"]));
     for (who, side) in [("ours", &row["ours"]), ("kernel", &row["kernel"])] {
         if let Some(message) = side["message"].as_str() {
-            println!("    {who}: {message}");
+            say!("    {who}: {message}");
         }
     }
     for difference in row["differences"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         for line in difference.lines() {
-            println!("    {}", line.chars().take(400).collect::<String>());
+            say!("    {}", line.chars().take(400).collect::<String>());
         }
     }
 }

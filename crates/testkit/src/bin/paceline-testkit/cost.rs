@@ -1,11 +1,11 @@
 //! `cost`: what verification and compilation take on programs made to take much.
 
-use std::io::Read;
-use std::process::{Command, ExitCode, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
+use paceline_testkit::child::{self, Ended};
 use paceline_testkit::cost::{Cost, Excess, Family, excess, growth, measure};
+use paceline_testkit::say;
 use paceline_verifier::Options as VerifierOptions;
 
 use crate::Outcome;
@@ -42,10 +42,10 @@ pub(crate) fn run(options: &Options) -> Outcome {
     };
     if let (Some(size), [family]) = (options.size, &families[..]) {
         let limits = VerifierOptions { max_instructions: options.budget, ..VerifierOptions::default() };
-        println!("{}", measure(&family.item(size, options.seed), &limits)?);
+        say!("{}", measure(&family.item(size, options.seed), &limits)?);
         return Ok(ExitCode::SUCCESS);
     }
-    println!(
+    say!(
         "{:16} {:>7} {:>9} {:>8} {:>9} {:>11} {:>10} {:>7} {:>11} {:>9} {:>9}",
         "family",
         "size",
@@ -77,7 +77,7 @@ fn check(family: &Family, seed: u64, options: &Options) -> Result<usize, String>
     let mut costs = Vec::new();
     let mut failures = 0;
     let mut report = |size: usize, found: Vec<Excess>| {
-        found.iter().for_each(|excess| println!("  {} {size} seed {seed}: {excess}", family.name));
+        found.iter().for_each(|excess| say!("  {} {size} seed {seed}: {excess}", family.name));
         failures += found.len();
     };
     for size in [1, 2, 4].map(|factor| (family.size * factor / options.divide).max(2)) {
@@ -104,7 +104,7 @@ fn print(family: &Family, size: usize, cost: &Cost) {
     let ms = |time: u64| time as f64 / 1e6;
     let verdict = if cost.accepted { "accepted" } else { "refused" };
     let each = cost.verify / (cost.slots + cost.instructions).max(1);
-    println!(
+    say!(
         "{:16} {size:>7} {verdict:>9} {:>8} {:>9} {:>11} {:>10.1} {each:>7} {:>11.1} {:>9.1} {:>9}",
         family.name,
         cost.slots,
@@ -119,28 +119,18 @@ fn print(family: &Family, size: usize, cost: &Cost) {
 
 /// Measures in a process of its own, whose memory tells; nothing if that takes too long.
 fn in_child(family: &Family, size: usize, seed: u64, budget: usize) -> Result<Option<Cost>, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
+    let mut command = child::command()?;
     command.args(["cost", family.name, "--size", &size.to_string(), "--seed", &seed.to_string()]);
-    command.args(["--budget", &budget.to_string()]).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            break status;
-        }
-        if start.elapsed() > PATIENCE {
-            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
-            return Ok(None);
-        }
-        sleep(Duration::from_millis(2));
-    };
+    command.args(["--budget", &budget.to_string()]);
     let mut text = String::new();
-    if let Some(mut output) = child.stdout.take() {
-        output.read_to_string(&mut text).map_err(|error| error.to_string())?;
-    }
-    if !status.success() {
-        return Err(format!("{} of size {size}, seed {seed}: {status}", family.name));
+    let ran = child::run(&mut command, PATIENCE, |line| {
+        text.push_str(line);
+        true
+    })?;
+    match ran.ended {
+        Ended::Exit(0) => {}
+        Ended::Late(_) => return Ok(None),
+        _ => return Err(format!("{} of size {size}, seed {seed}: {ran} {}", family.name, ran.errors)),
     }
     text.parse().map(Some).map_err(|error| format!("{error} in {text:?}"))
 }

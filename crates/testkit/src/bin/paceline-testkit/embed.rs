@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use paceline::Engine;
 use paceline_guard::Side;
 use paceline_testkit::embed::{self, Campaign, Failure, Settings};
+use paceline_testkit::say;
 
 use crate::Outcome;
 
@@ -89,15 +90,15 @@ fn arguments(options: &Options) -> Vec<String> {
 }
 
 fn show(options: &Options, failure: &Failure) {
-    println!("seed {} fails {}", failure.seed, failure.found);
+    say!("seed {} fails {}", failure.seed, failure.found);
     for (index, name) in embed::names(failure.seed, options.theme.as_deref()).into_iter().enumerate() {
         if !failure.skip.contains(&index) {
-            println!("  {index:2} {name}");
+            say!("  {index:2} {name}");
         }
     }
     let skip: Vec<String> = failure.skip.iter().map(usize::to_string).collect();
     let skip = if skip.is_empty() { String::new() } else { format!(" --skip {}", skip.join(",")) };
-    println!(
+    say!(
         "  GLIBC_TUNABLES=glibc.malloc.tcache_count=0 paceline-testkit {} --child --seed {}{skip}",
         arguments(options).join(" "),
         failure.seed
@@ -105,8 +106,7 @@ fn show(options: &Options, failure: &Failure) {
 }
 
 fn campaign(options: &Options) -> Outcome {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let campaign = Campaign { program, arguments: arguments(options) };
+    let campaign = Campaign { arguments: arguments(options) };
     let (start, limit) = (Instant::now(), options.seconds.map(Duration::from_secs));
     let mut failures: BTreeMap<String, (u64, Duration, Failure)> = BTreeMap::new();
     let mut runs = 0;
@@ -128,20 +128,16 @@ fn campaign(options: &Options) -> Outcome {
         } else {
             campaign.shrink(seed, length, found)?
         };
-        println!("after {:.1} s, {runs} sequences:", after.as_secs_f64());
+        say!("after {:.1} s, {runs} sequences:", after.as_secs_f64());
         show(options, &failure);
         failures.insert(signature, (1, after, failure));
         if !options.keep_going {
             break;
         }
     }
-    println!(
-        "{runs} sequences in {:.1} s, {} different failures",
-        start.elapsed().as_secs_f64(),
-        failures.len()
-    );
+    say!("{runs} sequences in {:.1} s, {} different failures", start.elapsed().as_secs_f64(), failures.len());
     for (count, after, failure) in failures.values() {
-        println!(
+        say!(
             "{count:5} times, first after {:.1} s, seed {}: {}",
             after.as_secs_f64(),
             failure.seed,

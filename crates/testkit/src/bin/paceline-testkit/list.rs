@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use paceline::Engine;
 use paceline_testkit::compare::EngineSubject;
+use paceline_testkit::say;
 
 use crate::Outcome;
 
@@ -13,8 +14,8 @@ pub(crate) struct Options {}
 pub(crate) fn run(_: &Options) -> Outcome {
     for engine in Engine::ALL {
         match EngineSubject::probe(engine) {
-            Ok(()) => println!("{engine}"),
-            Err(reason) => println!("{engine}: {reason}"),
+            Ok(()) => say!("{engine}"),
+            Err(reason) => say!("{engine}: {reason}"),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![allow(clippy::print_stderr, reason = "a command")]
 
 mod compiled;
 mod corpus;
@@ -18,6 +18,7 @@ mod tally;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use paceline_testkit::child;
 
 /// What a subcommand ends with: its exit status, or why it could not run.
 type Outcome = Result<ExitCode, String>;
@@ -46,16 +47,20 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = child::attach().and_then(|()| run(Arguments::parse().command));
+    outcome.unwrap_or_else(|error| {
+        eprintln!("paceline-testkit: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
         Command::Cost(options) => cost::run(&options),
         Command::Compiled(options) => compiled::run(&options),
         Command::Corpus(options) => corpus::run(&options),
         Command::Mutate(options) => mutate::run(&options),
         Command::Engines(options) => list::run(&options),
         Command::Embed(options) => embed::run(&options),
-    };
-    outcome.unwrap_or_else(|error| {
-        eprintln!("paceline-testkit: {error}");
-        ExitCode::FAILURE
-    })
+    }
 }

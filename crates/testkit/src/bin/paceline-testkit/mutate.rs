@@ -1,7 +1,8 @@
 //! `mutate`: programs of real objects with an instruction or two replaced by near ones, on all engines and the kernel.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,28 +10,33 @@ use fastrand::Rng;
 use paceline::Object;
 use paceline_isa::disassemble;
 use paceline_spec::ProgramSpec;
+use paceline_testkit::child::{self, Event, Jobs};
 use paceline_testkit::determinize::determinize;
 use paceline_testkit::kernel;
 use paceline_testkit::object_runs::{
-    Child, ENGINES, Event, FINISHED, JOB, Trial, files_below, fill_from_seed, has_large_maps, packets_of,
-    pool, supervise, try_program,
+    ENGINES, Trial, files_below, fill_from_seed, has_large_maps, packets_of, pool, size_maps, try_program,
 };
 use paceline_testkit::random::near;
+use paceline_testkit::say;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::tally::{Tally, line_of};
+use crate::tally::{Tally, cause, line_of};
 
 /// Where Debian's packages have objects (`xdp-tools`, `libxdp1`).
 const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/bpf";
 /// Simulated instructions of programs that are too long to verify again and again.
 const MOST_INSTRUCTIONS: usize = 20_000;
 
+/// Programs printed that are no failures.
+const MOST_SHOWN: usize = 8;
+
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
     /// Objects, or directories of them; Debian's if there are none
     objects: Vec<PathBuf>,
-    /// Compile the programs of an installed linux-source below this directory, and change those too
+    /// Compile the programs of an installed linux-source, and change those too; this is the directory for what is built, in
+    /// which the campaign replaces `linux`
     #[arg(long)]
     linux: Option<PathBuf>,
     /// First seed: each gives one changed program
@@ -51,6 +57,9 @@ pub(crate) struct Options {
     /// Leave the kernel out
     #[arg(long)]
     no_kernel: bool,
+    /// Print all reasons of refusals, and not the most frequent ones alone
+    #[arg(long)]
+    stats: bool,
     /// Run here, without children
     #[arg(long, hide = true)]
     child: bool,
@@ -93,6 +102,7 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
         let Ok(mut object) = Object::open(&path) else { continue };
         let specs = object.specs_mut();
         let types = specs.btf.as_mut().map(Arc::make_mut);
+        size_maps(&mut specs.maps);
         determinize(&mut specs.programs, &mut specs.maps, types);
         if has_large_maps(&object) {
             continue;
@@ -124,7 +134,7 @@ fn changed(sources: &[Source], seed: u64) -> Option<(&Source, Object)> {
 fn run_jobs(options: &Options, sources: &[Source]) -> Outcome {
     let pinned = kernel::pin();
     for seed in options.seed..options.seed.saturating_add(options.count) {
-        println!("{JOB}{seed}");
+        child::begin(seed);
         let Some((source, object)) = changed(sources, seed) else { continue };
         let inputs = packets_of(pool(), seed, options.runs);
         let program = source.program.as_str();
@@ -141,9 +151,9 @@ fn run_jobs(options: &Options, sources: &[Source]) -> Outcome {
         let spec = object.programs.iter().find(|spec| spec.name == program);
         let in_kernel = !options.no_kernel && spec.is_some_and(|spec| spec.kfuncs.is_empty());
         let findings = try_program(&trial, in_kernel);
-        println!("{}", line_of(seed, &name(source), &findings));
+        say!("{}", line_of(seed, &name(source), &findings));
     }
-    println!("{FINISHED}");
+    child::finish();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -153,11 +163,10 @@ fn name(source: &Source) -> String {
 
 fn campaign(options: &Options, sources: &[Source]) -> Outcome {
     let start = Instant::now();
-    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
     let end = options.seed.saturating_add(options.count);
-    let child = Child { first: options.seed, end, limit: Duration::from_secs(options.limit) };
+    let jobs = Jobs { first: options.seed, end, limit: Duration::from_secs(options.limit) };
     let command = |first: u64| {
-        let mut command = Command::new(&exe);
+        let mut command = child::command()?;
         command.arg("mutate").args(&options.objects).arg("--child");
         command.args(["--seed", &first.to_string(), "--count", &(end - first).to_string()]);
         command.args(["--runs", &options.runs.to_string()]);
@@ -167,16 +176,25 @@ fn campaign(options: &Options, sources: &[Source]) -> Outcome {
         if options.no_kernel {
             command.arg("--no-kernel");
         }
-        command
+        Ok(command)
     };
-    let (mut tally, mut only_ours) = (Tally::default(), Vec::new());
-    supervise(child, command, |event| {
+    let (mut tally, mut shown) = (Tally::default(), Vec::new());
+    child::supervise(jobs, command, |event| {
         match event {
             Event::Line(line) => {
                 let line: Value = serde_json::from_str(&line).unwrap_or_default();
                 tally.add(&line);
                 if line["ours"].is_null() && line["kernel"] == json!("refuses") {
-                    only_ours.extend(line["program"].as_u64());
+                    shown.push((
+                        line["program"].as_u64().unwrap_or_default(),
+                        format!("only we accept: {}", line["reason"].as_str().unwrap_or_default()),
+                    ));
+                }
+                if let Some(reason) = line["not_taken"][0][1].as_str() {
+                    shown.push((
+                        line["program"].as_u64().unwrap_or_default(),
+                        format!("does not run: {reason}"),
+                    ));
                 }
                 let part = |index: usize| line["difference"][index].as_str().unwrap_or_default();
                 match (line["difference"].is_array(), line["pure"].as_bool()) {
@@ -189,16 +207,15 @@ fn campaign(options: &Options, sources: &[Source]) -> Outcome {
                     (false, _) => {}
                 }
             }
-            Event::Failed(Some(seed), ended) => {
+            Event::Failed(seed, ran) => {
                 tally.failures += 1;
-                print_program(sources, seed, &format!("FAILURE: {ended}"));
+                print_program(sources, seed, &format!("FAILURE: {ran}"));
             }
-            Event::Failed(None, _) => {}
         }
         options.seconds.is_none_or(|seconds| start.elapsed() < Duration::from_secs(seconds))
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    println!(
+    say!(
         "{} changed programs of {} from seed {} in {seconds:.1} s ({:.1} a second), {} packets each: {} accepted here; both accept {}, \
          both refuse {}, of {} that the kernel was asked about; {} differ that depend on addresses or unwritten memory; {} failures",
         tally.programs,
@@ -213,18 +230,20 @@ fn campaign(options: &Options, sources: &[Source]) -> Outcome {
         tally.impure,
         tally.failures,
     );
-    tally.print_reasons();
-    for seed in only_ours.into_iter().take(5) {
-        print_program(sources, seed, "only we accept");
+    tally.print_reasons(options.stats);
+    // One of each kind.
+    let mut kinds = BTreeSet::new();
+    for (seed, text) in shown.into_iter().filter(|(_, text)| kinds.insert(cause(text))).take(MOST_SHOWN) {
+        print_program(sources, seed, &text);
     }
     Ok(if tally.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The instructions that were changed, after what is to be said of them.
 fn print_program(sources: &[Source], seed: u64, text: &str) {
-    println!("seed {seed}: {text}");
+    say!("seed {seed}: {text}");
     let Some((source, object)) = changed(sources, seed) else { return };
-    println!("  {}", name(source));
+    say!("  {}", name(source));
     let code = |object: &Object| {
         let spec: Option<&ProgramSpec> = object.programs.iter().find(|spec| spec.name == source.program);
         spec.map(|spec| (spec.insns.clone(), disassemble(&spec.insns))).unwrap_or_default()
@@ -233,7 +252,7 @@ fn print_program(sources: &[Source], seed: u64, text: &str) {
     let is_changed = |slot: usize| before.get(slot) != after.get(slot);
     for (mark, lines) in [('-', old), ('+', new)] {
         for line in lines.iter().filter(|line| is_changed(line.slot)) {
-            println!("  {mark} {line}");
+            say!("  {mark} {line}");
         }
     }
 }

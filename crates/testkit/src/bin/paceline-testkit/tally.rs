@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use paceline_testkit::object_runs::{Findings, KernelVerdict};
+use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use serde_json::{Value, json};
 
@@ -39,7 +40,7 @@ pub(crate) struct Tally {
     pub(crate) failures: usize,
     /// Differences that come from addresses, or from memory that was never written.
     pub(crate) impure: u64,
-    pub(crate) not_compiled: BTreeMap<String, (u64, u64)>,
+    pub(crate) not_compiled: u64,
     /// What one side, or both, refuse, or an engine does not take: how often, and the first seed.
     refused: BTreeMap<(&'static str, String), (u64, u64)>,
     pub(crate) slowest: (f64, u64),
@@ -48,7 +49,7 @@ pub(crate) struct Tally {
 impl Tally {
     /// Counts a reason.
     pub(crate) fn count(&mut self, what: &'static str, reason: &str, number: u64) {
-        self.refused.entry((what, reason_class(reason))).or_insert((0, number)).0 += 1;
+        self.refused.entry((what, reason.to_owned())).or_insert((0, number)).0 += 1;
     }
 
     pub(crate) fn add(&mut self, line: &Value) {
@@ -68,28 +69,66 @@ impl Tally {
             (None, "accepts") => self.both_accept += 1,
             (Some(ours), "refuses") => {
                 self.both_refuse += 1;
-                self.count("both refuse:", &format!("{ours} / {}", text("reason")), number);
+                self.count("both refuse:", &cause(ours), number);
             }
-            (Some(ours), "accepts") => self.count("ONLY THE KERNEL ACCEPTS:", ours, number),
-            (None, "refuses") => self.count("ONLY WE ACCEPT:", text("reason"), number),
-            (Some(ours), _) => self.count("refused:", ours, number),
+            (Some(ours), "accepts") => self.count("ONLY THE KERNEL ACCEPTS:", &cause(ours), number),
+            (None, "refuses") => self.count("ONLY WE ACCEPT:", &cause(text("reason")), number),
+            (Some(ours), _) => self.count("refused:", &cause(ours), number),
             (None, _) => {}
         }
         if text("kernel") == "not asked" && !text("reason").is_empty() {
-            self.count("the kernel is not asked:", text("reason"), number);
+            self.count("the kernel is not asked:", &cause(text("reason")), number);
         }
+        // All engines have the same reason where a map cannot be made.
+        let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for pair in line["not_taken"].as_array().into_iter().flatten() {
-            let reason = format!("{}: {}", pair[0].as_str().unwrap_or("?"), pair[1].as_str().unwrap_or("?"));
-            self.count("does not take it:", &reason, number);
+            let part = |index: usize| pair[index].as_str().unwrap_or("?");
+            reasons.entry(cause(part(1))).or_default().push(part(0));
+        }
+        for (reason, engines) in reasons {
+            self.count("does not run:", &format!("{reason} ({})", engines.join(", ")), number);
         }
     }
 
-    /// Prints reasons, the most frequent first.
-    pub(crate) fn print_reasons(&self) {
+    /// Prints reasons, the most frequent first: all of them, or what fits a screen and whatever the verdicts disagree on.
+    pub(crate) fn print_reasons(&self, all: bool) {
         let mut refused: Vec<_> = self.refused.iter().collect();
         refused.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        for ((what, reason), (count, seed)) in refused {
-            println!("{count:8} x {what} {reason} (seed {seed})");
+        let is_shown = |index: usize, what: &str| all || index < MOST_REASONS || what.starts_with("ONLY");
+        let mut rest = (0, 0);
+        for (index, ((what, reason), (count, seed))) in refused.into_iter().enumerate() {
+            if is_shown(index, what) {
+                say!("{count:8} x {what} {reason} (seed {seed})");
+            } else {
+                rest = (rest.0 + count, rest.1 + 1);
+            }
         }
+        if rest.1 > 0 {
+            say!("{:8} x {} other reasons (--stats prints them)", rest.0, rest.1);
+        }
+    }
+}
+
+/// Lines of reasons that a summary has.
+const MOST_REASONS: usize = 14;
+
+/// A reason without what the registers held, hints and numbers.
+pub(crate) fn cause(reason: &str) -> String {
+    let reason = reason.split(';').next().unwrap_or(reason);
+    let reason = reason.split(" (give ").next().unwrap_or(reason);
+    reason_class(reason.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_do_not_depend_on_registers() {
+        let with = |state: &str| cause(&format!("instruction 7: r2 is read but not set{state}"));
+        let hint = " (give it a value on every path that leads here)";
+        assert_eq!(with(&format!("; r1 is pointer to map; r3 is 4{hint}")), with(hint));
+        assert_eq!(with(""), "instruction #: r# is read but not set");
+        assert_ne!(with(""), cause("instruction 7: unreachable instruction"));
     }
 }

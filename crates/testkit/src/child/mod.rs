@@ -1,0 +1,238 @@
+//! Work in child processes: what crashes or hangs there is reported, and the campaign goes on.
+//!
+//! [`run`] runs one child under a time limit. [`supervise`] runs numbered jobs: a child names each job before it begins
+//! with it ([`begin`]) and says when it is through ([`finish`]); a child that ends before that failed at the job it named
+//! last, and another child goes on after it. All other lines are for the campaign.
+//!
+//! A child does not outlive its parent: [`command`] names the parent, and [`attach`], which each program calls first, asks
+//! the kernel for `SIGKILL` when that one dies, however it dies.
+
+mod jobs;
+mod seeds;
+mod totals;
+
+pub use jobs::{Event, Jobs, begin, finish, supervise};
+pub use seeds::{crashes, run_seeds};
+pub use totals::Totals;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+/// The environment variable that names a child's parent.
+const PARENT: &str = "PACELINE_CHILD_OF";
+
+/// Most bytes of standard error that are kept: the last ones.
+const MOST_ERRORS: usize = 1 << 20;
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With an exit status.
+    Exit(i32),
+    /// By a signal.
+    Signal(i32),
+    /// It printed nothing for as long as the limit, and was killed.
+    Late(Duration),
+    /// Its reader wanted no more, and it was killed.
+    Stopped,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(status) => write!(f, "exit status {status}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Late(limit) => write!(f, "no end after {} s", limit.as_secs_f64()),
+            Self::Stopped => f.write_str("stopped"),
+        }
+    }
+}
+
+/// A child that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// How.
+    pub ended: Ended,
+    /// What it wrote to standard error.
+    pub errors: String,
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.ended.fmt(f)?;
+        panic_of(&self.errors).map_or(Ok(()), |panic| write!(f, ": {panic}"))
+    }
+}
+
+/// The place and the words of the first panic in what a child wrote to standard error.
+#[must_use]
+pub fn panic_of(errors: &str) -> Option<String> {
+    let lines = errors.lines().skip_while(|line| !line.contains("panicked at")).take(2);
+    let lines: Vec<&str> = lines.collect();
+    (!lines.is_empty()).then(|| lines.join(" "))
+}
+
+/// This program once more, as a child of this process.
+///
+/// # Errors
+/// The program's file is not known.
+pub fn command() -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let mut command = Command::new(program);
+    command.env(PARENT, std::process::id().to_string());
+    Ok(command)
+}
+
+/// Ties a process that [`command`] started to its parent; nothing for others. Before anything else in `main`, whose thread
+/// must be the one that started the child in the parent for as long as it runs.
+///
+/// # Errors
+/// The kernel does not do it, or the parent is gone.
+pub fn attach() -> Result<(), String> {
+    let Some(parent) = std::env::var_os(PARENT) else { return Ok(()) };
+    let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| errno.to_string())?;
+    // It may have died before the kernel was asked.
+    if parent.is_none() || getppid() != parent { Err("the parent is gone".to_owned()) } else { Ok(()) }
+}
+
+/// Kills and reaps a child wherever its parent leaves.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a child, which has nothing on standard input and a directory of its own for temporary files. Lines that it prints
+/// go to `line`, which says whether to go on; the limit is for the time from one to the next.
+///
+/// # Errors
+/// The child cannot be started or waited for.
+pub fn run(
+    command: &mut Command,
+    limit: Duration,
+    mut line: impl FnMut(&str) -> bool,
+) -> Result<Ran, String> {
+    let failed = |error: io::Error| format!("child process: {error}");
+    // What a child that is killed leaves behind goes as well.
+    let temporary = tempfile::tempdir().map_err(failed)?;
+    command.env("TMPDIR", temporary.path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Guard(command.spawn().map_err(failed)?);
+    let (Some(output), Some(errors)) = (child.0.stdout.take(), child.0.stderr.take()) else {
+        return Err("child process: no output".to_owned());
+    };
+    let (lines, reader) = lines_of(output);
+    let errors = thread::spawn(move || last_bytes(errors));
+    let cut = loop {
+        match lines.recv_timeout(limit) {
+            Ok(text) if line(&text) => {}
+            Ok(_) => break Some(Ended::Stopped),
+            Err(RecvTimeoutError::Timeout) => break Some(Ended::Late(limit)),
+            Err(RecvTimeoutError::Disconnected) => break None,
+        }
+    };
+    let ended = match cut {
+        Some(ended) => ended,
+        // Its output ended; so does the child, or it is late.
+        None => wait(&mut child.0, limit).map_err(failed)?,
+    };
+    drop(child);
+    drop(lines);
+    let _ = reader.join();
+    Ok(Ran { ended, errors: errors.join().unwrap_or_default() })
+}
+
+fn lines_of(output: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<()>) {
+    let (sender, lines) = channel();
+    let reader = thread::spawn(move || {
+        // A child that crashed may have been in the middle of a line, or of a character.
+        for text in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&text).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+    (lines, reader)
+}
+
+fn last_bytes(mut errors: impl Read) -> String {
+    let (mut kept, mut buffer) = (VecDeque::new(), [0; 4096]);
+    while let Ok(len @ 1..) = errors.read(&mut buffer) {
+        kept.extend(&buffer[..len]);
+        kept.drain(..kept.len().saturating_sub(MOST_ERRORS));
+    }
+    String::from_utf8_lossy(kept.make_contiguous()).into_owned()
+}
+
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Ended> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(ended(status));
+        }
+        if start.elapsed() > limit {
+            return Ok(Ended::Late(limit));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn ended(status: ExitStatus) -> Ended {
+    status.signal().map_or_else(|| Ended::Exit(status.code().unwrap_or(-1)), Ended::Signal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: u64) -> (Ran, Vec<String>) {
+        let mut lines = Vec::new();
+        let mut command = Command::new("sh");
+        let ran = run(command.args(["-c", script]), Duration::from_millis(limit), |line| {
+            lines.push(line.to_owned());
+            line != "stop"
+        });
+        (ran.unwrap(), lines)
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        assert_eq!(shell("exit 3", 5000).0.ended, Ended::Exit(3));
+        assert_eq!(shell("kill -SEGV $$", 5000).0.ended, Ended::Signal(11));
+        assert_eq!(shell("exec sleep 20", 100).0.ended, Ended::Late(Duration::from_millis(100)));
+        assert_eq!(shell("exec >&-; exec sleep 20", 100).0.ended, Ended::Late(Duration::from_millis(100)));
+        assert_eq!(shell("echo stop; exec sleep 20", 5000).0.ended, Ended::Stopped);
+    }
+
+    #[test]
+    fn both_outputs_are_read_to_their_end() {
+        let (ran, lines) = shell("printf 'one\\ntw'; head -c 3000000 /dev/zero >&2; printf end >&2", 5000);
+        assert_eq!(lines, ["one", "tw"]);
+        assert!(ran.errors.ends_with("end") && ran.errors.len() == MOST_ERRORS, "{}", ran.errors.len());
+    }
+
+    #[test]
+    fn panics_are_part_of_the_words() {
+        let (ran, _) = shell("echo \"thread 'main' panicked at x.rs:1:\nno\nnote: y\" >&2; exit 101", 5000);
+        assert_eq!(ran.to_string(), "exit status 101: thread 'main' panicked at x.rs:1: no");
+    }
+
+    #[test]
+    fn nothing_temporary_is_left() {
+        let (_, lines) = shell("mktemp; exec kill -KILL $$", 5000);
+        assert!(!lines[0].is_empty() && !std::path::Path::new(&lines[0]).exists(), "{lines:?}");
+    }
+}
