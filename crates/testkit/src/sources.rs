@@ -14,6 +14,9 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 const WANTED: &[&str] =
     &["samples/bpf/*", "tools/testing/selftests/bpf/progs/*", "tools/testing/selftests/bpf/*.h"];
 
+/// What tells a directory that was made here.
+const OURS: &str = "prelude.h";
+
 /// What the samples take from headers that only the kernel has.
 const PRELUDE: &str = include_str!("../tests/linux/prelude.h");
 
@@ -33,13 +36,16 @@ pub struct Built {
 /// Compiles them below a directory, unless they are there.
 ///
 /// # Errors
-/// There are no sources, or what is needed to compile them is missing.
+/// There are no sources, what is needed to compile them is missing, or the directory has a `linux` of somebody else's.
 pub fn build(directory: &Path) -> Result<Built, String> {
     let archive = newest_archive().ok_or("no linux-source package is installed")?;
     let root = directory.join("linux");
     let stamp = stamp(&archive)?;
     if fs::read_to_string(root.join("stamp")).is_ok_and(|found| found == stamp) {
         return Ok(Built { objects: objects(&root.join("objects")), failed: failures(&root) });
+    }
+    if root.exists() && !root.join(OURS).exists() {
+        return Err(format!("{} is there and was not made by this", root.display()));
     }
     let _ = fs::remove_dir_all(&root);
     prepare(&root, &archive)?;
@@ -89,7 +95,7 @@ fn prepare(root: &Path, archive: &Path) -> Result<(), String> {
     fs::create_dir_all(headers.join("gnu")).map_err(said)?;
     // The one that glibc has for machines of 32 bits, for which it takes BPF.
     fs::write(headers.join("gnu/stubs-32.h"), "").map_err(said)?;
-    fs::write(root.join("prelude.h"), PRELUDE).map_err(said)?;
+    fs::write(root.join(OURS), PRELUDE).map_err(said)?;
     std::os::unix::fs::symlink(HEADERS, headers.join("uapi")).map_err(said)?;
     let mut types = Command::new("bpftool");
     types.args(["btf", "dump", "file", KERNEL_TYPES, "format", "c"]);
@@ -167,7 +173,7 @@ fn compile(root: &Path, source: &Path, name: &str) -> Result<(), String> {
     clang.arg(include(root.join("samples/bpf"))).arg(include(root.join("tools/testing/selftests/bpf")));
     // Those that do not have the kernel's types have its headers.
     if name.ends_with("_kern") && source.starts_with(root.join("samples")) {
-        clang.arg("-include").arg(root.join("prelude.h"));
+        clang.arg("-include").arg(root.join(OURS));
     }
     output(&mut clang).map(drop)
 }

@@ -26,6 +26,18 @@ pub fn on_engine(
     engine: Engine,
     bursts: bool,
 ) -> Result<Observation, Stopped> {
+    run(trial, verified, engine, bursts).map(|(observation, _)| observation)
+}
+
+/// What a run takes up in memory.
+type Taken = (Collection, Machine);
+
+fn run(
+    trial: &Trial<'_>,
+    verified: &Verified,
+    engine: Engine,
+    bursts: bool,
+) -> Result<(Observation, Taken), Stopped> {
     let collection = collection(trial.object, engine)?;
     let program = load(&collection, verified, engine)?;
     let mut machine = Machine::new(trial);
@@ -39,7 +51,7 @@ pub fn on_engine(
         run.map(Some).map_err(|fault| (0, fault.to_string()))
     })?;
     observation.maps = contents(collection.maps(), trial.cpu);
-    Ok(observation)
+    Ok((observation, (collection, machine)))
 }
 
 /// Whether a run by the first engine leaves the same when its maps and packets are elsewhere in memory, and no function of
@@ -47,13 +59,15 @@ pub fn on_engine(
 #[must_use]
 pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
     let Some(&engine) = trial.engines.first() else { return true };
-    let one = on_engine(trial, verified, engine, false);
-    // What these take up is not free for the second run.
-    let (_maps, mut machine) = (collection(trial.object, engine), Machine::new(trial));
-    let filled = machine.fill(&trial.inputs[..trial.inputs.len().min(1)]);
-    let other = on_engine(trial, verified, engine, false);
+    // What the first run took up is not free for the second one.
+    let one = run(trial, verified, engine, false);
+    let other = run(trial, verified, engine, false);
+    let observed = |run: &Result<(Observation, Taken), Stopped>| match run {
+        Ok((observation, _)) => Ok(observation.clone()),
+        Err(stopped) => Err(stopped.clone()),
+    };
     let reads_unwritten = verified.functions().iter().any(|function| function.zeroed != 0);
-    filled.is_ok() && one == other && !reads_unwritten
+    observed(&one) == observed(&other) && !reads_unwritten
 }
 
 /// The object's maps for one run.

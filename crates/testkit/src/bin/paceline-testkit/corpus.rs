@@ -24,7 +24,27 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 
+/// What `--json` prints.
+const FIELDS: &str = "\
+Fields of --json, one object a line for each program, in the order of the files and of the programs in them:
+  job          its number
+  object       path of the object
+  program      name of the program; null where the object does not load
+  ours         accepted; seconds of the verification; instructions that it simulated, or the message of the refusal, and
+               whether that is for something unsupported
+  kernel       the same without unsupported; accepted is null where it could not be asked, with the reason as message;
+               untyped says that it took the program without its types. Not there with --no-kernel
+  disagree     whether exactly one of the two accepts it
+  replaced     names of the helpers for clocks and random numbers that a sequence in a map replaces
+  runs         for each that ran it: its name, and error, or verdicts (packets by verdict: aborted, drop, pass, tx, redirect,
+               other), bytes (a digest of all packets as they were left) and maps (a digest of what each map holds, by name).
+               Not there for programs that are refused here, and for maps of more than 64 MiB
+  differences  for people: each difference between the first of the runs and another; a run that stopped; CRASH and how, where
+               the program ended its process, which leaves only job, object and program besides
+Digests are comparable within one build of this command. The exit status is 1 if a program has differences.";
+
 #[derive(clap::Args, Clone)]
+#[command(after_help = FIELDS)]
 pub(crate) struct Options {
     /// Objects, or directories of them
     #[arg(required = true)]
