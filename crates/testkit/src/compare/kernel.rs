@@ -97,6 +97,10 @@ impl Subject for KernelSubject {
         "kernel"
     }
 
+    fn may_refuse(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
         let refused = |error: KernelError| Stopped::Refused(error.to_string());
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };

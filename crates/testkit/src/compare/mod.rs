@@ -85,6 +85,11 @@ pub trait Subject {
     /// Its name.
     fn name(&self) -> &'static str;
 
+    /// Whether it may refuse what our verifier accepts.
+    fn may_refuse(&self) -> bool {
+        false
+    }
+
     /// Runs the program on all packets, over maps with the contents that the work says, and tells what each run left in
     /// `left` (as many as there are packets), and what the maps hold afterwards
     /// (`None` where it does not say).
@@ -170,17 +175,17 @@ impl Comparator {
             let name = subject.name();
             let maps = match subject.run(work, left) {
                 Ok(maps) => maps,
-                Err(Stopped::Refused(reason)) => {
+                Err(Stopped::Refused(reason)) if subject.may_refuse() => {
                     refused.push((name, reason));
-                    // Nobody says that it does not fault.
-                    if index == 0 {
-                        return Comparison::Same(refused);
-                    }
                     continue;
                 }
-                // What was accepted never goes wrong.
-                Err(stopped @ Stopped::Run { run, .. }) => {
+                // What was accepted is taken by every engine, and never goes wrong.
+                Err(stopped) => {
                     let text = format!("{name}: {stopped}\n");
+                    let run = match stopped {
+                        Stopped::Run { run, .. } => run,
+                        Stopped::Refused(_) => 0,
+                    };
                     return Comparison::Different(Difference { engines: [name, name], run: Some(run), text });
                 }
             };

@@ -217,7 +217,7 @@ impl Generator<'_> {
                 self.model.set(kept, kind);
             }
         }
-        if is_global && self.rng.bool() {
+        if is_global && (self.moves_packet() || self.rng.bool()) {
             self.use_lent();
         }
         if self.rng.bool() {
@@ -338,6 +338,15 @@ impl Generator<'_> {
         }
         let mut insns = Vec::new();
         let is_global = self.plan.functions[callee].signature.is_some();
+        // Functions that move the packet are lent bytes of it as often as other memory.
+        let lent = parameters.iter().find_map(|p| if let Parameter::Memory(n) = p { Some(*n) } else { None });
+        if let Some(bytes) = lent.filter(|_| is_global && self.plan.functions[callee].moves_packet)
+            && !self.has_packet(bytes)
+            && !(self.in_loop || self.holding)
+            && self.rng.bool()
+        {
+            self.load_packet_pointers_of(bytes);
+        }
         for (reg, parameter) in Reg::ALL.into_iter().skip(1).zip(&parameters) {
             match *parameter {
                 Parameter::Memory(bytes) if is_global && self.rng.bool() => {

@@ -124,10 +124,31 @@ impl Generator<'_> {
         if self.model.without_pointers >> cell & 1 == 0 {
             return;
         }
+        if self.one_in(3) {
+            self.write_somewhere(cell);
+        }
         let dst = self.place();
         self.emit(vec![load(size, dst, Reg::R10, offset)]);
         self.model.set(dst, Kind::NUMBER);
         self.keep_number(dst);
+    }
+
+    /// Writes a byte of a cell, and nobody knows which: the others stay as they are.
+    fn write_somewhere(&mut self, cell: usize) {
+        self.note("stack that is perhaps written, then at a place that is not known");
+        let (number, place) = (Reg::R3, Reg::R4);
+        let offset = self.rng.u32(0..=FORGETFUL_WORD - 8);
+        let value = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset };
+        self.emit(vec![
+            Insn::LoadImm64 { dst: number, value },
+            load(Size::W, number, number, 0),
+            alu(Width::W64, AluOp::And, number, Operand::Imm(7)),
+            mov(place, Operand::Reg(Reg::R10)),
+            alu(Width::W64, AluOp::Add, place, Operand::Reg(number)),
+            Insn::Store { size: Size::B, base: place, offset: -8 * (cell as i16 + 1), src: Operand::Imm(1) },
+        ]);
+        [number, place].into_iter().for_each(|reg| self.model.set(reg, Kind::Unset));
+        self.model.cells[cell].kind = Kind::Unset;
     }
 
     /// A condition on a number that nobody knows and nobody reads again.

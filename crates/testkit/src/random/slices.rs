@@ -85,7 +85,7 @@ impl Generator<'_> {
         let at = self.rng.i32(0..60);
         let lends = |kind| matches!(kind, Kind::Bytes { room, source: Source::Map | Source::Record, .. } if room >= size);
         let mut buffer = vec![mov(Reg::R3, Operand::Imm(0))];
-        let (mut cell, mut form) = (None, "a slice without a buffer");
+        let (mut cell, mut iterates, mut form) = (None, false, "a slice without a buffer");
         match self.rng.u8(..8) {
             0..=2 => {
                 form = "a slice with a buffer on the stack";
@@ -96,6 +96,7 @@ impl Generator<'_> {
             }
             3 if size <= 8 && !self.in_loop => {
                 form = "a slice with a buffer where iterators are";
+                iterates = true;
                 buffer = stack_address(Reg::R3, self.iterator_place()).to_vec();
             }
             4..=5 => {
@@ -123,7 +124,7 @@ impl Generator<'_> {
         let may_share = writable && !self.in_loop && self.rng.bool();
         match cell {
             Some(cell) if may_share => self.share_buffer(kept, id, cell),
-            None if may_share && size >= 8 && !self.holding && self.one_in(3) => {
+            None if may_share && size >= 8 && !self.holding && (iterates || self.one_in(3)) => {
                 self.share_iterator(kept, id);
             }
             _ => self.null_check(kept),
@@ -234,8 +235,15 @@ impl Generator<'_> {
         let is_slice =
             |kind| matches!(kind, Kind::Bytes { room: 8.., source: Source::Slice { writable: true }, .. });
         let Some(base) = self.find_saved(is_slice) else { return };
-        let src = Operand::Imm(self.rng.i32(0..4));
-        self.emit(vec![Insn::Store { size: Size::Dw, base, offset: 0, src }]);
+        // The next number, and after it the end: with the same ones in each round there is no end.
+        let (next, end) = (self.rng.u64(0..4), self.rng.u64(0..8));
+        let value = Imm64::Value(end << 32 | next);
+        let src = Reg::R2;
+        self.emit(vec![
+            Insn::LoadImm64 { dst: src, value },
+            Insn::Store { size: Size::Dw, base, offset: 0, src: Operand::Reg(src) },
+        ]);
+        self.model.set(src, Kind::NUMBER);
     }
 
     /// `it = new(0, n); while (next(it)) { ... }; destroy(it)`
