@@ -81,12 +81,7 @@ impl StackReads {
     /// For a program of so many functions.
     pub(crate) fn new(functions: usize) -> Self {
         let none = SlotNode { earlier: Origin::NONE, kept: 0, uses: Uses::default(), implied: None };
-        Self {
-            nodes: vec![none],
-            work: Vec::new(),
-            implied: Vec::new(),
-            zeroed: vec![0; functions],
-        }
+        Self { nodes: vec![none], work: Vec::new(), implied: Vec::new(), zeroed: vec![0; functions] }
     }
 
     /// Forgets all origins, for a walk from another root.

@@ -116,7 +116,7 @@ impl Drop for Guard {
 }
 
 /// Runs a child, which has nothing on standard input and a directory of its own for temporary files. Lines that it prints
-/// go to `line`, which says whether to go on; the limit is for the time from one to the next.
+/// go to `line`, which says whether to go on; the limit is for the processor time from one to the next.
 ///
 /// # Errors
 /// The child cannot be started or waited for.
@@ -136,10 +136,12 @@ pub fn run(
     };
     let (lines, reader) = lines_of(output);
     let errors = thread::spawn(move || last_bytes(errors));
+    let mut clock = Clock::of(&child.0, limit);
     let cut = loop {
         match lines.recv_timeout(limit) {
-            Ok(text) if line(&text) => {}
+            Ok(text) if line(&text) => clock = Clock::of(&child.0, limit),
             Ok(_) => break Some(Ended::Stopped),
+            Err(RecvTimeoutError::Timeout) if !clock.is_late() => {}
             Err(RecvTimeoutError::Timeout) => break Some(Ended::Late(limit)),
             Err(RecvTimeoutError::Disconnected) => break None,
         }
@@ -147,7 +149,7 @@ pub fn run(
     let ended = match cut {
         Some(ended) => ended,
         // Its output ended; so does the child, or it is late.
-        None => wait(&mut child.0, limit).map_err(failed)?,
+        None => wait(&mut child.0, clock).map_err(failed)?,
     };
     drop(child);
     drop(lines);
@@ -177,14 +179,48 @@ fn last_bytes(mut errors: impl Read) -> String {
     String::from_utf8_lossy(kept.make_contiguous()).into_owned()
 }
 
-fn wait(child: &mut Child, limit: Duration) -> io::Result<Ended> {
-    let start = Instant::now();
+/// Time since a child's last line. The limit is for processor time, so that a machine with other work makes no child late. One
+/// that waits uses none, and gets as much as a child that has a fifth of a processor.
+struct Clock {
+    child: u32,
+    limit: Duration,
+    start: Instant,
+    used: Duration,
+}
+
+/// Elapsed time at which a child is late whatever it used, in limits.
+const MOST_LIMITS: u32 = 5;
+
+impl Clock {
+    fn of(child: &Child, limit: Duration) -> Self {
+        let child = child.id();
+        Self { child, limit, start: Instant::now(), used: processor_time(child).unwrap_or_default() }
+    }
+
+    fn is_late(&self) -> bool {
+        let used = processor_time(self.child).map_or(Duration::MAX, |now| now.saturating_sub(self.used));
+        used > self.limit || self.start.elapsed() > self.limit * MOST_LIMITS
+    }
+}
+
+/// Processor time of a process and of its children that it has waited for, from `/proc/PID/stat` (proc_pid_stat(5)).
+fn processor_time(process: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name, in parentheses, may have spaces and parentheses; behind it come the state and numbers.
+    let (_, fields) = stat.rsplit_once(')')?;
+    // utime, stime, cutime and cstime, the 14th to 17th field of all.
+    let times = fields.split_ascii_whitespace().skip(11).take(4);
+    let ticks: u64 = times.map(|time| time.parse::<u64>().unwrap_or_default()).sum();
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+fn wait(child: &mut Child, clock: Clock) -> io::Result<Ended> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(ended(status));
         }
-        if start.elapsed() > limit {
-            return Ok(Ended::Late(limit));
+        if clock.start.elapsed() > clock.limit && clock.is_late() {
+            return Ok(Ended::Late(clock.limit));
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -215,6 +251,15 @@ mod tests {
         assert_eq!(shell("exec sleep 20", 100).0.ended, Ended::Late(Duration::from_millis(100)));
         assert_eq!(shell("exec >&-; exec sleep 20", 100).0.ended, Ended::Late(Duration::from_millis(100)));
         assert_eq!(shell("echo stop; exec sleep 20", 5000).0.ended, Ended::Stopped);
+    }
+
+    #[test]
+    fn a_child_that_computes_is_late_by_its_own_time() {
+        let start = Instant::now();
+        assert_eq!(shell("while :; do :; done", 100).0.ended, Ended::Late(Duration::from_millis(100)));
+        assert!(start.elapsed() >= Duration::from_millis(100));
+        let own = processor_time(std::process::id()).unwrap();
+        assert!(own < Duration::from_secs(600) && processor_time(0).is_none(), "{own:?}");
     }
 
     #[test]
