@@ -13,6 +13,12 @@ impl Features {
     /// What every x86-64 processor has.
     pub const BASELINE: Self = Self { bmi2: false, movbe: false };
 
+    /// What both have.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { bmi2: self.bmi2 && other.bmi2, movbe: self.movbe && other.movbe }
+    }
+
     /// What this machine has.
     #[must_use]
     pub fn detect() -> Self {

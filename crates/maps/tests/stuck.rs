@@ -65,6 +65,8 @@ fn routes_can_be_removed_while_a_worker_is_stuck() {
     dense().for_each(|key| map.remove(&key).unwrap());
     assert_eq!(map.keys().unwrap().count(), 0);
     assert!(dense().all(|key| map.get(&key).is_err()));
+    // Nor do programs find them.
+    assert!((0..100).all(|number| map.lookup(&route(32, 10 << 24 | (2 * number) << 8), 0).is_none()));
     drop(burst);
     for _ in 0..3 {
         dense().for_each(|key| map.set(&key, &[1; 8], 0).unwrap());

@@ -71,7 +71,7 @@ impl Program {
 /// Ways to compile that are there to be measured.
 impl Program {
     /// Makes a verified program ready to run as native code that is compiled otherwise than [`load`](Self::load) does:
-    /// `change` changes the settings that are best on this machine.
+    /// `change` changes the settings that are best on this machine. It cannot add instructions that the machine lacks.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -82,7 +82,9 @@ impl Program {
     ) -> Result<Self, LoadError> {
         check_load(verified, &maps, Engine::Jit)?;
         let mut settings = native::settings();
+        let machine = settings.features;
         change(&mut settings);
+        settings.features = settings.features.and(machine);
         native::load(verified, maps, &settings)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use paceline_epoch::{Domain, Reader, Stalled};
@@ -402,7 +403,8 @@ impl Program {
     }
 
     /// Runs the program over one packet on the plain interpreter, whatever its engine, and `observe` looks at the machine
-    /// before each instruction: for tests and traces. Programs that it comes to by tail calls are not observed.
+    /// before each instruction: for tests and traces. Programs that it comes to by tail calls are not observed. If `observe`
+    /// panics, it is not called again, and the panic goes on when the run has ended: a lock that the program has is given back.
     ///
     /// # Errors
     /// The packet made the program do what it may not.
@@ -410,7 +412,7 @@ impl Program {
         &self,
         frame: &mut FrameMut<'_>,
         host: &mut Host,
-        observe: impl FnMut(&Observed<'_>),
+        mut observe: impl FnMut(&Observed<'_>),
     ) -> Result<Exit, Box<Fault>> {
         // SAFETY: as in `run`.
         let frame: *mut Frame = unsafe { frame.descriptor_mut() };
@@ -420,12 +422,19 @@ impl Program {
             return Err(fault);
         }
         host.begin(frame as u64);
+        let mut panic = None;
+        let observe = |observed: &Observed<'_>| {
+            if panic.is_none() {
+                panic = catch_unwind(AssertUnwindSafe(|| observe(observed))).err();
+            }
+        };
         let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe));
         host.resume_panic();
-        let exit = exit?;
-        // SAFETY: the pointer comes from a reference that is still borrowed.
-        unsafe { &mut *frame }.set_code(exit.r0 as u32);
-        Ok(exit)
+        if let Ok(exit) = &exit {
+            // SAFETY: the pointer comes from a reference that is still borrowed.
+            unsafe { &mut *frame }.set_code(exit.r0 as u32);
+        }
+        panic.map_or(exit, |panic| resume_unwind(panic))
     }
 
     /// Runs the program over plain memory, as the bpf_conformance suite does: `r1` is its address, or 0 if it is

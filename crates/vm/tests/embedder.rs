@@ -386,3 +386,18 @@ fn what_belongs_to_a_target_may_use_the_site_when_it_goes() {
     Domain::global().collect();
     assert!(gone.load(Ordering::Relaxed) > 0);
 }
+
+/// A run that is given up in the midst would leave the lock that the program has.
+#[test]
+fn a_panic_of_an_observer_comes_out_when_the_run_is_over() {
+    let program = Program::new(Arc::new(spec("r0 = 2\nr0 = 1\nr0 = 2\nexit\n")), Vec::new()).unwrap();
+    let (mut burst, mut host, mut seen) = (burst(1), Host::default(), 0);
+    let observe = |_: &paceline_vm::Observed<'_>| {
+        seen += 1;
+        assert!(seen < 2, "in the observer");
+    };
+    let run = AssertUnwindSafe(|| program.run_observed(&mut burst.frame_mut(0), &mut host, observe));
+    assert!(catch_unwind(run).is_err());
+    assert_eq!((seen, burst.frame(0).code()), (2, 2), "it ran to its end, and was not observed any more");
+    assert!(program.run(&mut burst.frame_mut(0), &mut host).is_ok());
+}
