@@ -29,7 +29,7 @@ fn touch() {
     // that nobody owns, by an instruction of which the compiler knows nothing.
     unsafe {
         let block = alloc_zeroed(layout);
-        assert!(!block.is_null() && block.addr() % 8 == 0);
+        assert!(!block.is_null() && block.addr().is_multiple_of(8));
         for index in 0..LEN {
             assert_eq!(block.add(index).read(), 0);
             block.add(index).write(1);
