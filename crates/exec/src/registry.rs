@@ -250,12 +250,13 @@ mod tests {
     #[test]
     fn a_change_does_not_copy_all_there_is() {
         let count = || {
-            // SAFETY: a table from a box, which is freed under the lock alone.
             let _old = lock(&OLD);
+            // SAFETY: a table from a box, which is freed under the lock alone.
             let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() };
-            // SAFETY: the same.
-            let len =
-                |part: &AtomicPtr<Part>| unsafe { part.load(Ordering::SeqCst).as_ref() }.map_or(0, Vec::len);
+            let len = |part: &AtomicPtr<Part>| {
+                // SAFETY: as the table.
+                unsafe { part.load(Ordering::SeqCst).as_ref() }.map_or(0, Vec::len)
+            };
             table.map_or((0, 0), |table| {
                 (table.len(), table.iter().map(|(_, part)| len(part)).max().unwrap_or_default())
             })
