@@ -19,7 +19,16 @@ thread_local! {
 struct Deferred {
     /// How many deferrals there are.
     depth: usize,
+    /// Whether values are being dropped. One that retires others when it is dropped would otherwise drop those within its own
+    /// drop, and so on, as deep as values retire each other.
+    is_draining: bool,
     values: Vec<Retired>,
+}
+
+impl Deferred {
+    fn drops_now(&self) -> bool {
+        self.depth == 0 && !self.is_draining
+    }
 }
 
 /// Keeps this thread from dropping what was retired: see [`defer_drops`].
@@ -46,28 +55,72 @@ impl Drop for Deferral {
         if !self.is_counted {
             return;
         }
-        let values = DEFERRED.try_with(|deferred| {
+        let drops_now = DEFERRED.try_with(|deferred| {
             let mut deferred = deferred.borrow_mut();
             deferred.depth -= 1;
-            if deferred.depth == 0 { take(&mut deferred.values) } else { Vec::new() }
+            deferred.drops_now()
         });
+        if drops_now == Ok(true) {
+            drain();
+        }
+    }
+}
+
+/// Ends the dropping of values, also by a panic.
+struct Draining;
+
+impl Drop for Draining {
+    fn drop(&mut self) {
+        let _at_the_end_of_the_thread =
+            DEFERRED.try_with(|deferred| deferred.borrow_mut().is_draining = false);
+    }
+}
+
+/// Drops deferred values, and those that are deferred meanwhile.
+fn drain() {
+    let next = || {
+        let next = DEFERRED.try_with(|deferred| {
+            let mut deferred = deferred.borrow_mut();
+            deferred.is_draining = true;
+            take(&mut deferred.values)
+        });
+        next.unwrap_or_default()
+    };
+    let _end = Draining;
+    loop {
+        let values = next();
+        if values.is_empty() {
+            return;
+        }
         // No longer borrowed: a value may retire others when it is dropped.
         drop(values);
     }
 }
 
+/// Whether this thread is dropping what was retired. What that retires waits for a later retirement, so that no change has to drop
+/// everything that piled up.
+pub(crate) fn is_draining() -> bool {
+    DEFERRED.try_with(|deferred| deferred.borrow().is_draining).unwrap_or_default()
+}
+
 /// Drops values whose grace period is over, now or with the thread's last deferral.
 pub(crate) fn release(freed: Vec<Retired>) {
     let mut freed = Some(freed);
-    let now = DEFERRED.try_with(|deferred| {
+    let at_once = DEFERRED.try_with(|deferred| {
         let mut deferred = deferred.borrow_mut();
-        let freed = freed.take().unwrap_or_default();
-        if deferred.depth == 0 {
-            return freed;
-        }
-        let (now, later): (Vec<_>, Vec<_>) = freed.into_iter().partition(|value| value.is_inert);
-        deferred.values.extend(later);
-        now
+        let (inert, others): (Vec<_>, Vec<_>) =
+            freed.take().unwrap_or_default().into_iter().partition(|value| value.is_inert);
+        deferred.values.extend(others);
+        (inert, deferred.drops_now())
     });
-    drop((now, freed));
+    match at_once {
+        Ok((inert, drops_now)) => {
+            drop(inert);
+            if drops_now {
+                drain();
+            }
+        }
+        // At the end of the thread nothing can be kept for later.
+        Err(_) => drop(freed),
+    }
 }

@@ -147,7 +147,7 @@ impl Domain {
             queue.is_due()
         };
         // While a worker stalls this costs a look at the readers: the fence comes when it goes on.
-        if due {
+        if due && !defer::is_draining() {
             self.collect_some(AT_ONCE);
         }
     }

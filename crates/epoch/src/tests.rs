@@ -427,6 +427,31 @@ mod threads {
         }
     }
 
+    /// Retires another one when it is dropped.
+    struct Chained(Domain, usize);
+
+    impl Drop for Chained {
+        fn drop(&mut self) {
+            if let Some(left) = self.1.checked_sub(1) {
+                self.0.retire(Self(self.0.clone(), left));
+                self.0.collect();
+            }
+        }
+    }
+
+    #[test]
+    fn values_that_retire_others_are_dropped_one_after_the_other() {
+        let domain = Domain::new();
+        let (other, length) = (domain.clone(), 100_000);
+        let small = thread::Builder::new().stack_size(64 << 10);
+        let dropped = small.spawn(move || {
+            other.retire(Chained(other.clone(), length));
+            other.collect()
+        });
+        assert_eq!(dropped.unwrap().join().unwrap(), 1);
+        assert_eq!(domain.pending(), 0);
+    }
+
     #[test]
     fn drops_wait_for_the_last_deferral() {
         let (domain, notes) = (Domain::new(), Arc::default());
