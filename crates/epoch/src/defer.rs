@@ -60,7 +60,7 @@ impl Drop for Deferral {
             deferred.depth -= 1;
             deferred.drops_now()
         });
-        if drops_now == Ok(true) {
+        if drops_now.unwrap_or_default() {
             drain();
         }
     }
