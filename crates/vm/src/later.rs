@@ -130,6 +130,7 @@ impl Later {
                     *slot,
                     arguments,
                     start..start + due.key.len() as u64,
+                    Arc::clone(&due.map),
                     host,
                 );
             }

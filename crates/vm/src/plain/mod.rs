@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use paceline_isa::{AtomicOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, eval};
-use paceline_maps::RingBuffer;
+use paceline_maps::{Map, RingBuffer};
 use paceline_spec::MAX_LOOPS;
 use paceline_spec::helper::Helper;
 
@@ -112,18 +112,21 @@ pub(crate) fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> 
     run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host), |_| {})
 }
 
-/// Runs the function that starts at a slot, with its arguments, one of which is the address of a key.
+/// Runs the function that starts at a slot for an element of a map, with its arguments, one of which is the address of a key.
 pub(crate) fn run_function(
     image: &Image,
     slot: usize,
     arguments: [u64; 5],
     key: Range<u64>,
+    map: Arc<Map>,
     host: &mut Host,
 ) -> Result<(), Box<Fault>> {
     let mut machine = Machine::new(image, [0, 0], 0..0, 0..0, host);
     machine.slot = slot;
     machine.registers[1..6].copy_from_slice(&arguments);
     machine.regions.keys.push(key);
+    // It need not be one of the program's: a map of maps may have had it.
+    machine.regions.inner_maps.push(map);
     run(machine, |_| {}).map(drop)
 }
 
