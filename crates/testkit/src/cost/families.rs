@@ -30,10 +30,11 @@ pub struct Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self { name: "call_layers", size: 9, generate: call_layers },
         Self { name: "call_random", size: 60, generate: call_random },
         Self { name: "tail_call_chain", size: 60, generate: tail_call_chain },
+        Self { name: "tail_calls_beyond", size: 2_000, generate: tail_call_chain },
         Self { name: "global_calls", size: 8_000, generate: global_calls },
         Self { name: "type_chains", size: 60, generate: type_chains },
         Self { name: "back_jumps", size: 2_000, generate: back_jumps },

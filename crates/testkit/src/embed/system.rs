@@ -55,6 +55,22 @@ pub(super) fn heap() -> Option<usize> {
     (info.uordblks > 0).then_some(info.uordblks + info.hblkhd)
 }
 
+/// Most memory that the process has had since the last [`reset_peak`], in bytes; `None` where the kernel does not say.
+pub(super) fn peak() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
+}
+
+/// Begins to look at the peak anew, with what there is now (`clear_refs` in `proc(5)`).
+pub(super) fn reset_peak() -> Option<usize> {
+    // What was freed is given back, so that nothing can be taken from it unseen.
+    // SAFETY: a plain function of the C library.
+    unsafe { libc::malloc_trim(0) };
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    peak()
+}
+
 /// Time that this thread ran.
 pub(super) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -12,6 +12,7 @@ use paceline::{
 
 use super::end::growth;
 use super::programs::{Loaded, load_object, object};
+use super::system::{peak, reset_peak};
 use super::world::{World, packets, total};
 use super::{Finding, Op, op};
 
@@ -21,6 +22,7 @@ pub(super) const OPS: &[Op] = &[
     op("freeze while set", 2, freeze),
     op("replaced members", 1, members),
     op("loads", 1, loads),
+    op("elements", 1, elements),
 ];
 
 const RUNS: Duration = Duration::from_millis(200);
@@ -284,4 +286,37 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
             let _ = host.fire_timers();
         }
     })
+}
+
+/// What a run over all elements of a map may take besides, which is no matter of how many there are.
+const RUN_BYTES: usize = 1 << 20;
+
+/// A program goes over all elements of a large map, which takes no memory for each.
+fn elements(world: &mut World, rng: &mut Rng) -> Finding {
+    if world.may_refuse() {
+        return Ok(());
+    }
+    let (engine, count) = (world.engine(rng), 1 << rng.u32(15..17));
+    let mut object = object("tables")?;
+    for map in &mut object.specs_mut().maps {
+        if map.name == "hash" {
+            map.max_entries = count;
+        }
+    }
+    let options = LoadOptions { engine, ..LoadOptions::default() };
+    let collection = object.load(&options).map_err(|error| format!("a large map: {error}"))?;
+    let hash = collection.map("hash").ok_or("no map hash")?;
+    for key in 0..u64::from(count) {
+        hash.set(&key.to_ne_bytes(), &value(key), 0).map_err(|error| format!("element {key}: {error:?}"))?;
+    }
+    let program = collection.program(Some("elements")).map_err(|error| error.to_string())?;
+    let (mut burst, mut host) = (packets(&[0], 1), Host::new(0));
+    let Some(before) = reset_peak() else { return Ok(()) };
+    program.run_burst(&mut burst, &mut host).map_err(|error| format!("elements: {}", error.fault))?;
+    match peak() {
+        Some(after) if after > before + RUN_BYTES => {
+            Err(format!("a run over {count} elements takes {} bytes", after - before))
+        }
+        _ => Ok(()),
+    }
 }

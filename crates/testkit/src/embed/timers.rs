@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use paceline::FaultKind;
 
-use super::programs::{Loaded, of};
+use super::programs::{Loaded, of, replace_inner};
 use super::world::{World, packets};
 use super::{Finding, Op, op};
 
@@ -11,6 +11,7 @@ pub(super) const OPS: &[Op] = &[
     op("arm", 6, |world, rng| arm(world, rng, "arm")),
     op("start", 4, |world, rng| arm(world, rng, "start")),
     op("arm inner", 3, |world, rng| arm(world, rng, "arm_inner")),
+    op("put inner", 2, replace_inner),
     op("fire", 6, fire),
     op("drop timers", 1, |world, rng| {
         let index = of(world, rng, "timers")?;

@@ -53,6 +53,8 @@ pub(super) struct World {
     pub(super) ids: Vec<u32>,
     /// `membarrier(2)` is denied.
     pub(super) denied: bool,
+    /// A program that may fault is in an array of programs: whoever tail calls it may fault.
+    pub(super) calls_unproven: bool,
 }
 
 impl World {
@@ -67,6 +69,7 @@ impl World {
             others: Vec::new(),
             ids: Vec::new(),
             denied: false,
+            calls_unproven: false,
         }
     }
 
