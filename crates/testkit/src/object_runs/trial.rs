@@ -98,6 +98,7 @@ fn compare(
 ) -> Result<Reasons, (String, String)> {
     let mut not_taken = Vec::new();
     let mut reference = None;
+    let mut taken = None;
     let ours = trial
         .engines
         .iter()
@@ -111,6 +112,15 @@ fn compare(
     });
     let kernel = kernel_run.map(|run| ("kernel".to_owned(), run));
     for (name, ran) in kernel.into_iter().chain(ours) {
+        let is_ours = name != "kernel";
+        match (&ran, &taken) {
+            // What one engine takes all take: an engine that refuses it is at fault.
+            (Err(Stopped::Refused(reason)), Some(other)) if is_ours => {
+                return Err((name, format!("refuses what {other} takes: {reason}")));
+            }
+            (Ok(_), None) if is_ours => taken = Some(name.clone()),
+            _ => {}
+        }
         match (ran, &reference) {
             (Err(Stopped::Refused(reason)), _) => not_taken.push((name, reason)),
             // What was accepted never goes wrong.
