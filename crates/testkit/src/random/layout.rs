@@ -118,14 +118,18 @@ impl Candidate {
         path.iter().try_fold(self.clone(), |candidate, &index| candidate.smaller().nth(index))
     }
 
-    /// The program with one thing less: the last function, a step, an instruction.
+    /// The program with one thing less: the last function and its calls, a step, an instruction.
     fn smaller(&self) -> impl Iterator<Item = Self> + '_ {
         let last = self.functions.len() - 1;
-        let calls_last = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == last);
-        let needed = last == 0 || self.functions.iter().any(|f| f.steps().any(calls_last));
-        let without_function = (!needed).then(|| {
+        // With the steps that call it: a function that is never called is unreachable, which is refused.
+        let without_function = (last != 0).then(|| {
             let mut less = self.clone();
             less.functions.pop();
+            let calls_last = |step: &Step| step.calls.iter().any(|(_, callee)| *callee == last);
+            for function in &mut less.functions {
+                function.steps.retain(|step| !calls_last(step));
+                function.end.retain(|step| !calls_last(step));
+            }
             less
         });
         let steps = |part: usize| {
