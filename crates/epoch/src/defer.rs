@@ -1,7 +1,7 @@
 //! Drops that wait until locks are given back.
 //!
-//! What was retired is dropped by whoever collects, and may be a user's, whose `Drop` may call what is collecting. So nobody
-//! collects while he holds a lock, or he defers drops until he has given it back.
+//! A collection drops retired values on the calling thread. A user's `Drop` may call back into the code that collects, so a
+//! caller that holds a lock defers drops until the lock is released.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ thread_local! {
     static DEFERRED: RefCell<Deferred> = RefCell::default();
 }
 
-/// What this thread drops later.
+/// The deferred drops of this thread.
 #[derive(Default)]
 struct Deferred {
     /// How many deferrals there are.
@@ -44,7 +44,7 @@ pub struct Deferral {
 /// Lets what is retired to any [`Domain`](crate::Domain) and freed on this thread be dropped only with the result, or the last of
 /// several. For a thread that takes a lock: declared before the lock's guard, the result is dropped after it.
 ///
-/// What [is inert](crate::Domain::retire_inert) is dropped at once all the same.
+/// [Inert](crate::Domain::retire_inert) values are never deferred.
 pub fn defer_drops() -> Deferral {
     let is_counted = DEFERRED.try_with(|deferred| deferred.borrow_mut().depth += 1).is_ok();
     Deferral { is_counted, thread: PhantomData }

@@ -69,11 +69,11 @@ struct Shared {
 struct Slot {
     /// [`IDLE`] or the epoch that it is pinned at, and [`FENCED`].
     epoch: AtomicU64,
-    /// Where it was registered.
+    /// The thread that registered the reader.
     thread: std::thread::Thread,
 }
 
-/// What a look at all readers found.
+/// The result of a scan of all readers.
 struct Scan {
     /// The earliest epoch that one is pinned at, or the end of time.
     earliest: u64,
@@ -190,7 +190,7 @@ impl Domain {
         lock(&self.shared.queue).len()
     }
 
-    /// What waits for the end of its grace period, and for whom.
+    /// The garbage that waits for the end of its grace period, and the reader that holds it back.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         let backlog = lock(&self.shared.queue).backlog();
@@ -356,7 +356,7 @@ pub struct Pin<'reader> {
     slot: &'reader Slot,
     /// Whose grace periods wait for this worker.
     domain: &'reader Shared,
-    /// What its line holds when the burst is over.
+    /// The value of the reader's line after the pin.
     idle: u64,
 }
 

@@ -9,7 +9,7 @@
 //! Where the kernel does not have the call (before 4.14, or under seccomp) both sides are full fences. When a seccomp
 //! filter that is installed later denies the call, readers go over to full fences at their next pin ([`crate::Domain`]).
 
-/// What became of the reclaiming side's fence.
+/// The result of the reclaiming side's fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(loom, expect(dead_code))]
 pub(crate) enum Heavy {

@@ -1,4 +1,4 @@
-//! What was retired and waits for the end of its grace period: how much there may be, and how it is told.
+//! Retired values that wait for the end of their grace period: their limit, and how they are reported.
 
 use std::collections::VecDeque;
 use std::fmt;
