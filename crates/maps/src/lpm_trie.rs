@@ -13,7 +13,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::lookup::LookupFunction;
-use crate::routes::Routes;
+use crate::routes::{Prefix, Routes};
 use crate::slots::Caller;
 use crate::storage::{Mode, Storage};
 use crate::table::{Spare, Table, TableShape};
@@ -82,9 +82,9 @@ impl LpmTrie {
     /// Takes a slot out of the trie: its addresses have the next shorter prefix then.
     fn remove_route(&self, key: &[u8], length: usize, slot: u32) {
         if let Some((routes, address)) = self.routes_of(key) {
-            let shorter =
-                length.checked_sub(1).and_then(|length| self.longest_up_to(key, length, |slot| slot));
-            routes.replace(address, length as u32, slot, shorter);
+            let prefix = |slot| Prefix { slot, length: self.length_of_slot(slot) as u32 };
+            let shorter = length.checked_sub(1).and_then(|length| self.longest_up_to(key, length, prefix));
+            routes.replace(address, Prefix { slot, length: length as u32 }, shorter);
         }
     }
 

@@ -5,6 +5,9 @@
 //! equal ones among its 256, and a bit for each that begins a run; counting bits finds the entry. So a node takes a cache line
 //! or two where a plain array takes 1 KiB, and a table of 800,000 routes fits the cache that all cores share.
 //!
+//! Prefixes of up to 8 bits, the default route above all, have a table of their own ([`short`]), in which addresses that
+//! the trie has nothing for are looked up. So a change of one writes 256 entries at most, and not all of the trie.
+//!
 //! A change writes new nodes and puts them in place of the old with one store in the root; the old ones wait until the
 //! bursts are over that may have found them. A prefix that covers several entries of the root replaces them one by one:
 //! look-ups of different addresses may see it at different times.
@@ -13,6 +16,8 @@
 //! memory, so that it never fails. The node keeps neighbors that are equal then, until it is written anew. When all
 //! waiting nodes have come back and the free lines are still too short for a new node, nodes move to the first lines that
 //! are free ([`Routes::compact`]), each with one store in the entry that leads to it.
+
+mod short;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,6 +32,7 @@ use crate::lines::Lines;
 use crate::slab::{Atomics, NoMemory, Zeroed};
 use crate::slots::PATIENCE;
 use crate::sync::AtomicU32;
+use short::ShortPrefixes;
 
 /// Bits of an address that choose an entry of the root.
 #[cfg(not(loom))]
@@ -84,7 +90,15 @@ unsafe impl Atomics for RootPair {}
 // SAFETY: the same.
 unsafe impl Atomics for Line {}
 
+/// A prefix: its slot in the table of prefixes, and its length in bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    pub(crate) slot: u32,
+    pub(crate) length: u32,
+}
+
 pub(crate) struct Routes {
+    short: ShortPrefixes,
     root: Zeroed<RootPair>,
     lines: Zeroed<Line>,
     unused: Mutex<Unused>,
@@ -130,6 +144,7 @@ impl Routes {
             waited_for: 0,
         };
         Ok(Self {
+            short: ShortPrefixes::new()?,
             root: Zeroed::new(1 << (ROOT_BITS - 1))?,
             lines: Zeroed::new(count as usize)?,
             unused: Mutex::new(unused),
@@ -138,12 +153,31 @@ impl Routes {
 
     /// Bytes that it takes for so many prefixes.
     pub(crate) fn bytes(entries: u32) -> u64 {
-        (size_of::<u32>() as u64 * (1 << ROOT_BITS)) + lines_for(entries) * size_of::<Line>() as u64
+        let root = size_of::<u32>() as u64 * (1 << ROOT_BITS);
+        ShortPrefixes::BYTES + root + lines_for(entries) * size_of::<Line>() as u64
     }
 
     /// The slot of an address's longest prefix.
     #[inline(always)]
     pub(crate) fn find(&self, address: u32) -> Option<u32> {
+        self.find_long(address).or_else(|| self.find_short(address))
+    }
+
+    /// The same where the trie has nothing. It is asked once more, as a prefix may have come when the short one went.
+    fn find_short(&self, address: u32) -> Option<u32> {
+        loop {
+            let changes = self.short.changes();
+            let short = self.short.find(address);
+            let found = self.find_long(address).or(short);
+            // Or else both may have changed places between the two look-ups, and back.
+            if found != short || self.short.changes() == changes {
+                return found;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn find_long(&self, address: u32) -> Option<u32> {
         // Acquire: all nodes from here on are written.
         let mut entry = self.root_entry(address >> (u32::BITS - ROOT_BITS))?.load(Acquire);
         let mut rest = address << ROOT_BITS;
@@ -198,6 +232,9 @@ impl Routes {
         change: &impl Fn(Option<u32>) -> Option<u32>,
     ) -> Result<(), Errno> {
         let mut unused = self.lock();
+        if self.short.change(bits, length, change) {
+            return Ok(());
+        }
         unused.collect();
         self.try_change(&mut unused, bits, length, change)
             .or_else(|_| {
@@ -216,11 +253,18 @@ impl Routes {
             })
     }
 
-    /// Puts another prefix, or none, in the place of one that begins with these bits. Never fails.
-    pub(crate) fn replace(&self, bits: u32, length: u32, old: u32, new: Option<u32>) {
+    /// Puts the next shorter prefix, or none, in the place of one that begins with these bits. Never fails.
+    pub(crate) fn replace(&self, bits: u32, old: Prefix, shorter: Option<Prefix>) {
+        let Prefix { slot: old, length } = old;
+        // The trie has no short prefixes: those stay where they are.
+        let new = shorter.filter(|new| !short::is_short(new.length) || short::is_short(length));
+        let new = new.map(|new| new.slot);
         let mut unused = self.lock();
-        unused.collect();
         let change = |found| if found == Some(old) { new } else { found };
+        if self.short.change(bits, length, &change) {
+            return;
+        }
+        unused.collect();
         if self.try_change(&mut unused, bits, length, &change).is_ok() {
             return;
         }

@@ -27,6 +27,13 @@ const TAIL: &str = "
   In the function itself it is `EDEADLK`, as in the kernel.
 - Entries of device maps take any interface but 0, and those of socket maps any number: what these stand for is up to who runs the
   pipeline.
+- Which element a full LRU table gives up is not said. It is one that was not used for a while, as in the kernel, but the kernel has lists
+  and goes by when an element came, and here a hand goes round the table: where it stands, and which elements wait for the end of a
+  burst, depends on what the table and its workers did before.
+- A packet of any length lies in one piece. The kernel has the first 3,520 bytes of its test runs, or a page of a driver's, in one and the
+  rest in fragments, which only programs of `xdp.frags` sections get and which they reach through helpers.
+- A change of a prefix of 9 to 23 bits in an IPv4 trie writes the parts of the trie anew which lie below the prefix, so its cost grows
+  with the routes there; that of a longer or a shorter one does not. Look-ups are fast for that.
 - Hashes and tries keep room for a bounded number of elements that were replaced or removed in bursts that still run. A program that
   uses it up within one burst gets `ENOMEM` until the burst is over; the kernel allocates more.
 ";

@@ -5,13 +5,15 @@ mod model {
     use loom::thread;
     use std::sync::Arc;
 
-    use super::super::Routes;
+    use super::super::{Prefix, Routes};
     use paceline_epoch::Domain;
 
     /// Slots of the prefixes of a test.
     const LONG: u32 = 7;
     const SHORT: u32 = 3;
     const OTHER: u32 = 5;
+    const LONG_PREFIX: Prefix = Prefix { slot: LONG, length: 9 };
+    const SHORT_PREFIX: Prefix = Prefix { slot: SHORT, length: 0 };
 
     /// A worker looks an address up while `change` takes its longer prefix away.
     fn look_up_during(lines: u64, change: fn(&Routes)) {
@@ -47,13 +49,52 @@ mod model {
         look_up_during(2, |routes| {
             routes.change(1 << 23, 9, &|_| Some(OTHER)).unwrap();
             let _ = routes.change(7 << 23, 9, &|_| Some(OTHER));
-            routes.replace(0, 9, LONG, Some(SHORT));
+            routes.replace(0, LONG_PREFIX, Some(SHORT_PREFIX));
+        });
+    }
+
+    /// An address always has a prefix while one of both lengths takes the place of the other.
+    fn look_up_while(change: fn(&Routes)) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let domain = Domain::new();
+            let routes = Arc::new(Routes::with_lines(2, domain.clone()).unwrap());
+            routes.change(0, 0, &|_| Some(SHORT)).unwrap();
+            let mut reader = domain.reader();
+            let worker = {
+                let routes = Arc::clone(&routes);
+                thread::spawn(move || {
+                    let _burst = reader.pin();
+                    assert!(matches!(routes.find(0), Some(LONG | SHORT)));
+                })
+            };
+            change(&routes);
+            worker.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_long_prefix_takes_the_place_of_a_short_one() {
+        look_up_while(|routes| {
+            routes.change(0, 2, &|_| Some(LONG)).unwrap();
+            routes.replace(0, SHORT_PREFIX, None);
+        });
+    }
+
+    #[test]
+    fn a_short_and_a_long_prefix_change_places_and_back() {
+        look_up_while(|routes| {
+            routes.change(0, 2, &|_| Some(LONG)).unwrap();
+            routes.replace(0, SHORT_PREFIX, None);
+            routes.change(0, 0, &|_| Some(SHORT)).unwrap();
+            routes.replace(0, Prefix { slot: LONG, length: 2 }, Some(SHORT_PREFIX));
         });
     }
 
     #[test]
     fn a_removal_without_room_is_seen_or_not() {
-        look_up_during(1, |routes| routes.replace(0, 9, LONG, Some(SHORT)));
+        look_up_during(1, |routes| routes.replace(0, LONG_PREFIX, Some(SHORT_PREFIX)));
     }
 }
 
@@ -61,7 +102,11 @@ mod model {
 mod threads {
     use paceline_epoch::Domain;
 
-    use super::super::{Routes, positions};
+    use super::super::{Prefix, Routes, positions};
+
+    fn of(slot: u32, length: u32) -> Prefix {
+        Prefix { slot, length }
+    }
 
     #[test]
     fn positions_of_a_prefix() {
@@ -81,7 +126,7 @@ mod threads {
             let address = 0x0a00_0000 | rng.u32(..1 << 20) & 0xf_0fff;
             routes.change(address, 32, &|_| Some(7)).unwrap();
             assert_eq!(routes.find(address), Some(7));
-            routes.replace(address, 32, 7, None);
+            routes.replace(address, of(7, 32), None);
             assert_eq!(routes.find(address), None);
         }
         let mut unused = routes.lock();
@@ -96,7 +141,7 @@ mod threads {
     fn a_removal_needs_no_room() {
         let domain = Domain::new();
         let routes = Routes::with_lines(400, domain.clone()).unwrap();
-        routes.change(0x0a00_0000, 8, &|_| Some(1)).unwrap();
+        routes.change(0x0a00_0000, 9, &|_| Some(1)).unwrap();
         let prefix = |number: u32| 0x0a00_0000 | number << 8;
         let added = |number: u32| routes.change(prefix(number), 24, &|_| Some(100 + number)).is_ok();
         (0..100).for_each(|number| assert!(added(2 * number)));
@@ -106,21 +151,19 @@ mod threads {
         assert!(refused > 0);
         assert!(!added(9000), "and none is made room for");
         for number in (0..100).step_by(2) {
-            routes.replace(prefix(2 * number), 24, 100 + 2 * number, Some(1));
+            routes.replace(prefix(2 * number), of(100 + 2 * number, 24), Some(of(1, 9)));
             assert_eq!(routes.find(prefix(2 * number)), Some(1));
             assert_eq!(routes.find(prefix(2 * number + 2)), Some(102 + 2 * number), "its neighbor stays");
         }
         // A prefix over many entries.
-        (0..1000)
-            .for_each(|number| routes.replace(prefix(2000 + 2 * number), 24, 2100 + 2 * number, Some(1)));
-        (1..100)
-            .step_by(2)
-            .for_each(|number| routes.replace(prefix(2 * number), 24, 100 + 2 * number, Some(1)));
-        routes.replace(0x0a00_0000, 8, 1, None);
+        let remove = |number: u32| routes.replace(prefix(number), of(100 + number, 24), Some(of(1, 9)));
+        (0..1000).for_each(|number| remove(2000 + 2 * number));
+        (1..100).step_by(2).for_each(|number| remove(2 * number));
+        routes.replace(0x0a00_0000, of(1, 9), None);
         assert!((0..1 << 16).all(|number| routes.find(prefix(number)).is_none()));
         drop(burst);
         assert!((0..100).all(|number| added(2 * number)));
-        (0..100).for_each(|number| routes.replace(prefix(2 * number), 24, 100 + 2 * number, None));
+        (0..100).for_each(|number| routes.replace(prefix(2 * number), of(100 + 2 * number, 24), None));
         let mut unused = routes.lock();
         unused.close();
         unused.collect();
@@ -142,7 +185,7 @@ mod threads {
             unused.collect();
             assert_eq!(unused.free.free(), 0);
         }
-        (0..128).step_by(2).for_each(|number| routes.replace(sparse(number), 24, number, None));
+        (0..128).step_by(2).for_each(|number| routes.replace(sparse(number), of(number, 24), None));
         for number in 0..100 {
             add(0x0a00_0000 | number << 9, 24, 1000 + number).unwrap();
         }
@@ -163,13 +206,13 @@ mod threads {
         let longest = |prefixes: &[(u32, u32, u32)], address: u32, below: u32| {
             let fits =
                 prefixes.iter().filter(|&&(bits, length, _)| length < below && covers(bits, length, address));
-            fits.max_by_key(|(_, length, _)| *length).map(|(.., slot)| *slot)
+            fits.max_by_key(|(_, length, _)| *length).map(|&(_, length, slot)| of(slot, length))
         };
         let mut reader = domain.reader();
         for round in 0..200_u32 {
             let burst = (round % 3 == 0).then(|| reader.pin());
             for number in 0..60 {
-                let length = rng.u32(8..=32);
+                let length = rng.u32(7..=32);
                 let address = 0x0a00_0000 | rng.u32(..1 << 10) << 14 | rng.u32(..4) << 7 | rng.u32(..4);
                 let bits = address & u32::MAX << (32 - length);
                 let known = prefixes.iter().position(|&(other, len, _)| (other, len) == (bits, length));
@@ -189,21 +232,22 @@ mod threads {
                     }
                     Some(index) => {
                         let (bits, length, slot) = prefixes.swap_remove(index);
-                        routes.replace(bits, length, slot, longest(&prefixes, bits, length));
+                        routes.replace(bits, of(slot, length), longest(&prefixes, bits, length));
                     }
                 }
                 if prefixes.len() > 40 {
                     let (bits, length, slot) = prefixes.swap_remove(rng.usize(..prefixes.len()));
-                    routes.replace(bits, length, slot, longest(&prefixes, bits, length));
+                    routes.replace(bits, of(slot, length), longest(&prefixes, bits, length));
                 }
                 let looked_up = 0x0a00_0000 | rng.u32(..1 << 10) << 14 | rng.u32(..4) << 7 | rng.u32(..4);
-                assert_eq!(routes.find(looked_up), longest(&prefixes, looked_up, 33), "{looked_up:#x}");
+                let expected = longest(&prefixes, looked_up, 33).map(|prefix| prefix.slot);
+                assert_eq!(routes.find(looked_up), expected, "{looked_up:#x}");
             }
             drop(burst);
         }
         assert!(refused > 0);
         for (bits, length, slot) in std::mem::take(&mut prefixes) {
-            routes.replace(bits, length, slot, None);
+            routes.replace(bits, of(slot, length), None);
         }
         let mut unused = routes.lock();
         unused.close();
