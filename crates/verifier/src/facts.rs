@@ -93,6 +93,9 @@ pub struct InsnFact {
     pub callback: Option<CallbackFact>,
     /// The stack of the running function that it reads, by itself or in what it calls.
     pub stack_read: Option<StackFact>,
+    /// Whether it makes a number of an address, such as by a 32-bit move of a pointer: what comes of it depends on where memory
+    /// is. The kernel refuses that where `allow_ptr_leaks` is not set.
+    pub leaks: bool,
 }
 
 /// A stretch of a function's stack, over all visits, in bytes from `r10`.
@@ -379,6 +382,10 @@ impl Facts {
                 end: old.end.max(end),
             }));
         });
+    }
+
+    pub(crate) fn leak(&mut self, slot: usize) {
+        self.change(slot, |fact| fact.leaks = true);
     }
 
     /// The kind of base pointer seen at a slot before.

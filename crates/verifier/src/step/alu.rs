@@ -16,7 +16,10 @@ impl Walk<'_> {
         check_immediate(width, op, src)?;
         let (a, b) = (self.read(dst)?, self.operand(src)?);
         let result = match (a, b) {
-            (Value::Scalar(a), Value::Scalar(b)) => Value::Scalar(self.alu_scalars(width, op, &a, &b)),
+            (Value::Scalar(a), Value::Scalar(b)) => {
+                [Value::Scalar(a), Value::Scalar(b)].iter().for_each(|value| self.note_as_number(value));
+                Value::Scalar(self.alu_scalars(width, op, &a, &b))
+            }
             _ => self.alu_pointer(width, op, (dst, a), (src, b))?,
         };
         self.write(dst, result)
@@ -39,6 +42,9 @@ impl Walk<'_> {
             Operand::Reg(reg) => self.linked(reg)?,
             Operand::Imm(_) => self.operand(src)?,
         };
+        if width == Width::W32 {
+            self.note_as_number(&value);
+        }
         let moved = match (width, value) {
             (Width::W64, value) => value,
             (Width::W32, Value::Scalar(scalar)) => Value::Scalar(truncated(&scalar, 32)),
@@ -67,7 +73,9 @@ impl Walk<'_> {
     }
 
     pub(super) fn move_extended(&mut self, width: Width, from: Size, dst: Reg, src: Reg) -> Check {
-        let value = match self.linked(src)? {
+        let value = self.linked(src)?;
+        self.note_as_number(&value);
+        let value = match value {
             Value::Scalar(scalar) => {
                 let number = scalar.number.sign_extend(bits(from));
                 let fits = scalar.number.umax() < 1 << (bits(from) - 1);
@@ -82,11 +90,13 @@ impl Walk<'_> {
 
     pub(super) fn negate(&mut self, width: Width, dst: Reg) -> Check {
         let value = self.read(dst)?;
+        self.note_as_number(&value);
         self.write(dst, computed(&value, |number| number.neg(width)))
     }
 
     pub(super) fn swap(&mut self, order: SwapOrder, size: Size, dst: Reg) -> Check {
         let value = self.read(dst)?;
+        self.note_as_number(&value);
         self.write(dst, computed(&value, |number| number.swap(order, size)))
     }
 }

@@ -31,6 +31,7 @@ impl Walk<'_> {
         target: usize,
     ) -> Check<Next> {
         let (a, b) = (self.read(dst)?, self.operand(src)?);
+        self.note_compared(width, condition, &a, &b);
         let comparison = Comparison { width, condition, dst, src, a, b };
         let mut jumping = self.state.clone();
         let taken = self.assume(&mut jumping, &comparison, true);

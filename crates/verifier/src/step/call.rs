@@ -117,7 +117,7 @@ impl Walk<'_> {
             Root::Global(_) if result.scalar().is_none() => {
                 return broken(Cause::GlobalReturn(describe(&result)));
             }
-            Root::Main | Root::Global(_) => {}
+            Root::Main | Root::Global(_) => self.note_as_number(&result),
         }
         Ok(Next::End)
     }

@@ -90,7 +90,7 @@ impl Walk<'_> {
                 arguments.has_record = true;
             }
             match arg {
-                Arg::Scalar | Arg::Unchecked => {}
+                Arg::Scalar | Arg::Unchecked => self.note_as_number(&value),
                 Arg::Context => self.check_context_argument(helper.name, reg, &value)?,
                 Arg::Map => {
                     let map = self.check_map_argument(helper, reg, &value)?;

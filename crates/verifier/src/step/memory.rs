@@ -162,18 +162,24 @@ impl Walk<'_> {
         let span = span(base, pointer, offset, size, Access::Write);
         match pointer.target {
             Target::Stack { frame } => self.store_stack(&span, usize::from(frame), src, value),
-            _ => self.check_span(&span),
+            _ => {
+                self.note_as_number(&value);
+                self.check_span(&span)
+            }
         }
     }
 
     pub(super) fn atomic(&mut self, width: Width, op: AtomicOp, base: Reg, offset: i16, src: Reg) -> Check {
         let size = if width == Width::W64 { Size::Dw } else { Size::W };
-        self.read(src)?;
+        let value = self.read(src)?;
+        self.note_as_number(&value);
         if op == AtomicOp::CmpXchg {
-            self.read(Reg::R0)?;
+            let expected = self.read(Reg::R0)?;
+            self.note_as_number(&expected);
         }
         self.check_atomic_target(base, offset, size)?;
         let old = self.load(base, offset, size, false)?;
+        self.note_as_number(&old);
         let pointer = self.base(base, offset)?;
         let span = span(base, pointer, offset, size, Access::Write);
         match pointer.target {

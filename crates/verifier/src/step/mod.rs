@@ -8,6 +8,7 @@ mod dynptr;
 mod global;
 mod helper;
 mod kfunc;
+mod leak;
 mod lock;
 mod memory;
 mod pointer;

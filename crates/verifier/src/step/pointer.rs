@@ -16,6 +16,10 @@ impl Walk<'_> {
         (dst, a): (Reg, Value),
         (src, b): (Operand, Value),
     ) -> Check<Value> {
+        // A number subtracted from a pointer leaves one, unless the upper half is lost.
+        if op == AluOp::Sub && (b.pointer().is_some() || width == Width::W32) {
+            self.note_distance(&a, &b);
+        }
         let any = || Value::number(if width == Width::W64 { Number::UNKNOWN } else { Number::unsigned(32) });
         match (a, b) {
             (Value::Pointer(_), Value::Pointer(_)) if op == AluOp::Sub => Ok(any()),

@@ -41,7 +41,7 @@ impl Walk<'_> {
         if range.min != range.max {
             return self.load_stack_somewhere(span, frame);
         }
-        self.note_read(frame, range.min, span.size)?;
+        self.note_fill(frame, range.min, span.size)?;
         let (index, first) = Stack::place(range.min);
         let slot = self.state.frame(frame).map_or(Slot::EMPTY, |f| f.stack.slot(index));
         load_slot(&slot, first, span.size as usize)
@@ -60,8 +60,14 @@ impl Walk<'_> {
         Ok(Value::number(if all_zero { Number::ZERO } else { Number::unsigned(span.size as u32 * 8) }))
     }
 
-    /// Says that stack bytes matter to the checkpoints that they come from. An iterator has none to read.
+    /// The same for bytes that are read as such.
     pub(super) fn note_read(&mut self, frame: usize, offset: i64, size: u64) -> Check {
+        parts(offset, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
+        self.note_fill(frame, offset, size)
+    }
+
+    /// Says that stack bytes matter to the checkpoints that they come from. An iterator has none to read.
+    fn note_fill(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         self.note_seen(frame, offset, size);
         self.note_reader(frame, offset, size);
         let Some(frame) = self.state.frame(frame) else { return Ok(()) };
@@ -127,6 +133,9 @@ impl Walk<'_> {
         }
         let value = self.end_slices_under(value, frame, range.min);
         self.lose_dynptrs(frame, range.min, span.size);
+        if size != 8 {
+            self.note_bytes_as_numbers(frame, index);
+        }
         let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         let slot = frame.stack.slot_mut(index);
         if first == 0 {
@@ -158,6 +167,8 @@ impl Walk<'_> {
             self.demand(value);
         }
         self.lose_dynptrs(frame, range.min, size);
+        self.note_as_number(value);
+        parts(range.min, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
         let demands = &mut self.demands;
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(range.min, size) {
@@ -178,6 +189,9 @@ impl Walk<'_> {
         self.check_stack(span, frame)?;
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
+        if range.min != range.max {
+            parts(range.min, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
+        }
         self.overwrite_bytes(frame, range.min, size);
         Ok(())
     }
@@ -186,6 +200,11 @@ impl Walk<'_> {
     pub(super) fn overwrite_bytes(&mut self, frame: usize, offset: i64, size: u64) {
         self.note_seen(frame, offset, size);
         self.lose_dynptrs(frame, offset, size);
+        for (index, bytes) in parts(offset, size) {
+            if bytes != 0xff {
+                self.note_bytes_as_numbers(frame, index);
+            }
+        }
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(offset, size) {
             frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);
