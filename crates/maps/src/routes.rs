@@ -160,18 +160,21 @@ impl Routes {
     /// The slot of an address's longest prefix.
     #[inline(always)]
     pub(crate) fn find(&self, address: u32) -> Option<u32> {
-        self.find_long(address).or_else(|| self.find_short(address))
+        let changes = self.short.changes();
+        self.find_long(address).or_else(|| self.find_short(address, changes))
     }
 
-    /// The same where the trie has nothing. It is asked once more, as a prefix may have come when the short one went.
-    fn find_short(&self, address: u32) -> Option<u32> {
+    /// The same where the trie has nothing, which was asked after so many changes of the short ones. It is asked once more
+    /// if there were others since: a prefix may have come there as the short one went.
+    fn find_short(&self, address: u32, mut changes: u32) -> Option<u32> {
         loop {
-            let changes = self.short.changes();
             let short = self.short.find(address);
-            let found = self.find_long(address).or(short);
-            // Or else both may have changed places between the two look-ups, and back.
-            if found != short || self.short.changes() == changes {
-                return found;
+            let before = std::mem::replace(&mut changes, self.short.changes());
+            if changes == before {
+                return short;
+            }
+            if let Some(long) = self.find_long(address) {
+                return Some(long);
             }
         }
     }

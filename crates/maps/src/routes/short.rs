@@ -16,7 +16,7 @@ const ENTRIES: usize = 1 << SHORT_BITS;
 
 pub(super) struct ShortPrefixes {
     entries: Zeroed<Line>,
-    /// How often they were changed.
+    /// Counts up before and after each change.
     changes: AtomicU32,
 }
 
@@ -39,7 +39,8 @@ impl ShortPrefixes {
         self.entry(index)?.load(Acquire).checked_sub(1)
     }
 
-    /// Another number after each change, before whatever the caller changes next.
+    /// Another number when a change begins, which an entry that it wrote is not seen before; and another one before anything
+    /// that the caller changes next.
     pub(super) fn changes(&self) -> u32 {
         self.changes.load(Acquire)
     }
@@ -55,12 +56,14 @@ impl ShortPrefixes {
         if !is_short(length) {
             return false;
         }
+        // Release: with this number all is seen that the caller changed before.
+        self.changes.fetch_add(1, Release);
         for entry in positions(bits, length, 0, SHORT_BITS).filter_map(|index| self.entry(index)) {
             let new = change(entry.load(Relaxed).checked_sub(1));
             // Release: who finds the other prefix sees what it is.
             entry.store(new.map_or(0, |slot| slot + 1), Release);
         }
-        // Release: who sees it sees the entries.
+        // Release: with this number all entries are seen.
         self.changes.fetch_add(1, Release);
         true
     }
