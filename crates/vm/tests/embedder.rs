@@ -147,12 +147,15 @@ fn no_timer_fires_for_a_cpu_that_its_functions_arrays_lack() {
     }
 }
 
-#[test]
-fn timers_of_maps_in_maps_go_with_the_programs() {
-    let outer = MapSpec {
+fn map_of_maps() -> MapSpec {
+    MapSpec {
         inner: Some(Box::new(with_timer("inner"))),
         ..MapSpec::new("outer", MapKind::ArrayOfMaps, 4, 4, 2)
-    };
+    }
+}
+
+/// Starts a timer in the inner map's value, whose function counts in that value.
+fn starts_inside(delay: &str) -> String {
     let text = "
         *(u32 *)(r10 - 4) = 0
         r1 = map[0] ll
@@ -172,20 +175,49 @@ fn timers_of_maps_in_maps_go_with_the_programs() {
         r3 = 1
         call bpf_timer_init
         r1 = r6
-        r2 = subprog[nothing] ll
+        r2 = subprog[count] ll
         call bpf_timer_set_callback
         r1 = r6
-        r2 = 1000000000 ll
+        r2 = DELAY ll
         r3 = 0
         call bpf_timer_start
     out:
         r0 = 2
         exit
-    nothing:
+    count:
+        r1 = *(u64 *)(r3 + 16)
+        r1 += 1
+        *(u64 *)(r3 + 16) = r1
         r0 = 0
         exit
     ";
-    let verified = verified(text, std::slice::from_ref(&outer));
+    text.replace("DELAY", delay)
+}
+
+/// The map need not be in the map of maps any more.
+#[test]
+fn a_timer_of_a_map_in_maps_changes_its_value() {
+    let outer = map_of_maps();
+    let verified = verified(&starts_inside("0"), std::slice::from_ref(&outer));
+    for (engine, stays) in engines().flat_map(|engine| [(engine, true), (engine, false)]) {
+        let mut host = Host::new(0);
+        let maps = made(std::slice::from_ref(&outer));
+        let inner = made(&[with_timer("inner")]).remove(0);
+        maps[0].set(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        let program = Program::load(&verified, maps.clone(), engine).expect("loads");
+        program.run_burst(&mut burst(1), &mut host).expect("runs");
+        if !stays {
+            maps[0].remove(&[0; 4]).expect("is there");
+        }
+        assert_eq!(host.fire_timers(), Ok(1), "{engine}");
+        assert_eq!(inner.get(&[0; 4]).expect("is there")[16], 1, "{engine}");
+    }
+}
+
+#[test]
+fn timers_of_maps_in_maps_go_with_the_programs() {
+    let outer = map_of_maps();
+    let verified = verified(&starts_inside("1000000000"), std::slice::from_ref(&outer));
     for engine in engines() {
         let mut host = Host::new(0);
         let maps = made(std::slice::from_ref(&outer));
