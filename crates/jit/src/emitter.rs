@@ -182,6 +182,10 @@ impl<'a> Emitter<'a> {
         }
         if !self.settings.checked {
             self.start_block(function.start);
+            if function.start == 0 {
+                let given = RegSet::of(Reg::R1).union(RegSet::of(Reg::R2));
+                self.zero_unset(self.liveness.before(0).minus(given));
+            }
         }
         if matches!(self.leave, Leave::Edge) {
             self.enter_with_context();
@@ -217,6 +221,10 @@ impl<'a> Emitter<'a> {
             } else if self.skipped != Some(slot) {
                 let before = self.asm.len();
                 self.deferred(slot, insn)?;
+                if insn.is_call() {
+                    let after = self.liveness.after(self.source, slot, insn);
+                    self.zero_unset(after.intersection(RegSet::CALLER_SAVED.minus(RegSet::of(Reg::R0))));
+                }
                 // Where nothing was emitted, nothing was overwritten.
                 if self.asm.len() != before {
                     self.check_reserved();
@@ -234,6 +242,19 @@ impl<'a> Emitter<'a> {
             self.asm.jmp(next);
         }
         Ok(())
+    }
+
+    /// Makes registers zero that a program which was not verified reads and never set: whatever the host had in them is not
+    /// for it to see.
+    fn zero_unset(&mut self, registers: RegSet) {
+        if self.source.has_facts() {
+            return;
+        }
+        for reg in registers.minus(RegSet::of(Reg::R10)).iter() {
+            let gpr = self.gpr(reg);
+            self.set(gpr, 0);
+            self.hold(reg, 64);
+        }
     }
 
     /// Takes note of what the registers hold that stay as they are throughout: the host's and the loop's.

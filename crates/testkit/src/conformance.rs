@@ -9,7 +9,7 @@ use paceline::{
 use paceline_isa::RawInsn;
 use paceline_verifier::{Options, Refusal, verify};
 
-use crate::kernel::{self, Packet, Request};
+use crate::kernel::{self, MIN_PACKET, Packet, Request};
 
 /// Engines that can be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Judged {
 pub struct Task {
     /// Instructions in little-endian order, or with `elf` a whole object.
     pub program: Vec<u8>,
-    /// Memory; the packet of an XDP run.
+    /// Memory; the packet of an XDP run, which is filled up with zeros to [`MIN_PACKET`] bytes.
     pub memory: Vec<u8>,
     /// Who runs it.
     pub engine: Judged,
@@ -186,14 +186,22 @@ fn run_ours(task: &Task, engine: Engine) -> Result<u64, TaskError> {
     }
     let program = subject.load(engine)?;
     let mut burst = Burst::new(1);
-    burst.push(&task.memory, FrameMeta::default())?;
+    burst.push(&packet(&task.memory), FrameMeta::default())?;
     let mut frame = burst.frame_mut(0);
     frame.set_ingress(1, 0);
     Ok(program.run(&mut frame, &mut Host::default()).map_err(|fault| *fault)?)
 }
 
+/// Memory as a packet. The kernel takes no shorter one (`ETH_HLEN`); the suite's own plugin for it fills up with zeros too.
+fn packet(memory: &[u8]) -> Vec<u8> {
+    let mut packet = memory.to_vec();
+    packet.resize(packet.len().max(MIN_PACKET), 0);
+    packet
+}
+
 fn run_kernel(task: &Task) -> Result<u64, TaskError> {
-    let packet = Packet::new(&task.memory);
+    let memory = packet(&task.memory);
+    let packet = Packet::new(&memory);
     if !task.elf {
         let program = kernel::Program::load(&Request::xdp(&slots(&task.program)?))?;
         return Ok(u64::from(program.test_run(&packet)?.retval));

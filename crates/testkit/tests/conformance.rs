@@ -94,6 +94,7 @@ fn xdp_and_objects() {
         exit";
     let memory = spaced(&[7; 20]);
     assert_eq!(stdout(&plugin(&[&memory, "--xdp"], &hex(xdp))), "14\n");
+    assert_eq!(stdout(&plugin(&["01 02", "--xdp"], &hex(xdp))), "e\n", "filled up");
     let object =
         std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o")).expect("an example");
     assert_eq!(stdout(&plugin(&[&memory, "--xdp --elf"], &spaced(&object))), "2\n");
@@ -131,4 +132,8 @@ fn the_kernel_says_the_same() {
     assert_eq!(stdout(&plugin(&[&memory, "--engine=kernel"], &program)), "1c\n");
     assert_eq!(stdout(&plugin(&[&memory], &program)), "1c\n");
     assert!(stderr(&plugin(&[&memory, "--engine=kernel"], &hex("exit"))).contains("R0 !read_ok"));
+    // Memory that is shorter than the shortest packet, and none, are filled up.
+    for memory in ["01 02", ""] {
+        assert_eq!(stdout(&plugin(&[memory, "--engine=kernel"], &program)), "1c\n", "{memory}");
+    }
 }

@@ -84,6 +84,32 @@ fn a_million_slots_are_compiled() {
     assert_eq!(program.run_raw(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(749_999));
 }
 
+/// Neither the host's registers nor a call's leftovers are to be seen.
+#[test]
+fn registers_that_a_raw_program_never_set_are_zero() {
+    let one = |number: u8| {
+        [format!("r0 = r{number}\nexit"), format!("r{number} += 1\nr0 = r{number}\nr0 -= 1\nexit")]
+    };
+    let entry = [0, 3, 4, 5, 6, 7, 8, 9].into_iter().flat_map(one);
+    let after = (1..=5).flat_map(|number| {
+        let set = "r1 = 1\nr2 = 2\nr3 = 3\nr4 = 4\nr5 = 5\n";
+        let helper = format!("{set}call 8\nr0 = r{number}\nexit");
+        [helper, format!("{set}call pc+2\nr0 = r{number}\nexit\nr{number} = 9\nr0 = 0\nexit")]
+    });
+    for text in entry.chain(after) {
+        let insns = assemble(&text, &Maps).unwrap().encode().expect("encodes");
+        let spec = Arc::new(ProgramSpec::new("raw", KIND, insns));
+        // SAFETY: it touches no memory.
+        let fast = unsafe { Program::raw_jit(spec.clone(), Vec::new()) }.expect("is compiled");
+        let checked = Program::checked_jit(spec.clone(), Vec::new(), true).expect("is compiled");
+        let plain = Program::raw(spec, Vec::new()).expect("is taken");
+        for (program, name) in [(plain, "plain"), (checked, "checked-jit"), (fast, "jit")] {
+            let ran = program.run_raw(&mut [], &mut Host::new(0)).map(|exit| exit.r0);
+            assert_eq!(ran, Ok(0), "{name}: {text}");
+        }
+    }
+}
+
 #[test]
 fn raw_programs_know_their_memory() {
     let text = "r0 = *(u8 *)(r1 + 3)\nr0 += r2\nexit";

@@ -30,7 +30,8 @@ Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins.
   --program HEX  the program; without, the first line of standard input
   --engine NAME  plain (default), threaded (with --xdp), jit, checked-jit or kernel
   --elf          the program is an object file; its first XDP program is run
-  --xdp          r1 is an xdp_md whose packet is MEMORY (always so with the kernel; run the suite with --xdp_prolog)";
+  --xdp          r1 is an xdp_md whose packet is MEMORY, with zeros behind it up to 14 bytes (always so with the kernel;
+                 run the suite with --xdp_prolog)";
 
 /// Why there is nothing to run.
 #[derive(Debug, thiserror::Error)]

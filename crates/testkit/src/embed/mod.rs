@@ -16,6 +16,7 @@ mod system;
 mod tables;
 mod threads;
 mod timers;
+mod watch;
 mod world;
 
 pub use campaign::{Campaign, Failure, Found};
@@ -118,12 +119,12 @@ pub fn run(settings: &Settings, announce: impl Fn(&str), keep: impl Fn(usize) ->
             continue;
         }
         announce(&format!("{index} {}", op.name));
-        system::watch(op.name);
+        watch::watch(op.name);
         (op.run)(&mut world, &mut Rng::with_seed(mix(settings.seed, index as u64)))
             .map_err(|finding| format!("{}: {finding}", op.name))?;
     }
     announce("- end");
-    system::watch("end");
+    watch::watch("end");
     end::check(world, &mut Rng::with_seed(mix(settings.seed, u64::MAX)))
         .map_err(|finding| format!("end: {finding}"))
 }

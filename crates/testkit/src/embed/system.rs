@@ -1,39 +1,8 @@
 //! What the standard library has no words for: the memory in use, the time a thread took, limits and filters of system
-//! calls, a child that goes on after `fork`, and a thread that ends the process when an operation blocks.
+//! calls, and a child that goes on after `fork`.
 #![allow(unsafe_code)]
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-
-/// An operation may take so long, on a machine with much else to do.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The status that a blocked sequence ends with.
-pub(super) const BLOCKED: i32 = 70;
-
-static WATCHED: Mutex<Option<(&'static str, Instant)>> = Mutex::new(None);
-
-/// Begins the time of an operation.
-pub(super) fn watch(name: &'static str) {
-    let mut watched = WATCHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let first = watched.is_none();
-    *watched = Some((name, Instant::now()));
-    drop(watched);
-    if first {
-        std::thread::spawn(|| {
-            loop {
-                std::thread::sleep(Duration::from_millis(100));
-                let watched = *WATCHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                if let Some((name, since)) = watched
-                    && since.elapsed() > PATIENCE
-                {
-                    say(&format!("FAIL {name}: blocks"));
-                    leave(BLOCKED);
-                }
-            }
-        });
-    }
-}
+use std::time::Duration;
 
 /// Writes a line for whoever started this process, past all locks.
 pub(super) fn say(line: &str) {

@@ -49,6 +49,12 @@ impl Machine<'_> {
         self.enter_frame();
     }
 
+    /// The result of a call; the registers that calls do not keep are zero, not the host's, nor the arguments, which no other
+    /// engine keeps.
+    pub(super) fn return_from_call(&mut self, r0: u64) {
+        self.registers[..6].copy_from_slice(&[r0, 0, 0, 0, 0, 0]);
+    }
+
     pub(crate) fn exit(&mut self) -> Next {
         let Some(caller) = self.callers.pop() else { return Next::Exit(self.get(Reg::R0)) };
         self.registers[6..10].copy_from_slice(&caller.callee_saved);
@@ -56,7 +62,10 @@ impl Machine<'_> {
         self.point_at_frame(self.get(Reg::R10) + STACK_FRAME as u64);
         self.rounds_left = caller.rounds_left;
         match caller.calling_back {
-            None => Next::Jump(caller.slot),
+            None => {
+                self.return_from_call(self.get(Reg::R0));
+                Next::Jump(caller.slot)
+            }
             Some(calling_back) => self.called_back(caller.slot, calling_back),
         }
     }

@@ -273,12 +273,12 @@ impl Machine<'_> {
                     return self.call_back(helper, callback);
                 }
                 let r0 = self.call_helper(id)?;
-                self.set(Reg::R0, r0);
+                self.return_from_call(r0);
             }
             Insn::Exit => return Ok(self.exit()),
             Insn::Call(Callee::Kfunc { btf_id, .. }) => {
                 let r0 = self.call_kfunc(btf_id)?;
-                self.set(Reg::R0, r0);
+                self.return_from_call(r0);
             }
             Insn::MayGoto { .. } => match self.rounds_left.checked_sub(1) {
                 Some(left) => self.rounds_left = left,

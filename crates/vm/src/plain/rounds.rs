@@ -44,7 +44,7 @@ impl Machine<'_> {
         match unsafe { Rounds::new(callback, subject, given, flags) } {
             Ok(rounds) => Ok(self.call_once_more(self.slot + 1, CallingBack { function, rounds })),
             Err(errno) => {
-                self.set(Reg::R0, errno.to_return());
+                self.return_from_call(errno.to_return());
                 Ok(Next::Follow)
             }
         }
@@ -53,7 +53,7 @@ impl Machine<'_> {
     /// Calls the function, or returns from the helper to `slot`.
     fn call_once_more(&mut self, slot: usize, mut calling_back: CallingBack) -> Next {
         let Some(arguments) = calling_back.rounds.next_arguments(self.host.cpu()) else {
-            self.set(Reg::R0, calling_back.rounds.calls());
+            self.return_from_call(calling_back.rounds.calls());
             return Next::Jump(slot);
         };
         self.regions.keys.extend(calling_back.rounds.key());
@@ -71,7 +71,7 @@ impl Machine<'_> {
         if self.get(Reg::R0) == 0 {
             return self.call_once_more(slot, calling_back);
         }
-        self.set(Reg::R0, calling_back.rounds.calls());
+        self.return_from_call(calling_back.rounds.calls());
         Next::Jump(slot)
     }
 
