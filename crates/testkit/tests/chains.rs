@@ -1,4 +1,4 @@
-//! Random chains on all ways to run them, thousands each time; `paceline-chains` does the same for as long as one likes.
+//! Random chains on all ways to run them, thousands each time; `paceline-testkit chains` does the same for as long as one likes.
 
 use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
 use paceline_testkit::kernel;
@@ -16,7 +16,7 @@ fn all_ways_to_run_a_chain_agree() {
     for seed in 0..CHAINS {
         let Some(work) = shop.chain(seed, RUNS) else { continue };
         if let Err(difference) = compare_chains(&mut subjects, &work) {
-            panic!("paceline-chains --seed {seed} --count 1: {difference}");
+            panic!("paceline-testkit chains --seed {seed} --count 1: {difference}");
         }
     }
 }

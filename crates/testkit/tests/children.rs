@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn engines(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_paceline-engines"));
-    command.args(arguments).args(["--runs", "1", "--engines", "plain"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_paceline-testkit"));
+    command.arg("engines").args(arguments).args(["--runs", "1", "--engines", "plain"]);
     command
 }
 

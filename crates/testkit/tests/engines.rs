@@ -1,4 +1,4 @@
-//! Random programs on all engines that there are, a few thousand each time; `paceline-engines` does the same for as long
+//! Random programs on all engines that there are, a few thousand each time; `paceline-testkit engines` does the same for as long
 //! as one likes.
 
 use paceline::Engine;
@@ -36,7 +36,7 @@ fn engines_and_kernel_agree() {
         let Ok((_, work)) = shop.work(seed, RUNS) else { continue };
         accepted += 1;
         if let Comparison::Different(difference) = comparator.compare(&work) {
-            panic!("paceline-engines --kernel --seed {seed} --count 1: {}", difference.text);
+            panic!("paceline-testkit engines --kernel --seed {seed} --count 1: {}", difference.text);
         }
     }
     assert!(accepted > PROGRAMS * 95 / 100, "only {accepted} of {PROGRAMS} were accepted");

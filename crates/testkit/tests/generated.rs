@@ -15,11 +15,11 @@ fn plain_interpreter_and_kernel_agree() {
     }
     let mut plain = PlainSubject::new().expect("a small map");
     let mut kernel = KernelSubject::new().expect("a small map");
-    // Other programs in every run would be more, but a failure must come again: `paceline-fuzz` takes other seeds.
+    // Other programs in every run would be more, but a failure must come again: `paceline-testkit fuzz` takes other seeds.
     for seed in 0..PROGRAMS {
         let generated = Generated::new(seed, &Mix::default(), 3);
         if let Err(disagreement) = check(&generated, &mut plain, &mut kernel) {
-            panic!("paceline-fuzz --seed {seed} --count 1: {disagreement}");
+            panic!("paceline-testkit fuzz --seed {seed} --count 1: {disagreement}");
         }
     }
 }

@@ -13,7 +13,7 @@ fn shipped(name: &str) -> PathBuf {
 fn shipped_captures_are_what_the_generator_makes() {
     for (name, made) in [("traffic.pcap", traffic::pcap().unwrap()), ("traffic.pcapng", traffic::pcapng())] {
         let committed = std::fs::read(shipped(name)).unwrap();
-        let again = "cargo run -p paceline-testkit --bin paceline-traffic -- examples";
+        let again = "cargo run -p paceline-testkit --bin paceline-testkit -- traffic examples";
         assert!(committed == made, "examples/{name} is out of date: {again}");
         assert!(made.len() < 150_000);
     }

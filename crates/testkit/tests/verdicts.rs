@@ -1,5 +1,5 @@
 //! Random programs for the verifier, a few thousand each time: what it accepts runs within what it said, and nothing
-//! makes it panic. `paceline-verdicts` and `paceline-hostile` do the same for as long as one likes.
+//! makes it panic. `paceline-testkit verdicts` and `paceline-testkit hostile` do the same for as long as one likes.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn accepted_programs_stay_within_what_was_said_of_them() {
         match judge.run(&program, &mut Rng::with_seed(seed), 3) {
             Ok(ran) => compared += u32::from(ran.compared),
             Err(fault) => {
-                panic!("paceline-verdicts --no-kernel --limit 20000 --seed {seed} --count 1: {fault}")
+                panic!("paceline-testkit verdicts --no-kernel --limit 20000 --seed {seed} --count 1: {fault}")
             }
         }
     }
@@ -40,7 +40,7 @@ fn arbitrary_instructions_are_judged() {
     for seed in 0..20_000 {
         let program = arbitrary(&mut Rng::with_seed(seed));
         judge.run(&program, &mut Rng::with_seed(seed), 1).unwrap_or_else(|fault| {
-            panic!("paceline-hostile --seed {seed} --count 1: {fault}");
+            panic!("paceline-testkit hostile --seed {seed} --count 1: {fault}");
         });
     }
 }

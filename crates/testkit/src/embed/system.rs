@@ -31,8 +31,10 @@ pub(super) fn peak() -> Option<usize> {
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
 }
 
-/// Begins to look at the peak anew, with what there is now (`clear_refs` in `proc(5)`).
+/// Begins to look at the peak anew, with what there is now (`clear_refs` in `proc(5)`). `None` where the allocator keeps what
+/// is freed, as AddressSanitizer's does.
 pub(super) fn reset_peak() -> Option<usize> {
+    heap()?;
     // What was freed is given back, so that nothing can be taken from it unseen.
     // SAFETY: a plain function of the C library.
     unsafe { libc::malloc_trim(0) };

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::system::{leave, say};
 
-/// An operation may take so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// An operation may take so long; builds that are not optimized, such as those for AddressSanitizer, are many times slower.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 100 } else { 10 });
 
 /// The status that a blocked sequence ends with.
 pub(super) const BLOCKED: i32 = 70;

@@ -1,6 +1,6 @@
 //! The shipped capture: varied traffic, made up, the same bytes every time.
 //!
-//! `cargo run -p paceline-testkit --bin paceline-traffic -- examples` writes it. Addresses are those kept for
+//! `cargo run -p paceline-testkit --bin paceline-testkit -- traffic examples` writes it. Addresses are those kept for
 //! documentation (RFC 5737, RFC 3849) and locally administered MAC addresses; the services are those that the
 //! example programs know: the balancer's 192.0.2.10 and 192.0.2.53, the firewall's blocked 203.0.113.66 and
 //! 198.51.100.7, the reflector's 02:00:00:00:00:01.

@@ -1,4 +1,4 @@
-//! `engines`: which engines run on this machine, and why the others do not.
+//! `list`: which engines run on this machine, and why the others do not.
 
 use std::process::ExitCode;
 

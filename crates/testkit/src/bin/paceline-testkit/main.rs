@@ -7,13 +7,21 @@
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
 #![allow(clippy::print_stderr, reason = "a command")]
 
+mod chains;
+mod classic;
 mod compiled;
 mod corpus;
 mod cost;
 mod embed;
+mod engines;
+mod fuzz;
+mod hostile;
 mod list;
 mod mutate;
 mod tally;
+mod traffic;
+mod verdicts;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -24,7 +32,12 @@ use paceline_testkit::child;
 type Outcome = Result<ExitCode, String>;
 
 #[derive(Parser)]
-#[command(name = "paceline-testkit", about = "Campaigns and corpus runs of Paceline's tests")]
+// A child gets a seed of its own after the one it is given.
+#[command(
+    name = "paceline-testkit",
+    args_override_self = true,
+    about = "Campaigns and corpus runs of Paceline's tests"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -32,18 +45,34 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Measure verification and compilation of programs made to take long
-    Cost(cost::Options),
+    /// Run random chains of random programs on all ways to run them
+    Chains(chains::Options),
+    /// Check, convert and run random classic programs, against the kernel and libpcap
+    Classic(classic::Options),
     /// Run random C, compiled, on all engines and the kernel
     Compiled(compiled::Options),
     /// Tell what becomes of each program of objects, here and in the kernel, over captures
     Corpus(corpus::Options),
-    /// Run programs of real objects with an instruction or two changed
-    Mutate(mutate::Options),
-    /// List the engines that this machine can run
-    Engines(list::Options),
+    /// Measure verification and compilation of programs made to take long
+    Cost(cost::Options),
     /// Run random sequences of the public API, as a hostile embedder would
     Embed(embed::Options),
+    /// Run random programs that the verifier accepts on all engines
+    Engines(engines::Options),
+    /// Run random instructions, verified or not, here and in the kernel
+    Fuzz(fuzz::Options),
+    /// Verify instructions that no compiler wrote
+    Hostile(hostile::Options),
+    /// List the engines that this machine can run
+    List(list::Options),
+    /// Run programs of real objects with an instruction or two changed
+    Mutate(mutate::Options),
+    /// Write the shipped capture
+    Traffic(traffic::Options),
+    /// Verify random programs here and in the kernel, and run those that are accepted
+    Verdicts(verdicts::Options),
+    /// Verify programs of objects here and in the kernel, and compare the work
+    Verify(verify::Options),
 }
 
 fn main() -> ExitCode {
@@ -56,11 +85,19 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Outcome {
     match command {
-        Command::Cost(options) => cost::run(&options),
+        Command::Chains(options) => chains::run(&options),
+        Command::Classic(options) => classic::run(&options),
         Command::Compiled(options) => compiled::run(&options),
         Command::Corpus(options) => corpus::run(&options),
-        Command::Mutate(options) => mutate::run(&options),
-        Command::Engines(options) => list::run(&options),
+        Command::Cost(options) => cost::run(&options),
         Command::Embed(options) => embed::run(&options),
+        Command::Engines(options) => engines::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
+        Command::Hostile(options) => hostile::run(&options),
+        Command::List(options) => list::run(&options),
+        Command::Mutate(options) => mutate::run(&options),
+        Command::Traffic(options) => traffic::run(&options),
+        Command::Verdicts(options) => verdicts::run(&options),
+        Command::Verify(options) => verify::run(&options),
     }
 }

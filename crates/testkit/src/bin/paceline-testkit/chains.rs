@@ -1,73 +1,40 @@
-//! Random chains of random programs on all ways to run them, which must leave the same:
+//! `chains`: random chains of random programs on all ways to run them, which must leave the same:
 //!
 //! ```sh
-//! cargo run --release -p paceline-testkit --bin paceline-chains -- --count 10000 --runs 64
-//! cargo run --release -p paceline-testkit --bin paceline-chains -- --seed 17 --count 1      # that chain again
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- chains --count 10000 --runs 64
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- chains --seed 17 --count 1      # that chain again
 //! ```
 //!
 //! A chain that two ways differ on is printed, and the run ends with exit status 1. Chains run in a child process: one that
 //! ends it is told, and the others go on.
-#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 
-use lexopt::{Arg, ValueExt};
 use paceline_testkit::child::{self, Totals};
 use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
 use paceline_testkit::kernel;
 use paceline_testkit::random::maps;
 use paceline_testkit::say;
 
-const HELP: &str = "usage: paceline-chains [--seed N] [--count N] [--runs N]
+use crate::Outcome;
 
-  --seed N    seed of the first chain (0)
-  --count N   chains (10000)
-  --runs N    packets each of them is run on (64)
-  --child     run here and not in a child process";
-
-struct Options {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seed of the first chain; the others follow
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Chains
+    #[arg(long, default_value_t = 10_000)]
     count: u64,
+    /// Packets that each chain is run on
+    #[arg(long, default_value_t = 64)]
     runs: usize,
+    /// Run here and not in a child process
+    #[arg(long, hide = true)]
     child: bool,
 }
 
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { seed: 0, count: 10_000, runs: 64, child: false };
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
-            Arg::Long("count") => options.count = parser.value()?.parse()?,
-            Arg::Long("runs") => options.runs = parser.value()?.parse()?,
-            Arg::Long("child") => options.child = true,
-            Arg::Long("help") => return Ok(None),
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Some(options))
-}
-
-fn main() -> ExitCode {
-    match parse().map(|options| options.map(|options| run(&options))) {
-        Ok(Some(Ok(code))) => code,
-        Ok(Some(Err(error))) => {
-            eprintln!("paceline-chains: {error}");
-            ExitCode::from(2)
-        }
-        Ok(None) => {
-            say!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("paceline-chains: {error}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn run(options: &Options) -> Result<ExitCode, String> {
-    child::attach()?;
+pub(crate) fn run(options: &Options) -> Outcome {
     if options.child {
         return run_here(options);
     }
@@ -84,7 +51,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn run_here(options: &Options) -> Result<ExitCode, String> {
+fn run_here(options: &Options) -> Outcome {
     let pinned = kernel::pin();
     let mut subjects = Vec::new();
     for way in ChainWay::ALL {

@@ -1,6 +1,7 @@
-//! Verifies every program of the objects named, here and in the kernel, and compares verdicts and times: the shortest of
+//! `verify`: verifies every program of the objects named, here and in the kernel, and compares verdicts and times: the shortest of
 //! 20 rounds, on both sides that of the verifier alone (the kernel's own `verification time`, without the JIT).
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -8,35 +9,45 @@ use paceline::Object;
 use paceline_spec::ProgramSpec;
 use paceline_testkit::kernel::{KernelObject, LoadOptions, VerifierStats};
 use paceline_testkit::say;
-use paceline_verifier::{Options, Verified, verify};
+use paceline_verifier::{Verified, verify};
+
+use crate::Outcome;
 
 /// Rounds per program; the shortest counts.
 const ROUNDS: u32 = 20;
 
-fn main() -> ExitCode {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Objects
+    #[arg(required = true)]
+    objects: Vec<PathBuf>,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
     let mut agree = true;
     say!(
         "| program | instructions | simulated | by the kernel | peak states | of the kernel | time | kernel's | ratio | verdict |"
     );
     say!("|---|---|---|---|---|---|---|---|---|---|");
-    for path in std::env::args().skip(1) {
-        match Object::open(&path) {
+    for path in &options.objects {
+        match Object::open(path) {
             Ok(object) => {
                 for program in &object.programs {
-                    agree &= report(&path, &object, program);
+                    agree &= report(path, &object, program);
                 }
             }
-            Err(error) => say!("| {path} | | | | | | | | | {error} |"),
+            Err(error) => say!("| {} | | | | | | | | | {error} |", path.display()),
         }
     }
-    if agree { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if agree { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn report(path: &str, object: &Object, program: &ProgramSpec) -> bool {
-    let file = path.rsplit('/').next().unwrap_or(path);
+fn report(path: &Path, object: &Object, program: &ProgramSpec) -> bool {
+    let file = path.file_name().unwrap_or(path.as_os_str()).display();
     let slots = program.insns.len();
-    let (ours, our_time) =
-        shortest(|| verify(program, &object.maps, object.btf.as_deref(), &Options::default()));
+    let (ours, our_time) = shortest(|| {
+        verify(program, &object.maps, object.btf.as_deref(), &paceline_verifier::Options::default())
+    });
     let kernel = in_kernel(object, program);
     let untyped = kernel.as_ref().map(|(_, untyped)| untyped.clone()).unwrap_or_default();
     let kernel = kernel.map(|(stats, _)| stats);

@@ -1,23 +1,22 @@
-//! The verifier on instructions that no compiler wrote: it must not panic, must end soon, and what it accepts must run
+//! `hostile`: the verifier on instructions that no compiler wrote: it must not panic, must end soon, and what it accepts must run
 //! within what it said. With `--kernel` the kernel is asked as well.
 //!
 //! ```sh
-//! cargo run --release -p paceline-testkit --bin paceline-hostile -- --count 1000000                    # arbitrary bytes
-//! cargo run --release -p paceline-testkit --bin paceline-hostile -- --count 100000 --kernel examples/*.o   # changed objects
-//! cargo run --release -p paceline-testkit --bin paceline-hostile -- --little --kernel             # accepted, a little changed
-//! cargo run --release -p paceline-testkit --bin paceline-hostile -- --little --kernel examples/*.o  # the same of objects
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- hostile --count 1000000                    # arbitrary bytes
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- hostile --count 100000 --kernel examples/*.o   # changed objects
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- hostile --little --kernel             # accepted, a little changed
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- hostile --little --kernel examples/*.o  # the same of objects
 //! ```
 //!
 //! Input n of a run has seed `--seed` + n. Exit status 1 if an input made the verifier panic or a run go wrong.
-#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use lexopt::{Arg, ValueExt};
 use paceline::Object;
 use paceline_isa::{RawInsn, disassemble};
 use paceline_spec::{Linkage, ProgramSpec};
@@ -25,77 +24,36 @@ use paceline_testkit::random::{Purpose, candidate, changed};
 use paceline_testkit::say;
 use paceline_testkit::verdict::{Judge, arbitrary, mutated, reason_class};
 
-const HELP: &str = "\
-usage: paceline-hostile [--seed N] [--count N] [--runs N] [--limit N] [--little] [--kernel] [--slots N] [--show] [OBJECT...]
+use crate::Outcome;
 
-  --seed N    seed of the first input (0)
-  --count N   inputs (100000)
-  --runs N    packets each accepted program is run on (2)
-  --limit N   instructions that are simulated at most (1000000)
-  --little    change accepted programs a little: the objects', or generated ones
-  --kernel    compare verdicts with the kernel's
-  --slots N   longest program that the kernel is asked about, which takes minutes over some (500)
-  --show      print each input
-  OBJECT      change instructions of these objects' programs; without any, inputs are arbitrary bytes";
-
-struct Options {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Change instructions of these objects' programs; without any, inputs are arbitrary bytes
+    objects: Vec<PathBuf>,
+    /// Seed of the first input; the others follow
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Inputs
+    #[arg(long, default_value_t = 100_000)]
     count: u64,
+    /// Packets that each accepted program is run on
+    #[arg(long, default_value_t = 2)]
     runs: usize,
+    /// Instructions that are simulated at most
+    #[arg(long, default_value_t = 1_000_000)]
     limit: usize,
+    /// Change accepted programs a little: the objects', or generated ones
+    #[arg(long)]
     little: bool,
+    /// Compare verdicts with the kernel's
+    #[arg(long)]
     kernel: bool,
+    /// Longest program that the kernel is asked about, which takes minutes over some
+    #[arg(long, default_value_t = 500)]
     slots: usize,
+    /// Print each input
+    #[arg(long)]
     show: bool,
-    objects: Vec<String>,
-}
-
-fn main() -> ExitCode {
-    match parse() {
-        Ok(Some(options)) => run(&options).unwrap_or_else(|error| {
-            eprintln!("paceline-hostile: {error}");
-            ExitCode::FAILURE
-        }),
-        Ok(None) => {
-            say!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("paceline-hostile: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options {
-        seed: 0,
-        count: 100_000,
-        runs: 2,
-        limit: 1_000_000,
-        little: false,
-        kernel: false,
-        slots: 500,
-        show: false,
-        objects: Vec::new(),
-    };
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
-            Arg::Long("count") => options.count = parser.value()?.parse()?,
-            Arg::Long("runs") => options.runs = parser.value()?.parse()?,
-            Arg::Long("limit") => options.limit = parser.value()?.parse()?,
-            Arg::Long("little") => options.little = true,
-            Arg::Long("kernel") => options.kernel = true,
-            Arg::Long("slots") => options.slots = parser.value()?.parse()?,
-            Arg::Long("show") => options.show = true,
-            Arg::Long("help") => return Ok(None),
-            Arg::Value(path) => options.objects.push(path.string()?),
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Some(options))
 }
 
 /// Programs to change, with the judge over their object's maps; no programs for arbitrary bytes.
@@ -107,7 +65,7 @@ struct Source {
 fn sources(options: &Options) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in &options.objects {
-        let object = Object::open(path).map_err(|error| format!("{path}: {error}"))?;
+        let object = Object::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         match Judge::over(object.maps.clone()) {
             Ok(mut judge) => {
                 judge.limit(options.limit);
@@ -118,7 +76,7 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
                 }
                 sources.push(Source { judge, programs });
             }
-            Err(error) => eprintln!("{path} is left out: {error}"),
+            Err(error) => eprintln!("{} is left out: {error}", path.display()),
         }
     }
     sources.retain(|source| !source.programs.is_empty());
@@ -166,7 +124,7 @@ struct Tally {
     disagreements: BTreeMap<String, (u64, u64, ProgramSpec)>,
 }
 
-fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &Options) -> Outcome {
     let mut sources = sources(options)?;
     for source in &mut sources {
         source.judge.limit(options.limit);

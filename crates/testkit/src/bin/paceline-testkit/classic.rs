@@ -1,83 +1,54 @@
-//! Random classic programs: the checker against the kernel's, and accepted ones converted and run on all engines,
+//! `classic`: random classic programs: the checker against the kernel's, and accepted ones converted and run on all engines,
 //! against the kernel's packet sockets, its verifier and test run, and libpcap.
 //!
 //! ```sh
-//! cargo run --release -p paceline-testkit --bin paceline-classic -- --count 100000
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- classic --count 100000
 //! ```
 //!
 //! Program n of a run has seed `--seed` + n. Exit status 1 if two disagree; the program is printed, made small.
-#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lexopt::{Arg, ValueExt};
 use paceline_load::classic::text::{to_asm, to_c_array};
 use paceline_testkit::classic::{Bench, Interface, Libpcap, Sample, sample, shrink};
 use paceline_testkit::say;
 
-const HELP: &str = "\
-usage: paceline-classic [--seed N] [--count N] [--packets N] [--no-kernel] [--show]
+use crate::Outcome;
 
-  --seed N      seed of the first program (0)
-  --count N     programs (10000)
-  --packets N   packets each is run on (4)
-  --no-kernel   do not ask the kernel's verifier, which takes most of the time
-  --show        print each program and run none";
-
-struct Options {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seed of the first program; the others follow
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Programs
+    #[arg(long, default_value_t = 10_000)]
     count: u64,
+    /// Packets that each program is run on
+    #[arg(long, default_value_t = 4)]
     packets: usize,
-    kernel: bool,
+    /// Do not ask the kernel's verifier, which takes most of the time
+    #[arg(long)]
+    no_kernel: bool,
+    /// Print each program and run none
+    #[arg(long)]
     show: bool,
-}
-
-fn main() -> ExitCode {
-    match parse() {
-        Ok(Some(options)) => run(&options),
-        Ok(None) => {
-            say!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("paceline-classic: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { seed: 0, count: 10_000, packets: 4, kernel: true, show: false };
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Arg::Long("help") | Arg::Short('h') => return Ok(None),
-            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
-            Arg::Long("count") => options.count = parser.value()?.parse()?,
-            Arg::Long("packets") => options.packets = parser.value()?.parse()?,
-            Arg::Long("no-kernel") => options.kernel = false,
-            Arg::Long("show") => options.show = true,
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Some(options))
 }
 
 /// What there is to compare with, saying what there is not.
 fn bench(options: &Options) -> Bench {
     let interface = Interface::new().map_err(|error| paceline_testkit::skip("packet sockets", &error)).ok();
     let libpcap = Libpcap::open().map_err(|error| paceline_testkit::skip("libpcap", &error)).ok();
-    let kernel = options.kernel && paceline_testkit::kernel::available_for("kernel");
+    let kernel = !options.no_kernel && paceline_testkit::kernel::available_for("kernel");
     Bench::new(interface, libpcap, kernel)
 }
 
-fn run(options: &Options) -> ExitCode {
+pub(crate) fn run(options: &Options) -> Outcome {
     if options.show {
         for seed in options.seed..options.seed.saturating_add(options.count) {
             say!("; seed {seed}\n{}", to_asm(&sample(seed, 0).insns));
         }
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
     let mut bench = bench(options);
     let start = Instant::now();
@@ -91,7 +62,7 @@ fn run(options: &Options) -> ExitCode {
                 bench.check(candidate).is_err_and(|found| found.is_like(&difference))
             });
             report(&small, &mut bench);
-            return ExitCode::FAILURE;
+            return Ok(ExitCode::FAILURE);
         }
         if told.elapsed() > Duration::from_secs(10) {
             told = Instant::now();
@@ -103,7 +74,7 @@ fn run(options: &Options) -> ExitCode {
         say!("  {times:>9} {what}");
     }
     say!("  in {:.1} s", start.elapsed().as_secs_f64());
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 fn report(small: &Sample, bench: &mut Bench) {

@@ -1,19 +1,17 @@
-//! Random programs that the verifier accepts, on all engines, which must leave the same:
+//! `engines`: random programs that the verifier accepts, on all engines, which must leave the same:
 //!
 //! ```sh
-//! cargo run --release -p paceline-testkit --bin paceline-engines -- --count 100000 --runs 16
-//! cargo run --release -p paceline-testkit --bin paceline-engines -- --seed 17 --count 1 --kernel   # that program again
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- engines --count 100000 --runs 16
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- engines --seed 17 --count 1 --kernel   # that program again
 //! ```
 //!
 //! Program number n of a run has seed `--seed` + n, so that work can be split by seeds. A program on which engines differ, or
 //! on which the plain interpreter faults, is shrunk and printed as a text case to put below `tests/cases`, and the run ends
 //! with exit status 1. Programs run in a child process: one that ends it is told and shrunk as well, and the others go on.
-#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lexopt::{Arg, ValueExt};
 use paceline::Engine;
 use paceline_isa::disassemble;
 use paceline_testkit::child::{self, Totals};
@@ -26,102 +24,46 @@ use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use paceline_verifier::Refusal;
 
-const HELP: &str = "\
-usage: paceline-engines [--seed N] [--count N] [--runs N] [--engines NAME,...] [--bursts] [--kernel] [--stats] [--show] [--most N]
+use crate::Outcome;
 
-  --seed N       seed of the first program (0)
-  --count N      programs (10000)
-  --runs N       packets each of them is run on (16)
-  --engines ...  of plain, threaded, jit, checked-jit; all that there are
-  --bursts       the engines, the plain interpreter left out, once more with packets in bursts of 1 to 64
-  --kernel       the kernel as well
-  --stats        print what the programs consist of
-  --show         print each program, and why the verifier refuses it if it does
-  --most N       differences that are shrunk and printed (3)
-  --skip TEXT    leave out programs that were given what begins with this, where a fault is known and not mended
-  --child        run here and not in a child process
-  --without N,.. leave things out of each program, by their numbers: how programs that end the process are shrunk";
-
-struct Options {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seed of the first program; the others follow
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Programs
+    #[arg(long, default_value_t = 10_000)]
     count: u64,
+    /// Packets that each program is run on
+    #[arg(long, default_value_t = 16)]
     runs: usize,
+    /// Engines, separated by commas; all that this machine has if none is named
+    #[arg(long, value_delimiter = ',')]
     engines: Vec<Engine>,
+    /// Run the engines but the plain interpreter once more, with packets in bursts of 1 to 64
+    #[arg(long)]
     bursts: bool,
+    /// Run the kernel as well
+    #[arg(long)]
     kernel: bool,
+    /// Print what the programs consist of
+    #[arg(long)]
     stats: bool,
+    /// Print each program, and why the verifier refuses it if it does
+    #[arg(long)]
     show: bool,
+    /// Differences that are shrunk and printed
+    #[arg(long, default_value_t = 3)]
     most: u64,
+    /// Leave out programs that were given what begins with this, where a fault is known and not mended
+    #[arg(long)]
     skip: Option<String>,
+    /// Run here and not in a child process
+    #[arg(long, hide = true)]
     child: bool,
+    /// Leave things out of each program, by their numbers: how programs that end the process are shrunk
+    #[arg(long, value_delimiter = ',', hide = true)]
     without: Vec<usize>,
-}
-
-fn main() -> ExitCode {
-    match parse().map(|options| options.map(|options| run(&options))) {
-        Ok(Some(Ok(code))) => code,
-        Ok(Some(Err(error))) => {
-            eprintln!("paceline-engines: {error}");
-            ExitCode::from(2)
-        }
-        Ok(None) => {
-            say!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("paceline-engines: {error}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options {
-        seed: 0,
-        count: 10_000,
-        runs: 16,
-        engines: Vec::new(),
-        bursts: false,
-        kernel: false,
-        stats: false,
-        show: false,
-        most: 3,
-        skip: None,
-        child: false,
-        without: Vec::new(),
-    };
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
-            Arg::Long("count") => options.count = parser.value()?.parse()?,
-            Arg::Long("runs") => options.runs = parser.value()?.parse()?,
-            Arg::Long("engines") => {
-                let names = parser.value()?.string()?;
-                options.engines = names
-                    .split(',')
-                    .map(|name| name.parse::<Engine>().map_err(|e| e.to_string()))
-                    .collect::<Result<_, _>>()?;
-            }
-            Arg::Long("bursts") => options.bursts = true,
-            Arg::Long("kernel") => options.kernel = true,
-            Arg::Long("stats") => options.stats = true,
-            Arg::Long("show") => options.show = true,
-            Arg::Long("most") => options.most = parser.value()?.parse()?,
-            Arg::Long("skip") => options.skip = Some(parser.value()?.string()?),
-            Arg::Long("child") => options.child = true,
-            Arg::Long("without") => {
-                let numbers = parser.value()?.string()?;
-                options.without = numbers
-                    .split(',')
-                    .map(|number| number.parse::<usize>().map_err(|e| e.to_string()))
-                    .collect::<Result<_, _>>()?;
-            }
-            Arg::Long("help") => return Ok(None),
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Some(options))
 }
 
 /// The engines asked for, which are compared with the plain interpreter.
@@ -148,8 +90,7 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
 /// Seeds after which a child tells what it counted.
 const TOLD: u64 = 64;
 
-fn run(options: &Options) -> Result<ExitCode, String> {
-    child::attach()?;
+pub(crate) fn run(options: &Options) -> Outcome {
     if options.child {
         return run_here(options);
     }
@@ -163,7 +104,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn run_here(options: &Options) -> Result<ExitCode, String> {
+fn run_here(options: &Options) -> Outcome {
     // Programs can ask which CPU they run on.
     let pinned = kernel::pin();
     let mut comparator = comparator(options, pinned.cpu())?;

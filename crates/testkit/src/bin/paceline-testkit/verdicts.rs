@@ -1,93 +1,51 @@
-//! Random programs judged by our verifier and the kernel's, and run where we accept them:
+//! `verdicts`: random programs judged by our verifier and the kernel's, and run where we accept them:
 //!
 //! ```sh
-//! cargo run --release -p paceline-testkit --bin paceline-verdicts -- --count 100000
-//! cargo run --release -p paceline-testkit --bin paceline-verdicts -- --seed 17 --count 1 --show   # that one again
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- verdicts --count 100000
+//! cargo run --release -p paceline-testkit --bin paceline-testkit -- verdicts --seed 17 --count 1 --show   # that one again
 //! ```
 //!
 //! Prints how often the verdicts agree, and for each kind of disagreement how often it came and its first seed, shrunk.
 //! A fault while running an accepted program ends the run with exit status 1.
-#![allow(clippy::print_stderr, reason = "a command")]
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use fastrand::Rng;
-use lexopt::{Arg, ValueExt};
 use paceline_isa::disassemble;
 use paceline_testkit::random::{Candidate, Purpose, Variety, candidate};
 use paceline_testkit::say;
 use paceline_testkit::verdict::{Judge, Judgement, Ran, reason_class};
 
-const HELP: &str = "\
-usage: paceline-verdicts [--seed N] [--count N] [--runs N] [--no-kernel] [--show] [--stats] [--kinds N]
+use crate::Outcome;
 
-  --seed N      seed of the first program (0)
-  --count N     programs (10000)
-  --runs N      packets each accepted program is run on (3)
-  --limit N     instructions that are simulated at most (1000000)
-  --no-kernel   do not ask the kernel
-  --show        print each program with both verdicts
-  --stats       print what accepted programs consist of
-  --kinds N     kinds of disagreement that are printed, commonest first (12)";
-
-struct Options {
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seed of the first program; the others follow
+    #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Programs
+    #[arg(long, default_value_t = 10_000)]
     count: u64,
+    /// Packets that each accepted program is run on
+    #[arg(long, default_value_t = 3)]
     runs: usize,
-    kernel: bool,
+    /// Instructions that are simulated at most
+    #[arg(long, default_value_t = 1_000_000)]
     limit: usize,
+    /// Do not ask the kernel
+    #[arg(long)]
+    no_kernel: bool,
+    /// Print each program with both verdicts
+    #[arg(long)]
     show: bool,
+    /// Print what accepted programs consist of
+    #[arg(long)]
     stats: bool,
+    /// Kinds of disagreement that are printed, commonest first
+    #[arg(long, default_value_t = 12)]
     kinds: usize,
-}
-
-fn main() -> ExitCode {
-    match parse().map(|options| options.map(|options| run(&options))) {
-        Ok(Some(Ok(code))) => code,
-        Ok(Some(Err(error))) => {
-            eprintln!("paceline-verdicts: {error}");
-            ExitCode::FAILURE
-        }
-        Ok(None) => {
-            say!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("paceline-verdicts: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options {
-        seed: 0,
-        count: 10_000,
-        runs: 3,
-        kernel: true,
-        limit: 1_000_000,
-        show: false,
-        stats: false,
-        kinds: 12,
-    };
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Long("seed") => options.seed = parser.value()?.parse()?,
-            Arg::Long("count") => options.count = parser.value()?.parse()?,
-            Arg::Long("runs") => options.runs = parser.value()?.parse()?,
-            Arg::Long("kinds") => options.kinds = parser.value()?.parse()?,
-            Arg::Long("limit") => options.limit = parser.value()?.parse()?,
-            Arg::Long("no-kernel") => options.kernel = false,
-            Arg::Long("show") => options.show = true,
-            Arg::Long("stats") => options.stats = true,
-            Arg::Long("help") => return Ok(None),
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Some(options))
 }
 
 #[derive(Default)]
@@ -133,7 +91,7 @@ fn smallest_fault(judge: &mut Judge, candidate: &Candidate, seed: u64, runs: usi
     small
 }
 
-fn run(options: &Options) -> Result<ExitCode, String> {
+pub(crate) fn run(options: &Options) -> Outcome {
     let mut judge = Judge::new()?;
     judge.limit(options.limit);
     let mut tally = Tally::default();
@@ -159,7 +117,7 @@ fn run(options: &Options) -> Result<ExitCode, String> {
             }
         }
         // The kernel takes seconds over programs that are too complex, and says the same.
-        if !options.kernel || matches!(&ours, Err(r) if r.cause.is_too_complex()) {
+        if options.no_kernel || matches!(&ours, Err(r) if r.cause.is_too_complex()) {
             tally.not_asked += 1;
             if let Err(refusal) = ours {
                 *tally.refusals.entry(reason_class(&refusal.cause.to_string())).or_default() += 1;
