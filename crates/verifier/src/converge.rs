@@ -18,7 +18,7 @@ use paceline_spec::helper::Helper;
 use crate::demand::Demands;
 use crate::domain::Number;
 use crate::reads::{StackReads, Word};
-use crate::state::{Byte, Frame, Progress, Scalar, State, Value};
+use crate::state::{Frame, Progress, Scalar, State, Value};
 use crate::walk::Walk;
 
 impl Walk<'_> {
@@ -62,8 +62,8 @@ impl Walk<'_> {
             for (old, new) in old.stack.slots().iter().zip(new.stack.slots()) {
                 reads.imply(old.origin, new.origin, !new.fresh);
                 share(demands, &old.value, &new.value);
-                if let (true, Value::Scalar(scalar)) = (old.bytes.contains(&Byte::Zero), &new.value) {
-                    demands.demand(scalar.mark);
+                if old.zeros_of_value(new) != 0 {
+                    demand(demands, &new.value);
                 }
             }
         }
@@ -77,6 +77,13 @@ pub(crate) fn imply_zeroed(reads: &mut StackReads, old: &Frame, new: &Frame) {
         if unset != 0 {
             reads.imply_zeroed(slot.origin, unset & !slot.unset(), Word { function: new.function, index });
         }
+    }
+}
+
+/// Says that what a register or a slot holds matters, if it is a number.
+pub(crate) fn demand(demands: &mut Demands, value: &Value) {
+    if let Value::Scalar(scalar) = value {
+        demands.demand(scalar.mark);
     }
 }
 

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use paceline_isa::{Reg, RegSet};
 
 use crate::cfg::Meeting;
-use crate::converge::{imply_zeroed, progress_between};
+use crate::converge::{demand, imply_zeroed, progress_between};
 use crate::demand::Demands;
 use crate::error::{Cause, Check, Hint};
 use crate::reads::StackReads;
@@ -351,8 +351,8 @@ impl Walk<'_> {
                 if reads.bytes_read(old.origin) != 0 {
                     inherit(demands, &old.value, &new.value);
                 }
-                if let (true, Value::Scalar(scalar)) = (old.bytes.contains(&Byte::Zero), &new.value) {
-                    demands.demand(scalar.mark);
+                if old.zeros_of_value(new) & reads.bytes_read(old.origin) != 0 {
+                    demand(demands, &new.value);
                 }
             }
         }
@@ -505,7 +505,7 @@ impl Comparison<'_> {
                 (None, _) => true,
                 // A lone member of a group tells nothing.
                 (Some(_), _) if old.number.as_constant().is_some() => true,
-                (Some(a), Some(b)) => a.delta == b.delta && self.id(a.id, b.id),
+                (Some(a), Some(b)) => a.delta == b.delta && a.low == b.low && self.id(a.id, b.id),
                 (Some(a), None) => self.lone_id(a.id),
             }
     }

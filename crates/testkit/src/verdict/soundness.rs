@@ -11,7 +11,7 @@ use paceline::{Burst, Host, Map, Program};
 use paceline_isa::{Code, Insn, Operand, Reg, decode, eval};
 use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
-use paceline_verifier::state::{Byte, PacketRange, Pointer, Region, Scalar, State, Target, Value};
+use paceline_verifier::state::{Byte, Link, PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use paceline_verifier::{Base, Cause, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
 use paceline_vm::{FaultKind, Observed};
 
@@ -219,13 +219,15 @@ struct Membership<'a> {
     outer: usize,
     /// Bases of groups of linked numbers.
     links: Vec<(u32, u64)>,
+    /// Their low halves.
+    low_links: Vec<(u32, u64)>,
     /// Variable parts of packet pointers, and whether pointers that may be null are.
     ids: Vec<(u32, u64)>,
 }
 
 impl<'a> Membership<'a> {
     fn new(machine: &'a Observed<'a>, maps: &'a [Arc<Map>]) -> Self {
-        Self { machine, maps, outer: 0, links: Vec::new(), ids: Vec::new() }
+        Self { machine, maps, outer: 0, links: Vec::new(), low_links: Vec::new(), ids: Vec::new() }
     }
 
     fn state(&mut self, state: &State) -> bool {
@@ -273,10 +275,14 @@ impl<'a> Membership<'a> {
     }
 
     fn number(&mut self, scalar: &Scalar, found: u64) -> bool {
-        let linked = scalar
-            .link
-            .is_none_or(|link| agrees(&mut self.links, link.id, found.wrapping_sub(link.delta as u64)));
-        linked && scalar.number.contains(found)
+        scalar.link.is_none_or(|link| self.linked(link, found)) && scalar.number.contains(found)
+    }
+
+    fn linked(&mut self, link: Link, found: u64) -> bool {
+        let base = found.wrapping_sub(link.delta as u64);
+        let extended =
+            if link.low { u32::try_from(found).is_ok() } else { agrees(&mut self.links, link.id, base) };
+        extended && agrees(&mut self.low_links, link.id, base & u64::from(u32::MAX))
     }
 
     fn pointer(&mut self, pointer: &Pointer, found: u64) -> bool {

@@ -1,5 +1,6 @@
 //! The product of known bits and bounds.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use super::{Bounds, Tnum, mask, signed};
@@ -166,7 +167,7 @@ impl<const BITS: u32> Scalar<BITS> {
         let cut = self.cut(bits);
         let tnum = self.bits.truncate(bits);
         let whole = Bounds { umin: cut.umin, umax: cut.umax, ..Bounds::full(BITS) };
-        Self { bits: tnum, whole, ..Self::UNKNOWN }.settle().unwrap_or(Self::UNKNOWN)
+        Self { bits: tnum, whole, low: self.low_of(bits, cut) }.settle().unwrap_or(Self::UNKNOWN)
     }
 
     /// The low `bits` bits, sign-extended.
@@ -178,7 +179,24 @@ impl<const BITS: u32> Scalar<BITS> {
         let cut = self.cut(bits);
         let tnum = self.bits.sign_extend(bits).truncate(BITS);
         let whole = Bounds { smin: cut.smin, smax: cut.smax, ..Bounds::full(BITS) };
-        Self { bits: tnum, whole, ..Self::UNKNOWN }.settle().unwrap_or(Self::UNKNOWN)
+        Self { bits: tnum, whole, low: self.low_of(bits, cut) }.settle().unwrap_or(Self::UNKNOWN)
+    }
+
+    /// Any number with the same low half.
+    #[must_use]
+    pub fn forget_high(&self) -> Self {
+        let bits = self.bits.forget_above(Self::HALF).truncate(BITS);
+        Self { bits, whole: Bounds::full(BITS), low: self.low }.settle().unwrap_or(Self::UNKNOWN)
+    }
+
+    /// Bounds of the low half of the number that the low `bits` bits, within `cut`, are extended to.
+    fn low_of(&self, bits: u32, cut: Bounds) -> Bounds {
+        match bits.cmp(&Self::HALF) {
+            Ordering::Greater => self.low,
+            Ordering::Equal => cut,
+            // The bounds of the whole say it.
+            Ordering::Less => Bounds::full(Self::HALF),
+        }
     }
 
     /// Bounds of the low `bits` bits.

@@ -67,6 +67,14 @@ impl Slot {
         self.bytes.iter().enumerate().fold(0, |all, (i, byte)| all | u8::from(is_zero(byte)) << i)
     }
 
+    /// Bytes that are zero here and part of what is spilled in another slot, as bits: where this one covers that, the value
+    /// there has to be zero.
+    #[must_use]
+    pub fn zeros_of_value(&self, other: &Self) -> u8 {
+        let pairs = self.bytes.iter().zip(&other.bytes).enumerate();
+        pairs.fold(0, |all, (i, pair)| all | u8::from(pair == (&Byte::Zero, &Byte::Spilled)) << i)
+    }
+
     /// Bytes that were never written, as bits.
     #[must_use]
     pub fn unset(&self) -> u8 {

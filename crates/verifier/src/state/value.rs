@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use paceline_isa::{AluOp, Width};
+
 use crate::demand::Mark;
 use crate::domain::Number;
 
@@ -80,13 +82,43 @@ pub enum Lost {
     Buffer,
 }
 
-/// Numbers with the same `id` differ by their `delta`s: `a - a.delta == b - b.delta`, wrapping.
+/// What a number has to do with the base of a group of numbers: `base + delta`, wrapping, all of it or its low half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Which group.
     pub id: u32,
     /// Distance from the group's base.
     pub delta: i64,
+    /// Whether it is the low 32 bits of that only, zero-extended.
+    pub low: bool,
+}
+
+impl Link {
+    /// The link of `number + by`, if it has one.
+    #[must_use]
+    pub fn moved(self, number: &Number, width: Width, by: i64) -> Option<Self> {
+        let delta = self.delta.wrapping_add(by);
+        match width {
+            Width::W32 => Some(Self { delta, low: true, ..self }),
+            Width::W64 if self.low => {
+                let stays =
+                    |value: u64| value.checked_add_signed(by).is_some_and(|sum| u32::try_from(sum).is_ok());
+                (stays(number.umin()) && stays(number.umax())).then_some(Self { delta, ..self })
+            }
+            Width::W64 => Some(Self { delta, ..self }),
+        }
+    }
+
+    /// What a number with this link is where one with the link `other`, of the same group, is `number`.
+    #[must_use]
+    pub fn follow(self, other: Self, number: &Number) -> Number {
+        let delta = Number::constant(self.delta.wrapping_sub(other.delta) as u64);
+        match (self.low, other.low) {
+            (false, false) => number.alu(Width::W64, AluOp::Add, &delta),
+            (true, _) => number.alu(Width::W32, AluOp::Add, &delta),
+            (false, true) => number.alu(Width::W32, AluOp::Add, &delta).forget_high(),
+        }
+    }
 }
 
 impl Scalar {

@@ -29,9 +29,7 @@ impl Walk<'_> {
         let mark = self.demands.join(a.mark, b.mark);
         // Adding a constant keeps the distance to equal numbers known.
         let link = match (a.link, b.number.as_constant()) {
-            (Some(link), Some(value)) if op == AluOp::Add && width == Width::W64 => {
-                Some(Link { delta: link.delta.wrapping_add(value as i64), ..link })
-            }
+            (Some(link), Some(value)) if op == AluOp::Add => link.moved(&a.number, width, value as i64),
             _ => None,
         };
         Scalar { number: a.number.alu(width, op, &b.number), link, mark, stale_since: None }
@@ -59,7 +57,7 @@ impl Walk<'_> {
         if let Value::Scalar(scalar @ Scalar { link: None, .. }) = value
             && scalar.number.as_constant().is_none()
         {
-            let link = Some(Link { id: self.new_id(), delta: 0 });
+            let link = Some(Link { id: self.new_id(), delta: 0, low: false });
             let value = Value::Scalar(Scalar { link, ..scalar });
             self.state.set(reg, value);
             return Ok(value);

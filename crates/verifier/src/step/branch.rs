@@ -1,6 +1,6 @@
 //! Conditional jumps: which ways are possible, and what each tells.
 
-use paceline_isa::{AluOp, Condition, Operand, Reg, Width};
+use paceline_isa::{Condition, Operand, Reg, Width};
 
 use crate::domain::Number;
 use crate::error::Check;
@@ -89,7 +89,7 @@ impl Walk<'_> {
                 }
             }
             (Value::Pointer(a), Value::Pointer(b)) if comparison.width == Width::W64 => {
-                self.assume_pointers(state, comparison.condition, &a, &b, holds)
+                self.assume_pointers(state, comparison, &a, &b, holds)
             }
             _ => true,
         }
@@ -132,8 +132,7 @@ impl Walk<'_> {
         let demands = &mut self.demands;
         state.update(linked, |value| {
             let Value::Scalar(scalar) = value else { return };
-            let delta = scalar.link.map_or(0, |other| other.delta.wrapping_sub(link.delta));
-            let expected = known.number.alu(Width::W64, AluOp::Add, &Number::constant(delta as u64));
+            let expected = scalar.link.map_or(Number::UNKNOWN, |other| other.follow(link, &known.number));
             scalar.mark = demands.join(scalar.mark, known.mark);
             scalar.number = scalar.number.meet(&expected).unwrap_or(expected);
         });
@@ -183,11 +182,12 @@ impl Walk<'_> {
     fn assume_pointers(
         &self,
         state: &mut State,
-        condition: Condition,
+        comparison: &Comparison,
         a: &Pointer,
         b: &Pointer,
         holds: bool,
     ) -> bool {
+        let Comparison { condition, dst, src, .. } = *comparison;
         let equality = match condition {
             Condition::Eq => Some(holds),
             Condition::Ne => Some(!holds),
@@ -201,11 +201,11 @@ impl Walk<'_> {
             return true;
         }
         if is_before_end(a, b) {
-            return assume_packet(state, condition, a, b, holds);
+            return assume_packet(state, condition, (dst, a), b, holds);
         }
-        if is_before_end(b, a) {
+        if let Some(src) = src.reg().filter(|_| is_before_end(b, a)) {
             let Some(swapped) = swapped(condition) else { return true };
-            return assume_packet(state, swapped, b, a, holds);
+            return assume_packet(state, swapped, (src, b), a, holds);
         }
         true
     }
@@ -243,7 +243,7 @@ const fn swapped(condition: Condition) -> Option<Condition> {
 fn assume_packet(
     state: &mut State,
     condition: Condition,
-    pointer: &Pointer,
+    (reg, pointer): (Reg, &Pointer),
     end: &Pointer,
     holds: bool,
 ) -> bool {
@@ -264,12 +264,9 @@ fn assume_packet(
     }
     if beyond {
         if is_end {
-            mark_end(
-                state,
-                pointer,
-                region,
-                if strict { PacketRange::BeyondEnd } else { PacketRange::AtEnd },
-            );
+            // Of the compared register alone: equal pointers may know of bytes before the end (`mark_pkt_end`).
+            let range = if strict { PacketRange::BeyondEnd } else { PacketRange::AtEnd };
+            state.set(reg, Value::Pointer(Pointer { target: Target::Packet { region, range }, ..*pointer }));
         }
         return true;
     }
@@ -295,21 +292,4 @@ fn assume_packet(
         }
     });
     true
-}
-
-/// Notes in the registers that hold this very pointer that it lies at or beyond the end.
-fn mark_end(state: &mut State, pointer: &Pointer, region: Region, range: PacketRange) {
-    let same = |value: &Value| {
-        value.pointer().is_some_and(|p| {
-            p.id == pointer.id
-                && p.fixed == pointer.fixed
-                && p.variable == pointer.variable
-                && p.target == pointer.target
-        })
-    };
-    state.update(same, |value| {
-        if let Value::Pointer(pointer) = value {
-            pointer.target = Target::Packet { region, range };
-        }
-    });
 }
