@@ -1,9 +1,6 @@
 //! Formats of `bpf_trace_printk`, `bpf_trace_vprintk` and `bpf_snprintf`: the kernel's subset of printf
 //! (`bpf_bprintf_prepare` in `kernel/bpf/helpers.c`).
 
-/// Widths beyond this are of no use: no text is longer (`MAX_BPRINTF_BUF`).
-const MAX_WIDTH: usize = 1024;
-
 /// What a conversion prints its argument as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
@@ -53,14 +50,14 @@ pub struct Field {
     pub plus: bool,
     /// A space where the sign would be.
     pub space: bool,
-    /// Fewest characters.
-    pub width: usize,
+    /// Fewest characters, where the format says it.
+    pub width: Option<u32>,
 }
 
 impl Field {
     /// Reads `[0+- ]*[0-9]*` and returns what follows.
     fn parse(mut rest: &[u8]) -> (Self, &[u8]) {
-        let mut field = Self::default();
+        let (mut field, mut width) = (Self::default(), None);
         while let [flag @ (b'0' | b'+' | b'-' | b' '), tail @ ..] = rest {
             match flag {
                 b'0' => field.zero = true,
@@ -71,9 +68,13 @@ impl Field {
             rest = tail;
         }
         while let [digit @ b'0'..=b'9', tail @ ..] = rest {
-            field.width = (field.width * 10 + usize::from(digit - b'0')).min(MAX_WIDTH);
+            // An `int` that wraps (`skip_atoi`).
+            let digit = i32::from(digit - b'0');
+            width = Some(width.unwrap_or(0_i32).wrapping_mul(10).wrapping_add(digit));
             rest = tail;
         }
+        // A negative one pads nothing, and -1 is how the kernel says that there is none.
+        field.width = width.filter(|width| *width != -1).map(|width| width.max(0) as u32);
         (field, rest)
     }
 }
@@ -93,7 +94,7 @@ pub enum Piece {
 pub fn parse(format: &[u8], most: usize) -> Option<Vec<Piece>> {
     let end = format.iter().position(|&b| b == 0)?;
     let mut rest = format.get(..end)?;
-    if !rest.iter().all(|b| matches!(b, b' '..=b'~' | b'\t'..=b'\r')) {
+    if !rest.iter().all(|b| !b.is_ascii() || is_space(*b) || matches!(b, b' '..=b'~')) {
         return None;
     }
     let (mut pieces, mut arguments) = (Vec::new(), 0);
@@ -103,8 +104,21 @@ pub fn parse(format: &[u8], most: usize) -> Option<Vec<Piece>> {
             (b'%', _) => {
                 arguments += 1;
                 let (field, tail) = Field::parse(tail);
-                let (conversion, tail) = conversion(tail)?;
-                (Piece::Argument(field, conversion), tail)
+                let is_pointer = tail.first() == Some(&b'p');
+                let (conversion, mut tail) = conversion(tail)?;
+                if !is_pointer {
+                    (Piece::Argument(field, conversion), tail)
+                } else {
+                    // Any letters and digits belong to it, and only an address itself has a width (`bstr_printf`).
+                    while let [byte, rest @ ..] = tail
+                        && is_alphanumeric(*byte)
+                    {
+                        tail = rest;
+                    }
+                    let is_address = conversion == Conversion::Address;
+                    let field = if is_address { field } else { Field::default() };
+                    (Piece::Argument(field, conversion), tail)
+                }
             }
             _ => (Piece::Byte(*byte), tail),
         };
@@ -141,7 +155,16 @@ fn number(text: &[u8], long: bool) -> Option<(Conversion, &[u8])> {
     Some((Conversion::Number { long, form }, tail))
 }
 
-/// Whether a conversion may end before this text.
+/// Whether a conversion may end before this text: `isspace` and `ispunct` of the kernel, whose characters are Latin-1.
 fn ends(text: &[u8]) -> bool {
-    text.first().is_none_or(|b| b.is_ascii_whitespace() || b.is_ascii_punctuation())
+    text.first()
+        .is_none_or(|&b| is_space(b) || b.is_ascii_punctuation() || matches!(b, 0xa0..=0xbf | 0xd7 | 0xf7))
+}
+
+fn is_alphanumeric(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0xc0 && !matches!(byte, 0xd7 | 0xf7)
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
 }

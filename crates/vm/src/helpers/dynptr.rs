@@ -53,8 +53,8 @@ impl Dynptr {
 }
 
 /// The bytes at an offset of a dynptr, or what reading or writing them fails with.
-fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, flags: u64, host: &Host) -> Result<&'f mut [u8], Errno> {
-    let frame = dynptr.frame(host).filter(|_| flags == 0).ok_or(Errno::EINVAL)?;
+fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<&'f mut [u8], Errno> {
+    let frame = dynptr.frame(host).ok_or(Errno::EINVAL)?;
     if !dynptr.has(offset, len) {
         return Err(Errno::E2BIG);
     }
@@ -76,8 +76,11 @@ pub(super) unsafe extern "C" fn read(
     flags: u64,
     host: &mut Host,
 ) -> u64 {
+    if flags != 0 {
+        return Errno::EINVAL.to_return();
+    }
     // SAFETY: the arguments fit the prototype.
-    match span(unsafe { Dynptr::load(from) }, offset as u32, len as u32, flags, host) {
+    match span(unsafe { Dynptr::load(from) }, offset as u32, len as u32, host) {
         Ok(bytes) => {
             // SAFETY: the prototype says that `len` bytes at `to` are written.
             unsafe { memory::copy_to(to, bytes) };
@@ -99,7 +102,9 @@ pub(super) unsafe extern "C" fn write(
     // SAFETY: the arguments fit the prototype.
     let bytes = unsafe { args::bytes(from, len as u32 as usize) };
     // SAFETY: the same.
-    match span(unsafe { Dynptr::load(to) }, offset as u32, len as u32, flags, host) {
+    match span(unsafe { Dynptr::load(to) }, offset as u32, len as u32, host) {
+        // Other than in reads the bounds come first.
+        Ok(_) if flags != 0 => Errno::EINVAL.to_return(),
         Ok(span) => {
             span.copy_from_slice(&bytes);
             0

@@ -59,16 +59,15 @@ pub(super) unsafe extern "C" fn snprintf(
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let (fmt, arguments) = unsafe { (args::text(fmt), arguments(data, data_len)) };
-    let text = arguments.and_then(|arguments| render(&fmt, &arguments, host));
-    let Some(mut text) = text else { return Errno::EINVAL.to_return() };
-    let len = text.len() as u64 + 1;
-    if let Some(room) = (size as u32 as usize).checked_sub(1).filter(|_| to != 0) {
-        text.truncate(room);
-        text.push(0);
+    let room = (size as u32 as usize).checked_sub(1).filter(|_| to != 0);
+    let text = arguments.and_then(|arguments| render(&fmt, &arguments, room.unwrap_or(0), host));
+    let Some(Text { mut bytes, len, .. }) = text else { return Errno::EINVAL.to_return() };
+    if room.is_some() {
+        bytes.push(0);
         // SAFETY: the prototype says that `size` bytes may be written unless the address is null.
-        unsafe { memory::copy_to(to, &text) };
+        unsafe { memory::copy_to(to, &bytes) };
     }
-    len
+    int(len.wrapping_add(1))
 }
 
 /// An array of arguments; `None` for one that the kernel does not take.
@@ -86,25 +85,76 @@ unsafe fn arguments(data: u64, len: u64) -> Option<Vec<u64>> {
     Some(bytes.chunks_exact(8).map(word).collect())
 }
 
-/// Writes a trace, and gives its length.
+/// An `int` in `r0`, with its sign.
+fn int(value: u64) -> u64 {
+    i64::from(value as i32) as u64
+}
+
+/// Writes a trace, and gives the length that the whole text has.
 fn trace(fmt: &[u8], arguments: &[u64], host: &mut Host) -> u64 {
-    let Some(mut text) = render(fmt, arguments, host) else { return Errno::EINVAL.to_return() };
-    text.truncate(MAX_STRING - 1);
-    let len = text.len() as u64;
-    if !text.ends_with(b"\n") {
-        text.push(b'\n');
+    let Some(Text { mut bytes, len, .. }) = render(fmt, arguments, MAX_STRING - 1, host) else {
+        return Errno::EINVAL.to_return();
+    };
+    if !bytes.ends_with(b"\n") {
+        bytes.push(b'\n');
     }
-    host.trace(&text);
-    len
+    host.trace(&bytes);
+    int(len)
+}
+
+/// A text of which so much is kept as there is room for, and which counts the rest.
+struct Text {
+    bytes: Vec<u8>,
+    room: usize,
+    /// Bytes of the whole text.
+    len: u64,
+}
+
+impl Text {
+    fn push(&mut self, bytes: &[u8]) {
+        let free = self.room - self.bytes.len();
+        self.bytes.extend(bytes.iter().take(free));
+        self.len += bytes.len() as u64;
+    }
+
+    fn repeat(&mut self, byte: u8, times: usize) {
+        let free = self.room - self.bytes.len();
+        self.bytes.extend(std::iter::repeat_n(byte, times.min(free)));
+        self.len += times as u64;
+    }
+
+    /// Digits behind a sign, in a field: spaces or zeros before, or spaces behind.
+    fn number(&mut self, field: Field, sign: &str, digits: &str) {
+        let fill = (field.width.unwrap_or(0) as usize).saturating_sub(sign.len() + digits.len());
+        let (before, zeros, behind) = match (field.left, field.zero) {
+            (true, _) => (0, 0, fill),
+            (_, true) => (0, fill, 0),
+            _ => (fill, 0, 0),
+        };
+        self.repeat(b' ', before);
+        self.push(sign.as_bytes());
+        self.repeat(b'0', zeros);
+        self.push(digits.as_bytes());
+        self.repeat(b' ', behind);
+    }
+
+    /// Text in a field, which is never filled with zeros.
+    fn padded(&mut self, field: Field, text: &[u8]) {
+        let fill = (field.width.unwrap_or(0) as usize).saturating_sub(text.len());
+        let (before, behind) = if field.left { (0, fill) } else { (fill, 0) };
+        self.repeat(b' ', before);
+        self.push(text);
+        self.repeat(b' ', behind);
+    }
 }
 
 /// The text; `None` for a format that the kernel refuses.
-fn render(fmt: &[u8], arguments: &[u64], host: &Host) -> Option<Vec<u8>> {
+fn render(fmt: &[u8], arguments: &[u64], room: usize, host: &Host) -> Option<Text> {
     let mut arguments = arguments.iter().copied();
-    let mut out = Vec::new();
+    let mut out = Text { bytes: Vec::new(), room, len: 0 };
     for piece in parse(fmt, arguments.len())? {
         match piece {
-            Piece::Byte(byte) => out.push(byte),
+            Piece::Byte(byte) => out.push(&[byte]),
             Piece::Argument(field, conversion) => {
                 convert(&mut out, field, conversion, arguments.next()?, host);
             }
@@ -114,44 +164,38 @@ fn render(fmt: &[u8], arguments: &[u64], host: &Host) -> Option<Vec<u8>> {
 }
 
 /// Writes one argument.
-fn convert(out: &mut Vec<u8>, field: Field, conversion: Conversion, arg: u64, host: &Host) {
+fn convert(out: &mut Text, field: Field, conversion: Conversion, arg: u64, host: &Host) {
     match conversion {
-        Conversion::Ip { v6, usual } => pad(out, field, "", address(v6, usual, arg, host).as_bytes(), false),
-        Conversion::Text => pad(out, field, "", &string(arg, host), false),
-        Conversion::Address => pad(out, field, "", format!("{arg:016x}").as_bytes(), false),
-        Conversion::Character => pad(out, field, "", &[arg as u8], false),
+        Conversion::Ip { v6, usual } => out.padded(field, address(v6, usual, arg, host).as_bytes()),
+        Conversion::Text => out.padded(field, &string(arg, host)),
+        // Only without a width there are zeros before it (`pointer_string`).
+        Conversion::Address => {
+            let field = Field { zero: field.zero || field.width.is_none(), ..field };
+            let width = Some(field.width.unwrap_or(16));
+            out.number(Field { width, ..field }, "", &format!("{arg:x}"));
+        }
+        Conversion::Character => out.padded(field, &[arg as u8]),
         Conversion::Number { long, form } => {
             let unsigned = if long { arg } else { u64::from(arg as u32) };
             match form {
                 NumberForm::Signed if long => signed(out, field, arg as i64),
                 NumberForm::Signed => signed(out, field, i64::from(arg as i32)),
-                NumberForm::Unsigned => pad(out, field, "", unsigned.to_string().as_bytes(), true),
-                NumberForm::LowerHex => pad(out, field, "", format!("{unsigned:x}").as_bytes(), true),
-                NumberForm::UpperHex => pad(out, field, "", format!("{unsigned:X}").as_bytes(), true),
+                NumberForm::Unsigned => out.number(field, "", &unsigned.to_string()),
+                NumberForm::LowerHex => out.number(field, "", &format!("{unsigned:x}")),
+                NumberForm::UpperHex => out.number(field, "", &format!("{unsigned:X}")),
             }
         }
     }
 }
 
-fn signed(out: &mut Vec<u8>, field: Field, value: i64) {
+fn signed(out: &mut Text, field: Field, value: i64) {
     let sign = match (value < 0, field.plus, field.space) {
         (true, ..) => "-",
         (_, true, _) => "+",
         (_, _, true) => " ",
         _ => "",
     };
-    pad(out, field, sign, value.unsigned_abs().to_string().as_bytes(), true);
-}
-
-fn pad(out: &mut Vec<u8>, field: Field, sign: &str, digits: &[u8], zero: bool) {
-    let fill = field.width.saturating_sub(sign.len() + digits.len());
-    let (spaces, zeros) = if zero && field.zero && !field.left { (0, fill) } else { (fill, 0) };
-    let (before, after) = if field.left { (0, spaces) } else { (spaces, 0) };
-    out.extend(std::iter::repeat_n(b' ', before));
-    out.extend(sign.bytes());
-    out.extend(std::iter::repeat_n(b'0', zeros));
-    out.extend_from_slice(digits);
-    out.extend(std::iter::repeat_n(b' ', after));
+    out.number(field, sign, &value.unsigned_abs().to_string());
 }
 
 /// The string at an address, up to its end or to where the program's memory ends.
