@@ -1,33 +1,16 @@
 //! Names that the object uses and a kernel would define: its configuration (`__kconfig`), its variables and
 //! functions (`__ksym`).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use paceline_spec::btf::{Btf, IntEncoding, Type, TypeId};
 use paceline_spec::{InitialValue, KfuncRef, MapFlags, MapKind, MapSpec};
 
 use crate::LoadError;
 use crate::elf_file::{ElfFile, Place, Symbol, SymbolKind};
+use crate::kernel::{ConfigValue, KernelVersion};
 use crate::maps;
 use crate::object::LoadOptions;
-
-/// What `LINUX_KERNEL_VERSION` is where the options say nothing: 6.12.0, as `KERNEL_VERSION(6, 12, 0)` makes it.
-pub const DEFAULT_KERNEL_VERSION: u32 = 6 << 16 | 12 << 8;
-
-/// The value of an option of the kernel's configuration, as a line of `.config` gives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfigValue {
-    /// `y`
-    Yes,
-    /// `m`
-    Module,
-    /// `n`, or `is not set`.
-    No,
-    /// A number.
-    Number(i128),
-    /// A text, without its quotes.
-    Text(String),
-}
 
 /// What a name outside of the object stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +101,16 @@ impl<'a> Externs<'a> {
     }
 }
 
+/// The names of the configuration that an object asks for, each once.
+pub(crate) fn needed_config(elf: &ElfFile<'_>, btf: Option<&Btf>) -> Vec<String> {
+    let types = btf.map(|btf| section_types(btf, ".kconfig")).unwrap_or_default();
+    let undefined = elf.symbols.iter().filter(|s| s.place == Place::Undefined && !s.local);
+    let mut names: Vec<_> = undefined.map(|s| s.name).filter(|name| types.contains_key(name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(str::to_owned).collect()
+}
+
 /// The variables and functions of a section of the types, by name.
 fn section_types<'a>(btf: &'a Btf, section: &str) -> HashMap<&'a str, TypeId> {
     let vars = btf.data_section(section).map(|(_, s)| &s.vars[..]).unwrap_or_default();
@@ -185,14 +178,13 @@ impl<'a> ConfigVar<'a> {
 
 /// What the options, or libbpf's own names, say about an option.
 fn config_value(name: &str, options: &LoadOptions<'_>) -> Option<ConfigValue> {
-    if let Some(value) = options.config.and_then(|config| config.get(name)) {
-        return Some(value.clone());
-    }
+    let version = options.kernel_version;
     match name {
-        "LINUX_KERNEL_VERSION" => Some(ConfigValue::Number(i128::from(options.kernel_version))),
-        // Both are about programs that trace a kernel, which are not run here.
-        "LINUX_HAS_BPF_COOKIE" | "LINUX_HAS_SYSCALL_WRAPPER" => Some(ConfigValue::Number(0)),
-        _ => None,
+        "LINUX_KERNEL_VERSION" => Some(ConfigValue::Number(i128::from(version.number()))),
+        // libbpf tries these out; they are as old as this.
+        "LINUX_HAS_BPF_COOKIE" => Some(ConfigValue::Number((version >= KernelVersion::new(5, 15, 0)).into())),
+        "LINUX_HAS_SYSCALL_WRAPPER" => Some(ConfigValue::Number(version.has_syscall_wrapper().into())),
+        name => options.config?.get(name).cloned(),
     }
 }
 
@@ -252,6 +244,3 @@ impl ConfigType {
         Ok(bytes)
     }
 }
-
-/// Options of the kernel's configuration by name.
-pub(crate) type Config = BTreeMap<String, ConfigValue>;

@@ -17,7 +17,7 @@
 //! | `LINUX_KERNEL_VERSION`, `CONFIG_*` | the running kernel's | [`LoadOptions`] |
 //! | functions of the kernel (`__ksym`) | numbered by the kernel's BTF | kept by name ([`ProgramSpec::kfuncs`](paceline_spec::ProgramSpec::kfuncs)) |
 //! | variables of the kernel (`__ksym`) | resolved | 0 if `__weak`, otherwise refused |
-//! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`], or as compiled |
+//! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`]; without, fields as compiled, and what asks whether something exists is refused if reached |
 //! | objects of the other byte order | refused | refused: constants and byte swaps are compiled in |
 //!
 //! [`classic`] takes the filters of tcpdump and of seccomp.
@@ -35,6 +35,7 @@ mod elf_file;
 mod error;
 mod externs;
 mod function;
+mod kernel;
 mod legacy_maps;
 mod link;
 mod maps;
@@ -43,5 +44,5 @@ mod relocate;
 mod section;
 
 pub use error::{CoreProblem, LoadError, MapProblem};
-pub use externs::{ConfigValue, DEFAULT_KERNEL_VERSION};
-pub use object::{DataPointer, LoadOptions, Object, SkippedProgram};
+pub use kernel::{Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion, parse_config};
+pub use object::{DataPointer, GivenType, LoadOptions, Object, SkippedProgram, type_of_section};

@@ -4,39 +4,74 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use paceline_spec::btf::{Btf, BtfExt, Type};
-use paceline_spec::{MapSpec, ProgramSpec};
+use paceline_spec::{MapSpec, ProgramKind, ProgramSpec};
 
 use crate::LoadError;
-use crate::core::CoreRelocations;
+use crate::core::{self, CoreRelocations};
 use crate::debug_info::DebugInfo;
 use crate::elf_file::{ElfFile, Place};
-use crate::externs::{Config, DEFAULT_KERNEL_VERSION, Externs};
+use crate::externs::{Externs, needed_config};
+use crate::kernel::{Config, KernelVersion, Needs};
 use crate::function::Functions;
 use crate::link::Linker;
 use crate::maps::Maps;
 use crate::relocate::Relocator;
-use crate::section::program_section;
+use crate::section::{ProgramSection, program_section};
 
 /// What a loader would ask of a running kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions<'a> {
     /// The types that the programs will meet, for CO-RE relocations: a kernel's, from `/sys/kernel/btf/vmlinux`.
-    /// Without, programs see their types as they were compiled: every field and type is there and where the
-    /// object's own BTF puts it.
+    /// Without, fields are where the object's own BTF puts them, and a program that comes to a question whether
+    /// something exists is refused ([`Needs`] says what an object asks).
     pub target_btf: Option<&'a Btf>,
-    /// What `LINUX_KERNEL_VERSION` is: major, minor and patch as `KERNEL_VERSION` packs them.
-    pub kernel_version: u32,
+    /// What `LINUX_KERNEL_VERSION` is.
+    pub kernel_version: KernelVersion,
     /// Options of the kernel's configuration by their names with `CONFIG_`. A program that needs one that is not
     /// here is refused, unless it declares it `__weak`: then it is 0.
     pub config: Option<&'a Config>,
     /// Names of kernel functions that are there beside those that Paceline knows ([`paceline_spec::kfunc`]). A program
     /// that declares another one `__weak` sees that it is not there.
     pub kfuncs: &'a [&'a str],
+    /// The type of programs in sections whose names do not tell it.
+    pub given_type: Option<GivenType<'a>>,
+}
+
+/// A type that a loader gives to programs, as `bpftool prog load ... type` does.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenType<'a> {
+    /// The type.
+    pub kind: ProgramKind,
+    /// The program it is for, whatever its section's name. Otherwise it is for all whose section's name tells no
+    /// type that Paceline runs.
+    pub program: Option<&'a str>,
+}
+
+impl GivenType<'_> {
+    /// What it makes of a program's section. One that is not named need not load.
+    fn section(&self, name: &str) -> Option<ProgramSection> {
+        let named = self.program.is_some_and(|program| program == name);
+        let given = named || self.program.is_none();
+        given.then_some(ProgramSection { kind: self.kind, autoload: named })
+    }
+}
+
+/// The type that a section's name gives to its programs, as libbpf reads it: `xdp`, `xdp.frags/devmap`, `socket`.
+/// `None` for names of other types.
+#[must_use]
+pub fn type_of_section(name: &str) -> Option<ProgramKind> {
+    program_section(name).map(|section| section.kind)
 }
 
 impl Default for LoadOptions<'_> {
     fn default() -> Self {
-        Self { target_btf: None, kernel_version: DEFAULT_KERNEL_VERSION, config: None, kfuncs: &[] }
+        Self {
+            target_btf: None,
+            kernel_version: KernelVersion::DEFAULT,
+            config: None,
+            kfuncs: &[],
+            given_type: None,
+        }
     }
 }
 
@@ -114,8 +149,7 @@ impl Object {
         }
         let records = parse_records(&elf)?;
         let debug = btf.as_ref().map(|btf| DebugInfo::new(btf, &records));
-        let core = btf.as_ref().zip(options.target_btf);
-        let core = core.map(|(local, target)| CoreRelocations::new(local, &records, target));
+        let core = btf.as_ref().map(|local| CoreRelocations::new(local, &records, options.target_btf));
         let relocator = Relocator {
             elf: &elf,
             functions: &functions,
@@ -131,7 +165,9 @@ impl Object {
             if name == ".text" {
                 continue;
             }
-            let section = program_section(name);
+            let given = options.given_type.filter(|given| given.program == Some(function.name));
+            let given = given.or(options.given_type.filter(|_| program_section(name).is_none()));
+            let section = given.and_then(|given| given.section(function.name)).or_else(|| program_section(name));
             let error = match section.map(|section| linker.link(index, function, section)) {
                 Some(Ok(program)) => {
                     programs.push(program);
@@ -146,6 +182,18 @@ impl Object {
         drop(linker);
         let data_pointers = data_pointers(&elf, &maps);
         Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped, data_pointers })
+    }
+
+    /// What of a kernel an object asks for.
+    ///
+    /// # Errors
+    /// As [`Object::parse`], of what it looks at.
+    pub fn needs(bytes: &[u8]) -> Result<Needs, LoadError> {
+        let elf = ElfFile::parse(bytes)?;
+        let btf = parse_types(&elf)?;
+        let records = parse_records(&elf)?;
+        let relocations = btf.as_ref().map(|btf| core::needed(btf, &records)).unwrap_or_default();
+        Ok(Needs { relocations, config: needed_config(&elf, btf.as_ref()) })
     }
 
     /// The program of a name.

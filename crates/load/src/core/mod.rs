@@ -3,7 +3,8 @@
 //!
 //! The rules are libbpf's (`src/relo_core.c`), so that an object means the same here: which target types are
 //! candidates, when fields and types are compatible, what happens to instructions whose field is not there. Without
-//! target types nothing is changed: the compiler has already written the answers for the object's own types.
+//! target types fields are where the compiler put them, which it has already written; whether a field, type or
+//! enumerator exists has no answer then, and the instruction is replaced as one whose field is not there is.
 
 mod access;
 mod answer;
@@ -63,7 +64,7 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct CoreRelocations<'a> {
     local: &'a Btf,
-    target: &'a Btf,
+    target: Option<&'a Btf>,
     /// By section, in order of offset.
     relocations: HashMap<String, Vec<CoreRelocation>>,
     /// Target types by their names without flavor.
@@ -74,10 +75,10 @@ pub(crate) struct CoreRelocations<'a> {
 }
 
 impl<'a> CoreRelocations<'a> {
-    pub(crate) fn new(local: &'a Btf, ext: &BtfExt, target: &'a Btf) -> Self {
+    pub(crate) fn new(local: &'a Btf, ext: &BtfExt, target: Option<&'a Btf>) -> Self {
         let relocations = by_section(local, &ext.relocations, |r| r.offset);
         let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-        if !relocations.is_empty() {
+        if let Some(target) = target.filter(|_| !relocations.is_empty()) {
             for (id, name) in target.types().filter_map(|(id, t)| Some((id, target.name(t.name()?)))) {
                 if !name.is_empty() {
                     by_name.entry(essential_name(name)).or_default().push(id);
@@ -131,13 +132,17 @@ impl<'a> CoreRelocations<'a> {
         slot: usize,
         insns: &mut [RawInsn],
     ) -> Result<Option<String>, CoreProblem> {
-        let access = Access::parse(self.local, relocation)?;
         if relocation.kind == CoreKind::LocalTypeId {
             // Linkers renumber types, so what the instruction holds says nothing.
             patch::apply(insns, slot, &Answer::unchecked(u64::from(relocation.ty)))?;
             return Ok(None);
         }
-        let found = self.search(relocation, &access)?;
+        let Some(target) = self.target else {
+            let question = asks_whether_it_exists(relocation.kind);
+            return question.then(|| self.describe_question(relocation)).transpose();
+        };
+        let access = Access::parse(self.local, relocation)?;
+        let found = self.search(relocation, &access, target)?;
         let answer = match found {
             Some(answer) => answer,
             None => answer(relocation.kind, (self.local, &access), None)?,
@@ -159,23 +164,31 @@ impl<'a> CoreRelocations<'a> {
         Ok(None)
     }
 
+    fn describe_question(&self, relocation: &CoreRelocation) -> Result<String, CoreProblem> {
+        let access = Access::parse(self.local, relocation)?;
+        let matches = relocation.kind == CoreKind::TypeMatches;
+        let asked = if matches { "is in the kernel as the object declares it" } else { "is in the kernel" };
+        Ok(format!("asks whether `{}` {asked}, and no kernel's types are given", access.describe(self.local)))
+    }
+
     /// What the target's types answer; `None` when no candidate fits. All that fit have to agree.
     fn search(
         &self,
         relocation: &CoreRelocation,
         access: &Access<'a>,
+        target_btf: &'a Btf,
     ) -> Result<Option<Answer>, CoreProblem> {
         let budget = &mut *self.budget.borrow_mut();
         let mut found: Option<(Answer, u64)> = None;
         let mut fitting = Vec::new();
-        for candidate in self.candidates(relocation.ty)?.iter() {
+        for candidate in self.candidates(relocation.ty, target_btf)?.iter() {
             budget.step()?;
             let Some(target) =
-                access.find_in(self.local, self.target, *candidate, relocation.kind, budget)?
+                access.find_in(self.local, target_btf, *candidate, relocation.kind, budget)?
             else {
                 continue;
             };
-            let new = answer(relocation.kind, (self.local, access), Some((self.target, &target)))?;
+            let new = answer(relocation.kind, (self.local, access), Some((target_btf, &target)))?;
             if let Some((known, bits)) = &found {
                 if *bits != target.bit_offset {
                     return Err(CoreProblem::OffsetAmbiguity { first: *bits, second: target.bit_offset });
@@ -194,7 +207,7 @@ impl<'a> CoreRelocations<'a> {
     }
 
     /// The target types of the same kind and, flavors aside, the same name as a local type.
-    fn candidates(&self, local: TypeId) -> Result<Rc<[TypeId]>, CoreProblem> {
+    fn candidates(&self, local: TypeId, target: &Btf) -> Result<Rc<[TypeId]>, CoreProblem> {
         if let Some(known) = self.candidates.borrow().get(&local) {
             return Ok(Rc::clone(known));
         }
@@ -205,11 +218,25 @@ impl<'a> CoreRelocations<'a> {
         let local_type = self.local.get(local).ok_or(CoreProblem::Anonymous)?;
         let same_name = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
         let same_kind =
-            |id: &TypeId| self.target.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
+            |id: &TypeId| target.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
         let found: Rc<[TypeId]> = same_name.iter().copied().filter(same_kind).collect();
         self.candidates.borrow_mut().insert(local, Rc::clone(&found));
         Ok(found)
     }
+}
+
+/// How many relocations a target's types answer.
+pub(crate) fn needed(local: &Btf, ext: &BtfExt) -> usize {
+    let sections = by_section(local, &ext.relocations, |r| r.offset);
+    sections.values().flatten().filter(|r| r.kind != CoreKind::LocalTypeId).count()
+}
+
+/// Whether only a target's types have the answer: the compiler writes that everything is there.
+const fn asks_whether_it_exists(kind: CoreKind) -> bool {
+    matches!(
+        kind,
+        CoreKind::FieldExists | CoreKind::TypeExists | CoreKind::TypeMatches | CoreKind::EnumeratorExists
+    )
 }
 
 /// A name without its flavor, `task_struct` for `task_struct___old`: flavors are how a program describes several
