@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
@@ -13,6 +13,7 @@ use paceline::Engine;
 
 use crate::chain::PlaceArg;
 use crate::filter::{self, FilterArgs};
+use crate::object::ObjectArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -142,9 +143,6 @@ pub(crate) struct RunArgs {
     /// Capture to write for packets that were dropped or aborted; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) drops: Option<PathBuf>,
-    /// Fill a map before the run, or set global variables; may be given several times.
-    #[arg(long = "map", value_name = "NAME=FILE.json", value_parser = OsStringValueParser::new().try_map(MapFile::parse))]
-    pub(crate) map_files: Vec<MapFile>,
     /// Print the maps after the run.
     #[arg(long)]
     pub(crate) maps: bool,
@@ -154,9 +152,6 @@ pub(crate) struct RunArgs {
     /// Keep what the maps hold when the run is over, for --restore-maps; the file is replaced as a whole, or left as it was.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
     pub(crate) save_maps: Option<PathBuf>,
-    /// Most memory that one map may declare, in bytes, or with `K`, `M`, `G`.
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
-    pub(crate) map_memory: u64,
     /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
     /// where the name ends in `.pcapng`; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -230,6 +225,8 @@ pub(crate) struct SourceArgs {
     /// `replace:NAME`, which leaves that one out. May be given several times, and is done in that order.
     #[arg(long = "place", value_name = "NAME=WHERE", value_parser = PlaceArg::parse, conflicts_with_all = ["chain", "calls"])]
     pub(crate) places: Vec<PlaceArg>,
+    #[command(flatten)]
+    pub(crate) object: ObjectArgs,
 }
 
 /// The order of programs that are given as objects.
@@ -375,6 +372,8 @@ pub(crate) struct DiffArgs {
     /// Chain file in its place.
     #[arg(value_name = "NEW.toml", value_hint = ValueHint::FilePath)]
     pub(crate) new: PathBuf,
+    #[command(flatten)]
+    pub(crate) how: ObjectArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -385,6 +384,8 @@ pub(crate) struct InspectArgs {
     /// Object file.
     #[arg(value_name = "OBJECT", value_hint = ValueHint::FilePath)]
     pub(crate) object: PathBuf,
+    #[command(flatten)]
+    pub(crate) how: ObjectArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -395,6 +396,8 @@ pub(crate) struct VerifyArgs {
     /// Object file, and one of its programs; all of them if none is named.
     #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
     pub(crate) target: OsString,
+    #[command(flatten)]
+    pub(crate) how: ObjectArgs,
     /// Print every instruction as it is verified, with what is known there.
     #[arg(long, conflicts_with = "json")]
     pub(crate) log: bool,
@@ -408,6 +411,8 @@ pub(crate) struct DumpArgs {
     /// Object file, and one of its programs; all of them if none is named.
     #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
     pub(crate) target: OsString,
+    #[command(flatten)]
+    pub(crate) how: ObjectArgs,
     /// Show the bytes of each instruction.
     #[arg(long)]
     pub(crate) opcodes: bool,
@@ -456,7 +461,7 @@ pub(crate) enum ClockArg {
 }
 
 /// A number of bytes: `4096`, `64K`, `16M`, `4G`.
-fn parse_size(text: &str) -> Result<u64, &'static str> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, &'static str> {
     const FORM: &str = "it must be a number of bytes, which may end in K, M or G";
     let units = [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)];
     let found = units.into_iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
@@ -486,25 +491,11 @@ impl EventType {
     }
 }
 
-/// `NAME=FILE.json`
+/// A map and a file with what it is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MapFile {
     pub(crate) map: String,
     pub(crate) path: PathBuf,
-}
-
-impl MapFile {
-    fn parse(arg: OsString) -> Result<Self, &'static str> {
-        let bytes = arg.as_bytes();
-        let at = bytes.iter().position(|&b| b == b'=').ok_or("it must be NAME=FILE")?;
-        let (name, path) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());
-        let map = std::str::from_utf8(name).map_err(|_| "the map's name is not UTF-8")?.to_owned();
-        match (map.is_empty(), path.is_empty()) {
-            (true, _) => Err("the map's name is missing"),
-            (_, true) => Err("the file is missing"),
-            _ => Ok(Self { map, path: PathBuf::from(OsStr::from_bytes(path)) }),
-        }
-    }
 }
 
 /// `OBJECT[:PROGRAM]`, taken apart.
@@ -566,16 +557,6 @@ mod tests {
         );
         for wrong in ["", "K", "-1", "1T", "1.5G", "4 G", "99999999999G"] {
             parse_size(wrong).unwrap_err();
-        }
-    }
-
-    #[test]
-    fn a_map_file_has_a_name_and_a_path() {
-        let parse = |text: &[u8]| MapFile::parse(OsStr::from_bytes(text).to_owned());
-        let path = PathBuf::from(OsStr::from_bytes(b"x=\xff.json"));
-        assert_eq!(parse(b".rodata=x=\xff.json"), Ok(MapFile { map: ".rodata".into(), path }));
-        for wrong in [&b"rules"[..], b"=x", b"rules=", b"\xff=x"] {
-            parse(wrong).unwrap_err();
         }
     }
 }

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use paceline::filter::text::TextError;
 use paceline::filter::{CheckError, FilterError, Missing, Rule};
+use paceline::kernel::KernelFileError;
 use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
 use paceline::{
     CreateError, CreateErrorKind, Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError,
-    NoProgram, Object, OpenError, Refused, SetupError, UpdateError, suggest,
+    NoProgram, Object, OpenError, Refused, SetupError, SkippedProgram, UpdateError, section_tells_type,
+    suggest,
 };
 
 use crate::chain::ChainFailure;
@@ -28,6 +30,10 @@ pub(crate) enum Failure {
     Setup { name: String, source: Box<SetupError> },
     #[error("{name}: {source}")]
     Program { name: String, source: Box<NoProgram> },
+    #[error("{option} {name}: {source}")]
+    Kernel { option: &'static str, name: String, source: Box<KernelFileError> },
+    #[error("{option}: the object has no map `{map}`")]
+    NoMap { option: &'static str, map: String, hint: Option<String> },
     #[error("{name}: program {program} is a socket filter, and `run` takes XDP programs")]
     Filter { name: String, program: String },
     #[error("{0}")]
@@ -155,12 +161,7 @@ impl Failure {
                 Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
             }
             Self::Object { source, .. } => object_hint(source),
-            Self::Setup { name, source } => Some(match &**source {
-                SetupError::Map(CreateError { cause: CreateErrorKind::Memory { .. }, .. }) => {
-                    "--map-memory SIZE sets the limit".to_owned()
-                }
-                _ => needs(name),
-            }),
+            Self::Setup { name, source } => Some(setup_hint(name, source)),
             Self::Program { name, source } => program_hint(name, source),
             Self::Refused(diagnosis) => Some(diagnosis.way_out()),
             Self::Capture { name, source, processed } => capture_hint(name, source, *processed),
@@ -180,7 +181,7 @@ impl Failure {
             Self::Fault(report) => report.hint(),
             Self::Map { source, .. } => source.hint(),
             Self::Chain(failure) => failure.hint(),
-            Self::EventType { hint, .. } | Self::Ingress { hint, .. } => hint.clone(),
+            Self::EventType { hint, .. } | Self::Ingress { hint, .. } | Self::NoMap { hint, .. } => hint.clone(),
             Self::SameFile { .. } => Some("nothing was written; give another name".to_owned()),
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
             _ => None,
@@ -206,6 +207,35 @@ fn object_hint(error: &OpenError) -> Option<String> {
     }
 }
 
+/// Whether it is the section's name that says that a program is of another type.
+fn tells_type(program: &SkippedProgram) -> bool {
+    section_tells_type(&program.section)
+}
+
+/// What would make a map that cannot be made.
+fn setup_hint(name: &str, error: &SetupError) -> String {
+    match error {
+        SetupError::Map(CreateError { name: map, cause, .. }) => map_hint(map, cause),
+        SetupError::Unnamed(error) => Some(setup_hint(name, error)),
+        _ => None,
+    }
+    .unwrap_or_else(|| needs(name))
+}
+
+fn map_hint(map: &str, cause: &CreateErrorKind) -> Option<String> {
+    match cause {
+        CreateErrorKind::Memory { .. } => Some("--map-memory SIZE sets the limit".to_owned()),
+        CreateErrorKind::ZeroEntries | CreateErrorKind::RingSize { entries: 0, .. } => {
+            Some(format!("its loader sets how many entries it has; here `--map {map}=entries:N` does"))
+        }
+        CreateErrorKind::NoInner => Some(format!(
+            "its loader sets what they look like; here `--map {map}=inner:MAP` does, as map MAP of the object"
+        )),
+        CreateErrorKind::Inner(cause) => map_hint(&format!("{map}.inner"), cause),
+        _ => None,
+    }
+}
+
 fn needs(name: &str) -> String {
     format!("`paceline inspect {name}` shows all that it needs")
 }
@@ -214,6 +244,16 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
     match error {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
+        NoProgram::OtherTypes(skipped) if skipped.iter().all(tells_type) => None,
+        NoProgram::OtherTypes(_) => {
+            Some(format!("`--type xdp {name}:PROGRAM` runs one of them as an XDP program"))
+        }
+        NoProgram::Skipped(skipped) if tells_type(skipped) => None,
+        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => {
+            Some(format!("`--type xdp {name}:{program}` runs it as an XDP program"))
+        }
+        NoProgram::Skipped(_) => None,
+        NoProgram::Map { source, .. } => Some(setup_hint(name, source)),
         NoProgram::Unknown { .. } => no_program_hint(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
         NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),

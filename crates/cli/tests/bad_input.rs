@@ -74,7 +74,11 @@ fn programs_that_are_not_there() {
 fn objects_that_need_what_paceline_does_not_have() {
     let needs = fixture("needs.o");
     let done = paceline(["run", &needs]);
-    done.fails(1, &format!("{needs}: map \"groups\": map type cgroup_array"), &["paceline inspect"]);
+    done.fails(
+        1,
+        &format!("{needs}: program needs: map \"groups\": map type cgroup_array"),
+        &["paceline inspect"],
+    );
     assert_eq!(done.out, "");
 }
 

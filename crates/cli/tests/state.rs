@@ -188,7 +188,7 @@ fn mistakes_in_saved_maps_are_shown_where_they_are() {
     );
     fails(
         "{\"maps\": {\"outer\": [{\"key\": 1, \"value\": 3}]}}",
-        "line 1, column 41: map outer, element 1, value: an entry of a map of maps is the name of a map of the object, or null",
+        "line 1, column 41: map outer, element 1, value: an entry of a map of maps is the name of a map of the object, a list of elements, or null",
     );
     fails(
         "{\"maps\": {\".bss\": {\"packet\": 1}}}",
@@ -204,7 +204,7 @@ fn maps_take_no_more_memory_than_they_may() {
         1,
         "",
         &[
-            "state.o: map \"lengths\": 1000 entries need 8064 bytes, the limit is 4096",
+            "state.o: map \"prefixes\": 16 entries need 397824 bytes, the limit is 4096",
             "--map-memory SIZE sets the limit",
         ],
     );

@@ -42,6 +42,9 @@ pub enum LoadError {
         /// What is wrong.
         source: BtfError,
     },
+    /// A file that should have types and has none.
+    #[error("it has no types (section .BTF)")]
+    NoTypes,
     /// A function's symbol lies outside of its section or between instructions.
     #[error(
         "section {section}: function {function} at {offset:#x}, {size} bytes long, is not within the section's code"

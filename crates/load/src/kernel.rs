@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use elf::endian::AnyEndian;
+use elf::{ElfBytes, abi};
+use paceline_spec::btf::Btf;
+
+use crate::LoadError;
+
 /// What of a kernel an object asks for; from [`Object::needs`](crate::Object::needs).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -25,6 +31,20 @@ impl Needs {
     pub fn options(&self) -> bool {
         self.config.iter().any(|name| name.starts_with("CONFIG_"))
     }
+}
+
+/// Reads the types of a kernel: BTF as it is in `/sys/kernel/btf`, or an ELF file of any machine with a section `.BTF`.
+///
+/// # Errors
+/// [`LoadError::Btf`], [`LoadError::Elf`], and [`LoadError::NoTypes`].
+pub fn parse_types(bytes: &[u8]) -> Result<Btf, LoadError> {
+    let parse = |bytes| Btf::parse(bytes).map_err(|source| LoadError::Btf { section: ".BTF", source });
+    if !bytes.starts_with(&abi::ELFMAGIC) {
+        return parse(bytes);
+    }
+    let file = ElfBytes::<AnyEndian>::minimal_parse(bytes)?;
+    let section = file.section_header_by_name(".BTF")?.ok_or(LoadError::NoTypes)?;
+    parse(file.section_data(&section)?.0)
 }
 
 /// The version of a kernel.

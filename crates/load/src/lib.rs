@@ -44,5 +44,8 @@ mod relocate;
 mod section;
 
 pub use error::{CoreProblem, LoadError, MapProblem};
-pub use kernel::{Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion, parse_config};
+pub use kernel::{
+    Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion, parse_config, parse_types,
+};
 pub use object::{DataPointer, GivenType, LoadOptions, Object, SkippedProgram, type_of_section};
+pub use section::section_tells_type;

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use paceline_spec::btf::{Btf, BtfExt, Type};
-use paceline_spec::{MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec};
 
 use crate::LoadError;
 use crate::core::{self, CoreRelocations};
 use crate::debug_info::DebugInfo;
 use crate::elf_file::{ElfFile, Place};
 use crate::externs::{Externs, needed_config};
-use crate::kernel::{Config, KernelVersion, Needs};
 use crate::function::Functions;
+use crate::kernel::{Config, KernelVersion, Needs};
 use crate::link::Linker;
-use crate::maps::Maps;
+use crate::maps::{self, Maps};
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
 
@@ -167,7 +167,8 @@ impl Object {
             }
             let given = options.given_type.filter(|given| given.program == Some(function.name));
             let given = given.or(options.given_type.filter(|_| program_section(name).is_none()));
-            let section = given.and_then(|given| given.section(function.name)).or_else(|| program_section(name));
+            let section =
+                given.and_then(|given| given.section(function.name)).or_else(|| program_section(name));
             let error = match section.map(|section| linker.link(index, function, section)) {
                 Some(Ok(program)) => {
                     programs.push(program);
@@ -200,6 +201,35 @@ impl Object {
     #[must_use]
     pub fn program(&self, name: &str) -> Option<&ProgramSpec> {
         self.programs.iter().find(|p| p.name == name)
+    }
+
+    /// Gives a map another number of entries, as its loader does before it is made (`bpf_map__set_max_entries`); the inner maps of
+    /// a map are called `NAME.inner`. The size of a ring buffer is completed as libbpf does it. False if there is no such map.
+    pub fn set_entries(&mut self, map: &str, entries: u32) -> bool {
+        let spec = match self.maps.iter().position(|spec| spec.name == map) {
+            Some(index) => self.maps.get_mut(index),
+            None => self
+                .maps
+                .iter_mut()
+                .filter_map(|spec| spec.inner.as_deref_mut())
+                .find(|spec| spec.name == map),
+        };
+        let Some(spec) = spec else { return false };
+        spec.max_entries = match spec.kind {
+            MapKind::RingBuf | MapKind::UserRingBuf => maps::ring_size(entries),
+            _ => entries,
+        };
+        true
+    }
+
+    /// Says what the maps in a map of maps look like, as its loader does before it is made (`bpf_map__set_inner_map_fd`). False if
+    /// there is no such map of maps.
+    pub fn set_inner(&mut self, map: &str, inner: MapSpec) -> bool {
+        let found = self.maps.iter_mut().find(|spec| spec.name == map && maps::holds_maps(spec.kind));
+        let Some(spec) = found else { return false };
+        let name = format!("{map}.inner");
+        spec.inner = Some(Box::new(MapSpec { name, inner: None, ..inner }));
+        true
     }
 
     /// The map of a name.

@@ -37,6 +37,57 @@ pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     Some(ProgramSection { kind: xdp(attach, frags), autoload })
 }
 
+/// What the names of sections begin with that tell a type, in libbpf's table (`section_defs`).
+const TELLING: &[&str] = &[
+    "action",
+    "cgroup",
+    "classifier",
+    "fentry",
+    "fexit",
+    "flow_dissector",
+    "fmod_ret",
+    "freplace",
+    "iter",
+    "kprobe",
+    "kretprobe",
+    "ksyscall",
+    "kretsyscall",
+    "lirc_mode2",
+    "lsm",
+    "lwt_",
+    "netfilter",
+    "netkit",
+    "perf_event",
+    "raw_tp",
+    "raw_tracepoint",
+    "sk_lookup",
+    "sk_msg",
+    "sk_reuseport",
+    "sk_skb",
+    "sockops",
+    "struct_ops",
+    "syscall",
+    "tc",
+    "tcx",
+    "tp",
+    "tp_btf",
+    "tracepoint",
+    "uprobe",
+    "uretprobe",
+    "usdt",
+];
+
+/// Whether a code section's name says of what type the programs in it are, here or elsewhere.
+#[must_use]
+pub fn section_tells_type(name: &str) -> bool {
+    let name = name.strip_prefix('?').unwrap_or(name);
+    let begins = |with: &&str| {
+        let rest = name.strip_prefix(with);
+        rest.is_some_and(|rest| rest.is_empty() || with.ends_with('_') || rest.starts_with(['/', '.', '_']))
+    };
+    program_section(name).is_some() || TELLING.iter().any(begins)
+}
+
 const fn xdp(attach: XdpAttach, frags: bool) -> ProgramKind {
     ProgramKind::Xdp { attach, frags }
 }
@@ -105,6 +156,27 @@ mod tests {
         }
         for name in ["sockops", "sk_skb", "sock", "cgroup/sock"] {
             assert_eq!(program_section(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn some_names_tell_types_that_are_not_run() {
+        for name in [
+            "tc",
+            "tc/egress",
+            "?tc",
+            "fentry/f",
+            "lwt_in",
+            "kprobe.multi/x",
+            "cgroup/skb",
+            "cgroup_skb/egress",
+            "xdp",
+            "tp_btf/x",
+        ] {
+            assert!(section_tells_type(name), "{name}");
+        }
+        for name in ["mine", "tcp", "prog2", "iterate", ""] {
+            assert!(!section_tells_type(name), "{name}");
         }
     }
 

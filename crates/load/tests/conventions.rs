@@ -262,7 +262,11 @@ fn the_kernels_configuration_comes_from_the_options() {
         ("CONFIG_NO_NAME".to_owned(), ConfigValue::Text("a name".to_owned())),
     ];
     let config = config.into_iter().collect();
-    let options = LoadOptions { config: Some(&config), kernel_version: KernelVersion::new(1, 2, 3), ..LoadOptions::default() };
+    let options = LoadOptions {
+        config: Some(&config),
+        kernel_version: KernelVersion::new(1, 2, 3),
+        ..LoadOptions::default()
+    };
     for compiler in COMPILERS {
         let bytes = fixture(&format!("externs.{compiler}.o"));
         let object = Object::parse_with(&bytes, &options).expect("it loads");
@@ -337,7 +341,8 @@ fn without_target_types_programs_see_their_own() {
         for program in &plain.programs {
             let asks = program.name != "bitfields";
             assert_eq!(!program.poisoned.is_empty(), asks, "{compiler}: {}", program.name);
-            let says = |reason: &str| reason.starts_with("asks whether `") && reason.contains("no kernel's types");
+            let says =
+                |reason: &str| reason.starts_with("asks whether `") && reason.contains("no kernel's types");
             assert!(program.poisoned.iter().all(|p| says(&p.reason)), "{:?}", program.poisoned);
         }
         assert!(Object::needs(&bytes).expect("it is read").relocations > 10);

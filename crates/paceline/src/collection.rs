@@ -1,8 +1,11 @@
 //! The programs and maps of an object, made and ready.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
-use paceline_maps::{CreateError, FillError, Limits, Map, Mismatch};
+use paceline_load::SkippedProgram;
+use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map, Mismatch};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program, ProgramError};
 
@@ -52,6 +55,9 @@ pub enum SetupError {
         /// Why.
         source: Mismatch,
     },
+    /// A map that no program names cannot be made.
+    #[error(transparent)]
+    Unnamed(Arc<SetupError>),
     /// A map is to be shared, and the object has none of the name.
     #[error("no map {map} to share; there is: {}", .names.join(", "))]
     NoMap {
@@ -84,6 +90,20 @@ pub enum NoProgram {
     /// The object has no XDP program.
     #[error("no XDP program in the object")]
     None,
+    /// The object has programs, and none of a type that Paceline runs.
+    #[error("no XDP program in the object; it has {}", SkippedList(.0))]
+    OtherTypes(Vec<SkippedProgram>),
+    /// The program is not of a type that Paceline runs, or could not be read.
+    #[error("{}", SkippedNamed(.0))]
+    Skipped(SkippedProgram),
+    /// The program names a map that could not be made.
+    #[error("program {name}: {source}")]
+    Map {
+        /// Name of the program.
+        name: String,
+        /// Which map, and why.
+        source: Arc<SetupError>,
+    },
     /// No program was named.
     #[error("several programs in the object, name one of: {}", .0.join(", "))]
     Several(Vec<String>),
@@ -128,22 +148,108 @@ pub enum NoProgram {
     },
 }
 
+impl NoProgram {
+    /// Whether the program needs what Paceline does not have, and may well be in order.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        let is_program = |error: &ProgramError| {
+            matches!(
+                error,
+                ProgramError::UnsupportedHelper { .. }
+                    | ProgramError::UnsupportedKfunc { .. }
+                    | ProgramError::UnsupportedInsn { .. }
+            )
+        };
+        match self {
+            Self::Refused(refused) => refused.is_unsupported(),
+            Self::Malformed { source, .. } => is_program(source),
+            Self::Map { source, .. } => source.is_unsupported(),
+            Self::Engine { .. } => true,
+            Self::Entry { source, .. } => {
+                matches!(&**source, EntryError::Program(error) if error.is_unsupported())
+            }
+            Self::None | Self::OtherTypes(_) | Self::Skipped(_) | Self::Several(_) | Self::Unknown { .. } => {
+                false
+            }
+        }
+    }
+}
+
+impl SetupError {
+    /// Whether a map is of a kind that Paceline does not have, or holds one.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        let Self::Map(error) = self else { return false };
+        let mut cause = &error.cause;
+        while let CreateErrorKind::Inner(inner) = cause {
+            cause = inner;
+        }
+        matches!(cause, CreateErrorKind::Unsupported(_))
+    }
+}
+
+/// Programs that are there and not run, in a message.
+struct SkippedList<'a>(&'a [SkippedProgram]);
+
+impl fmt::Display for SkippedList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        for (i, SkippedProgram { name, section, .. }) in self.0.iter().take(SHOWN).enumerate() {
+            write!(f, "{}{name} (section {section})", if i == 0 { "" } else { ", " })?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// Why a program that is there is not run.
+struct SkippedNamed<'a>(&'a SkippedProgram);
+
+impl fmt::Display for SkippedNamed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SkippedProgram { name, section, error } = self.0;
+        match error {
+            Some(error) => write!(f, "program {name}: {error}"),
+            None => write!(f, "program {name} is in section {section}, which is none of XDP programs"),
+        }
+    }
+}
+
 /// The maps of an object, made and filled, and its programs, to be bound to them.
 #[derive(Clone)]
 pub struct Collection {
     pub(crate) object: Object,
     maps: Vec<Arc<Map>>,
+    missing: Arc<[MissingMap]>,
     pub(crate) tables: Tables,
+    limits: Limits,
     budget: u64,
     engine: Engine,
+}
+
+/// A map that could not be made.
+#[derive(Debug)]
+pub struct MissingMap {
+    /// Name of the map.
+    pub name: String,
+    /// Why.
+    pub error: Arc<SetupError>,
+    /// The programs that name it, and no other missing map before: these cannot be had.
+    pub programs: Vec<String>,
 }
 
 impl Object {
     /// Makes the object's maps and fills them with the values that the object gives. The programs that it gives to
     /// program arrays come with the first program that uses the array.
     ///
+    /// A map that cannot be made is missing from the collection, with the programs that name it
+    /// ([`Collection::missing`]); [`Collection::program`] says so for these, and has the others.
+    ///
     /// # Errors
-    /// [`SetupError`] names the map.
+    /// [`SetupError`] names a map that no program names and no kernel would make; one of a kind that only Paceline lacks is missing
+    /// then.
     pub fn load(&self, options: &LoadOptions) -> Result<Collection, SetupError> {
         self.load_with(options, |_| None)
     }
@@ -154,40 +260,95 @@ impl Object {
         options: &LoadOptions,
         existing: impl Fn(&MapSpec) -> Option<Arc<Map>>,
     ) -> Result<Collection, SetupError> {
-        let existing: Vec<_> = self.maps.iter().map(existing).collect();
-        let map = |(spec, existing): (&MapSpec, &Option<Arc<Map>>)| match existing {
-            Some(map) => Ok(Arc::clone(map)),
-            None => Map::create(spec, &options.limits),
-        };
-        let maps = self.maps.iter().zip(&existing).map(map).collect::<Result<Vec<_>, _>>()?;
-        for ((map, spec), existing) in maps.iter().zip(&self.maps).zip(existing) {
-            if existing.is_none() {
-                fill(map, spec, &maps)?;
-            }
+        let mut maps = Made(Vec::with_capacity(self.maps.len()));
+        let mut own = Vec::new();
+        for (index, spec) in self.maps.iter().enumerate() {
+            let map = match existing(spec) {
+                Some(map) => Ok(map),
+                None => {
+                    own.push((index, spec));
+                    Map::create(spec, &options.limits).map_err(|error| Arc::new(error.into()))
+                }
+            };
+            maps.0.push(map);
         }
-        let tables = Tables::new(&self.maps, &maps);
-        Ok(Collection { object: self.clone(), maps, tables, budget: options.budget, engine: options.engine })
+        // Maps of maps come last: what they hold may be missing.
+        own.sort_by_key(|(_, spec)| spec.inner.is_some());
+        own.into_iter().for_each(|(index, spec)| maps.fill(index, spec));
+        self.collected(options, maps)
+    }
+
+    fn collected(&self, options: &LoadOptions, maps: Made) -> Result<Collection, SetupError> {
+        let (object, without) = self.without_maps(|index| matches!(maps.0.get(index), Some(Err(_))));
+        let missing = |(index, map): (usize, &Result<_, Arc<SetupError>>)| {
+            let programs = without.iter().filter(|(_, map)| *map == index);
+            Some(MissingMap {
+                name: self.maps.get(index)?.name.clone(),
+                error: Arc::clone(map.as_ref().err()?),
+                programs: programs.map(|(program, _)| program.name.clone()).collect(),
+            })
+        };
+        let missing: Vec<_> = maps.0.iter().enumerate().filter_map(missing).collect();
+        let named = |missing: &MissingMap| !missing.programs.is_empty() || self.is_held(&missing.name);
+        let wrong = missing.iter().find(|missing| !named(missing) && !missing.error.is_unsupported());
+        if let Some(MissingMap { error, .. }) = wrong {
+            return Err(SetupError::Unnamed(Arc::clone(error)));
+        }
+        let missing = missing.into();
+        let maps: Vec<_> = maps.0.into_iter().filter_map(Result::ok).collect();
+        let tables = Tables::new(&object.maps, &maps);
+        let LoadOptions { limits, budget, engine } = *options;
+        Ok(Collection { object, maps, missing, tables, limits, budget, engine })
+    }
+
+    /// Whether the object puts a map into another.
+    fn is_held(&self, map: &str) -> bool {
+        let mut contents = self.maps.iter().flat_map(|spec| &spec.contents);
+        contents.any(|(_, value)| match value {
+            InitialValue::Map(index) => self.maps.get(*index).is_some_and(|spec| spec.name == map),
+            InitialValue::Bytes(_) | InitialValue::Program(_) => false,
+        })
     }
 }
 
-/// Gives a map what the object says; its maps before its bytes, which may freeze it.
-fn fill(map: &Map, spec: &MapSpec, maps: &[Arc<Map>]) -> Result<(), SetupError> {
-    let refused = |source| SetupError::Fill { map: spec.name.clone(), source };
-    for (index, (key, value)) in spec.contents.iter().enumerate() {
-        let InitialValue::Map(inner) = value else { continue };
-        let inner = maps.get(*inner).ok_or_else(|| refused(FillError { index, errno: Errno::EBADF }))?;
-        map.check_inner(inner).map_err(|source| SetupError::Inner {
-            map: spec.name.clone(),
-            inner: inner.spec().name.clone(),
-            source,
-        })?;
-        map.set(key, &inner.id().to_ne_bytes(), 0).map_err(|errno| refused(FillError { index, errno }))?;
+/// The maps of an object, or why they could not be made.
+struct Made(Vec<Result<Arc<Map>, Arc<SetupError>>>);
+
+impl Made {
+    /// Gives a map what the object says.
+    fn fill(&mut self, index: usize, spec: &MapSpec) {
+        let Some(Ok(map)) = self.0.get(index) else { return };
+        if let Err(error) = self.filled(map, spec)
+            && let Some(map) = self.0.get_mut(index)
+        {
+            *map = Err(error);
+        }
     }
-    map.fill(&spec.contents).map_err(refused)
+
+    /// Its maps before its bytes, which may freeze it.
+    fn filled(&self, map: &Map, spec: &MapSpec) -> Result<(), Arc<SetupError>> {
+        let refused = |source| SetupError::Fill { map: spec.name.clone(), source };
+        for (index, (key, value)) in spec.contents.iter().enumerate() {
+            let InitialValue::Map(inner) = value else { continue };
+            let inner = match self.0.get(*inner) {
+                Some(Ok(inner)) => inner,
+                Some(Err(error)) => return Err(Arc::clone(error)),
+                None => return Err(Arc::new(refused(FillError { index, errno: Errno::EBADF }))),
+            };
+            map.check_inner(inner).map_err(|source| SetupError::Inner {
+                map: spec.name.clone(),
+                inner: inner.spec().name.clone(),
+                source,
+            })?;
+            map.set(key, &inner.id().to_ne_bytes(), 0)
+                .map_err(|errno| refused(FillError { index, errno }))?;
+        }
+        Ok(map.fill(&spec.contents).map_err(refused)?)
+    }
 }
 
 impl Collection {
-    /// The object it was made from.
+    /// The object it was made from, without the maps that are [`missing`](Self::missing) and the programs that name them.
     #[must_use]
     pub fn object(&self) -> &Object {
         &self.object
@@ -197,6 +358,26 @@ impl Collection {
     #[must_use]
     pub fn maps(&self) -> &[Arc<Map>] {
         &self.maps
+    }
+
+    /// Makes a map such as a map of maps holds, to be put there by its number ([`Map::id`]), which keeps it.
+    ///
+    /// # Errors
+    /// [`CreateErrorKind::NoInner`] for another map, and why there cannot be one more.
+    pub fn make_inner(&self, outer: &Map) -> Result<Arc<Map>, CreateError> {
+        let spec = outer.spec();
+        match &spec.inner {
+            Some(inner) => Map::create(inner, &self.limits),
+            None => {
+                Err(CreateError { name: spec.name.clone(), kind: spec.kind, cause: CreateErrorKind::NoInner })
+            }
+        }
+    }
+
+    /// The maps that could not be made.
+    #[must_use]
+    pub fn missing(&self) -> &[MissingMap] {
+        &self.missing
     }
 
     /// The engine that its verified programs run on.
@@ -237,7 +418,9 @@ impl Collection {
     }
 
     fn load(&self, spec: &ProgramSpec) -> Result<VerifiedProgram, NoProgram> {
+        let start = Instant::now();
         let verified = self.object.verify(spec).map_err(|refused| NoProgram::Refused(Box::new(refused)))?;
+        let time = start.elapsed();
         let program = Program::load(&verified, self.maps.clone(), self.engine).map_err(|error| {
             let name = spec.name.clone();
             match error {
@@ -245,21 +428,41 @@ impl Collection {
                 source => NoProgram::Engine { name, engine: self.engine, source },
             }
         })?;
-        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified))
+        Ok(VerifiedProgram::new(program.with_budget(self.budget), verified, time))
     }
 
     pub(crate) fn spec(&self, name: Option<&str>) -> Result<&ProgramSpec, NoProgram> {
-        let programs = &self.object.programs;
-        let names = || programs.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
-        match (name, programs.as_slice()) {
-            (_, []) => Err(NoProgram::None),
-            (None, [only]) => Ok(only),
-            (None, _) => Err(NoProgram::Several(names())),
-            (Some(name), _) => programs
-                .iter()
-                .find(|p| p.name == name)
-                .ok_or_else(|| NoProgram::Unknown { name: name.to_owned(), names: names() }),
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.only_name()?,
+        };
+        if let Some(program) = self.object.program(&name) {
+            return Ok(program);
         }
+        let missing = self.missing.iter().find(|missing| missing.programs.contains(&name));
+        if let Some(MissingMap { error, .. }) = missing {
+            return Err(NoProgram::Map { name, source: Arc::clone(error) });
+        }
+        Err(self.object.no_program(&name, self.names()))
+    }
+
+    /// The name of the program where there is only one.
+    fn only_name(&self) -> Result<String, NoProgram> {
+        let mut names = self.names();
+        match (names.pop(), names.is_empty()) {
+            (None, _) => Err(self.object.without_programs()),
+            (Some(only), true) => Ok(only),
+            (Some(last), false) => {
+                names.push(last);
+                Err(NoProgram::Several(names))
+            }
+        }
+    }
+
+    /// All programs, also those whose maps are missing.
+    fn names(&self) -> Vec<String> {
+        let present = self.object.programs.iter().map(|program| program.name.clone());
+        present.chain(self.missing.iter().flat_map(|missing| missing.programs.iter().cloned())).collect()
     }
 
     fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {

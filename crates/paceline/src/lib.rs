@@ -22,6 +22,7 @@
 //! |---|---|
 //! | look into an object | [`Object`] |
 //! | prove that a program is safe | [`Object::verify`], [`verifier`] for what was proven |
+//! | give it the types, version and configuration of a kernel | [`Object::parse_with`], [`kernel`] |
 //! | make its maps and programs | [`Object::load`], which gives a [`Collection`] |
 //! | run packets you hold | [`Program::run_burst`], [`Program::run`] |
 //! | run a capture | [`replay()`] |
@@ -43,6 +44,7 @@
 mod collection;
 pub mod filter;
 pub mod json;
+pub mod kernel;
 mod live;
 mod object;
 mod pipeline;
@@ -58,7 +60,9 @@ pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
 };
 pub use paceline_isa as isa;
-pub use paceline_load::{LoadError, SkippedProgram};
+pub use paceline_load::{
+    GivenType, LoadError, LoadOptions as ObjectOptions, SkippedProgram, section_tells_type, type_of_section,
+};
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
     PerCpu, Plain, Record, TypeError, TypedMap,
@@ -78,7 +82,7 @@ pub use paceline_vm::{
     Target, TimeSource, UpdateError, has_helper,
 };
 
-pub use collection::{Collection, LoadOptions, NoProgram, SetupError};
+pub use collection::{Collection, LoadOptions, MissingMap, NoProgram, SetupError};
 pub use live::{
     ChainWorker, Change, ChangeError, Layout, Link, LiveChain, Member, NoMember, Order, ProgramStatus,
     Status, Target as LinkTarget,

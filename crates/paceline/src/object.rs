@@ -5,10 +5,15 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
+use paceline_isa::RawInsn;
+use paceline_load::LoadOptions as ObjectOptions;
+use paceline_load::Needs;
 use paceline_load::classic::{
     CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
 };
-use paceline_spec::ProgramSpec;
+use paceline_spec::{InitialValue, ProgramSpec};
+
+use crate::NoProgram;
 
 /// Why a file gives no object.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +65,76 @@ impl Object {
         Ok(Self { inner: paceline_load::Object::parse(bytes)? })
     }
 
+    /// Reads an object from memory, with what it may ask of a kernel, and what its loader gives it.
+    ///
+    /// # Errors
+    /// [`OpenError::Parse`].
+    pub fn parse_with(bytes: &[u8], options: &ObjectOptions<'_>) -> Result<Self, OpenError> {
+        Ok(Self { inner: paceline_load::Object::parse_with(bytes, options)? })
+    }
+
+    /// What of a kernel an object asks for.
+    ///
+    /// # Errors
+    /// [`OpenError::Parse`].
+    pub fn needs(bytes: &[u8]) -> Result<Needs, OpenError> {
+        Ok(paceline_load::Object::needs(bytes)?)
+    }
+
+    /// The programs that a name stands for: the one of that name, or all of them.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says why there is none.
+    pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
+        let Some(name) = name else {
+            let all: Vec<_> = self.programs.iter().collect();
+            return if all.is_empty() { Err(self.without_programs()) } else { Ok(all) };
+        };
+        let names = || self.programs.iter().map(|program| program.name.clone()).collect();
+        self.program(name).map(|program| vec![program]).ok_or_else(|| self.no_program(name, names()))
+    }
+
+    /// Why there is no program at all.
+    pub(crate) fn without_programs(&self) -> NoProgram {
+        match self.skipped.as_slice() {
+            [] => NoProgram::None,
+            skipped => NoProgram::OtherTypes(skipped.to_vec()),
+        }
+    }
+
+    /// Why there is no program of a name, where these are the names of those that there are.
+    pub(crate) fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
+        match self.skipped.iter().find(|skipped| skipped.name == name) {
+            Some(skipped) => NoProgram::Skipped(skipped.clone()),
+            None if names.is_empty() => self.without_programs(),
+            None => NoProgram::Unknown { name: name.to_owned(), names },
+        }
+    }
+
+    /// The object without some of its maps, and without the programs that name one of them; those come with the index of the first.
+    pub(crate) fn without_maps(&self, gone: impl Fn(usize) -> bool) -> (Self, Vec<(ProgramSpec, usize)>) {
+        let mut object = self.clone();
+        let kept: Vec<usize> = (0..self.maps.len()).filter(|map| !gone(*map)).collect();
+        let specs = &mut object.inner;
+        let mut without = Vec::new();
+        for program in std::mem::take(&mut specs.programs) {
+            let first = maps_of(&program.insns).find(|map| gone(*map));
+            match first {
+                Some(map) => without.push((program, map)),
+                None => specs.programs.push(program),
+            }
+        }
+        let renumber = |map: usize| kept.binary_search(&map).unwrap_or(map);
+        specs.programs.iter_mut().for_each(|program| renumber_maps(&mut program.insns, renumber));
+        specs.maps = kept.iter().filter_map(|map| self.maps.get(*map)).cloned().collect();
+        for (_, value) in specs.maps.iter_mut().flat_map(|spec| &mut spec.contents) {
+            if let InitialValue::Map(map) = value {
+                *map = renumber(*map);
+            }
+        }
+        (object, without)
+    }
+
     /// An object of one program, without maps and types.
     #[must_use]
     pub fn of_program(program: ProgramSpec) -> Self {
@@ -105,5 +180,35 @@ impl Deref for Object {
     type Target = paceline_load::Object;
     fn deref(&self) -> &Self::Target {
         &self.inner
+    }
+}
+
+/// Opcode of a two-slot load of a 64-bit immediate.
+const LD_IMM64: u8 = 0x18;
+
+/// The slots whose immediate is the index of a map.
+fn map_slots(insns: &[RawInsn]) -> impl Iterator<Item = usize> {
+    let mut second = false;
+    let names_map = move |(slot, insn): (usize, &RawInsn)| {
+        let is_load = insn.opcode == LD_IMM64 && !second;
+        second = is_load;
+        // BPF_PSEUDO_MAP_IDX and BPF_PSEUDO_MAP_IDX_VALUE.
+        (is_load && matches!(insn.src, 5 | 6)).then_some(slot)
+    };
+    insns.iter().enumerate().filter_map(names_map)
+}
+
+/// The maps that a program names, by index: those that there must be, as in the kernel, whether a path leads there or not.
+fn maps_of(insns: &[RawInsn]) -> impl Iterator<Item = usize> {
+    map_slots(insns).filter_map(|slot| usize::try_from(insns.get(slot)?.imm).ok())
+}
+
+fn renumber_maps(insns: &mut [RawInsn], renumber: impl Fn(usize) -> usize) {
+    for slot in map_slots(insns).collect::<Vec<_>>() {
+        if let Some(insn) = insns.get_mut(slot)
+            && let Ok(map) = usize::try_from(insn.imm)
+        {
+            insn.imm = i32::try_from(renumber(map)).unwrap_or(insn.imm);
+        }
     }
 }

@@ -230,7 +230,7 @@ impl Instance {
             shared.get(&spec.name).cloned().or_else(pinned).or_else(kept)
         };
         let collection = object.load_with(options, existing)?;
-        let maps = || object.maps.iter().zip(collection.maps());
+        let maps = || collection.object().maps.iter().zip(collection.maps());
         let pin = maps().filter(|(spec, _)| is_pinned(spec));
         pins.extend(pin.map(|(spec, map)| (spec.name.clone(), Arc::clone(map))));
         let is_kept = |spec: &MapSpec, map: &Arc<Map>| {

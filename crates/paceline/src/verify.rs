@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use paceline_spec::ProgramSpec;
 use paceline_verifier::{Cause, Observer, Options, Refusal, Verified, verify, verify_observed};
@@ -76,11 +77,18 @@ impl Object {
 pub struct VerifiedProgram {
     program: Program,
     verified: Arc<Verified>,
+    time: Duration,
 }
 
 impl VerifiedProgram {
-    pub(crate) fn new(program: Program, verified: Verified) -> Self {
-        Self { program, verified: Arc::new(verified) }
+    pub(crate) fn new(program: Program, verified: Verified, time: Duration) -> Self {
+        Self { program, verified: Arc::new(verified), time }
+    }
+
+    /// How long the proof took.
+    #[must_use]
+    pub fn verification_time(&self) -> Duration {
+        self.time
     }
 
     /// What was proven.

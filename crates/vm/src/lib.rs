@@ -8,6 +8,7 @@ mod context;
 mod engine;
 mod entry_program;
 mod fault;
+mod form;
 mod helpers;
 mod host;
 mod image;
@@ -28,6 +29,7 @@ mod time;
 pub use chain::{Chain, ChainCounts, ChainError, ChainOrder};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
+pub use form::ProgramError;
 pub use helpers::has_helper;
 pub use host::{Event, EventSink, Host};
 pub use load::LoadError;
@@ -36,7 +38,7 @@ pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
 pub use paceline_jit::{LoopEnd, Prefetch, Settings as NativeSettings};
-pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program, ProgramError};
+pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program};
 pub use region::{Access, Near};
 pub use site::{
     ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site,

@@ -9,9 +9,10 @@ use paceline_maps::Map;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
+use crate::form::{Form, ProgramError};
 use crate::image::least_cpus;
 use crate::native;
-use crate::program::{Program, ProgramError};
+use crate::program::Program;
 use crate::threaded;
 
 /// Why a verified program cannot be run.
@@ -57,7 +58,8 @@ impl Program {
         match engine {
             Engine::Plain => {
                 let cpus = least_cpus(verified.code(), &maps);
-                Ok(Self::checked(Arc::new(verified.program().clone()), maps, false, cpus)?)
+                let spec = Arc::new(verified.program().clone());
+                Ok(Self::checked(spec, maps, Form::Proven(verified), cpus)?)
             }
             Engine::Jit | Engine::CheckedJit => {
                 let checked = engine == Engine::CheckedJit;

@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use paceline_epoch::{Domain, Reader, Stalled};
 use paceline_frame::{Burst, Frame, FrameMut};
-use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
+use paceline_isa::{Callee, Code, Imm64, Insn};
 use paceline_maps::{Map, MapUser, Owner};
 use paceline_spec::helper::Helper;
-use paceline_spec::kfunc;
 use paceline_spec::{Errno, ProgramSpec};
 
 use crate::engine::Engine;
 use crate::fault::Fault;
-use crate::helpers::{has_helper, kfunc_fn};
+use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
 use crate::image::{BurstEntry, Entry, Image, Unset};
 use crate::interpreter::{burst_entry, entry, tail_entry};
@@ -28,97 +27,6 @@ use crate::threaded;
 /// Instructions that a program may run for one packet before it is taken to loop for ever: far more than the
 /// million that the kernel's verifier simulates, and a fraction of a second.
 pub const DEFAULT_BUDGET: u64 = 1 << 24;
-
-/// Most slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS` in the kernel).
-const MAX_SLOTS: usize = 1_000_000;
-
-/// Why instructions are no program that an engine could run; slots count from 0.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProgramError {
-    /// There are no instructions.
-    #[error("program has no instructions")]
-    Empty,
-    /// There are more than a million.
-    #[error("program of {0} instructions is longer than {MAX_SLOTS}")]
-    TooLong(usize),
-    /// A slot holds no instruction.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// A jump or call leads to where no instruction starts.
-    #[error("instruction {slot} jumps to {target}, where no instruction starts")]
-    JumpTarget {
-        /// Slot of the jump.
-        slot: usize,
-        /// Slot it leads to.
-        target: i64,
-    },
-    /// Execution can run past the last instruction.
-    #[error("instruction {slot} is the last and neither exits nor jumps")]
-    NoEnd {
-        /// Slot of the last instruction.
-        slot: usize,
-    },
-    /// The frame pointer is written.
-    #[error("instruction {slot} writes the frame pointer r10, which is read-only")]
-    WritesFramePointer {
-        /// Slot.
-        slot: usize,
-    },
-    /// A helper is called that the kernel has and Paceline does not.
-    #[error("instruction {slot} calls {name}, which is not there: it would take {}", helper_would_take(.name))]
-    UnsupportedHelper {
-        /// Slot.
-        slot: usize,
-        /// Name of the helper.
-        name: &'static str,
-    },
-    /// A kernel function is called.
-    #[error("instruction {slot} calls the kernel function {name}, which is not there: it would take {}", kfunc::would_take(.name))]
-    UnsupportedKfunc {
-        /// Slot.
-        slot: usize,
-        /// Name of the function, or its BTF id.
-        name: String,
-    },
-    /// An instruction that no engine has, or that the program's type does not allow.
-    #[error("instruction {slot} ({insn}) is not supported in a program of this type")]
-    UnsupportedInsn {
-        /// Slot.
-        slot: usize,
-        /// The instruction.
-        insn: Insn,
-    },
-    /// A map is named by an index that the program has no map for.
-    #[error("instruction {slot} names map {index}, and the program has {maps}")]
-    NoSuchMap {
-        /// Slot.
-        slot: usize,
-        /// Index.
-        index: i32,
-        /// Number of maps.
-        maps: usize,
-    },
-    /// A program array is used by programs of another type.
-    #[error("program array {map} is used by programs of another type")]
-    ProgramArray {
-        /// Name of the map.
-        map: String,
-    },
-    /// The address of a map's value is taken where the map has no single value, or past its end.
-    #[error("instruction {slot} takes the address of byte {offset} in map {map}, which has no such byte")]
-    NoDirectValue {
-        /// Slot.
-        slot: usize,
-        /// Name of the map.
-        map: String,
-        /// Offset in bytes.
-        offset: u32,
-    },
-}
-
-fn helper_would_take(name: &str) -> &'static str {
-    Helper::from_name(name).map_or("an implementation", Helper::would_take)
-}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +115,7 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
     pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Self::checked(spec, maps, false, usize::MAX)
+        Self::checked(spec, maps, Form::Packet, usize::MAX)
     }
 
     /// The same for a program that runs over plain memory with [`run_raw`](Self::run_raw); it may also use the
@@ -216,17 +124,17 @@ impl Program {
     /// # Errors
     /// [`ProgramError`] names the first instruction at fault.
     pub fn raw(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Self::checked(spec, maps, true, usize::MAX)
+        Self::checked(spec, maps, Form::Memory, usize::MAX)
     }
 
     /// A program for the plain interpreter, which runs for CPUs below a number.
     pub(crate) fn checked(
         spec: Arc<ProgramSpec>,
         maps: Vec<Arc<Map>>,
-        raw: bool,
+        form: Form<'_>,
         cpus: usize,
     ) -> Result<Self, ProgramError> {
-        let code = check(&spec, &maps, raw)?;
+        let code = check(&spec, &maps, form)?;
         let image = Image {
             entry: entry::<Plain>,
             tail_entry: tail_entry::<Plain>,
@@ -494,98 +402,6 @@ impl Uses {
         }
         Ok(uses)
     }
-}
-
-/// Decodes a program and checks its form.
-pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], raw: bool) -> Result<Code, ProgramError> {
-    match spec.insns.len() {
-        0 => return Err(ProgramError::Empty),
-        len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
-        _ => {}
-    }
-    let code = decode(&spec.insns)?;
-    check_code(spec, &code, maps, raw)?;
-    Ok(code)
-}
-
-/// The same for a program that is decoded.
-pub(crate) fn check_code(
-    spec: &ProgramSpec,
-    code: &Code,
-    maps: &[Arc<Map>],
-    raw: bool,
-) -> Result<(), ProgramError> {
-    for (slot, insn) in code.iter() {
-        check_insn(spec, code, maps, raw, slot, *insn)?;
-    }
-    match code.iter().last() {
-        Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => Ok(()),
-        Some((slot, _)) => Err(ProgramError::NoEnd { slot }),
-        None => Err(ProgramError::Empty),
-    }
-}
-
-/// Checks the form of one instruction.
-fn check_insn(
-    spec: &ProgramSpec,
-    code: &Code,
-    maps: &[Arc<Map>],
-    raw: bool,
-    slot: usize,
-    insn: Insn,
-) -> Result<(), ProgramError> {
-    if insn.writes().contains(Reg::R10) {
-        return Err(ProgramError::WritesFramePointer { slot });
-    }
-    if let Some(target) = insn.jump_target(slot).or(insn.subprogram_target(slot)) {
-        let starts = usize::try_from(target).is_ok_and(|target| code.get(target).is_some());
-        if !starts {
-            return Err(ProgramError::JumpTarget { slot, target });
-        }
-    }
-    match insn {
-        Insn::Call(Callee::Helper(id)) => match u32::try_from(id).ok().and_then(Helper::from_id) {
-            Some(Helper { name, id, .. }) if !has_helper(*id) => {
-                Err(ProgramError::UnsupportedHelper { slot, name })
-            }
-            // A number that no helper has is what a CO-RE relocation leaves where it found no target: harmless
-            // unless it is reached.
-            _ => Ok(()),
-        },
-        Insn::Call(Callee::Kfunc { btf_id, .. }) => {
-            let kfunc = usize::try_from(btf_id).ok().and_then(|index| spec.kfuncs.get(index));
-            match kfunc {
-                // Of weak ones the program tests whether they are there before it calls.
-                Some(kfunc) if kfunc.weak || kfunc.kfunc().is_some_and(|k| kfunc_fn(k.name).is_some()) => {
-                    Ok(())
-                }
-                Some(kfunc) => Err(ProgramError::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
-                None => Err(ProgramError::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
-            }
-        }
-        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => map_at(maps, slot, index).map(drop),
-        Insn::LoadImm64 { value: Imm64::MapValueIndex { index, offset }, .. } => {
-            let map = map_at(maps, slot, index)?;
-            match map.direct_value(offset) {
-                Ok(_) => Ok(()),
-                Err(_) => Err(ProgramError::NoDirectValue { slot, map: map.spec().name.clone(), offset }),
-            }
-        }
-        Insn::LoadImm64 { value: Imm64::Value(_) | Imm64::Code { .. }, .. } => Ok(()),
-        Insn::LoadPacket { .. } if raw || spec.kind.rules().packet_loads => Ok(()),
-        Insn::LoadPacket { .. } | Insn::LoadImm64 { .. } | Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
-            Err(ProgramError::UnsupportedInsn { slot, insn })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, ProgramError> {
-    usize::try_from(index).ok().and_then(|i| maps.get(i)).ok_or(ProgramError::NoSuchMap {
-        slot,
-        index,
-        maps: maps.len(),
-    })
 }
 
 /// Runs a packet, and stores in its frame what was returned.

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 /// Tries the change on a chain of its own: nothing is left out but the traffic.
 pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
-    let how = LoadHow::default();
+    let how = LoadHow::of(&args.how);
     let old = file::load(&args.old, &how, None)?;
     let new = file::make(&args.new, &how, Some(&old.parts))?;
     let before = old.live.layout();

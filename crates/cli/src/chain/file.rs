@@ -18,7 +18,6 @@ use crate::args::MapFile;
 use crate::failure::Failure;
 use crate::filter::{Passage, compile};
 use crate::maps::{self, JsonFile, SavedMaps};
-use crate::object;
 use crate::run::Taken;
 
 /// What a chain file gives, before it is a chain.
@@ -138,11 +137,11 @@ impl Maker<'_> {
 
     /// All objects: first those that have their own maps, then those that share some.
     fn parts(&mut self, file: &ChainFile) -> Result<Vec<Part>, Failure> {
-        let mut opened = Vec::new();
+        let (mut opened, how) = (Vec::new(), self.how);
         for object in &file.objects {
             let name = &object.name.value;
             opened.push(match &object.source {
-                ObjectSource::Object(file) => self.of_file(file, object::open)?,
+                ObjectSource::Object(file) => self.of_file(file, |path| how.opener.open(path, None))?,
                 ObjectSource::Classic(file) => self.of_file(file, |path| of_classic(path, name))?,
                 ObjectSource::Expression(expression) => {
                     of_expression(&expression.value, name).map_err(self.at(expression.at))?

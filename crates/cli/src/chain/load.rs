@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use paceline::chain::{CallMap, Place, Placement, Reason, Sequence};
 use paceline::{
@@ -12,12 +13,12 @@ use paceline::{
 use super::failure::{ChainFailure, PlaceProblem};
 use super::place::PlaceArg;
 use super::{calls, file};
-use crate::args::{MapFile, OrderName, SourceArgs, Target};
+use crate::args::{OrderName, SourceArgs, Target};
 use crate::console;
 use crate::failure::{Failure, closest};
 use crate::maps::{self, JsonFile, SavedMaps};
-use crate::object;
-use crate::run::{Taken, load_options};
+use crate::object::{ObjectArgs, Opener, load_options, program_of};
+use crate::run::Taken;
 
 /// How programs are loaded.
 #[derive(Clone, Debug)]
@@ -25,20 +26,19 @@ pub(crate) struct LoadHow {
     pub(crate) budget: u64,
     pub(crate) engine: Engine,
     pub(crate) unverified: bool,
-    pub(crate) maps: Vec<MapFile>,
     pub(crate) restore: Option<PathBuf>,
-    pub(crate) map_memory: u64,
+    pub(crate) opener: Rc<Opener>,
 }
 
-impl Default for LoadHow {
-    fn default() -> Self {
+impl LoadHow {
+    /// As it is where nothing is run.
+    pub(crate) fn of(args: &ObjectArgs) -> Self {
         Self {
             budget: paceline::DEFAULT_BUDGET,
             engine: Engine::best(),
             unverified: false,
-            maps: Vec::new(),
             restore: None,
-            map_memory: LoadOptions::default().limits.memory,
+            opener: Rc::new(Opener::new(args)),
         }
     }
 }
@@ -50,7 +50,7 @@ impl LoadHow {
     }
 
     pub(super) fn options(&self) -> LoadOptions {
-        load_options(self.budget, self.engine, self.map_memory)
+        load_options(self.budget, self.engine, self.opener.args.map_memory)
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn load(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure
                 ("--order", source.order.is_some()),
                 ("--calls", source.calls.is_some()),
                 ("--place", !source.places.is_empty()),
-                ("--map", !how.maps.is_empty()),
+                ("--map", !how.opener.args.map_args.is_empty()),
             ];
             if let Some((option, _)) = conflict.into_iter().find(|(_, given)| *given) {
                 return Err(ChainFailure::NotWithFile(option).into());
@@ -142,13 +142,16 @@ pub(crate) fn reload(source: &SourceArgs, how: &LoadHow, loaded: &mut Loaded, pa
 }
 
 fn load_objects(source: &SourceArgs, how: &LoadHow) -> Result<Loaded, Failure> {
-    let files = maps::read_files(&how.maps)?;
-    let mut targets = source.targets.iter().map(|arg| open(arg)).collect::<Result<Vec<_>, _>>()?;
+    let given = how.opener.args.files();
+    let files = maps::read_files(&given)?;
+    let mut targets =
+        source.targets.iter().map(|arg| open(arg, &how.opener)).collect::<Result<Vec<_>, _>>()?;
     if targets.is_empty() {
         targets.push(Opened::built_in()?);
     }
     check_maps(&files, &targets)?;
-    let taken = targets.iter().filter_map(|target| target.taken.clone()).chain(maps::identities(&how.maps));
+    how.opener.check_shapes(targets.iter().map(|target| &target.object))?;
+    let taken = targets.iter().filter_map(|target| target.taken.clone()).chain(maps::identities(&given));
     let taken: Vec<_> = taken.collect();
     let (mut loaded, instance, saved) = (Vec::new(), Instance::new(), how.saved()?);
     let names = maps::distinct_names(targets.iter().map(|target| target.name.as_str()));
@@ -208,9 +211,9 @@ impl Opened {
     }
 }
 
-fn open(arg: &OsStr) -> Result<Opened, Failure> {
+fn open(arg: &OsStr, opener: &Opener) -> Result<Opened, Failure> {
     let Target { path, program } = Target::parse(arg, Path::exists);
-    let object = object::open(&path)?;
+    let object = opener.open(&path, program.as_deref())?;
     let name = path.display().to_string();
     let taken = Taken::of_path(&path, &format!("the object {name}"));
     Ok(Opened { name, object, program, taken })
@@ -261,10 +264,7 @@ pub(super) fn fill<'a>(
     files: impl IntoIterator<Item = &'a JsonFile>,
     how: &LoadHow,
 ) -> Result<(), Failure> {
-    let load = |name: &str| match how.unverified {
-        true => collection.program_unverified(Some(name)),
-        false => collection.program(Some(name)).map(paceline::VerifiedProgram::into_program),
-    };
+    let load = |name: &str| program_of(collection, Some(name), how.unverified);
     maps::set_elements(files, collection, &load)
 }
 

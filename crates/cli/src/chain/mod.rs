@@ -43,7 +43,7 @@ pub(crate) fn chain(command: ChainCommand) -> Result<ExitCode, Failure> {
 }
 
 fn show_graph(args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let loaded = load(&args.source, &LoadHow::default())?;
+    let loaded = load(&args.source, &LoadHow::of(&args.source.object))?;
     let layout = loaded.layout();
     let drawing = Drawing { graph: &layout.graph, names: &layout.names };
     console::print(|out| {
@@ -60,7 +60,7 @@ fn show_graph(args: &ShowArgs) -> Result<ExitCode, Failure> {
 }
 
 fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
-    let loaded = load(&args.source, &LoadHow::default())?;
+    let loaded = load(&args.source, &LoadHow::of(&args.source.object))?;
     let layout = loaded.layout();
     console::print(|out| {
         if args.json { show::write_json(out, &loaded, &layout) } else { show::write_reasons(out, &layout) }

@@ -8,13 +8,13 @@ mod symbols;
 use std::path::Path;
 use std::process::ExitCode;
 
-use paceline::{Engine, LoadOptions, NoProgram, Object, Program, ProgramSpec};
+use paceline::{Engine, LoadOptions, Object, Program, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::args::{DumpArgs, Target};
 use crate::console;
 use crate::failure::Failure;
-use crate::object;
+use crate::object::Opener;
 pub(crate) use listing::Listing;
 use native::Native;
 pub(crate) use symbols::{Symbols, helper};
@@ -22,10 +22,13 @@ pub(crate) use symbols::{Symbols, helper};
 /// Prints the instructions of programs.
 pub(crate) fn dump(args: &DumpArgs) -> Result<ExitCode, Failure> {
     let target = Target::parse(&args.target, Path::exists);
-    let object = object::open(&target.path)?;
+    let opener = Opener::new(&args.how);
+    let object = opener.open(&target.path, target.program.as_deref())?;
+    opener.check_shapes([&object].into_iter())?;
     let name = target.path.display().to_string();
-    let programs = chosen(&object, target.program.as_deref())
-        .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
+    let programs = object.programs_named(target.program.as_deref());
+    let programs =
+        programs.map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
     if let Some(fallback) = args.dispatcher {
         return dispatcher::dump(args, fallback, &name, &object, &programs);
     }
@@ -60,18 +63,7 @@ fn loaded(name: &str, object: &Object, programs: &[&ProgramSpec]) -> Result<Vec<
         .map_err(|source| Failure::Setup { name: name.to_owned(), source: Box::new(source) })?;
     let load = |spec: &&ProgramSpec| {
         let program = collection.program(Some(&spec.name));
-        Ok(program.map_err(|error| Failure::no_program(name, object, error))?.into_program())
+        Ok(program.map_err(|error| Failure::no_program(name, collection.object(), error))?.into_program())
     };
     programs.iter().map(load).collect()
-}
-
-/// The program of a name, or all of them.
-pub(crate) fn chosen<'a>(object: &'a Object, name: Option<&str>) -> Result<Vec<&'a ProgramSpec>, NoProgram> {
-    let Some(name) = name else {
-        let all: Vec<_> = object.programs.iter().collect();
-        return if all.is_empty() { Err(NoProgram::None) } else { Ok(all) };
-    };
-    let names = || object.programs.iter().map(|spec| spec.name.clone()).collect();
-    let unknown = || NoProgram::Unknown { name: name.to_owned(), names: names() };
-    object.program(name).map(|spec| vec![spec]).ok_or_else(unknown)
 }

@@ -1,8 +1,9 @@
 //! What keeps an object from being loaded: what Paceline does not have, and what is wrong with the object.
 
-use std::sync::Arc;
-
-use paceline::{CreateErrorKind, LoadOptions, Map, Object, Program, ProgramError, SetupError, has_helper};
+use paceline::{
+    Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, NoProgram, Object, SetupError,
+    has_helper,
+};
 
 use paceline::kfunc::{Kfunc, would_take};
 
@@ -21,42 +22,39 @@ pub(super) struct Missing {
 
 /// Everything that keeps maps from being made and programs from being loaded.
 pub(super) fn find(object: &Object, programs: &[ProgramSurvey<'_>], options: &LoadOptions) -> Vec<Missing> {
-    let mut missing = Vec::new();
-    let mut maps = Vec::new();
-    for spec in &object.maps {
-        match Map::create(spec, &options.limits) {
-            Ok(map) => maps.push(map),
-            Err(error) => {
-                let (what, unsupported) = match &error.cause {
-                    CreateErrorKind::Unsupported(kind) => {
-                        (needs("map type", kind.name(), kind.would_take()), true)
-                    }
-                    cause => (cause.to_string(), false),
-                };
-                missing.push(Missing { user: format!("map {}", spec.name), what, unsupported });
-            }
-        }
-    }
-    let all_made = maps.len() == object.maps.len();
-    if all_made && let Err(error) = object.load(options) {
-        missing.push(setup(error));
-    }
-    for program in programs {
-        missing.extend(of_program(program, all_made.then_some(&maps)));
-    }
-    missing
+    let collection = match object.load(options) {
+        Ok(collection) => collection,
+        Err(SetupError::Unnamed(error)) => return vec![missing_map(map_of(&error), &error)],
+        Err(error) => return vec![missing_map(map_of(&error), &error)],
+    };
+    let maps = collection.missing().iter().map(|MissingMap { name, error, .. }| missing_map(name, error));
+    let programs = programs.iter().flat_map(|program| of_program(program, &collection));
+    maps.chain(programs).collect()
 }
 
-fn setup(error: SetupError) -> Missing {
-    let (user, what) = match error {
-        SetupError::Map(error) => (format!("map {}", error.name), error.cause.to_string()),
-        SetupError::Fill { map, source } => (format!("map {map}"), source.to_string()),
-        SetupError::Inner { map, inner, source } => {
-            (format!("map {map}"), format!("map {inner} as a value: {source}"))
+fn missing_map(name: &str, error: &SetupError) -> Missing {
+    Missing { user: format!("map {name}"), what: of_map(error), unsupported: error.is_unsupported() }
+}
+
+/// The map that an error is about, where it is about one.
+fn map_of(error: &SetupError) -> &str {
+    match error {
+        SetupError::Map(error) => &error.name,
+        SetupError::Fill { map, .. } | SetupError::Inner { map, .. } => map,
+        _ => "",
+    }
+}
+
+fn of_map(error: &SetupError) -> String {
+    match error {
+        SetupError::Map(CreateError { cause: CreateErrorKind::Unsupported(kind), .. }) => {
+            needs("map type", kind.name(), kind.would_take())
         }
-        other => ("object".to_owned(), other.to_string()),
-    };
-    Missing { user, what, unsupported: false }
+        SetupError::Map(error) => error.cause.to_string(),
+        SetupError::Fill { source, .. } => source.to_string(),
+        SetupError::Inner { inner, source, .. } => format!("map {inner} as a value: {source}"),
+        other => other.to_string(),
+    }
 }
 
 /// What is not there, and what it would take.
@@ -64,26 +62,27 @@ fn needs(what: &str, name: &str, take: &str) -> String {
     format!("{what} {name}: it would take {take}")
 }
 
-fn of_program(program: &ProgramSurvey<'_>, maps: Option<&Vec<Arc<Map>>>) -> Vec<Missing> {
-    let user = format!("program {}", program.spec.name);
+fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missing> {
+    let name = &program.spec.name;
+    let user = format!("program {name}");
     let helpers = program.helpers.iter().filter(|helper| !has_helper(helper.id));
     let helpers = helpers.map(|helper| needs("helper", helper.name, helper.would_take()));
     let kfuncs = program.kfuncs.iter().filter(|kfunc| !kfunc.weak && Kfunc::from_name(&kfunc.name).is_none());
     let kfuncs = kfuncs.map(|kfunc| needs("kernel function", &kfunc.name, would_take(&kfunc.name)));
-    let mut missing: Vec<_> =
+    let missing: Vec<_> =
         helpers.chain(kfuncs).map(|what| Missing { user: user.clone(), what, unsupported: true }).collect();
-    // The loader stops at the first, so it is asked only where the lists above have nothing.
-    if missing.is_empty()
-        && let Some(maps) = maps
-        && let Err(error) = Program::new(Arc::new(program.spec.clone()), maps.clone())
-    {
-        let unsupported = matches!(
-            error,
-            ProgramError::UnsupportedHelper { .. }
-                | ProgramError::UnsupportedKfunc { .. }
-                | ProgramError::UnsupportedInsn { .. }
-        );
-        missing.push(Missing { user, what: error.to_string(), unsupported });
+    if !missing.is_empty() {
+        // What no path reaches is not missed.
+        return if collection.program(Some(name)).is_ok() { Vec::new() } else { missing };
     }
-    missing
+    match collection.program_unverified(Some(name)) {
+        // The map is listed.
+        Ok(_) | Err(NoProgram::Map { .. }) => Vec::new(),
+        Err(NoProgram::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
+            let error = NoProgram::Malformed { name: name.clone(), source: source.clone() };
+            vec![Missing { user, what: source.to_string(), unsupported: error.is_unsupported() }]
+        }
+        Err(NoProgram::Malformed { .. }) => Vec::new(),
+        Err(error) => vec![Missing { user, what: error.to_string(), unsupported: error.is_unsupported() }],
+    }
 }

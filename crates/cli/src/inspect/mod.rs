@@ -7,19 +7,25 @@ mod text;
 
 use std::process::ExitCode;
 
-use paceline::LoadOptions;
+use paceline::Engine;
 
 use crate::args::InspectArgs;
 use crate::console;
 use crate::failure::Failure;
-use crate::object;
+use crate::object::{Opener, load_options};
 pub(crate) use survey::Survey;
 
 /// Prints what is in an object.
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
-    let object = object::open(&args.object)?;
+    let opener = Opener::new(&args.how);
+    let object = opener.open(&args.object, None)?;
+    opener.check_shapes([&object].into_iter())?;
     let name = args.object.display().to_string();
-    let survey = Survey::of(&name, &object, &LoadOptions::default());
+    let survey = Survey::of(
+        &name,
+        &object,
+        &load_options(paceline::DEFAULT_BUDGET, Engine::best(), args.how.map_memory),
+    );
     console::print(|out| {
         if args.json {
             serde_json::to_writer(&mut *out, &survey.to_json())?;

@@ -1,8 +1,10 @@
 //! Filling maps with the elements of their files.
 
+use std::sync::Arc;
+
 use paceline::btf::Btf;
 use paceline::json::JsonError;
-use paceline::{Collection, EntryError, Errno, Map, MapKind, NoProgram, Program};
+use paceline::{Collection, EntryError, Errno, Map, MapKind, MissingMap, NoProgram, Program};
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_json};
@@ -23,7 +25,13 @@ pub(crate) fn set_elements<'a>(
     load: LoadProgram<'_>,
 ) -> Result<(), Failure> {
     for file in files {
-        let Some(map) = collection.map(&file.map) else { continue };
+        let Some(map) = collection.map(&file.map) else {
+            let missing = collection.missing().iter().find(|missing| missing.name == file.map);
+            let failure =
+                |missing: &MissingMap| file.failure(MapFailure::Missing(Arc::clone(&missing.error)));
+            missing.map_or(Ok(()), |missing| Err(failure(missing)))?;
+            continue;
+        };
         let target = Target { map, btf: collection.object().btf.as_deref(), collection, load };
         if target.btf.and_then(|btf| variables(btf, map.spec())).is_none() {
             fill(file, &target).map_err(|failure| file.failure(failure))?;
@@ -41,10 +49,14 @@ struct Target<'a> {
 }
 
 fn fill(file: &JsonFile, target: &Target<'_>) -> Result<(), MapFailure> {
-    let root = file.root()?;
     if file.replaces {
         target.clear();
     }
+    fill_from(&file.root()?, target)
+}
+
+/// Sets the elements of a list, or of an object by their keys.
+fn fill_from(root: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure> {
     if root.is_list() {
         let elements = root.list(ELEMENTS)?;
         return elements.into_iter().zip(1..).try_for_each(|(element, number): (_, usize)| {
@@ -152,10 +164,16 @@ impl Target<'_> {
         }
     }
 
-    /// Entries of maps of maps are maps by name, or nothing.
+    /// Entries of maps of maps are maps by name, new ones by their elements, or nothing.
     fn put_map(&self, part: &Part<'_>, key: &[u8]) -> Result<(), MapFailure> {
         let spec = self.map.spec();
         let refused = |errno| part.fail(Problem::refused(errno, spec));
+        if part.is_list() || part.is_object() {
+            let inner = self.collection.make_inner(self.map);
+            let inner = inner.map_err(|error| part.fail(Problem::NotMade(error)))?;
+            fill_from(part, &Target { map: &inner, ..*self })?;
+            return self.map.set(key, &inner.id().to_ne_bytes(), 0).map_err(refused);
+        }
         let name = match part.value()? {
             Json::Null => {
                 return match self.map.remove(key) {

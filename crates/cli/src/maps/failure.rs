@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use paceline::json::JsonError;
-use paceline::{Errno, MapKind, MapSpec, Mismatch, NoProgram};
+use paceline::{CreateError, Errno, MapKind, MapSpec, Mismatch, NoProgram, SetupError};
 
 use crate::failure::no_program_hint;
 
@@ -17,6 +18,8 @@ pub(crate) enum MapFailure {
     Syntax(serde_json::Error),
     #[error("the object has no map `{map}`")]
     NoMap { map: String, hint: String },
+    #[error("{0}")]
+    Missing(Arc<SetupError>),
     #[error("{place}: {problem}")]
     At { place: Place, problem: Box<Problem> },
     #[error("{place}: {source}")]
@@ -84,7 +87,9 @@ pub(crate) enum Problem {
     Cpu { cpu: u64, cpus: usize },
     #[error("an entry of a program array is the name of a program, or null")]
     NoName,
-    #[error("an entry of a map of maps is the name of a map of the object, or null")]
+    #[error("{0}")]
+    NotMade(CreateError),
+    #[error("an entry of a map of maps is the name of a map of the object, a list of elements, or null")]
     NoMapName,
     #[error("the object has no map `{name}`")]
     NoInnerMap { name: String, suggestion: Option<String> },

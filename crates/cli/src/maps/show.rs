@@ -144,8 +144,23 @@ impl Serialize for View<'_> {
 }
 
 impl View<'_> {
+    /// A map that is in this one and nowhere else, so that it has no name.
+    fn nameless<T>(&self, value: &[u8], show: impl FnOnce(&View<'_>) -> T) -> Option<T> {
+        let like = self.spec.inner.as_deref()?;
+        let id = u32::from_ne_bytes(value.try_into().ok()?);
+        let maps = self.collection.maps();
+        let map = Map::by_id(id).filter(|map| maps.iter().all(|named| named.id() != map.id()))?;
+        Some(show(&View { map: &map, spec: like, btf: self.btf, collection: self.collection }))
+    }
+
+    fn value_to_json(&self, key: &[u8], value: &[u8]) -> Json {
+        let elements =
+            |view: &View<'_>| view.elements().map(|element| view.element_to_json(&element)).collect();
+        self.nameless(value, elements).unwrap_or_else(|| shown(self.value(key, value), value))
+    }
+
     fn element_to_json(&self, Element { key, values }: &Element) -> Json {
-        let mut values = values.iter().map(|value| shown(self.value(key, value), value));
+        let mut values = values.iter().map(|value| self.value_to_json(key, value));
         if key.is_empty() {
             return json!({ "value": values.next() });
         }
@@ -156,6 +171,15 @@ impl View<'_> {
         let values: Json =
             values.enumerate().map(|(cpu, value)| json!({ "cpu": cpu, "value": value })).collect();
         json!({ "key": key, "values": values })
+    }
+}
+
+impl View<'_> {
+    /// An element of a map in another, on the line of that one.
+    fn element_to_text(&self, Element { key, values }: &Element) -> String {
+        let values =
+            values.iter().map(|bytes| text(self.value(key, bytes), bytes)).collect::<Vec<_>>().join(", ");
+        if key.is_empty() { values } else { format!("[{}] = {values}", text(self.key(key), key)) }
     }
 }
 
@@ -209,7 +233,7 @@ fn write_map(out: &mut dyn Write, view: &View<'_>) -> io::Result<()> {
         writeln!(out, "{}", spec.name)?;
         return write_variables(out, view);
     }
-    writeln!(out, "{} ({}, at most {} entries)", spec.name, spec.kind, spec.max_entries)?;
+    writeln!(out, "{} ({}, at most {} entries)", spec.name, spec.kind, view.map.spec().max_entries)?;
     let (mut shown, mut zero) = (0u64, 0u64);
     for element in view.elements() {
         if view.is_array() && element.is_zero() {
@@ -234,6 +258,12 @@ fn write_element(out: &mut dyn Write, element: &Element, view: &View<'_>) -> io:
         return writeln!(out, "  {}", text(view.value(&[], value), value));
     }
     let key = text(view.key(&element.key), &element.key);
+    let value = element.values.first().map(Vec::as_slice).unwrap_or_default();
+    let inner = |inner: &View<'_>| inner.elements().map(|element| inner.element_to_text(&element)).collect();
+    if let Some(elements) = view.nameless(value, inner) {
+        let elements: Vec<String> = elements;
+        return writeln!(out, "  [{key}] = {{ {} }}", elements.join(", "));
+    }
     for (cpu, value) in element.values.iter().enumerate() {
         let on = if element.values.len() > 1 { format!(" on cpu {cpu}") } else { String::new() };
         writeln!(out, "  [{key}]{on} = {}", text(view.value(&element.key, value), value))?;

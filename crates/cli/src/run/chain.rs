@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -22,6 +23,7 @@ use crate::args::RunArgs;
 use crate::chain::{ChainFailure, LoadHow, Loaded, Tracer, load, reload, write_layout};
 use crate::console::{self, Report as _};
 use crate::failure::Failure;
+use crate::object::Opener;
 
 /// Whether more is asked for than to run one program.
 pub(super) fn is_wanted(args: &RunArgs) -> bool {
@@ -40,9 +42,8 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         budget: args.budget,
         engine,
         unverified: args.unverified,
-        maps: args.map_files.clone(),
         restore: args.restore_maps.clone(),
-        map_memory: args.map_memory,
+        opener: Rc::new(Opener::new(&args.source.object)),
     };
     let loaded = load(&args.source, &how)?;
     let args = &with_port(args, &loaded);

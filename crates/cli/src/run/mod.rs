@@ -15,16 +15,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use paceline::port::CaptureReader;
-use paceline::{
-    Collection, Engine, Limits, LoadOptions, Map, Meaning, NoProgram, Outputs, Program, ReplayError,
-    ReplayOptions, VerifiedProgram, replay,
-};
+use paceline::{Collection, Map, Meaning, Outputs, Program, ReplayError, ReplayOptions, replay};
 
 use crate::args::{ClockArg, RunArgs};
 use crate::console::Report as _;
 use crate::failure::Failure;
-use crate::maps::{self, MapFailure, SaveTo, SavedMaps};
-use crate::verify::Diagnosis;
+use crate::maps::{self, SaveTo, SavedMaps};
+use crate::object::{Opener, load, load_options, program_of};
 
 use events::Events;
 pub(crate) use fault::{FaultReport, When, processed};
@@ -46,33 +43,30 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if chain::is_wanted(args) {
         return chain::run(args, engine);
     }
-    let mut subject = Subject::open(args.source.targets.first().map(|target| target.as_os_str()))?;
-    let mut files = match &args.restore_maps {
-        Some(path) => SavedMaps::read(path)?.of(&subject.object, None)?,
+    let opener = Opener::new(&args.source.object);
+    let subject = Subject::open(args.source.targets.first().map(|target| target.as_os_str()), &opener)?;
+    let Subject { name, object, program: wanted, file } = subject;
+    let no_program = |source| Failure::Program { name: name.clone(), source: Box::new(source) };
+    object.programs_named(wanted.as_deref()).map_err(no_program)?;
+    let restored = match &args.restore_maps {
+        Some(path) => SavedMaps::read(path)?.of(&object, None)?,
         None => Vec::new(),
     };
-    files.extend(maps::read_files(&args.map_files)?);
-    maps::set_variables(&files, &mut subject.object)?;
-    let collection = load(&subject, args, engine)?;
-    let load = |name: Option<&str>| match args.unverified {
-        true => collection.program_unverified(name),
-        false => collection.program(name).map(VerifiedProgram::into_program),
-    };
-    maps::set_elements(&files, &collection, &|name| load(Some(name)))
-        .map_err(|failure| diagnosed(&subject, failure))?;
-    let program = load(subject.program.as_deref());
-    let program = program
-        .map_err(|error| Failure::no_program(&subject.name, &subject.object, error))
-        .and_then(|program| check_action(&subject.name, &program).map(|()| program))?;
+    let options = load_options(args.budget, engine, args.source.object.map_memory);
+    let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
+    let program = program_of(&collection, wanted.as_deref(), args.unverified)
+        .map_err(|error| Failure::no_program(&name, collection.object(), error))
+        .and_then(|program| check_action(&name, &program).map(|()| program))?;
+    let subject = Loaded { name, collection };
     let world = World::new(args)?;
     let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
-    let inputs = subject.file.iter().chain(&capture.file).cloned();
+    let inputs = file.iter().chain(&capture.file).cloned();
     let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
-    let taken: Vec<_> = inputs.chain(maps::identities(&args.map_files)).chain(network).collect();
+    let taken: Vec<_> = inputs.chain(maps::identities(&args.source.object.files())).chain(network).collect();
     let (save, taken) = save_to(args, taken)?;
     let watch = Watch::start(capture.size, capture.position.clone())?;
     let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
-    let events = Events::new(args, &[&collection], writers.events.take())?;
+    let events = Events::new(args, &[&subject.collection], writers.events.take())?;
     source::announce(args, &subject.name, &capture);
     world.announce(&program);
 
@@ -89,12 +83,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         program: &program.spec().name,
         capture: &capture.name,
         engine: program.engine(),
-        maps: args.maps.then_some(&collection),
+        maps: args.maps.then_some(&subject.collection),
         error: ended.as_ref().err(),
     };
     let printed = report.print(args.json, names.use_stdout());
     ended.and(printed)?;
-    save.map_or(Ok(()), |save| save.save(&[(&subject.name, &collection)]))?;
+    save.map_or(Ok(()), |save| save.save(&[(&subject.name, &subject.collection)]))?;
     Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -110,21 +104,6 @@ fn save_to(args: &RunArgs, mut taken: Vec<Taken>) -> Result<(Option<SaveTo>, Vec
     Ok((save, taken))
 }
 
-fn load(subject: &Subject, args: &RunArgs, engine: Engine) -> Result<Collection, Failure> {
-    let options = load_options(args.budget, engine, args.map_memory);
-    subject
-        .object
-        .load(&options)
-        .map_err(|source| Failure::Setup { name: subject.name.clone(), source: Box::new(source) })
-}
-
-/// How objects are loaded, with maps of so many bytes each at most.
-pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64) -> LoadOptions {
-    let default = LoadOptions::default();
-    let limits = Limits { memory: map_memory, ..default.limits };
-    LoadOptions { budget, engine, limits }
-}
-
 /// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
 pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure> {
     match program.spec().kind.rules().meaning {
@@ -135,16 +114,10 @@ pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure>
     }
 }
 
-/// A map file's failure, with a diagnosis if it names a program that is not safe.
-fn diagnosed(subject: &Subject, failure: Failure) -> Failure {
-    if let Failure::Map { source, .. } = &failure
-        && let MapFailure::Program { place, index, source } = &**source
-        && let NoProgram::Refused(refused) = &**source
-    {
-        let diagnosis = Diagnosis::new(&subject.name, &subject.object, refused);
-        return Failure::Refused(Box::new(diagnosis.of_entry(&place.map, *index)));
-    }
-    failure
+/// What is run, and its name.
+struct Loaded {
+    name: String,
+    collection: Collection,
 }
 
 fn replay_all(
@@ -193,7 +166,7 @@ fn finish(events: Option<Events>, run: &mut Run, ended: Result<(), Failure>) -> 
 fn failure(
     error: ReplayError,
     program: &Program,
-    subject: &Subject,
+    subject: &Loaded,
     capture: &Capture,
     names: &OutputNames,
     processed: u64,
@@ -203,11 +176,13 @@ fn failure(
             Failure::Capture { name: capture.name.clone(), source: Box::new(source), processed }
         }
         ReplayError::Fault { packet, fault } => {
-            let report = FaultReport::new(&subject.object, program.spec(), When::In(packet), fault);
+            let report =
+                FaultReport::new(subject.collection.object(), program.spec(), When::In(packet), fault);
             Failure::Fault(Box::new(report.of(&subject.name, &capture.name)))
         }
         ReplayError::Timer { packet, fault } => {
-            let report = FaultReport::new(&subject.object, program.spec(), When::After(packet), fault);
+            let report =
+                FaultReport::new(subject.collection.object(), program.spec(), When::After(packet), fault);
             Failure::Fault(Box::new(report.of(&subject.name, &capture.name)))
         }
         ReplayError::WritePassed(source) => Failure::Write { name: names.passed(), source },

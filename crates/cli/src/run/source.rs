@@ -15,7 +15,7 @@ use super::outputs::Taken;
 use crate::args::{RunArgs, Target};
 use crate::console;
 use crate::failure::Failure;
-use crate::object;
+use crate::object::{self, Opener};
 
 static FIREWALL: &[u8] = include_bytes!("../../../../examples/firewall.o");
 static TRAFFIC: &[u8] = include_bytes!("../../../../examples/traffic.pcap");
@@ -31,10 +31,10 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn open(arg: Option<&OsStr>) -> Result<Self, Failure> {
+    pub(super) fn open(arg: Option<&OsStr>, opener: &Opener) -> Result<Self, Failure> {
         let Some(arg) = arg else { return Self::built_in() };
         let Target { path, program } = Target::parse(arg, Path::exists);
-        let object = object::open(&path)?;
+        let object = opener.open(&path, program.as_deref())?;
         let name = path.display().to_string();
         let file = Taken::of_path(&path, &format!("the object {name}"));
         Ok(Self { name, object, program, file })

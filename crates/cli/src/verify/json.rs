@@ -58,6 +58,16 @@ pub(crate) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
     json
 }
 
+/// A program that is not loaded, for another reason than what it does.
+pub(super) fn not_loaded(program: &str, unsupported: bool, text: &str) -> Json {
+    json!({
+        "name": program,
+        "verdict": "refused",
+        "unsupported": unsupported,
+        "cause": { "kind": "not_loaded", "text": text },
+    })
+}
+
 fn hint(hint: Hint) -> Json {
     json!({ "kind": kind(&hint), "text": hint.to_string(), "example": advice::example(hint) })
 }

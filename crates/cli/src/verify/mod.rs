@@ -12,35 +12,39 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paceline::verifier::{Options, Stats};
-use paceline::{Object, ProgramSpec, Refused};
+use paceline::{Collection, Engine, Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 
 use crate::args::{Target, VerifyArgs};
 use crate::console;
-use crate::dump::chosen;
 use crate::failure::Failure;
-use crate::object;
+use crate::object::{Opener, load, load_options};
 pub(crate) use diagnosis::Diagnosis;
 #[cfg(test)]
 pub(crate) use json::refused as verdict_to_json;
 use log::Log;
 pub(crate) use render::render;
 
-/// Verifies programs and says why those are refused that are.
+/// Loads programs as a run would, and says why those are refused that are.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let target = Target::parse(&args.target, Path::exists);
-    let object = object::open(&target.path)?;
+    let opener = Opener::new(&args.how);
+    let object = opener.open(&target.path, target.program.as_deref())?;
     let name = target.path.display().to_string();
-    let programs = chosen(&object, target.program.as_deref())
-        .map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
+    let programs = object.programs_named(target.program.as_deref());
+    let programs =
+        programs.map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
+    let programs: Vec<_> = programs.into_iter().map(|spec| spec.name.clone()).collect();
+    let options = load_options(paceline::DEFAULT_BUDGET, Engine::best(), args.how.map_memory);
+    let collection = load(&opener, &name, object, Vec::new(), &options, false)?;
     let mut all_accepted = true;
     let mut verdicts = Vec::new();
-    for spec in programs {
-        if args.log {
-            log(&object, spec)?;
+    for program in programs {
+        if let Some(spec) = collection.object().program(&program).filter(|_| args.log) {
+            log(collection.object(), spec)?;
         }
-        let verdict = Verdict::of(&name, &object, spec);
-        all_accepted &= verdict.outcome.is_ok();
+        let verdict = Verdict::of(&name, &collection, program);
+        all_accepted &= matches!(verdict, Verdict::Accepted { .. });
         if args.json {
             verdicts.push(verdict.to_json());
         } else {
@@ -67,35 +71,59 @@ fn log(object: &Object, spec: &ProgramSpec) -> Result<(), Failure> {
     .map(drop)
 }
 
-/// What the verifier says of a program.
-struct Verdict {
-    program: String,
-    outcome: Result<Stats, Box<Diagnosis>>,
-    time: Duration,
+/// What becomes of a program.
+enum Verdict {
+    Accepted {
+        program: String,
+        stats: Stats,
+        time: Duration,
+    },
+    /// It is not safe, or needs what Paceline does not have.
+    Refused {
+        diagnosis: Box<Diagnosis>,
+        time: Duration,
+    },
+    /// It cannot be loaded for another reason.
+    NotLoaded {
+        program: String,
+        unsupported: bool,
+        failure: Box<Failure>,
+    },
 }
 
 impl Verdict {
-    fn of(name: &str, object: &Object, spec: &ProgramSpec) -> Self {
+    fn of(name: &str, collection: &Collection, program: String) -> Self {
         let start = Instant::now();
-        let verified = object.verify(spec);
-        let time = start.elapsed();
-        let diagnose = |refused: Refused| Box::new(Diagnosis::new(name, object, &refused));
-        let outcome = verified.map(|verified| *verified.stats()).map_err(diagnose);
-        Self { program: spec.name.clone(), outcome, time }
+        match collection.program(Some(&program)) {
+            Ok(verified) => Self::Accepted {
+                program,
+                stats: *verified.verified().stats(),
+                time: verified.verification_time(),
+            },
+            Err(error) => {
+                let (time, unsupported) = (start.elapsed(), error.is_unsupported());
+                match Failure::no_program(name, collection.object(), error) {
+                    Failure::Refused(diagnosis) => Self::Refused { diagnosis, time },
+                    failure => Self::NotLoaded { program, unsupported, failure: Box::new(failure) },
+                }
+            }
+        }
     }
 
     fn to_json(&self) -> Json {
-        match &self.outcome {
-            Ok(stats) => json::accepted(&self.program, stats, self.time),
-            Err(diagnosis) => json::refused(diagnosis, self.time),
+        match self {
+            Self::Accepted { program, stats, time } => json::accepted(program, stats, *time),
+            Self::Refused { diagnosis, time } => json::refused(diagnosis, *time),
+            Self::NotLoaded { program, unsupported, failure } => {
+                json::not_loaded(program, *unsupported, &failure.to_string())
+            }
         }
     }
 
     /// Refusals go where errors go.
     fn tell(&self, name: &str) -> Result<(), Failure> {
-        let (program, time) = (&self.program, self.time);
-        match &self.outcome {
-            Ok(stats) => console::print(|out| {
+        match self {
+            Self::Accepted { program, stats, time } => console::print(|out| {
                 let Stats { instructions, peak_states, peak_branches, peak_bytes, .. } = stats;
                 writeln!(
                     out,
@@ -105,8 +133,12 @@ impl Verdict {
                 )
             })
             .map(drop),
-            Err(diagnosis) => {
+            Self::Refused { diagnosis, .. } => {
                 console::diagnosis(diagnosis);
+                Ok(())
+            }
+            Self::NotLoaded { failure, .. } => {
+                failure.tell();
                 Ok(())
             }
         }

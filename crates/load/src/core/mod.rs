@@ -183,8 +183,7 @@ impl<'a> CoreRelocations<'a> {
         let mut fitting = Vec::new();
         for candidate in self.candidates(relocation.ty, target_btf)?.iter() {
             budget.step()?;
-            let Some(target) =
-                access.find_in(self.local, target_btf, *candidate, relocation.kind, budget)?
+            let Some(target) = access.find_in(self.local, target_btf, *candidate, relocation.kind, budget)?
             else {
                 continue;
             };
@@ -217,8 +216,7 @@ impl<'a> CoreRelocations<'a> {
         };
         let local_type = self.local.get(local).ok_or(CoreProblem::Anonymous)?;
         let same_name = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
-        let same_kind =
-            |id: &TypeId| target.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
+        let same_kind = |id: &TypeId| target.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
         let found: Rc<[TypeId]> = same_name.iter().copied().filter(same_kind).collect();
         self.candidates.borrow_mut().insert(local, Rc::clone(&found));
         Ok(found)

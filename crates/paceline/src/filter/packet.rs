@@ -1,6 +1,7 @@
 //! Filters over packets.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use paceline_frame::{Burst, Verdict};
 use paceline_load::classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
@@ -40,13 +41,14 @@ pub fn program(
     engine: Engine,
 ) -> Result<VerifiedProgram, FilterError> {
     let spec = filter.to_xdp(name, options)?;
-    let verifier = Options::default();
+    let (verifier, start) = (Options::default(), Instant::now());
     let verified = verify(&spec, &[], None, &verifier).map_err(|refusal| {
         FilterError::Refused(Refused { program: Arc::new(spec.clone()), refusal, options: verifier })
     })?;
+    let time = start.elapsed();
     let program = Program::load(&verified, Vec::new(), engine);
     let program = program.map_err(|source| FilterError::Engine { engine, source })?;
-    Ok(VerifiedProgram::new(program, verified))
+    Ok(VerifiedProgram::new(program, verified, time))
 }
 
 /// A filter that tells which packets of a burst match.

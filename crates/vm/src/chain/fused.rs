@@ -9,11 +9,12 @@ use paceline_verifier::Verified;
 
 use super::{Chain, ChainError, Shared};
 use crate::engine::Engine;
+use crate::form::{Form, check_code};
 use crate::image::BurstEntry;
 use crate::later::{Home, HomeCode};
 use crate::load::{LoadError, check_load};
 use crate::native::{self, NativeCode};
-use crate::program::{Uses, check_code};
+use crate::program::Uses;
 
 /// The code of a chain, and what it refers to.
 pub(super) struct Fused {
@@ -42,7 +43,8 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         let failed = |error: LoadError| ChainError::Program { node, error };
         check_load(verified, maps, Engine::Jit).map_err(failed)?;
         let code = verified.code();
-        check_code(verified.program(), code, maps, false).map_err(|error| failed(error.into()))?;
+        let form = Form::Proven(verified);
+        check_code(verified.program(), code, maps, form).map_err(|error| failed(error.into()))?;
         let kind = u64::from(verified.program().kind.rules().number);
         let uses = Uses::of(code, maps, kind).map_err(|error| failed(error.into()))?;
         users.extend(uses.tables);

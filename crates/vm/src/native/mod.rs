@@ -14,11 +14,12 @@ use paceline_spec::ProgramSpec;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
+use crate::form::{Form, check};
 use crate::image::{BurstEntry, Entry, Image, Native, least_cpus, packet_by_packet};
 use crate::interpreter;
 use crate::later::{Home, HomeCode};
 use crate::load::LoadError;
-use crate::program::{DEFAULT_BUDGET, Program, check};
+use crate::program::{DEFAULT_BUDGET, Program};
 
 use checked::Checked;
 pub(crate) use checked::run_memory;
@@ -37,7 +38,9 @@ pub(crate) fn load(
 ) -> Result<Program, LoadError> {
     let spec = Arc::new(verified.program().clone());
     let cpus = least_cpus(verified.code(), &maps);
-    install(spec, maps, settings, false, cpus, |_, links| paceline_jit::compile(verified, links, settings))
+    install(spec, maps, settings, Form::Proven(verified), cpus, |_, links| {
+        paceline_jit::compile(verified, links, settings)
+    })
 }
 
 /// Makes native code of a program that nobody verified.
@@ -52,7 +55,8 @@ pub(crate) unsafe fn load_unverified(
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    install(spec, maps, &settings, raw, usize::MAX, |code, links| {
+    let form = if raw { Form::Memory } else { Form::Packet };
+    install(spec, maps, &settings, form, usize::MAX, |code, links| {
         paceline_jit::compile_unverified(kind, code, links, &settings)
     })
 }
@@ -61,11 +65,11 @@ fn install(
     spec: Arc<ProgramSpec>,
     maps: Vec<Arc<Map>>,
     settings: &Settings,
-    raw: bool,
+    form: Form<'_>,
     cpus: usize,
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
 ) -> Result<Program, LoadError> {
-    let code = check(&spec, &maps, raw)?;
+    let code = check(&spec, &maps, form)?;
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
     let links = links::links(&spec, &maps, arena);
     let compiled = compile(&code, &links)?;
@@ -106,7 +110,7 @@ fn install(
         maps: maps.into(),
         budget: DEFAULT_BUDGET,
         _home: home,
-        native: Some(Native { block, entry, raw }),
+        native: Some(Native { block, entry, raw: matches!(form, Form::Memory) }),
     };
     Ok(Program::with_image(image)?)
 }

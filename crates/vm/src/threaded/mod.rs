@@ -29,11 +29,12 @@ use paceline_maps::Map;
 use paceline_verifier::Verified;
 
 use crate::engine::Engine;
+use crate::form::{Form, ProgramError, check};
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, least_cpus};
 use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
 use crate::later::{Home, HomeCode};
-use crate::program::{DEFAULT_BUDGET, Exit, Program, ProgramError, check};
+use crate::program::{DEFAULT_BUDGET, Exit, Program};
 use handlers::Dispatch;
 use kind::Kind;
 pub(crate) use machine::Machine;
@@ -80,7 +81,7 @@ impl Operations {
 /// It needs what no engine has.
 pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, ProgramError> {
     let spec = Arc::new(verified.program().clone());
-    let code = check(&spec, &maps, false)?;
+    let code = check(&spec, &maps, Form::Proven(verified))?;
     let operations = translate::translate(verified, &maps);
     let cpus = least_cpus(verified.code(), &maps);
     let home = Home::new([(&code, &*maps)], || HomeCode::Threaded(operations.clone()));

@@ -1,0 +1,113 @@
+//! What the command line says about objects.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use paceline::kernel::KernelVersion;
+use paceline::{ProgramKind, type_of_section};
+
+use crate::args::{MapFile, parse_size};
+
+/// What objects are given that their loader gives them elsewhere: a kernel's types, sizes of maps, types of programs.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "How objects are loaded")]
+pub(crate) struct ObjectArgs {
+    /// Set global variables, fill a map from a file, or give it a number of entries (`entries:N`) or the form of its inner maps
+    /// (`inner:MAP`); may be given several times.
+    #[arg(long = "map", value_name = "NAME=FILE.json", value_parser = OsStringValueParser::new().try_map(MapArg::parse))]
+    pub(crate) map_args: Vec<MapArg>,
+    /// Most memory that one map may declare, in bytes, or with `K`, `M`, `G`.
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
+    pub(crate) map_memory: u64,
+    /// Type of programs in sections whose names tell none, or of the program that is named: a section's name, such as `xdp`,
+    /// `xdp.frags` or `xdp/devmap`.
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    pub(crate) program_type: Option<ProgramKind>,
+    /// Types of the kernel that objects are adapted to (CO-RE): BTF, or an ELF file with it, or `none`. Those of the running
+    /// kernel if left out.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) btf: Option<PathBuf>,
+    /// Version of Linux that programs see in LINUX_KERNEL_VERSION: that of the running kernel if left out.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) kernel_version: Option<KernelVersion>,
+    /// Configuration of the kernel that programs see in CONFIG_ variables, as `.config` or `/proc/config.gz` has it: that of the
+    /// running kernel if left out.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) kconfig: Option<PathBuf>,
+}
+
+impl ObjectArgs {
+    /// The files that maps are filled from.
+    pub(crate) fn files(&self) -> Vec<MapFile> {
+        let file = |map: &MapArg| match &map.value {
+            MapValue::File(path) => Some(MapFile { map: map.name.clone(), path: path.clone() }),
+            MapValue::Entries(_) | MapValue::Inner(_) => None,
+        };
+        self.map_args.iter().filter_map(file).collect()
+    }
+}
+
+fn parse_type(text: &str) -> Result<ProgramKind, &'static str> {
+    type_of_section(text).ok_or("it must be xdp, xdp.frags, each also with /devmap or /cpumap, or socket")
+}
+
+/// `NAME=FILE.json`, `NAME=entries:N` or `NAME=inner:MAP`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapArg {
+    pub(crate) name: String,
+    pub(crate) value: MapValue,
+}
+
+/// What a map is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MapValue {
+    /// Its elements, or variables.
+    File(PathBuf),
+    /// How many elements it may have.
+    Entries(u32),
+    /// The map of the object that its inner maps are like.
+    Inner(String),
+}
+
+impl MapArg {
+    fn parse(arg: OsString) -> Result<Self, &'static str> {
+        let bytes = arg.as_bytes();
+        let at = bytes.iter().position(|&b| b == b'=').ok_or("it must be NAME=FILE")?;
+        let (name, value) = (bytes.get(..at).unwrap_or_default(), bytes.get(at + 1..).unwrap_or_default());
+        let name = std::str::from_utf8(name).map_err(|_| "the map's name is not UTF-8")?.to_owned();
+        match (name.is_empty(), value.is_empty()) {
+            (true, _) => return Err("the map's name is missing"),
+            (_, true) => return Err("the file is missing"),
+            _ => {}
+        }
+        let text = std::str::from_utf8(value).unwrap_or_default();
+        let value = match (text.strip_prefix("entries:"), text.strip_prefix("inner:")) {
+            (Some(number), _) => MapValue::Entries(number.parse().map_err(|_| "it must be entries:N")?),
+            (_, Some(map)) => MapValue::Inner(map.to_owned()),
+            _ => MapValue::File(PathBuf::from(OsStr::from_bytes(value))),
+        };
+        Ok(Self { name, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_given_a_file_a_number_of_entries_or_a_form() {
+        let parse =
+            |text: &[u8]| MapArg::parse(OsStr::from_bytes(text).to_owned()).map(|arg| (arg.name, arg.value));
+        let path = PathBuf::from(OsStr::from_bytes(b"x=\xff.json"));
+        assert_eq!(parse(b".rodata=x=\xff.json"), Ok((".rodata".into(), MapValue::File(path))));
+        assert_eq!(parse(b"m=entries:64"), Ok(("m".into(), MapValue::Entries(64))));
+        assert_eq!(parse(b"m=inner:n"), Ok(("m".into(), MapValue::Inner("n".into()))));
+        assert_eq!(parse(b"m=./entries:64"), Ok(("m".into(), MapValue::File("./entries:64".into()))));
+        for wrong in [&b"rules"[..], b"=x", b"rules=", b"\xff=x", b"m=entries:", b"m=entries:-1"] {
+            parse(wrong).unwrap_err();
+        }
+    }
+}

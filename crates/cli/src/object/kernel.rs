@@ -1,0 +1,93 @@
+//! The kernel that objects are loaded for: the running one, but for what the command line says.
+
+use std::path::Path;
+
+use paceline::btf::Btf;
+use paceline::kernel::{self, Config, KernelVersion, Needs};
+
+use super::Opener;
+use crate::failure::Failure;
+
+/// The word for no types; a file of that name is `./none`.
+const NONE: &str = "none";
+
+/// Types, and the file that they are from.
+#[derive(Debug, Default)]
+pub(super) struct Types(Option<(Btf, String)>);
+
+/// What an object gets of a kernel.
+pub(super) struct Kernel<'a> {
+    pub(super) types: Option<&'a Btf>,
+    pub(super) version: KernelVersion,
+    pub(super) config: Option<Config>,
+    types_file: Option<&'a str>,
+    config_file: Option<String>,
+}
+
+impl Opener {
+    /// Reads of a kernel what an object asks for.
+    pub(super) fn kernel(&self, needs: &Needs) -> Result<Kernel<'_>, Failure> {
+        let types = if needs.relocations > 0 { self.types()?.0.as_ref() } else { None };
+        let version = self.args.kernel_version.or_else(kernel::running_version);
+        let file = self.args.kconfig.clone().or_else(kernel::running_config).filter(|_| needs.options());
+        let config = file.as_deref().map(|path| read("--kconfig", path, kernel::config)).transpose()?;
+        Ok(Kernel {
+            types: types.map(|(types, _)| types),
+            version: version.unwrap_or(KernelVersion::DEFAULT),
+            config,
+            types_file: types.map(|(_, name)| name.as_str()),
+            config_file: file.map(|path| path.display().to_string()),
+        })
+    }
+
+    fn types(&self) -> Result<&Types, Failure> {
+        if let Some(types) = self.types.get() {
+            return Ok(types);
+        }
+        let path = match self.args.btf.as_deref() {
+            Some(path) if path == Path::new(NONE) => None,
+            Some(path) => Some(path),
+            None => kernel::running_types(),
+        };
+        let types = path.map(|path| read("--btf", path, kernel::types)).transpose()?;
+        let types = Types(types.zip(path.map(|path| path.display().to_string())));
+        Ok(self.types.get_or_init(|| types))
+    }
+}
+
+fn read<T>(
+    option: &'static str,
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<T, kernel::KernelFileError>,
+) -> Result<T, Failure> {
+    read(path).map_err(|source| Failure::Kernel {
+        option,
+        name: path.display().to_string(),
+        source: Box::new(source),
+    })
+}
+
+impl Kernel<'_> {
+    /// What an object that asks got, in a line.
+    pub(super) fn used(&self, needs: &Needs) -> Option<String> {
+        let mut used = Vec::new();
+        match (needs.relocations, self.types_file) {
+            (0, _) => {}
+            (n, Some(file)) => used.push(format!("{n} CO-RE relocations are by the types of {file}")),
+            (n, None) => used.push(format!(
+                "{n} CO-RE relocations have no types of a kernel, fields are where the object has them; --btf FILE gives types"
+            )),
+        }
+        if needs.version() {
+            used.push(format!("the kernel's version is {}", self.version));
+        }
+        match &self.config_file {
+            Some(file) => used.push(format!("its configuration is {file}")),
+            None if needs.options() => {
+                used.push("it has no configuration; --kconfig FILE gives one".to_owned())
+            }
+            None => {}
+        }
+        (!used.is_empty()).then(|| used.join("; "))
+    }
+}

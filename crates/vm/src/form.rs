@@ -1,0 +1,212 @@
+//! The form of programs: what is checked of every instruction before an engine gets it.
+
+use std::sync::Arc;
+
+use paceline_isa::{Callee, Code, DecodeError, Imm64, Insn, Reg, decode};
+use paceline_maps::Map;
+use paceline_spec::ProgramSpec;
+use paceline_spec::helper::Helper;
+use paceline_spec::kfunc;
+use paceline_verifier::Verified;
+
+use crate::helpers::{has_helper, kfunc_fn};
+
+/// Most slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS` in the kernel).
+const MAX_SLOTS: usize = 1_000_000;
+
+/// Why instructions are no program that an engine could run; slots count from 0.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// There are no instructions.
+    #[error("program has no instructions")]
+    Empty,
+    /// There are more than a million.
+    #[error("program of {0} instructions is longer than {MAX_SLOTS}")]
+    TooLong(usize),
+    /// A slot holds no instruction.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A jump or call leads to where no instruction starts.
+    #[error("instruction {slot} jumps to {target}, where no instruction starts")]
+    JumpTarget {
+        /// Slot of the jump.
+        slot: usize,
+        /// Slot it leads to.
+        target: i64,
+    },
+    /// Execution can run past the last instruction.
+    #[error("instruction {slot} is the last and neither exits nor jumps")]
+    NoEnd {
+        /// Slot of the last instruction.
+        slot: usize,
+    },
+    /// The frame pointer is written.
+    #[error("instruction {slot} writes the frame pointer r10, which is read-only")]
+    WritesFramePointer {
+        /// Slot.
+        slot: usize,
+    },
+    /// A helper is called that the kernel has and Paceline does not.
+    #[error("instruction {slot} calls {name}, which is not there: it would take {}", helper_would_take(.name))]
+    UnsupportedHelper {
+        /// Slot.
+        slot: usize,
+        /// Name of the helper.
+        name: &'static str,
+    },
+    /// A kernel function is called.
+    #[error("instruction {slot} calls the kernel function {name}, which is not there: it would take {}", kfunc::would_take(.name))]
+    UnsupportedKfunc {
+        /// Slot.
+        slot: usize,
+        /// Name of the function, or its BTF id.
+        name: String,
+    },
+    /// An instruction that no engine has, or that the program's type does not allow.
+    #[error("instruction {slot} ({insn}) is not supported in a program of this type")]
+    UnsupportedInsn {
+        /// Slot.
+        slot: usize,
+        /// The instruction.
+        insn: Insn,
+    },
+    /// A map is named by an index that the program has no map for.
+    #[error("instruction {slot} names map {index}, and the program has {maps}")]
+    NoSuchMap {
+        /// Slot.
+        slot: usize,
+        /// Index.
+        index: i32,
+        /// Number of maps.
+        maps: usize,
+    },
+    /// A program array is used by programs of another type.
+    #[error("program array {map} is used by programs of another type")]
+    ProgramArray {
+        /// Name of the map.
+        map: String,
+    },
+    /// The address of a map's value is taken where the map has no single value, or past its end.
+    #[error("instruction {slot} takes the address of byte {offset} in map {map}, which has no such byte")]
+    NoDirectValue {
+        /// Slot.
+        slot: usize,
+        /// Name of the map.
+        map: String,
+        /// Offset in bytes.
+        offset: u32,
+    },
+}
+
+fn helper_would_take(name: &str) -> &'static str {
+    Helper::from_name(name).map_or("an implementation", Helper::would_take)
+}
+
+/// Of what the form is checked.
+#[derive(Clone, Copy)]
+pub(crate) enum Form<'a> {
+    /// All instructions of a program that runs over packets.
+    Packet,
+    /// All instructions of one that runs over plain memory, and may use the legacy packet loads over it.
+    Memory,
+    /// Those that some path reaches, of a proof: no engine comes to the others, whatever they are.
+    Proven(&'a Verified),
+}
+
+/// Decodes a program and checks its form.
+pub(crate) fn check(spec: &ProgramSpec, maps: &[Arc<Map>], form: Form<'_>) -> Result<Code, ProgramError> {
+    match spec.insns.len() {
+        0 => return Err(ProgramError::Empty),
+        len if len > MAX_SLOTS => return Err(ProgramError::TooLong(len)),
+        _ => {}
+    }
+    let code = decode(&spec.insns)?;
+    check_code(spec, &code, maps, form)?;
+    Ok(code)
+}
+
+/// The same for a program that is decoded.
+pub(crate) fn check_code(
+    spec: &ProgramSpec,
+    code: &Code,
+    maps: &[Arc<Map>],
+    form: Form<'_>,
+) -> Result<(), ProgramError> {
+    let raw = matches!(form, Form::Memory);
+    let is_checked = |slot| match form {
+        Form::Proven(verified) => verified.fact(slot).reached,
+        Form::Packet | Form::Memory => true,
+    };
+    for (slot, insn) in code.iter().filter(|(slot, _)| is_checked(*slot)) {
+        check_insn(spec, code, maps, raw, slot, *insn)?;
+    }
+    match code.iter().last() {
+        Some((_, Insn::Exit | Insn::Jump { .. } | Insn::JumpLong { .. })) => Ok(()),
+        Some((slot, _)) if is_checked(slot) => Err(ProgramError::NoEnd { slot }),
+        Some(_) => Ok(()),
+        None => Err(ProgramError::Empty),
+    }
+}
+
+/// Checks the form of one instruction.
+fn check_insn(
+    spec: &ProgramSpec,
+    code: &Code,
+    maps: &[Arc<Map>],
+    raw: bool,
+    slot: usize,
+    insn: Insn,
+) -> Result<(), ProgramError> {
+    if insn.writes().contains(Reg::R10) {
+        return Err(ProgramError::WritesFramePointer { slot });
+    }
+    if let Some(target) = insn.jump_target(slot).or(insn.subprogram_target(slot)) {
+        let starts = usize::try_from(target).is_ok_and(|target| code.get(target).is_some());
+        if !starts {
+            return Err(ProgramError::JumpTarget { slot, target });
+        }
+    }
+    match insn {
+        Insn::Call(Callee::Helper(id)) => match u32::try_from(id).ok().and_then(Helper::from_id) {
+            Some(Helper { name, id, .. }) if !has_helper(*id) => {
+                Err(ProgramError::UnsupportedHelper { slot, name })
+            }
+            // A number that no helper has is what a CO-RE relocation leaves where it found no target: harmless
+            // unless it is reached.
+            _ => Ok(()),
+        },
+        Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+            let kfunc = usize::try_from(btf_id).ok().and_then(|index| spec.kfuncs.get(index));
+            match kfunc {
+                // Of weak ones the program tests whether they are there before it calls.
+                Some(kfunc) if kfunc.weak || kfunc.kfunc().is_some_and(|k| kfunc_fn(k.name).is_some()) => {
+                    Ok(())
+                }
+                Some(kfunc) => Err(ProgramError::UnsupportedKfunc { slot, name: kfunc.name.clone() }),
+                None => Err(ProgramError::UnsupportedKfunc { slot, name: format!("BTF id {btf_id}") }),
+            }
+        }
+        Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => map_at(maps, slot, index).map(drop),
+        Insn::LoadImm64 { value: Imm64::MapValueIndex { index, offset }, .. } => {
+            let map = map_at(maps, slot, index)?;
+            match map.direct_value(offset) {
+                Ok(_) => Ok(()),
+                Err(_) => Err(ProgramError::NoDirectValue { slot, map: map.spec().name.clone(), offset }),
+            }
+        }
+        Insn::LoadImm64 { value: Imm64::Value(_) | Imm64::Code { .. }, .. } => Ok(()),
+        Insn::LoadPacket { .. } if raw || spec.kind.rules().packet_loads => Ok(()),
+        Insn::LoadPacket { .. } | Insn::LoadImm64 { .. } | Insn::AddrSpaceCast { .. } | Insn::CallReg(_) => {
+            Err(ProgramError::UnsupportedInsn { slot, insn })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn map_at(maps: &[Arc<Map>], slot: usize, index: i32) -> Result<&Arc<Map>, ProgramError> {
+    usize::try_from(index).ok().and_then(|i| maps.get(i)).ok_or(ProgramError::NoSuchMap {
+        slot,
+        index,
+        maps: maps.len(),
+    })
+}
