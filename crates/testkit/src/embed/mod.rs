@@ -107,6 +107,13 @@ pub fn names(seed: u64, theme: Option<&str>) -> Vec<&'static str> {
     sequence(seed, theme).iter().map(|op| op.name).collect()
 }
 
+/// What findings begin with that are refusals: while a worker stalls and much waits for it, those are none.
+const REFUSED: &str = "refused: ";
+
+fn refused(why: impl std::fmt::Display) -> String {
+    format!("{REFUSED}{why}")
+}
+
 /// Runs a sequence in this process, without the operations that `keep` says no to. Each is announced before it runs, so
 /// that whoever watches knows which one ended the process.
 ///
@@ -120,8 +127,11 @@ pub fn run(settings: &Settings, announce: impl Fn(&str), keep: impl Fn(usize) ->
         }
         announce(&format!("{index} {}", op.name));
         watch::watch(op.name);
-        (op.run)(&mut world, &mut Rng::with_seed(mix(settings.seed, index as u64)))
-            .map_err(|finding| format!("{}: {finding}", op.name))?;
+        let found = (op.run)(&mut world, &mut Rng::with_seed(mix(settings.seed, index as u64)));
+        match found {
+            Err(finding) if finding.starts_with(REFUSED) && world.may_refuse() => {}
+            found => found.map_err(|finding| format!("{}: {finding}", op.name))?,
+        }
     }
     announce("- end");
     watch::watch("end");

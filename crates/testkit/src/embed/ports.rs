@@ -8,7 +8,7 @@ use paceline::{FrameMeta, Map, Pipeline, Target, Verdict, Worker};
 
 use super::programs::load_object;
 use super::world::World;
-use super::{Finding, Op, op};
+use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[op("steer", 6, steer), op("starve", 3, starve)];
 
@@ -116,7 +116,7 @@ fn starve(world: &mut World, rng: &mut Rng) -> Finding {
     let program = program.with_budget(rng.u64(20..100));
     let pipeline = Pipeline::new();
     let bad = rng.u32(1..=PORTS);
-    pipeline.set_program(bad, Some(&Target::from(&program))).map_err(|error| error.to_string())?;
+    pipeline.set_program(bad, Some(&Target::from(&program))).map_err(refused)?;
     let mut ends = ends(&pipeline, 0, 64);
     for (wire, ifindex) in ends.wires.iter().zip(1..) {
         if ifindex != bad {

@@ -11,7 +11,7 @@ use paceline_epoch::Domain;
 use super::programs::{load_object, object};
 use super::system::{deny_membarrier, in_child, short_of_memory};
 use super::world::{World, packets};
-use super::{Finding, Op, op};
+use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[
     op("fork", 4, fork),
@@ -103,9 +103,10 @@ fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
     });
     // What was refused for want of memory works again when there is some.
     let options = LoadOptions { engine, ..LoadOptions::default() };
-    let collection = object("tables")?.load(&options).map_err(|error| format!("memory is back: {error}"))?;
+    let collection =
+        object("tables")?.load(&options).map_err(|error| refused(format!("memory is back: {error}")))?;
     if !world.denied || engine != Engine::Jit {
-        collection.program(Some("tables")).map_err(|error| format!("memory is back: {error}"))?;
+        collection.program(Some("tables")).map_err(|error| refused(format!("memory is back: {error}")))?;
     }
     kept.iter().for_each(|map| world.know(map));
     Ok(())

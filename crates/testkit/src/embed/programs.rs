@@ -10,7 +10,7 @@ use paceline::{
 };
 
 use super::world::{Run, Runner, World, burst, limits, site, total};
-use super::{Finding, Op, op};
+use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[
     op("load", 3, |world, rng| load(world, rng).map(drop)),
@@ -154,7 +154,7 @@ pub(super) fn load_object(
 pub(super) fn load(world: &mut World, rng: &mut Rng) -> Result<usize, String> {
     let chosen = if rng.bool() { rng.usize(..4) } else { rng.usize(..SOURCES.len()) };
     let (source, _) = SOURCES[chosen];
-    load_object(world, rng, source, false)?.ok_or_else(|| "refused".to_owned())
+    load_object(world, rng, source, false)?.ok_or_else(|| refused("an object"))
 }
 
 fn load_another(world: &mut World, rng: &mut Rng) -> Finding {
@@ -173,7 +173,7 @@ pub(super) fn of(world: &mut World, rng: &mut Rng, source: &'static str) -> Resu
     let complete = |loaded: &Loaded| loaded.source == source && !loaded.programs.is_empty();
     match world.loaded.iter().position(complete) {
         Some(index) => Ok(index),
-        None => load_object(world, rng, source, false)?.ok_or_else(|| "refused".to_owned()),
+        None => load_object(world, rng, source, false)?.ok_or_else(|| refused("an object")),
     }
 }
 
@@ -360,7 +360,7 @@ fn change_chain(world: &mut World, rng: &mut Rng) -> Finding {
         return Ok(());
     };
     let Runner::Live(chain) = &run.runner else { return Ok(()) };
-    let member = loaded.collection.member("member", Some(&name)).map_err(|error| error.to_string())?;
+    let member = loaded.collection.member("member", Some(&name)).map_err(refused)?;
     let changes = vec![Change::All { members: vec![member], order: Order::Given }];
     match chain.change(None, changes) {
         Ok(_) => run.counter = counter(loaded.source, &name, loaded.collection.maps()),
@@ -439,7 +439,7 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
         let rng = &mut Rng::with_seed(seed);
         let object = object(source)?;
         let options = LoadOptions { engine, limits: cpus, ..LoadOptions::default() };
-        let collection = object.load(&options).map_err(|error| error.to_string())?;
+        let collection = object.load(&options).map_err(refused)?;
         let mut host = Host::new(0);
         host.seed(seed);
         host.set_time(paceline::TimeSource::Packets);

@@ -9,7 +9,7 @@ use paceline_epoch::Domain;
 
 use super::programs::of;
 use super::world::{World, packets};
-use super::{Finding, Op, op};
+use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] =
     &[op("drop data", 4, drop_data), op("panic in a sink", 2, panic), op("call from a sink", 3, call)];
@@ -83,7 +83,7 @@ fn call(world: &mut World, rng: &mut Rng) -> Finding {
     let other = world.loaded[steer].program("pass")?.clone().into_program();
     let ring = Arc::clone(world.loaded[rings].map("ring")?);
     let pipeline = Pipeline::new();
-    pipeline.set_program(1, Some(&Target::from(&**program))).map_err(|error| error.to_string())?;
+    pipeline.set_program(1, Some(&Target::from(&**program))).map_err(refused)?;
     let mut host = Host::new(0);
     let seen = pipeline.clone();
     host.set_events(Box::new(move |_| {

@@ -14,7 +14,7 @@ use super::end::growth;
 use super::programs::{Loaded, load_object, object};
 use super::system::{peak, reset_peak};
 use super::world::{World, packets, total};
-use super::{Finding, Op, op};
+use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[
     op("two workers", 4, workers),
@@ -34,7 +34,7 @@ fn for_two(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<Loa
     let object = object(source)?;
     let collection = object
         .load(&LoadOptions { engine, limits, ..LoadOptions::default() })
-        .map_err(|error| format!("{source}: {error}"))?;
+        .map_err(|error| refused(format!("{source}: {error}")))?;
     collection.maps().iter().for_each(|map| world.know(map));
     let names = object.programs.iter().map(|program| program.name.clone());
     let programs =
@@ -101,8 +101,7 @@ fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
             }
         }
         _ => {
-            let member =
-                loaded.collection.member("member", Some("tables")).map_err(|error| error.to_string())?;
+            let member = loaded.collection.member("member", Some("tables")).map_err(refused)?;
             drop(chain.change(None, vec![Change::Replace { name: "member".to_owned(), member }]));
         }
     }
@@ -110,11 +109,8 @@ fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
 }
 
 fn workers(world: &mut World, rng: &mut Rng) -> Finding {
-    let loaded = match for_two(world, rng, "tables") {
-        Err(_) if world.may_refuse() => return Ok(()),
-        loaded => loaded?,
-    };
-    let member = loaded.collection.member("member", Some("tables")).map_err(|error| error.to_string())?;
+    let loaded = for_two(world, rng, "tables")?;
+    let member = loaded.collection.member("member", Some("tables")).map_err(refused)?;
     let chain = match LiveChain::new(vec![member], Order::Given) {
         Ok(chain) => chain,
         Err(_) if world.may_refuse() => return Ok(()),
@@ -164,19 +160,13 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
 
 /// Workers with ports that hand packets to each other's CPUs.
 fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
-    let loaded = match for_two(world, rng, "steer") {
-        Err(_) if world.may_refuse() => return Ok(()),
-        loaded => loaded?,
-    };
+    let loaded = for_two(world, rng, "steer")?;
     for cpu in 0..2u32 {
         let _refused = loaded.map("cpus")?.set(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0);
     }
     let pipeline = Pipeline::new();
     let target = Target::from(&**loaded.program("steer")?);
-    match pipeline.set_program(1, Some(&target)) {
-        Err(_) if world.may_refuse() => return Ok(()),
-        set => set.map_err(|error| error.to_string())?,
-    }
+    pipeline.set_program(1, Some(&target)).map_err(refused)?;
     let done = AtomicBool::new(false);
     let seed = rng.u64(..);
     let counts = std::thread::scope(|scope| {
@@ -266,8 +256,8 @@ fn members(world: &mut World, rng: &mut Rng) -> Finding {
         return Ok(());
     }
     let loaded = &world.loaded[index];
-    let member = || loaded.collection.member("member", Some("pass")).map_err(|error| error.to_string());
-    let chain = LiveChain::new(vec![member()?], Order::Given).map_err(|error| error.to_string())?;
+    let member = || loaded.collection.member("member", Some("pass")).map_err(refused);
+    let chain = LiveChain::new(vec![member()?], Order::Given).map_err(refused)?;
     let (mut worker, mut host) = (chain.worker().counted(), Host::new(0));
     growth("replaced members", 25, || {
         let Ok(member) = member() else { return };

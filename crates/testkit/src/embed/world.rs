@@ -7,6 +7,7 @@ use fastrand::Rng;
 use paceline::{Burst, Chain, Engine, FrameMeta, Host, Limits, LiveChain, Map, Pipeline, Program, Target};
 
 use super::programs::Loaded;
+use super::refused;
 use super::stalls::Stall;
 use super::tables::Table;
 
@@ -141,6 +142,6 @@ pub(super) fn total(map: &Map, index: u32) -> u64 {
 /// Gives a pipeline's interface a program and makes the pair a runner.
 pub(super) fn site(target: &Target, key: u32) -> Result<Runner, String> {
     let pipeline = Pipeline::new();
-    pipeline.set_program(key, Some(target)).map_err(|error| error.to_string())?;
+    pipeline.set_program(key, Some(target)).map_err(refused)?;
     Ok(Runner::Site(pipeline, u64::from(key)))
 }
