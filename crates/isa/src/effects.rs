@@ -211,6 +211,20 @@ impl Insn {
     pub const fn is_call(&self) -> bool {
         matches!(self, Self::Call(_) | Self::CallReg(_))
     }
+
+    /// Whether it is of a jump class: a jump, a call or a return.
+    #[must_use]
+    pub const fn is_jump(&self) -> bool {
+        let jumps = matches!(
+            self,
+            Self::Jump { .. }
+                | Self::JumpLong { .. }
+                | Self::JumpIf { .. }
+                | Self::MayGoto { .. }
+                | Self::Exit
+        );
+        jumps || self.is_call()
+    }
 }
 
 impl AtomicOp {

@@ -45,7 +45,8 @@ pub(crate) enum Meeting {
     /// No.
     #[default]
     Never,
-    /// At jumps, their targets, what follows calls: with some of the states before.
+    /// At conditional jumps, targets of jumps, calls of functions and what follows any call, as in the kernel: with some of the
+    /// states before.
     Sometimes,
     /// Where something ends that repeats code (calls of helpers that call back, steps of iterators, `may_goto`): with all
     /// before, since only there a loop is found to have told all it can.
@@ -109,11 +110,14 @@ impl ControlFlow {
                 self.mark_meeting(target as usize, Meeting::Sometimes);
                 if insn.falls_through() {
                     self.mark_meeting(slot, Meeting::Sometimes);
-                    self.mark_meeting(slot + 1, Meeting::Sometimes);
                 }
             }
-            if insn.subprogram_target(slot).is_some() {
+            if insn.is_call() {
                 self.mark_meeting(slot + 1, Meeting::Sometimes);
+            }
+            if let (Insn::Call(Callee::Subprogram(_)), Some(target)) = (insn, insn.subprogram_target(slot)) {
+                self.mark_meeting(slot, Meeting::Sometimes);
+                self.mark_meeting(target as usize, Meeting::Sometimes);
             }
         }
     }

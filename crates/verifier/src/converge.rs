@@ -121,9 +121,8 @@ fn widened(demands: &Demands, old: &Frame, new: &Frame) -> impl Iterator<Item = 
     let registers = old.registers().iter().zip(new.registers()).enumerate();
     let registers = registers.filter(move |(_, (old, new))| is_wide(old, new));
     let slots = old.stack.slots().iter().zip(new.stack.slots()).enumerate();
-    let slots = slots.filter(move |(_, (old, new))| {
-        old.spilled_bytes() == new.spilled_bytes() && is_wide(&old.value, &new.value)
-    });
+    let slots =
+        slots.filter(move |(_, (old, new))| new.spilled_bytes() != 0 && is_wide(&old.value, &new.value));
     registers.map(|(index, _)| Place::Register(index)).chain(slots.map(|(index, _)| Place::Slot(index)))
 }
 

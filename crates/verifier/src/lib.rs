@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod cfg;
+mod compare;
 mod converge;
 mod demand;
 mod depth;

@@ -8,14 +8,12 @@
 
 use std::cell::Cell;
 
-use paceline_isa::{Reg, RegSet};
-
 use crate::cfg::Meeting;
+use crate::compare::Rigor;
 use crate::converge::{demand, imply_zeroed, progress_between};
 use crate::demand::Demands;
 use crate::error::{Cause, Check, Hint};
-use crate::reads::StackReads;
-use crate::state::{Byte, Frame, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
+use crate::state::{Frame, State, Value};
 use crate::walk::Walk;
 
 /// A kept state.
@@ -73,6 +71,11 @@ impl Checkpoints {
         }
         (self.current, self.kept) = (None, 0);
         (self.jumps, self.jumps_at_last, self.instructions_at_last) = (0, 0, 0);
+    }
+
+    /// Counts a jump, call or return.
+    pub(crate) fn count_jump(&mut self) {
+        self.jumps += 1;
     }
 
     /// Steps of comparing and keeping states so far.
@@ -174,7 +177,10 @@ impl Checkpoints {
 enum Found {
     Covered(usize),
     Loop,
-    Nothing { looping: bool },
+    Nothing {
+        /// Whether the state is to be kept.
+        keeps: bool,
+    },
 }
 
 impl Walk<'_> {
@@ -189,7 +195,6 @@ impl Walk<'_> {
         if is_round {
             self.start_calling_back();
         }
-        self.checkpoints.jumps += 1;
         match self.look_for_earlier(slot, is_round) {
             Found::Covered(index) => {
                 match self.checkpoints.unsettled_by(index) {
@@ -204,8 +209,8 @@ impl Walk<'_> {
                 Ok(true)
             }
             Found::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
-            Found::Nothing { looping } => {
-                if is_round || self.is_worth_keeping(looping) {
+            Found::Nothing { keeps } => {
+                if keeps {
                     self.keep(slot)?;
                 }
                 Ok(false)
@@ -213,16 +218,23 @@ impl Walk<'_> {
         }
     }
 
-    /// States are kept at some distance from each other (the kernel's `is_state_visited` has the same distances).
-    fn is_worth_keeping(&self, looping: bool) -> bool {
-        let jumps = self.checkpoints.jumps - self.checkpoints.jumps_at_last;
-        let instructions = self.stats.instructions - self.checkpoints.instructions_at_last;
-        if looping { jumps >= 20 || instructions >= 100 } else { jumps >= 2 && instructions >= 8 }
+    /// Whether so many jumps and instructions were walked since a state was kept (`is_state_visited` in the kernel has the
+    /// same distances).
+    fn is_far(&self, jumps: usize, instructions: usize) -> bool {
+        let checkpoints = &self.checkpoints;
+        checkpoints.jumps - checkpoints.jumps_at_last >= jumps
+            && self.stats.instructions - checkpoints.instructions_at_last >= instructions
+    }
+
+    /// The same where the path has been before: states of a loop seldom cover each other.
+    fn is_far_in_loop(&self) -> bool {
+        self.is_far(20, 0) || self.is_far(0, 100)
     }
 
     fn look_for_earlier(&mut self, slot: usize, is_round: bool) -> Found {
         let mut list = std::mem::take(&mut self.checkpoints.at[slot]);
-        let mut found = Found::Nothing { looping: false };
+        let mut keeps = is_round || self.is_far(2, 8);
+        let mut found = None;
         let mut finds_useless = false;
         // The latest ones are most alike.
         for &index in list.iter().rev() {
@@ -235,26 +247,29 @@ impl Walk<'_> {
                     Some(id) => (is_round && self.compare(state, self.rigor(Rigor::All), id))
                         .then_some(Found::Covered(index)),
                 };
-                if let Some(end) = ends {
-                    found = end;
+                if ends.is_some() {
+                    found = ends;
                     break;
                 }
-                found = Found::Nothing { looping: true };
+                keeps &= is_round || self.is_far_in_loop();
             } else {
                 let unsettled_by = self.checkpoints.unsettled_by(index);
                 let rigor = self.rigor(unsettled_by.map_or(Rigor::Demanded, |_| Rigor::All));
                 let same_up_to = unsettled_by.map_or(0, |open| self.checkpoints.all[open].last_id);
                 if self.compare(state, rigor, same_up_to) {
-                    found = Found::Covered(index);
+                    found = Some(Found::Covered(index));
                     self.checkpoints.all[index].hits += 1;
                     break;
                 }
             }
+            // States that are passed on the way from one that is kept to the next say nothing of its worth.
+            if !keeps {
+                continue;
+            }
             let checkpoint = &mut self.checkpoints.all[index];
             checkpoint.misses += 1;
-            if checkpoint.misses > checkpoint.hits * 3 + 3
-                && (checkpoint.open_paths == 0 || checkpoint.misses > 64)
-            {
+            let patience = if is_round && checkpoint.open_paths > 0 { 64 } else { 3 };
+            if checkpoint.misses > checkpoint.hits * patience + patience {
                 let state = checkpoint.state.take();
                 self.held = self.held.saturating_sub(state.map_or(0, |state| state.bytes()));
                 self.checkpoints.kept -= 1;
@@ -265,45 +280,11 @@ impl Walk<'_> {
             list.retain(|&index| self.checkpoints.all[index].state.is_some());
         }
         self.checkpoints.at[slot] = list;
-        found
+        found.unwrap_or(Found::Nothing { keeps })
     }
 
     fn rigor(&self, wanted: Rigor) -> Rigor {
         if self.options.exact { Rigor::Same } else { wanted }
-    }
-
-    /// Whether the current state is covered by an earlier one of the same slot. What makes progress and has an id
-    /// up to `same_up_to` must be the very same.
-    fn compare(&self, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
-        let (demands, reads) = (&self.demands, &self.reads);
-        let mut comparison = Comparison { demands, reads, rigor, same_up_to, ids: Vec::new(), steps: 1 };
-        let is_covered = self.compare_with(&mut comparison, earlier);
-        self.checkpoints.spend(comparison.steps);
-        is_covered
-    }
-
-    fn compare_with(&self, comparison: &mut Comparison<'_>, earlier: &State) -> bool {
-        let now = &self.state;
-        if earlier.frames().len() != now.frames().len() || earlier.references.len() != now.references.len() {
-            return false;
-        }
-        let last = now.depth();
-        let calls_match = earlier.frames().zip(now.frames()).all(|(a, b)| a.call_slot == b.call_slot);
-        calls_match
-            && earlier.frames().zip(now.frames()).enumerate().rev().all(|(i, (a, b))| {
-                let slot = if i == last { Some(self.slot) } else { now.frame(i + 1).map(Frame::return_slot) };
-                // An exact walk answers for registers that nobody reads any more as well.
-                let live = slot.filter(|_| !self.options.exact).map(|slot| self.live_at(slot));
-                let all = RegSet::CALLER_SAVED.union(RegSet::CALLEE_SAVED);
-                let rest = if self.options.exact { all } else { RegSet::EMPTY };
-                comparison.frame(a, b, live.unwrap_or(rest))
-            })
-            && comparison.lock(earlier.lock, now.lock)
-            && earlier.references.iter().zip(&now.references).all(|(a, b)| comparison.id(a.id, b.id))
-    }
-
-    fn live_at(&self, slot: usize) -> RegSet {
-        self.flow.live.get(slot).copied().unwrap_or_default()
     }
 
     /// Keeps the state: from here on, what is demanded of it is noted with it.
@@ -364,206 +345,5 @@ fn inherit(demands: &mut Demands, old: &Value, new: &Value) {
         && demands.is_demanded(old.mark)
     {
         demands.demand(new.mark);
-    }
-}
-
-/// What an earlier state must cover another one in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rigor {
-    /// In what has turned out to matter: for states from which all is known.
-    Demanded,
-    /// In all that may matter: for those from which more may turn out to.
-    All,
-    /// In nothing: it must be the same.
-    Same,
-}
-
-/// A comparison of two states: an earlier one, and one that it may cover.
-struct Comparison<'a> {
-    demands: &'a Demands,
-    reads: &'a StackReads,
-    rigor: Rigor,
-    same_up_to: u32,
-    /// Ids of the earlier state, and which they are now.
-    ids: Vec<(u32, u32)>,
-    /// Values, slots and ids looked at.
-    steps: usize,
-}
-
-impl Comparison<'_> {
-    fn frame(&mut self, old: &Frame, new: &Frame, live: RegSet) -> bool {
-        self.rounds(old, new)
-            && live.iter().filter(|&reg| reg != Reg::R10).all(|reg| self.value(&old.get(reg), &new.get(reg)))
-            && self.stack(old, new)
-    }
-
-    /// Whether from the earlier state at least as many rounds were left.
-    fn rounds(&self, old: &Frame, new: &Frame) -> bool {
-        let calls = match (old.calling_back, new.calling_back) {
-            (Some(old), Some(new)) => old.rounds <= new.rounds && self.is_same(old.id, new.id),
-            (old, new) => old == new,
-        };
-        calls && self.is_same(old.may_goto.id, new.may_goto.id)
-    }
-
-    fn is_same(&self, old: u32, new: u32) -> bool {
-        old == new || old.min(new) > self.same_up_to
-    }
-
-    fn is_exact(&self) -> bool {
-        self.rigor == Rigor::Same
-    }
-
-    fn stack(&mut self, old: &Frame, new: &Frame) -> bool {
-        if self.is_exact() && old.stack.slots().len() != new.stack.slots().len() {
-            return false;
-        }
-        let slots = old.stack.slots().iter().enumerate();
-        slots.into_iter().all(|(i, slot)| {
-            let all = self.rigor != Rigor::Demanded;
-            let read = if all { u8::MAX } else { self.reads.bytes_read(slot.origin) };
-            let now = new.stack.slot(i);
-            self.steps += 1;
-            self.iterators(slot, &now) && (read == 0 || self.slot(slot, &now, read))
-        })
-    }
-
-    fn iterators(&mut self, old_slot: &Slot, new_slot: &Slot) -> bool {
-        match (old_slot.iterator(), new_slot.iterator()) {
-            (Some(old), Some(new)) => {
-                let (old_id, new_id) = (old.progress.id, new.progress.id);
-                old.active == new.active && self.is_same(old_id, new_id) && self.id(old_id, new_id)
-            }
-            (old, new) => old.is_none() && new.is_none() && self.dynptrs(old_slot, new_slot),
-        }
-    }
-
-    fn dynptrs(&mut self, old: &Slot, new: &Slot) -> bool {
-        match (old.dynptr(), new.dynptr()) {
-            (Some(old), Some(new)) => old.first == new.first && self.id(old.id, new.id),
-            (old, new) => old.is_none() && new.is_none(),
-        }
-    }
-
-    /// Compares the bytes of a slot that were read.
-    fn slot(&mut self, old: &Slot, new: &Slot, read: u8) -> bool {
-        if self.is_exact() && old.bytes != new.bytes {
-            return false;
-        }
-        for i in (0..8).filter(|i| read >> i & 1 != 0) {
-            let covered = match (old.bytes[i], new.bytes[i]) {
-                // Such bytes are read as any number.
-                (Byte::Unset | Byte::Data, _) => true,
-                (Byte::Zero, Byte::Zero) => true,
-                (Byte::Zero, Byte::Spilled) => new.value.is_null(),
-                (Byte::Zero, _) => false,
-                // Compared as a whole.
-                (Byte::Spilled | Byte::Iterator | Byte::Dynptr, _) => true,
-            };
-            if !covered {
-                return false;
-            }
-        }
-        let spilled = old.spilled_bytes();
-        let spill_read = (0..spilled).any(|i| read >> i & 1 != 0);
-        !spill_read || self.spilled(old, new, spilled)
-    }
-
-    fn spilled(&mut self, old: &Slot, new: &Slot, bytes: usize) -> bool {
-        match (&old.value, &new.value) {
-            (_, value) if !value.is_unset() => {
-                new.spilled_bytes() == bytes && self.value(&old.value, &new.value)
-            }
-            // Plain data is read as any number.
-            (Value::Scalar(scalar), _) => !self.is_precise(scalar),
-            _ => false,
-        }
-    }
-
-    fn is_precise(&self, scalar: &Scalar) -> bool {
-        self.rigor != Rigor::Demanded || self.demands.is_demanded(scalar.mark)
-    }
-
-    fn value(&mut self, old: &Value, new: &Value) -> bool {
-        self.steps += 1;
-        match (old, new) {
-            (Value::Unset, _) => !self.is_exact() || new.is_unset(),
-            (Value::Scalar(old), Value::Scalar(new)) => self.scalar(old, new),
-            (Value::Pointer(old), Value::Pointer(new)) => self.pointer(old, new),
-            _ => false,
-        }
-    }
-
-    fn scalar(&mut self, old: &Scalar, new: &Scalar) -> bool {
-        if !self.is_precise(old) {
-            return true;
-        }
-        let includes =
-            if self.is_exact() { old.number == new.number } else { old.number.includes(&new.number) };
-        includes
-            && match (old.link, new.link) {
-                (None, _) => true,
-                // A lone member of a group tells nothing.
-                (Some(_), _) if old.number.as_constant().is_some() => true,
-                (Some(a), Some(b)) => a.delta == b.delta && a.low == b.low && self.id(a.id, b.id),
-                (Some(a), None) => self.lone_id(a.id),
-            }
-    }
-
-    fn pointer(&mut self, old: &Pointer, new: &Pointer) -> bool {
-        let targets = match (old.target, new.target) {
-            (Target::Packet { region: a, range: old }, Target::Packet { region: b, range: new }) => {
-                a == b && if self.is_exact() { old == new } else { covers_range(old, new) }
-            }
-            (a, b) => a == b,
-        };
-        let variable =
-            if self.is_exact() { old.variable == new.variable } else { old.variable.includes(&new.variable) };
-        targets
-            && variable
-            && old.fixed == new.fixed
-            && old.nullable == new.nullable
-            && self.id(old.id, new.id)
-    }
-
-    fn lock(&mut self, old: Option<Lock>, new: Option<Lock>) -> bool {
-        match (old, new) {
-            (None, None) => true,
-            (Some(old), Some(new)) => {
-                old.map == new.map && (old.id == 0) == (new.id == 0) && self.id(old.id, new.id)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether ids of the earlier state stand for the same ids throughout.
-    fn id(&mut self, old: u32, new: u32) -> bool {
-        if old == 0 {
-            return true;
-        }
-        self.steps += self.ids.len() / 8;
-        match self.ids.iter().find(|(id, _)| *id == old) {
-            Some(&(_, known)) => known == new,
-            None => {
-                self.ids.push((old, new));
-                new != 0
-            }
-        }
-    }
-
-    /// An id of the earlier state that has no counterpart: fine as long as nothing else has it.
-    fn lone_id(&mut self, old: u32) -> bool {
-        let is_new = self.ids.iter().all(|(id, _)| *id != old);
-        self.ids.push((old, 0));
-        is_new
-    }
-}
-
-/// Whether what is known of a packet pointer's distance to the end holds for another as well.
-fn covers_range(old: PacketRange, new: PacketRange) -> bool {
-    match (old, new) {
-        (PacketRange::Bytes(old), PacketRange::Bytes(new)) => old <= new,
-        (PacketRange::Bytes(old), _) => old == 0,
-        (old, new) => old == new,
     }
 }

@@ -253,6 +253,9 @@ impl<'a> Walk<'a> {
             // The shape of the program was checked: control gets to instructions only.
             return crate::error::broken(Cause::FallsOff);
         };
+        if insn.is_jump() {
+            self.checkpoints.count_jump();
+        }
         let next = self.run(&insn)?;
         if let (Next::End, Some(observer)) = (&next, &mut self.observer) {
             observer.path_ends(self.slot, PathEnd::Exit);

@@ -1,0 +1,250 @@
+//! When one state covers another.
+
+use paceline_isa::{Reg, RegSet};
+
+use crate::demand::Demands;
+use crate::reads::StackReads;
+use crate::state::{Byte, Frame, Link, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
+use crate::walk::Walk;
+
+impl Walk<'_> {
+    /// Whether the current state is covered by an earlier one of the same slot. What makes progress and has an id
+    /// up to `same_up_to` must be the very same.
+    pub(crate) fn compare(&self, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
+        let (demands, reads) = (&self.demands, &self.reads);
+        let (ids, links) = (Vec::new(), Vec::new());
+        let mut comparison = Comparison { demands, reads, rigor, same_up_to, ids, links, steps: 1 };
+        let is_covered = self.compare_with(&mut comparison, earlier);
+        self.checkpoints.spend(comparison.steps);
+        is_covered
+    }
+
+    fn compare_with(&self, comparison: &mut Comparison<'_>, earlier: &State) -> bool {
+        let now = &self.state;
+        if earlier.frames().len() != now.frames().len() || earlier.references.len() != now.references.len() {
+            return false;
+        }
+        let last = now.depth();
+        let calls_match = earlier.frames().zip(now.frames()).all(|(a, b)| a.call_slot == b.call_slot);
+        calls_match
+            && earlier.frames().zip(now.frames()).enumerate().rev().all(|(i, (a, b))| {
+                let slot = if i == last { Some(self.slot) } else { now.frame(i + 1).map(Frame::return_slot) };
+                // An exact walk answers for registers that nobody reads any more as well.
+                let live = slot.filter(|_| !self.options.exact).map(|slot| self.live_at(slot));
+                let all = RegSet::CALLER_SAVED.union(RegSet::CALLEE_SAVED);
+                let rest = if self.options.exact { all } else { RegSet::EMPTY };
+                comparison.frame(a, b, live.unwrap_or(rest))
+            })
+            && comparison.lock(earlier.lock, now.lock)
+            && earlier.references.iter().zip(&now.references).all(|(a, b)| comparison.id(a.id, b.id))
+    }
+
+    fn live_at(&self, slot: usize) -> RegSet {
+        self.flow.live.get(slot).copied().unwrap_or_default()
+    }
+}
+
+/// What an earlier state must cover another one in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rigor {
+    /// In what has turned out to matter: for states from which all is known.
+    Demanded,
+    /// In all that may matter: for those from which more may turn out to.
+    All,
+    /// In nothing: it must be the same.
+    Same,
+}
+
+/// A comparison of two states: an earlier one, and one that it may cover.
+struct Comparison<'a> {
+    demands: &'a Demands,
+    reads: &'a StackReads,
+    rigor: Rigor,
+    same_up_to: u32,
+    /// Ids of the earlier state, and which they are now.
+    ids: Vec<(u32, u32)>,
+    /// Groups of numbers of the earlier state, and which they are now, and how far their bases are from each other; `None`
+    /// where the member that was met has no such group now.
+    links: Vec<(u32, Option<(u32, i64)>)>,
+    /// Values, slots and ids looked at.
+    steps: usize,
+}
+
+impl Comparison<'_> {
+    fn frame(&mut self, old: &Frame, new: &Frame, live: RegSet) -> bool {
+        self.rounds(old, new)
+            && live.iter().filter(|&reg| reg != Reg::R10).all(|reg| self.value(&old.get(reg), &new.get(reg)))
+            && self.stack(old, new)
+    }
+
+    /// Whether from the earlier state at least as many rounds were left.
+    fn rounds(&self, old: &Frame, new: &Frame) -> bool {
+        let calls = match (old.calling_back, new.calling_back) {
+            (Some(old), Some(new)) => old.rounds <= new.rounds && self.is_same(old.id, new.id),
+            (old, new) => old == new,
+        };
+        calls && self.is_same(old.may_goto.id, new.may_goto.id)
+    }
+
+    fn is_same(&self, old: u32, new: u32) -> bool {
+        old == new || old.min(new) > self.same_up_to
+    }
+
+    fn is_exact(&self) -> bool {
+        self.rigor == Rigor::Same
+    }
+
+    fn stack(&mut self, old: &Frame, new: &Frame) -> bool {
+        if self.is_exact() && old.stack.slots().len() != new.stack.slots().len() {
+            return false;
+        }
+        let slots = old.stack.slots().iter().enumerate();
+        slots.into_iter().all(|(i, slot)| {
+            let all = self.rigor != Rigor::Demanded;
+            let read = if all { u8::MAX } else { self.reads.bytes_read(slot.origin) };
+            let now = new.stack.slot(i);
+            self.steps += 1;
+            self.iterators(slot, &now) && (read == 0 || self.slot(slot, &now, read))
+        })
+    }
+
+    fn iterators(&mut self, old_slot: &Slot, new_slot: &Slot) -> bool {
+        match (old_slot.iterator(), new_slot.iterator()) {
+            (Some(old), Some(new)) => {
+                let (old_id, new_id) = (old.progress.id, new.progress.id);
+                old.active == new.active && self.is_same(old_id, new_id) && self.id(old_id, new_id)
+            }
+            (old, new) => old.is_none() && new.is_none() && self.dynptrs(old_slot, new_slot),
+        }
+    }
+
+    fn dynptrs(&mut self, old: &Slot, new: &Slot) -> bool {
+        match (old.dynptr(), new.dynptr()) {
+            (Some(old), Some(new)) => old.first == new.first && self.id(old.id, new.id),
+            (old, new) => old.is_none() && new.is_none(),
+        }
+    }
+
+    /// Compares the bytes of a slot that were read.
+    fn slot(&mut self, old: &Slot, new: &Slot, read: u8) -> bool {
+        if self.is_exact() && old.bytes != new.bytes {
+            return false;
+        }
+        for i in (0..8).filter(|i| read >> i & 1 != 0) {
+            let covered = match (old.bytes[i], new.bytes[i]) {
+                // Such bytes are read as any number.
+                (Byte::Unset | Byte::Data, _) => true,
+                (Byte::Zero, Byte::Zero) => true,
+                (Byte::Zero, Byte::Spilled) => new.value.is_null(),
+                (Byte::Zero, _) => false,
+                // Compared as a whole.
+                (Byte::Spilled | Byte::Iterator | Byte::Dynptr, _) => true,
+            };
+            if !covered {
+                return false;
+            }
+        }
+        let spilled = old.spilled_bytes();
+        let spill_read = (0..spilled).any(|i| read >> i & 1 != 0);
+        !spill_read || self.spilled(old, new, spilled)
+    }
+
+    fn spilled(&mut self, old: &Slot, new: &Slot, bytes: usize) -> bool {
+        match (&old.value, &new.value) {
+            (_, value) if !value.is_unset() => {
+                new.spilled_bytes() == bytes && self.value(&old.value, &new.value)
+            }
+            // Plain data is read as any number.
+            (Value::Scalar(scalar), _) => !self.is_precise(scalar),
+            _ => false,
+        }
+    }
+
+    fn is_precise(&self, scalar: &Scalar) -> bool {
+        self.rigor != Rigor::Demanded || self.demands.is_demanded(scalar.mark)
+    }
+
+    fn value(&mut self, old: &Value, new: &Value) -> bool {
+        self.steps += 1;
+        match (old, new) {
+            (Value::Unset, _) => !self.is_exact() || new.is_unset(),
+            (Value::Scalar(old), Value::Scalar(new)) => self.scalar(old, new),
+            (Value::Pointer(old), Value::Pointer(new)) => self.pointer(old, new),
+            _ => false,
+        }
+    }
+
+    fn scalar(&mut self, old: &Scalar, new: &Scalar) -> bool {
+        if !self.is_precise(old) {
+            return true;
+        }
+        let includes =
+            if self.is_exact() { old.number == new.number } else { old.number.includes(&new.number) };
+        includes
+            && old.link.is_none_or(|link| old.number.as_constant().is_some() || self.link(link, new.link))
+    }
+
+    /// Whether members of a group in the earlier state are as far from each other now. A lone member tells nothing.
+    fn link(&mut self, old: Link, new: Option<Link>) -> bool {
+        self.steps += self.links.len() / 8;
+        let new = new.filter(|new| new.low == old.low);
+        let now = new.map(|new| (new.id, new.delta.wrapping_sub(old.delta)));
+        match self.links.iter().find(|(id, _)| *id == old.id) {
+            Some(&(_, known)) => known.is_some() && known == now,
+            None => {
+                self.links.push((old.id, now));
+                true
+            }
+        }
+    }
+
+    fn pointer(&mut self, old: &Pointer, new: &Pointer) -> bool {
+        let targets = match (old.target, new.target) {
+            (Target::Packet { region: a, range: old }, Target::Packet { region: b, range: new }) => {
+                a == b && if self.is_exact() { old == new } else { covers_range(old, new) }
+            }
+            (a, b) => a == b,
+        };
+        let variable =
+            if self.is_exact() { old.variable == new.variable } else { old.variable.includes(&new.variable) };
+        targets
+            && variable
+            && old.fixed == new.fixed
+            && old.nullable == new.nullable
+            && self.id(old.id, new.id)
+    }
+
+    fn lock(&mut self, old: Option<Lock>, new: Option<Lock>) -> bool {
+        match (old, new) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.map == new.map && (old.id == 0) == (new.id == 0) && self.id(old.id, new.id)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether ids of the earlier state stand for the same ids throughout.
+    fn id(&mut self, old: u32, new: u32) -> bool {
+        if old == 0 {
+            return true;
+        }
+        self.steps += self.ids.len() / 8;
+        match self.ids.iter().find(|(id, _)| *id == old) {
+            Some(&(_, known)) => known == new,
+            None => {
+                self.ids.push((old, new));
+                new != 0
+            }
+        }
+    }
+}
+
+/// Whether what is known of a packet pointer's distance to the end holds for another as well.
+fn covers_range(old: PacketRange, new: PacketRange) -> bool {
+    match (old, new) {
+        (PacketRange::Bytes(old), PacketRange::Bytes(new)) => old <= new,
+        (PacketRange::Bytes(old), _) => old == 0,
+        (old, new) => old == new,
+    }
+}
