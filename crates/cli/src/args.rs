@@ -130,6 +130,25 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
 }
 
+impl Command {
+    /// Whether standard output is to be one JSON object.
+    pub(crate) fn prints_json(&self) -> bool {
+        match self {
+            Self::Run(args) => args.prints_json(),
+            Self::Chain(args) => match &args.command {
+                ChainCommand::Show(args) => args.json,
+                ChainCommand::Explain(args) => args.json,
+                ChainCommand::Status(args) | ChainCommand::Trace(args) => args.prints_json(),
+                ChainCommand::Diff(args) => args.json,
+            },
+            Self::Inspect(args) => args.json,
+            Self::Verify(args) => args.json,
+            Self::Dump(args) => args.json,
+            Self::Filter(_) | Self::Completions(_) => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -166,6 +185,9 @@ pub(crate) struct RunArgs {
     /// Interface that all packets come in on: its index, or its name in the network.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) ingress: Option<String>,
+    /// Receive queue that all packets come in on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) rx_queue: u16,
     /// Where the time comes from that the program sees.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) clock: ClockArg,
@@ -267,6 +289,11 @@ impl Packets {
         Self(vec![(1, packets)])
     }
 
+    /// The first of them that is none of the first so many, but for those of a range that has some of these.
+    pub(crate) fn beyond(&self, packets: u64) -> Option<u64> {
+        self.0.iter().map(|(first, _)| *first).filter(|first| *first > packets).min()
+    }
+
     /// Whether a packet is among them.
     pub(crate) fn contains(&self, packet: u64) -> bool {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&packet))
@@ -295,6 +322,12 @@ pub(crate) fn engine_names() -> impl TypedValueParser<Value = Engine> {
 }
 
 impl RunArgs {
+    /// Whether the report is JSON on standard output, where nothing else goes.
+    fn prints_json(&self) -> bool {
+        let outputs = [&self.out, &self.drops, &self.events, &self.save_maps];
+        self.json && outputs.into_iter().flatten().all(|path| path != Path::new("-"))
+    }
+
     /// The engine that is asked for.
     ///
     /// # Errors

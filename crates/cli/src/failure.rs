@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use serde_json::{Value as Json, json};
+
 use paceline::filter::text::TextError;
 use paceline::filter::{CheckError, FilterError, Missing, Rule};
 use paceline::kernel::KernelFileError;
@@ -19,7 +21,7 @@ use crate::console;
 use crate::filter::{CallError, ExpressionError, ListProblem};
 use crate::maps::MapFailure;
 use crate::run::{self, FaultReport};
-use crate::verify::Diagnosis;
+use crate::verify::{self, Diagnosis};
 
 /// Why a command ends with status 1. File names are as the user gave them.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +40,9 @@ pub(crate) enum Failure {
     Filter { name: String, program: String },
     #[error("{0}")]
     Refused(Box<Diagnosis>),
+    /// What a report on standard output has.
+    #[error("{0}")]
+    Told(Box<Self>),
     #[error("{0}")]
     Chain(Box<ChainFailure>),
     #[error("{name}: {source}")]
@@ -123,13 +128,30 @@ impl Failure {
         Self::Program { name: name.to_owned(), source: Box::new(error) }
     }
 
-    /// Tells what went wrong and gives the exit status.
-    pub(crate) fn report(self) -> ExitCode {
+    /// The same where a report has it.
+    pub(crate) fn told(self) -> Self {
+        Self::Told(Box::new(self))
+    }
+
+    /// Tells what went wrong, also as JSON on standard output if that is wanted, and gives the exit status.
+    pub(crate) fn report(self, json: bool) -> ExitCode {
         if self.is_closed_pipe() {
             return ExitCode::SUCCESS;
         }
         self.tell();
+        if json && !matches!(self, Self::Told(_)) {
+            // Nobody is left to tell that it cannot be written.
+            let _ = console::print(|out| writeln!(out, "{}", self.to_json()));
+        }
         ExitCode::FAILURE
+    }
+
+    fn to_json(&self) -> Json {
+        let mut json = json!({ "error": self.to_string(), "hint": self.hint() });
+        if let Self::Refused(diagnosis) = self {
+            json["refused"] = verify::refused_to_json(diagnosis);
+        }
+        json
     }
 
     /// Tells what went wrong, and what would help.
@@ -137,6 +159,7 @@ impl Failure {
         match self {
             Self::Refused(diagnosis) => console::diagnosis(diagnosis),
             Self::Expression(error) => console::drawn(|color| error.render(color)),
+            Self::Told(failure) => return failure.tell(),
             _ => console::error(self),
         }
         if let Some(hint) = self.hint() {
@@ -151,6 +174,7 @@ impl Failure {
                 error.kind() == io::ErrorKind::BrokenPipe
             }
             Self::Write { source, .. } => matches!(source, WriteError::BrokenPipe),
+            Self::Told(failure) => failure.is_closed_pipe(),
             _ => false,
         }
     }

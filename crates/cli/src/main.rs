@@ -25,8 +25,9 @@ use paceline::Names;
 
 fn main() -> ExitCode {
     let command = Args::parse().command;
+    let json = command.prints_json();
     let done = announce_names().and_then(|()| execute(command));
-    done.unwrap_or_else(Failure::report)
+    done.unwrap_or_else(|failure| failure.report(json))
 }
 
 /// Tells `perf` and `gdb` of native code, where the environment asks for it: before the first code is made.

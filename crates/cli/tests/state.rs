@@ -52,7 +52,9 @@ fn a_run_goes_on_where_the_last_one_ended() {
         both["flows"][0],
         json!({"key": {"address": 60, "port": 7, "protocol": 0, "flags": 0}, "value": 2})
     );
-    assert_eq!(both["lengths"][60], json!({"key": 60, "values": [{"cpu": 0, "value": 2}]}));
+    let lengths = both["lengths"].as_array().unwrap();
+    assert!(lengths.contains(&json!({"key": 60, "values": [{"cpu": 0, "value": 2}]})), "{lengths:?}");
+    assert!(lengths.len() < 10, "what is zero is left out: {lengths:?}");
     assert_eq!(folder.names(), ["in.pcap", "prefixes.json", "state.json"], "no file is left beside it");
     // Zeros of arrays and constants are not there, and each element has a line of its own.
     let text = fs::read_to_string(folder.path("state.json")).unwrap();
@@ -70,8 +72,8 @@ fn what_the_file_does_not_say_is_gone() {
     );
     let maps = maps(run(&folder, 1, &["--restore-maps", &file, "--maps", "--json"]));
     assert_eq!(maps["outer"], json!([]), "the object's own entry");
-    assert_eq!(maps["left"][0]["value"], 0);
-    assert_eq!(maps["lengths"][5]["values"][0]["value"], 9);
+    assert_eq!(maps["left"], json!([]), "what is zero is left out");
+    assert_eq!(maps["lengths"][0], json!({"key": 5, "values": [{"cpu": 0, "value": 9}]}));
     assert_eq!(maps["stack"], json!([{"value": 8}, {"value": 7}, {"value": 41}]));
     assert_eq!(maps[".bss"]["packets"], 41);
     // A file of --map comes on top.
@@ -82,7 +84,7 @@ fn what_the_file_does_not_say_is_gone() {
         &["--restore-maps", &file, "--map", &more, "--maps", "--json", "--count", "0"],
     ));
     assert_eq!(
-        (&maps["lengths"][5]["values"][0]["value"], &maps["lengths"][6]["values"][0]["value"]),
+        (&maps["lengths"][0]["values"][0]["value"], &maps["lengths"][1]["values"][0]["value"]),
         (&json!(9), &json!(1))
     );
 }

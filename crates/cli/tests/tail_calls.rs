@@ -20,7 +20,10 @@ fn dispatch(protocols: Option<&str>) -> Done {
 
 /// How many packets came to the program of a number.
 fn seen(json: &Value, place: usize) -> u64 {
-    json["maps"]["seen"][place]["values"][0]["value"].as_u64().unwrap()
+    // What is zero is not there.
+    let seen = json["maps"]["seen"].as_array().unwrap();
+    let place = seen.iter().find(|element| element["key"] == place);
+    place.map_or(0, |element| element["values"][0]["value"].as_u64().unwrap())
 }
 
 const UDP: usize = 5;

@@ -65,7 +65,7 @@ pub use paceline_load::{
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
-    PerCpu, Plain, Record, TypeError, TypedMap,
+    PerCpu, Plain, Record, RedirectTarget as MapTarget, TypeError, TypedMap,
 };
 pub use paceline_network as network;
 pub use paceline_port as port;

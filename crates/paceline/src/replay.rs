@@ -59,6 +59,8 @@ pub struct ReplayOptions {
     pub count: Option<u64>,
     /// Index of the interface that all packets come in on, whatever the capture says.
     pub ingress: Option<u32>,
+    /// Receive queue of that interface.
+    pub queue: u16,
     /// One packet at a time, so that timers fire between any two, at the times of the packets if the host's time is theirs.
     pub packet_by_packet: bool,
 }
@@ -142,7 +144,7 @@ pub fn replay<R: Read, W: Write>(
     let mut burst = Burst::new(if options.packet_by_packet { 1 } else { MAX_BURST });
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
-        let limits = (left, options.ingress);
+        let limits = (left, options.ingress, options.queue);
         match step(&mut runner, host, reader, &mut outputs, &mut burst, &mut tally, limits) {
             Ok(true) if observe(&tally).is_break() => break Ok(()),
             Ok(true) => {}
@@ -163,7 +165,7 @@ fn step<R: Read, W: Write>(
     outputs: &mut Outputs<W>,
     burst: &mut Burst,
     tally: &mut Tally,
-    (left, ingress): (u64, Option<u32>),
+    (left, ingress, queue): (u64, Option<u32>, u16),
 ) -> Result<bool, ReplayError> {
     if left == 0 || reader.fill(burst).map_err(ReplayError::Read)? == 0 {
         return Ok(false);
@@ -171,7 +173,7 @@ fn step<R: Read, W: Write>(
     burst.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     for index in 0..burst.len() {
         let interface = burst.frame(index).meta().interface;
-        burst.frame_mut(index).set_ingress(ingress.unwrap_or(interface.saturating_add(1)), 0);
+        burst.frame_mut(index).set_ingress(ingress.unwrap_or(interface.saturating_add(1)), queue);
     }
     host.arrive(burst);
     fire_timers(host, tally.packets)?;

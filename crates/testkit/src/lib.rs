@@ -3,6 +3,7 @@
 //! Nothing here is published. `tests/cases/README.md` has the format of the text cases.
 #![deny(unsafe_code)]
 
+pub mod adapted;
 pub mod case;
 pub mod child;
 pub mod classic;

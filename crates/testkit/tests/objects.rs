@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use paceline::Object;
+use paceline_testkit::adapted;
 use paceline_testkit::case::parse_data;
 use paceline_testkit::kernel;
 use paceline_testkit::whole::{Comparison, Fill, Workload, compare, fills_from_packets};
@@ -173,7 +174,7 @@ fn captures(directory: &Path) -> Vec<PathBuf> {
 fn trial(path: &Path, from: &str, captures: &str, workload: &Arc<Workload>, table: &Table) -> Vec<Trial> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = format!("{from}/{stem}");
-    let object = match Object::open(path) {
+    let object = match adapted::open(path) {
         Ok(object) => object,
         Err(error) => {
             let text = format!("{}: {error}", path.display());

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use paceline::chain::{Drawing, dot, svg};
 
 pub(crate) use failure::ChainFailure;
-pub(crate) use load::{LoadHow, Loaded, load, reload};
+pub(crate) use load::{LoadHow, Loaded, Part, load, reload};
 pub(crate) use place::PlaceArg;
 pub(crate) use show::{LayoutAsJson, write_surprises, write_text as write_layout};
 pub(crate) use status::{StatusAsJson, write_text as write_status};

@@ -58,6 +58,17 @@ impl Runner for Tracer {
 }
 
 pub(crate) fn write_text(out: &mut dyn Write, tracer: &Tracer) -> io::Result<()> {
+    let plural = if tracer.packets == 1 { "" } else { "s" };
+    write_traces(out, tracer)?;
+    match tracer.wanted.beyond(tracer.packets) {
+        Some(packet) => {
+            writeln!(out, "packet {packet}: there is none, {} packet{plural} ran", tracer.packets)
+        }
+        None => Ok(()),
+    }
+}
+
+fn write_traces(out: &mut dyn Write, tracer: &Tracer) -> io::Result<()> {
     for Traced { packet, trace, layout } in &tracer.traces {
         let bytes = trace.steps.first().map_or(0, |first| first.before.data.len());
         writeln!(out, "packet {packet}: {bytes} bytes")?;

@@ -7,7 +7,7 @@ use paceline::json::JsonError;
 use paceline::{Collection, EntryError, Errno, Map, MapKind, MissingMap, NoProgram, Program};
 use serde_json::Value as Json;
 
-use super::encode::{encode, encode_json};
+use super::encode::{encode, encode_key};
 use super::failure::{MapFailure, Problem};
 use super::json_file::{JsonFile, Part};
 use super::variables::variables;
@@ -66,7 +66,7 @@ fn fill_from(root: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure> {
     root.members(ELEMENTS)?.into_iter().try_for_each(|(key, value)| {
         let value = value.named(format!("key {key}"));
         let spec = target.map.spec();
-        let key = encode_json(&value, &key_of_name(&key), target.btf, spec.key_type, spec.key_size as usize)?;
+        let key = encode_key(&value, &key_of_name(&key), target.btf, spec)?;
         target.store(&value, &key, Given::One(value.clone()))
     })
 }
@@ -100,7 +100,10 @@ fn set_element(element: &Part<'_>, target: &Target<'_>) -> Result<(), MapFailure
         _ => return Err(shape()),
     };
     let key = match key {
-        Some(key) => encode(&key.named("key".to_owned()), target.btf, spec.key_type, spec.key_size as usize)?,
+        Some(key) => {
+            let key = key.named("key".to_owned());
+            encode_key(&key, &key.value()?, target.btf, spec)?
+        }
         // Queues and stacks.
         None if spec.key_size == 0 => Vec::new(),
         None => return Err(shape()),

@@ -1,30 +1,30 @@
 //! Keys and values from JSON, by their types.
 
 use paceline::btf::Btf;
-use paceline::json;
+use paceline::{MapSpec, json};
 use serde_json::Value as Json;
 
 use super::failure::MapFailure;
 use super::json_file::Part;
 
-/// The bytes of a key or value.
+/// The bytes of a value.
 pub(super) fn encode(
     part: &Part<'_>,
     btf: Option<&Btf>,
     ty: u32,
     size: usize,
 ) -> Result<Vec<u8>, MapFailure> {
-    encode_json(part, &part.value()?, btf, ty, size)
+    json::encode(&part.value()?, btf, ty, size).map_err(|error| part.fail(error.into()))
 }
 
-pub(super) fn encode_json(
+/// The bytes of a key.
+pub(super) fn encode_key(
     part: &Part<'_>,
     json: &Json,
     btf: Option<&Btf>,
-    ty: u32,
-    size: usize,
+    spec: &MapSpec,
 ) -> Result<Vec<u8>, MapFailure> {
-    json::encode(json, btf, ty, size).map_err(|error| part.fail(error.into()))
+    json::encode_key(json, btf, spec).map_err(|error| part.fail(error.into()))
 }
 
 /// The bytes of a value of a type.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
 use paceline::json::{hex, to_json as value_to_json};
-use paceline::{Collection, Map, MapFlags, MapKind, MapSpec};
+use paceline::{Collection, Map, MapFlags, MapKind, MapSpec, MapTarget};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
@@ -70,14 +70,28 @@ impl<'a> View<'a> {
         Box::new(elements.into_iter())
     }
 
+    /// The same without what is zero in arrays, which may be millions of elements.
+    fn kept(&self) -> impl Iterator<Item = Element> + '_ {
+        self.elements().filter(|element| !(self.is_array() && element.is_zero()))
+    }
+
     fn element(&self, key: Vec<u8>) -> Option<Element> {
-        let value = self.map.get(&key).ok()?;
+        let value = self.map.get(&key).ok().or_else(|| self.socket(&key))?;
         let size = self.spec.value_size as usize;
         if !self.spec.kind.is_per_cpu() {
             return Some(Element { key, values: vec![value] });
         }
         let values = value.chunks(self.map.value_stride());
         Some(Element { key, values: values.map(|v| v.get(..size).unwrap_or(v).to_vec()).collect() })
+    }
+
+    /// The number of a socket: as in the kernel its map does not give it back.
+    fn socket(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let index = u32::from_ne_bytes(key.try_into().ok()?);
+        match self.map.redirect_target(index)? {
+            MapTarget::Socket { socket } => Some(socket.to_ne_bytes().to_vec()),
+            _ => None,
+        }
     }
 
     /// The number that a key is, if it is one.
@@ -123,7 +137,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// All maps by name, each as a list that `--map` takes; global variables as one object.
+/// All maps by name, each as a list that `--map` takes, without what is zero in arrays; global variables as one object.
 pub(crate) struct MapsAsJson<'a>(pub(crate) &'a Collection);
 
 impl Serialize for MapsAsJson<'_> {
@@ -135,7 +149,7 @@ impl Serialize for MapsAsJson<'_> {
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !self.holds_variables() {
-            return serializer.collect_seq(self.elements().map(|element| self.element_to_json(&element)));
+            return serializer.collect_seq(self.kept().map(|element| self.element_to_json(&element)));
         }
         let bytes = self.elements().next().and_then(|element| element.values.into_iter().next());
         let bytes = bytes.unwrap_or_default();
@@ -209,7 +223,7 @@ fn write_elements(out: &mut dyn Write, view: &View<'_>, indent: &str) -> io::Res
         return serde_json::to_writer(out, view).map_err(io::Error::from);
     }
     let mut separator = "[";
-    for element in view.elements().filter(|element| !(view.is_array() && element.is_zero())) {
+    for element in view.kept() {
         write!(out, "{separator}\n{indent}  {}", view.element_to_json(&element))?;
         separator = ",";
     }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use paceline::{Collection, MapKind, MapSpec, Object};
@@ -40,13 +41,15 @@ impl SavedMaps {
             Some(name) => member(&maps, name, BY_OBJECT)?,
             None => maps,
         };
-        // Constants belong to the object.
         let is_constant = |name: &str| object.map(name).is_some_and(|spec| spec.frozen);
-        let members = maps.members(FORM)?.into_iter();
-        Ok(members
-            .filter(|(name, _)| !is_constant(name))
-            .map(|(name, part)| self.0.about(&name, &part))
-            .collect())
+        let (constant, kept): (Vec<_>, Vec<_>) =
+            maps.members(FORM)?.into_iter().partition(|(name, _)| is_constant(name));
+        for (name, _) in constant {
+            console::note(format_args!(
+                "--restore-maps: {name} is left out: constants are the object's own; `--map {name}=FILE` sets them"
+            ));
+        }
+        Ok(kept.into_iter().map(|(name, part)| self.0.about(&name, &part)).collect())
     }
 }
 
@@ -68,14 +71,20 @@ pub(crate) fn distinct_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Ve
 /// Where the maps go when the run is over. Until then the file stays as it was.
 pub(crate) struct SaveTo {
     path: PathBuf,
-    /// The new file beside it, gone again if nothing comes of it.
-    beside: PathBuf,
+    /// The new file beside it, gone again if nothing comes of it; `None` for standard output.
+    beside: Option<PathBuf>,
     file: Option<File>,
 }
 
 impl SaveTo {
     /// Makes the new file, which shows that there is a place for it.
     pub(crate) fn open(path: &Path, taken: &[Taken]) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            let failed = |source| Failure::CreateOutput { name: name(path), source };
+            let file = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(failed)?;
+            Taken::check(&file.metadata().map_err(failed)?, OPTION, path, taken)?;
+            return Ok(Self { path: path.to_owned(), beside: None, file: Some(file) });
+        }
         // What a link names is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let failed = |source| Failure::CreateOutput { name: name(&path), source };
@@ -91,14 +100,26 @@ impl SaveTo {
         hidden.push(format!(".{}", std::process::id()));
         let beside = path.with_file_name(hidden);
         let file = File::options().write(true).create_new(true).open(&beside).map_err(failed)?;
-        Ok(Self { path, beside, file: Some(file) })
+        Ok(Self { path, beside: Some(beside), file: Some(file) })
+    }
+
+    /// Standard output, where it is that.
+    pub(crate) fn standard_output(&self) -> Option<Taken> {
+        let file = self.file.as_ref().filter(|_| self.beside.is_none())?;
+        Taken::of(&file.metadata().ok()?, "--save-maps -")
     }
 
     /// Writes the maps of all objects, and puts them in the place of what the file had.
     pub(crate) fn save(mut self, objects: &[(&str, &Collection)]) -> Result<(), Failure> {
         let Some(file) = self.file.take() else { return Ok(()) };
-        let saved = write_file(file, objects).and_then(|()| fs::rename(&self.beside, &self.path));
-        saved.map_err(|source| Failure::CreateOutput { name: name(&self.path), source })?;
+        let saved = write_file(file, objects).and_then(|file| match &self.beside {
+            Some(beside) => file.sync_all().and_then(|()| fs::rename(beside, &self.path)),
+            None => Ok(()),
+        });
+        saved.map_err(|source| match self.beside {
+            Some(_) => Failure::CreateOutput { name: name(&self.path), source },
+            None => Failure::Stdout(source),
+        })?;
         for (_, collection) in objects {
             announce_missing(collection);
         }
@@ -109,13 +130,13 @@ impl SaveTo {
 impl Drop for SaveTo {
     fn drop(&mut self) {
         // It is not there any more where it was renamed.
-        let _ = fs::remove_file(&self.beside);
+        let _ = self.beside.as_ref().map(fs::remove_file);
     }
 }
 
 const OPTION: &str = "--save-maps";
 
-fn write_file(file: File, objects: &[(&str, &Collection)]) -> io::Result<()> {
+fn write_file(file: File, objects: &[(&str, &Collection)]) -> io::Result<File> {
     let mut out = BufWriter::new(file);
     write!(out, "{{\"maps\": {{")?;
     match objects {
@@ -132,7 +153,7 @@ fn write_file(file: File, objects: &[(&str, &Collection)]) -> io::Result<()> {
         }
     }
     writeln!(out, "\n}}}}")?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
 /// Says what a later run will miss.

@@ -14,6 +14,7 @@ use signal_hook::consts::SIGHUP;
 use super::When;
 use super::events::Events;
 use super::outputs::{self, OutputNames, Writers};
+use super::redirects::Counting;
 use super::report::{ChainReport, Run};
 use super::source::{Capture, announce};
 use super::watch::Watch;
@@ -89,6 +90,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
             None
         }
     };
+    let interrupted = run.interrupted;
     let report = ChainReport {
         run,
         chain: &loaded,
@@ -98,13 +100,14 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         status: (args.stats || args.time).then(|| loaded.live.status()),
         traces: tracer.as_ref(),
         maps: args.maps,
+        is_file: args.source.chain_file().is_some(),
         error: ended.as_ref().err(),
     };
     let printed = report.print(args.json, names.use_stdout());
-    ended.and(printed)?;
+    ended.map_err(Failure::told).and(printed)?;
     let objects: Vec<_> = loaded.parts.iter().map(|part| (part.name.as_str(), &part.collection)).collect();
     save.map_or(Ok(()), |save| save.save(&objects))?;
-    Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// What the command line does not say, the chain file may.
@@ -178,10 +181,10 @@ impl Replay<'_> {
         if self.args.source.chain_file().is_some() {
             signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(Failure::Signals)?;
         }
-        let (count, ingress) = (self.args.count, self.ingress);
+        let (count, ingress, queue) = (self.args.count, self.ingress, self.args.rx_queue);
         let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
         let packet_by_packet = maps.any(|maps| super::timers_by_packet(self.args, maps));
-        let options = ReplayOptions { count, ingress, packet_by_packet };
+        let options = ReplayOptions { count, ingress, queue, packet_by_packet };
         let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
         let start = Instant::now();
         let observe = |tally: &Tally| {
@@ -193,9 +196,12 @@ impl Replay<'_> {
             }
             watch.look(tally.packets)
         };
-        let (tally, ended) = replay(runner, &mut self.host, &mut capture.reader, outputs, options, observe);
+        let mut counting = Counting::new(runner);
+        let (tally, ended) =
+            replay(&mut counting, &mut self.host, &mut capture.reader, outputs, options, observe);
         let (time, interrupted) = (start.elapsed(), watch.finish());
-        Ok((Run { tally, time, interrupted, events: None }, ended))
+        let redirects = counting.redirects;
+        Ok((Run { tally, time, interrupted, events: None, redirects }, ended))
     }
 }
 

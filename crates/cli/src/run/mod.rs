@@ -4,6 +4,7 @@ mod chain;
 mod events;
 mod fault;
 mod outputs;
+mod redirects;
 mod report;
 mod source;
 mod watch;
@@ -27,6 +28,7 @@ use events::Events;
 pub(crate) use fault::{FaultReport, When, processed};
 pub(crate) use outputs::{Opened, Taken, name};
 use outputs::{OutputNames, Writers};
+use redirects::Counting;
 pub(crate) use report::Rate;
 use report::{Report, Run};
 use source::Subject;
@@ -77,6 +79,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
         return ended.map(|()| ExitCode::SUCCESS);
     }
+    let interrupted = run.interrupted;
     let report = Report {
         run,
         object: &subject.name,
@@ -87,15 +90,16 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         error: ended.as_ref().err(),
     };
     let printed = report.print(args.json, names.use_stdout());
-    ended.and(printed)?;
+    ended.map_err(Failure::told).and(printed)?;
     save.map_or(Ok(()), |save| save.save(&[(&subject.name, &subject.collection)]))?;
-    Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// Where the maps are to go, and the files that no output may replace, which are also that one and what maps are restored from:
 /// the same, mostly.
 fn save_to(args: &RunArgs, mut taken: Vec<Taken>) -> Result<(Option<SaveTo>, Vec<Taken>), Failure> {
     let save = args.save_maps.as_deref().map(|path| SaveTo::open(path, &taken)).transpose()?;
+    taken.extend(save.as_ref().and_then(SaveTo::standard_output));
     let files = [(&args.restore_maps, "--restore-maps"), (&args.save_maps, "--save-maps")];
     let named = files.into_iter().filter_map(|(path, option)| Some((path.as_deref()?, option)));
     taken.extend(
@@ -130,20 +134,23 @@ fn replay_all(
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>) {
     let packet_by_packet = timers_by_packet(args, program.maps());
-    let options = ReplayOptions { count: args.count, ingress: world.ingress, packet_by_packet };
+    let (count, ingress, queue) = (args.count, world.ingress, args.rx_queue);
+    let options = ReplayOptions { count, ingress, queue, packet_by_packet };
+    let mut counting = Counting::new(program);
     let mut host = world.host(args);
     if let Some(events) = events {
         events.attach(&mut host);
     }
     let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
     let start = Instant::now();
-    let (tally, ended) = replay(program, &mut host, &mut capture.reader, outputs, options, |tally| {
+    let (tally, ended) = replay(&mut counting, &mut host, &mut capture.reader, outputs, options, |tally| {
         if events.is_some_and(|events| events.drain().is_break()) {
             return ControlFlow::Break(());
         }
         watch.look(tally.packets)
     });
-    (Run { tally, time: start.elapsed(), interrupted: watch.finish(), events: None }, ended)
+    let (time, interrupted, redirects) = (start.elapsed(), watch.finish(), counting.redirects);
+    (Run { tally, time, interrupted, events: None, redirects }, ended)
 }
 
 /// Whether packets must run one by one: timers then fire between them when the capture's time says so.

@@ -67,6 +67,8 @@ pub(super) struct OutputNames {
     passed: Option<PathBuf>,
     dropped: Option<PathBuf>,
     events: Option<PathBuf>,
+    /// Where the maps go.
+    saved: Option<PathBuf>,
 }
 
 impl OutputNames {
@@ -78,9 +80,12 @@ impl OutputNames {
         self.dropped.as_deref().map(name).unwrap_or_default()
     }
 
-    /// Whether packets or events go to standard output, so that nothing else may.
+    /// Whether packets, events or maps go to standard output, so that nothing else may.
     pub(super) fn use_stdout(&self) -> bool {
-        [&self.passed, &self.dropped, &self.events].into_iter().flatten().any(|path| is_stdout(path))
+        [&self.passed, &self.dropped, &self.events, &self.saved]
+            .into_iter()
+            .flatten()
+            .any(|path| is_stdout(path))
     }
 }
 
@@ -110,8 +115,9 @@ pub(super) fn create(
         dropped: dropped.map(|output| output.start(header)).transpose()?,
         events: events.map(Opened::start_events).transpose()?,
     };
-    let names =
-        OutputNames { passed: args.out.clone(), dropped: args.drops.clone(), events: args.events.clone() };
+    let [passed, dropped, events, saved] =
+        [&args.out, &args.drops, &args.events, &args.save_maps].map(Clone::clone);
+    let names = OutputNames { passed, dropped, events, saved };
     Ok((writers, names))
 }
 

@@ -8,19 +8,22 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::events::EventCount;
-use crate::chain::{LayoutAsJson, Loaded, StatusAsJson, Tracer, TracesAsJson, write_status, write_traces};
+use super::redirects::Redirects;
+use crate::chain::{
+    LayoutAsJson, Loaded, Part, StatusAsJson, Tracer, TracesAsJson, write_status, write_traces,
+};
 use crate::console;
 use crate::failure::Failure;
 use crate::maps::{self, MapsAsJson};
 
 /// A run that is over.
-#[derive(Clone, Copy)]
 pub(super) struct Run {
     pub(super) tally: Tally,
     pub(super) time: Duration,
     pub(super) interrupted: bool,
     /// The events, where they are written.
     pub(super) events: Option<EventCount>,
+    pub(super) redirects: Redirects,
 }
 
 impl Run {
@@ -31,7 +34,7 @@ impl Run {
         capture: &str,
         ended_early: bool,
     ) -> io::Result<()> {
-        let Self { tally, time, interrupted, events } = self;
+        let Self { tally, time, interrupted, events, redirects } = self;
         let plural = if tally.packets == 1 { "" } else { "s" };
         write!(out, "{what}: {} packet{plural} of {capture}, ", tally.packets)?;
         writeln!(out, "{} bytes, in {}", tally.bytes, Rate(tally.packets, *time))?;
@@ -43,6 +46,7 @@ impl Run {
             let percent = count as f64 * 100.0 / tally.packets.max(1) as f64;
             writeln!(out, "  {verdict:<8} {count:>12} {percent:>6.1}%")?;
         }
+        redirects.write_text(out)?;
         if tally.unknown > 0 {
             writeln!(out, "  of the aborted, {} returned no verdict but another number", tally.unknown)?;
         }
@@ -56,12 +60,13 @@ impl Run {
     }
 
     fn serialize<M: SerializeMap>(&self, object: &mut M) -> Result<(), M::Error> {
-        let Self { tally, time, interrupted, events } = self;
+        let Self { tally, time, interrupted, events, redirects } = self;
         object.serialize_entry("packets", &tally.packets)?;
         object.serialize_entry("bytes", &tally.bytes)?;
         object.serialize_entry("seconds", &time.as_secs_f64())?;
         object.serialize_entry("verdicts", &Verdicts(tally))?;
         object.serialize_entry("unknown_verdicts", &tally.unknown)?;
+        object.serialize_entry("redirects", &redirects.to_json())?;
         if let Some(EventCount { written, lost }) = events {
             object.serialize_entry("events", &serde_json::json!({ "written": written, "lost": lost }))?;
         }
@@ -83,8 +88,20 @@ pub(super) struct ChainReport<'a> {
     pub(super) traces: Option<&'a Tracer>,
     /// Whether the maps are wanted.
     pub(super) maps: bool,
+    /// Whether it is of a chain file.
+    pub(super) is_file: bool,
     /// What ended the run early.
     pub(super) error: Option<&'a Failure>,
+}
+
+impl<'a> ChainReport<'a> {
+    /// The object and its maps, where it is the only one: told as those of a single program are, whatever else is told.
+    fn only_part(&self) -> Option<&'a Part> {
+        match self.chain.parts.as_slice() {
+            [only] if !self.is_file => Some(only),
+            _ => None,
+        }
+    }
 }
 
 impl console::Report for ChainReport<'_> {
@@ -100,7 +117,9 @@ impl console::Report for ChainReport<'_> {
             write_status(out, status)?;
         }
         for part in self.chain.parts.iter().filter(|part| self.maps && !part.collection.maps().is_empty()) {
-            writeln!(out, "\nmaps of {}:", part.name)?;
+            if self.only_part().is_none() {
+                writeln!(out, "\nmaps of {}:", part.name)?;
+            }
             maps::write_text(out, &part.collection)?;
         }
         Ok(())
@@ -110,6 +129,10 @@ impl console::Report for ChainReport<'_> {
 impl Serialize for ChainReport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;
+        if let (Some(part), [program]) = (self.only_part(), self.layout.names.as_slice()) {
+            object.serialize_entry("object", &part.name)?;
+            object.serialize_entry("program", program)?;
+        }
         object.serialize_entry("chain", &LayoutAsJson(&self.layout))?;
         object.serialize_entry("capture", self.capture)?;
         object.serialize_entry("engine", self.engine.name())?;
@@ -120,7 +143,9 @@ impl Serialize for ChainReport<'_> {
         if let Some(traces) = self.traces {
             object.serialize_entry("traces", &TracesAsJson(traces))?;
         }
-        if self.maps {
+        if let Some(part) = self.only_part().filter(|_| self.maps) {
+            object.serialize_entry("maps", &MapsAsJson(&part.collection))?;
+        } else if self.maps {
             let parts = self.chain.parts.iter();
             let maps: Vec<_> = parts.map(|part| (&part.name, MapsAsJson(&part.collection))).collect();
             object.serialize_entry("maps", &ByObject(&maps))?;

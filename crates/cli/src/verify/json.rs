@@ -24,6 +24,15 @@ pub(super) fn accepted(program: &str, stats: &Stats, time: Duration) -> Json {
     })
 }
 
+/// A refusal, without a word on what verification took.
+pub(crate) fn refused_to_json(diagnosis: &Diagnosis) -> Json {
+    let mut json = refused(diagnosis, Duration::ZERO);
+    if let Some(members) = json.as_object_mut() {
+        members.remove("stats");
+    }
+    json
+}
+
 pub(crate) fn refused(diagnosis: &Diagnosis, time: Duration) -> Json {
     let refusal = &diagnosis.refusal;
     let mut json = json!({

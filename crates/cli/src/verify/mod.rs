@@ -22,6 +22,7 @@ use crate::object::{Opener, load, load_options};
 pub(crate) use diagnosis::Diagnosis;
 #[cfg(test)]
 pub(crate) use json::refused as verdict_to_json;
+pub(crate) use json::refused_to_json;
 use log::Log;
 pub(crate) use render::render;
 

@@ -7,7 +7,7 @@ use paceline_spec::btf::Btf;
 use paceline_spec::{Errno, MapSpec};
 use serde_json::Value as Json;
 
-use super::{JsonError, decode, encode};
+use super::{JsonError, decode, encode, encode_key};
 use crate::Collection;
 
 /// Why an element cannot be read or written.
@@ -122,11 +122,10 @@ impl JsonMap {
     }
 
     fn key(&self, json: &Json) -> Result<Vec<u8>, ElementError> {
-        let (ty, size) = (self.spec.key_type, self.spec.key_size as usize);
-        if size == 0 && json.is_null() {
+        if self.spec.key_size == 0 && json.is_null() {
             return Ok(Vec::new()); // of a queue
         }
-        let key = encode(json, self.btf.as_deref(), ty, size);
+        let key = encode_key(json, self.btf.as_deref(), &self.spec);
         key.map_err(|source| ElementError::Key { map: self.spec.name.clone(), source })
     }
 

@@ -4,7 +4,8 @@
 
 mod map;
 
-use paceline_spec::btf::{Btf, TypeId, Value, ValueError};
+use paceline_spec::btf::{Btf, TypeId, Value, ValueError, address_bytes, prefix_bytes};
+use paceline_spec::{MapKind, MapSpec};
 use serde_json::Value as Json;
 
 pub use map::{ElementError, JsonMap};
@@ -50,6 +51,19 @@ pub fn encode(json: &Json, btf: Option<&Btf>, ty: TypeId, size: usize) -> Result
     match btf.filter(|_| ty != 0) {
         Some(btf) => encode_typed(json, btf, ty, size),
         None => from_untyped(json, size).ok_or(JsonError::Untyped { size }),
+    }
+}
+
+/// The bytes of a key of a map: as [`encode`] makes them, and for longest-prefix tries also from prefixes, such as `10.0.0.0/8`.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_key(json: &Json, btf: Option<&Btf>, spec: &MapSpec) -> Result<Vec<u8>, JsonError> {
+    let size = spec.key_size as usize;
+    let prefix = json.as_str().filter(|_| spec.kind == MapKind::LpmTrie);
+    match prefix.and_then(|text| prefix_bytes(text, size)) {
+        Some(key) => Ok(key),
+        None => encode(json, btf, spec.key_type, size),
     }
 }
 
@@ -125,8 +139,11 @@ fn from_hex(json: &Json, size: usize) -> Option<Vec<u8>> {
     list.iter().map(byte).collect()
 }
 
-/// The bytes of a value without a type: a list of numbers, or one number in the machine's byte order.
+/// The bytes of a value without a type: a list of numbers, an address, or one number in the machine's byte order.
 fn from_untyped(json: &Json, size: usize) -> Option<Vec<u8>> {
+    if let Json::String(text) = json {
+        return address_bytes(text, size);
+    }
     if let Json::Array(list) = json {
         let byte = |json: &Json| u8::try_from(json.as_u64()?).ok();
         return list.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|bytes| bytes.len() == size);

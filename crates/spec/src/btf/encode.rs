@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::address::address_bytes;
 use super::decode::{MOST_DEPTH, bitfield, is_char, section_part};
 use super::number::{Number, put_number};
 use super::overlay::{Clash, Overlay};
@@ -23,7 +24,8 @@ impl Btf {
     /// out, elements and characters past the last given one.
     ///
     /// Numbers may be given as texts (`"0x50"`), enumerators by name or number, truth values as 0 and 1, members of
-    /// nested anonymous structures and unions directly.
+    /// nested anonymous structures and unions directly, and 4, 6 or 16 bytes that are no characters as an address
+    /// ([`address_bytes`]).
     ///
     /// # Errors
     /// When the value does not fit the type; the error names the place and, for misspelled names, the closest one.
@@ -51,6 +53,13 @@ impl Encoder<'_> {
             return Err(BtfError::TooDeep(id).into());
         }
         let (resolved, ty) = self.btf.resolve(id)?;
+        if let Value::Text(text) = value
+            && self.may_hold_address(ty)
+            && let Some(address) = address_bytes(text, bytes.len())
+        {
+            bytes.copy_from_slice(&address);
+            return Ok(());
+        }
         match ty {
             Type::Int(int) => {
                 let raw = self.int(id, int, value, u32::from(int.bits))?;
@@ -72,6 +81,16 @@ impl Encoder<'_> {
             _ => return Err(ValueProblem::NoValue(self.btf.c_name(id)).into()),
         }
         Ok(())
+    }
+
+    /// Whether a text that is an address of the type's size is meant as one: nothing else is said by such a text.
+    fn may_hold_address(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Int(int) => int.encoding != IntEncoding::Bool,
+            Type::Array { element, .. } => !is_char(self.btf, *element),
+            Type::Struct(_) | Type::Union(_) => true,
+            _ => false,
+        }
     }
 
     fn mismatch(&self, id: TypeId, expected: &'static str, value: &Value) -> ValueError {

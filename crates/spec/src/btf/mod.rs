@@ -5,6 +5,7 @@
 //! [`Btf::parse`] checks every name and every type id once, and the queries bound their depth, because types may
 //! refer to each other in circles.
 
+mod address;
 mod decode;
 mod encode;
 mod error;
@@ -18,6 +19,7 @@ mod special;
 mod value;
 mod write;
 
+pub use address::{address_bytes, prefix_bytes};
 pub use error::{BtfError, ValueError, ValueProblem};
 pub use ext::{BtfExt, CoreKind, CoreRelocation, ExtRecords, FuncRecord, LineRecord};
 pub use special::{SpecialField, SpecialKind};

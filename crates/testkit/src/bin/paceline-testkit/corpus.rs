@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use paceline::Object;
 use paceline::network::Network;
+use paceline_testkit::adapted;
 use paceline_testkit::child::{self, Event, Jobs};
 use paceline_testkit::compare::{Input, Stopped};
 use paceline_testkit::determinize::determinize;
@@ -145,7 +146,7 @@ struct Job {
 fn jobs(objects: &[PathBuf]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for path in files_below(objects, &["o", "elf"]) {
-        match Object::open(&path) {
+        match adapted::open(&path) {
             Ok(object) => jobs.extend(
                 object
                     .programs
@@ -168,7 +169,7 @@ fn run_jobs(options: &Options, jobs: &[Job], first: u64) -> Outcome {
     let network = options.network.as_deref().map(read_network).transpose()?;
     for (number, job) in (0_u64..).zip(jobs).skip(first as usize) {
         child::begin(number);
-        let row = match Object::open(&job.path) {
+        let row = match adapted::open(&job.path) {
             Err(error) => json!({"ours": {"accepted": false, "message": error.to_string()}}),
             Ok(object) => match &job.program {
                 Some(program) => examine(options, &object, program, &inputs, network.as_ref(), pinned.cpu()),

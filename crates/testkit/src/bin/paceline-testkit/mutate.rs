@@ -99,7 +99,7 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
     }
     let mut sources = Vec::new();
     for path in files_below(&places, &["o", "elf"]) {
-        let Ok(mut object) = Object::open(&path) else { continue };
+        let Ok(mut object) = paceline_testkit::adapted::open(&path) else { continue };
         let specs = object.specs_mut();
         let types = specs.btf.as_mut().map(Arc::make_mut);
         size_maps(&mut specs.maps);

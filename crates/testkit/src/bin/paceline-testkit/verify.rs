@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use paceline::Object;
 use paceline_spec::ProgramSpec;
+use paceline_testkit::adapted;
 use paceline_testkit::kernel::{KernelObject, LoadOptions, VerifierStats};
 use paceline_testkit::say;
 use paceline_verifier::{Verified, verify};
@@ -30,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     );
     say!("|---|---|---|---|---|---|---|---|---|---|");
     for path in &options.objects {
-        match Object::open(path) {
+        match adapted::open(path) {
             Ok(object) => {
                 for program in &object.programs {
                     agree &= report(path, &object, program);

@@ -1,0 +1,70 @@
+//! Addresses as people write them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The bytes of an address as they are in packets, of the kind that takes so many: 4 for IPv4, 6 for Ethernet
+/// (`00:11:22:33:44:55`), 16 for IPv6. `None` for other texts and sizes.
+#[must_use]
+pub fn address_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
+    match size {
+        4 => text.parse::<Ipv4Addr>().ok().map(|address| address.octets().to_vec()),
+        16 => text.parse::<Ipv6Addr>().ok().map(|address| address.octets().to_vec()),
+        6 => ethernet(text),
+        _ => None,
+    }
+}
+
+fn ethernet(text: &str) -> Option<Vec<u8>> {
+    let byte = |part: &str| match part.len() {
+        1 | 2 if !part.starts_with('+') => u8::from_str_radix(part, 16).ok(),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+    bytes.filter(|bytes| bytes.len() == 6)
+}
+
+/// The key of a longest-prefix trie for a prefix such as `10.0.0.0/8` or `2001:db8::/32`: the length as 32 bits of this machine, and
+/// the address. `None` for other texts, and where the key is not as long as that.
+#[must_use]
+pub fn prefix_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
+    let (address, length) = text.split_once('/')?;
+    let address = address_bytes(address, size.checked_sub(4).filter(|size| matches!(size, 4 | 16))?)?;
+    let length = length.parse::<u32>().ok().filter(|length| *length as usize <= address.len() * 8)?;
+    Some([&length.to_ne_bytes()[..], &address].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_are_in_packets() {
+        assert_eq!(address_bytes("10.1.2.3", 4), Some(vec![10, 1, 2, 3]));
+        assert_eq!(address_bytes("00:11:22:aA:b:ff", 6), Some(vec![0, 0x11, 0x22, 0xaa, 0xb, 0xff]));
+        let v6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1].to_vec();
+        assert_eq!(address_bytes("2001:db8::1", 16), Some(v6));
+        for (wrong, size) in [
+            ("10.1.2", 4),
+            ("10.1.2.3", 16),
+            ("::1", 4),
+            ("0:1:2:3:4", 6),
+            ("0:1:2:3:4:+5", 6),
+            ("", 6),
+            ("x", 3),
+        ] {
+            assert_eq!(address_bytes(wrong, size), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_keys_of_tries() {
+        let key = |length: u32, address: &[u8]| Some([&length.to_ne_bytes()[..], address].concat());
+        assert_eq!(prefix_bytes("10.0.0.0/8", 8), key(8, &[10, 0, 0, 0]));
+        assert_eq!(prefix_bytes("::/0", 20), key(0, &[0; 16]));
+        for (wrong, size) in
+            [("10.0.0.0", 8), ("10.0.0.0/33", 8), ("10.0.0.0/8", 20), ("10.0.0.0/", 8), ("::/1", 2)]
+        {
+            assert_eq!(prefix_bytes(wrong, size), None, "{wrong}");
+        }
+    }
+}
