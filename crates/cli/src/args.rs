@@ -55,6 +55,7 @@ writes all of that to one file, {\"maps\": {NAME: ...}}, in chains by object, wi
 
 A network is what these print, one after the other:
   ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf
+  ss -tuan; conntrack -L; sysctl net.ipv4.tcp_syncookies
 In each line of events `data` is what the program sent, by the type of --event-type or byte by byte, and `bytes` the packet
 that goes with it, in hexadecimal.";
 
@@ -178,8 +179,8 @@ pub(crate) struct RunArgs {
     /// Show what a map is sent by a C type of the object's BTF; may be given several times.
     #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
     pub(crate) event_types: Vec<EventType>,
-    /// Routes, neighbors and interfaces for `bpf_fib_lookup` and `bpf_check_mtu`: what `ip -j` prints, or `host` for those of
-    /// this host.
+    /// What programs find of a network, or `host` for that of this host: routes, neighbors and interfaces as `ip -j` prints them,
+    /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) network: Option<PathBuf>,
     /// Interface that all packets come in on: its index, or its name in the network.

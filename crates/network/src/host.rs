@@ -1,7 +1,7 @@
 //! The network of the host that this runs on.
 
-use std::io;
 use std::process::Command;
+use std::{fs, io};
 
 use crate::{Network, NetworkError};
 
@@ -16,40 +16,53 @@ const QUESTIONS: [&[&str]; 7] = [
     &["netconf"],
 ];
 
+/// The tracked connections of the thread's namespace, where the kernel shows them and the user may read them.
+const CONNECTIONS: &str = "/proc/thread-self/net/nf_conntrack";
+/// When TCP's cookies are sent there.
+const COOKIES: &str = "/proc/sys/net/ipv4/tcp_syncookies";
+
 /// Why there is no picture of the host's network.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// `ip` cannot be run.
-    #[error("ip (iproute2) cannot be run: {0}")]
-    Run(#[from] io::Error),
+    /// `ip` or `ss` cannot be run.
+    #[error("{tool} (iproute2) cannot be run: {source}")]
+    Run {
+        /// Which.
+        tool: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
     /// It failed.
-    #[error("ip {question} failed: {message}")]
+    #[error("{tool} {question} failed: {message}")]
     Failed {
+        /// Which.
+        tool: &'static str,
         /// What it was asked.
         question: String,
         /// What it said.
         message: String,
     },
     /// What it says cannot be understood.
-    #[error("what ip says: {0}")]
+    #[error("what ip and ss say: {0}")]
     Parse(#[from] NetworkError),
 }
 
 impl Network {
-    /// What iproute2 says of the network namespace that the calling thread is in, as [`Network::parse`] takes it.
+    /// What iproute2 says of the network namespace that the calling thread is in, as [`Network::parse`] takes it, with the
+    /// tracked connections if they can be read.
     ///
     /// # Errors
-    /// [`SnapshotError`]: there is no `ip`, or it failed.
+    /// [`SnapshotError`]: there is no `ip` or no `ss`, or it failed.
     pub fn host_text() -> Result<String, SnapshotError> {
         let mut text = String::new();
         for question in QUESTIONS {
-            let output = Command::new("ip").args(["-N", "-j"]).args(question).output()?;
-            if !output.status.success() {
-                let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                return Err(SnapshotError::Failed { question: question.join(" "), message });
-            }
-            text.push_str(&String::from_utf8_lossy(&output.stdout));
+            text.push_str(&ask("ip", &[&["-N", "-j"], question].concat())?);
             text.push('\n');
+        }
+        text.push_str(&ask("ss", &["-tuanH"])?);
+        text.push_str(&fs::read_to_string(CONNECTIONS).unwrap_or_default());
+        if let Ok(cookies) = fs::read_to_string(COOKIES) {
+            text.push_str(&format!("net.ipv4.tcp_syncookies = {cookies}"));
         }
         Ok(text)
     }
@@ -61,4 +74,15 @@ impl Network {
     pub fn of_host() -> Result<Self, SnapshotError> {
         Ok(Self::parse(&Self::host_text()?)?)
     }
+}
+
+/// What a tool of iproute2 prints.
+fn ask(tool: &'static str, question: &[&str]) -> Result<String, SnapshotError> {
+    let output =
+        Command::new(tool).args(question).output().map_err(|source| SnapshotError::Run { tool, source })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(SnapshotError::Failed { tool, question: question.join(" "), message })
 }

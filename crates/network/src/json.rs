@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
+use crate::line::LineProblem;
 use crate::table::table_number;
 use crate::{Action, Family, Interface, Kind, Mac, Network, NextHop, NoRoute, Prefix, Route, Rule, tables};
 
@@ -22,6 +23,14 @@ pub enum NetworkError {
         column: usize,
         /// What is wrong.
         problem: String,
+    },
+    /// A line of words cannot be understood.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: LineProblem,
     },
     /// Something in it cannot be understood, or not be had.
     #[error("list {list}, entry {entry}: {problem}")]
@@ -66,7 +75,7 @@ pub enum Problem {
 }
 
 /// An object whose keys may come more than once: the first one counts, as that is the route's own where it has a tunnel.
-struct Object(Vec<(String, Value)>);
+pub(crate) struct Object(Vec<(String, Value)>);
 
 impl Object {
     fn get(&self, key: &str) -> Option<&Value> {
@@ -158,40 +167,10 @@ fn mac(field: &'static str, text: &str) -> Result<Mac, Problem> {
     bytes.try_into().map_err(|_| is_wrong())
 }
 
-impl Network {
-    /// Reads what iproute2 prints, one list after the other:
-    /// `ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf`.
-    ///
-    /// Interfaces come first; what else is left out is as in a new network namespace, but for two things: without routes
-    /// of the table `local` those are made that the interfaces' addresses come with, and without the settings of `netconf`
-    /// all interfaces forward packets. The first list of rules is that for IPv4 unless its addresses say otherwise.
-    ///
-    /// # Errors
-    /// [`NetworkError`] names the place.
-    pub fn parse(text: &str) -> Result<Self, NetworkError> {
-        let mut draft = Draft::default();
-        for (list, entries) in serde_json::Deserializer::from_str(text).into_iter::<Vec<Object>>().enumerate()
-        {
-            let entries = entries.map_err(|error| NetworkError::Json {
-                line: error.line(),
-                column: error.column(),
-                problem: error.to_string(),
-            })?;
-            let mut rules = Vec::new();
-            for (entry, object) in entries.iter().enumerate().filter(|(_, object)| !object.0.is_empty()) {
-                let place = |problem| NetworkError::Entry { list: list + 1, entry: entry + 1, problem };
-                draft.add(object, &mut rules).map_err(place)?;
-            }
-            draft.add_rules(rules);
-        }
-        Ok(draft.finish())
-    }
-}
-
 /// A network that is being read.
 #[derive(Default)]
-struct Draft {
-    network: Network,
+pub(crate) struct Draft {
+    pub(crate) network: Network,
     /// Whether any interface was read.
     has_interfaces: bool,
     /// Whether any setting was read.
@@ -200,7 +179,32 @@ struct Draft {
     rules: [Option<Vec<Rule>>; 2],
 }
 
+impl NetworkError {
+    /// What a list says that starts at a place of the text and is no JSON.
+    pub(crate) fn json(text: &str, at: usize, error: &serde_json::Error) -> Self {
+        let before = text.get(..at).unwrap_or_default();
+        let start = before.rfind('\n').map_or(at, |line| at - line - 1);
+        Self::Json {
+            line: before.matches('\n').count() + error.line(),
+            column: error.column() + if error.line() == 1 { start } else { 0 },
+            // The place that it names counts from the list's start.
+            problem: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 impl Draft {
+    /// Adds the entries of the list of a number.
+    pub(crate) fn add_list(&mut self, list: usize, entries: &[Object]) -> Result<(), NetworkError> {
+        let mut rules = Vec::new();
+        for (entry, object) in entries.iter().enumerate().filter(|(_, object)| !object.0.is_empty()) {
+            let place = |problem| NetworkError::Entry { list, entry: entry + 1, problem };
+            self.add(object, &mut rules).map_err(place)?;
+        }
+        self.add_rules(rules);
+        Ok(())
+    }
+
     fn add(&mut self, object: &Object, rules: &mut Vec<(Option<Family>, Rule)>) -> Result<(), Problem> {
         if object.has("ifname") {
             self.interface(object)
@@ -380,7 +384,7 @@ impl Draft {
         self.rules[told.unwrap_or(next) as usize].get_or_insert_default().extend(rules);
     }
 
-    fn finish(mut self) -> Network {
+    pub(crate) fn finish(mut self) -> Network {
         if !self.has_settings {
             self.network.interfaces.iter_mut().for_each(|interface| interface.forwards = [true; 2]);
         }

@@ -1,5 +1,5 @@
-//! What `bpf_fib_lookup` and `bpf_check_mtu` ask of the kernel, without one: interfaces, routes, rules and neighbors, as
-//! iproute2 prints them in JSON.
+//! What programs ask of the kernel's network, without one: interfaces, routes, rules and neighbors, as iproute2 prints them in
+//! JSON; sockets, as its `ss` prints them; tracked connections, as `conntrack -L` does.
 //!
 //! ```
 //! use paceline_network::{Flow, Network, Tables};
@@ -20,23 +20,34 @@
 //! there is refused when it is read: rules of VRFs, of users and of tunnels.
 #![forbid(unsafe_code)]
 
+pub mod connection;
+mod conntrack;
 mod host;
 mod interface;
 mod json;
+mod line;
 mod prefix;
+mod record;
 mod rule;
+mod socket;
+mod ss;
 mod table;
+mod text;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+pub use connection::{Connection, Connections};
 pub use host::SnapshotError;
 pub use interface::{Interface, LOOPBACK};
 pub use json::{NetworkError, Problem};
+pub use line::LineProblem;
 pub use prefix::Prefix;
 pub use rule::{Action, Rule};
+pub use socket::{Protocol, Socket, State, Tuple};
 pub use table::{Found, Kind, NextHop, Route};
 
+use socket::Sockets;
 use table::RouteTable;
 
 /// Numbers of tables that have names (`include/uapi/linux/rtnetlink.h`).
@@ -115,13 +126,17 @@ pub enum NoRoute {
     Prohibited,
 }
 
-/// Interfaces, routes, rules and neighbors.
+/// Interfaces, routes, rules and neighbors; sockets and tracked connections. A clone has connections of its own.
 #[derive(Clone, Debug)]
 pub struct Network {
     interfaces: Vec<Interface>,
     tables: HashMap<(u32, Family), RouteTable>,
     rules: [Vec<Rule>; 2],
     neighbors: HashMap<(u32, IpAddr), Mac>,
+    sockets: Sockets,
+    connections: Connections,
+    /// `net.ipv4.tcp_syncookies`.
+    syncookies: u8,
 }
 
 /// IPv4 or IPv6, as an index.
@@ -145,6 +160,9 @@ impl Default for Network {
             tables: HashMap::new(),
             rules: Rule::usual(),
             neighbors: HashMap::new(),
+            sockets: Sockets::default(),
+            connections: Connections::default(),
+            syncookies: 1,
         }
     }
 }
@@ -176,6 +194,59 @@ impl Network {
             self.interface(interface).is_some_and(|found| found.has_no_neighbors) && address.is_ipv4();
         let address = if alone { IpAddr::from([0, 0, 0, 0]) } else { address };
         self.neighbors.get(&(interface, address)).copied()
+    }
+
+    /// The socket of TCP for a packet that came in on an interface, in whatever state it is (`bpf_skc_lookup_tcp`).
+    #[must_use]
+    pub fn tcp_socket(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
+        self.sockets.tcp(tuple, interface)
+    }
+
+    /// The same where it is a whole socket: for a request the one that listens, for what is left of a connection none
+    /// (`bpf_sk_lookup_tcp`).
+    #[must_use]
+    pub fn full_tcp_socket(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
+        match self.tcp_socket(tuple, interface)? {
+            found if found.state().is_full() => Some(found),
+            found if found.state() == State::Request => self.sockets.listener(tuple, interface),
+            _ => None,
+        }
+    }
+
+    /// The socket of UDP for a packet that came in on an interface (`bpf_sk_lookup_udp`).
+    #[must_use]
+    pub fn udp_socket(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
+        self.sockets.udp(tuple, interface)
+    }
+
+    /// The socket whose [`Socket::record`] lies at an address.
+    #[must_use]
+    pub fn socket_of_record(&self, address: usize) -> Option<&Socket> {
+        self.sockets.of_record(address)
+    }
+
+    /// Whether as many connections are asked for of a socket as may be (`inet_csk_reqsk_queue_is_full`).
+    #[must_use]
+    pub fn has_full_queue(&self, listener: &Socket) -> bool {
+        self.sockets.requests_of(listener) >= listener.backlog() as usize
+    }
+
+    /// The tracked connections.
+    #[must_use]
+    pub fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// Whether there are sockets or tracked connections.
+    #[must_use]
+    pub fn has_sockets(&self) -> bool {
+        !self.sockets.is_empty() || !self.connections.is_empty()
+    }
+
+    /// `net.ipv4.tcp_syncookies`: 0 for no cookies, 1 for cookies where there is no room, 2 for cookies always.
+    #[must_use]
+    pub fn syncookies(&self) -> u8 {
+        self.syncookies
     }
 
     /// The route of a flow.

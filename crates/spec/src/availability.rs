@@ -166,19 +166,7 @@ const DYNPTRS: &str = "dynptrs to other memory than packets";
 
 /// What helpers would take that Paceline does not have, by name without `bpf_` or by how the name starts.
 const WOULD_TAKE: &[(&str, &[&str])] = &[
-    (
-        SOCKETS,
-        &[
-            "sk_lookup_",
-            "sk_release",
-            "skc_",
-            "tcp_check_syncookie",
-            "tcp_gen_syncookie",
-            "get_netns_cookie",
-            "get_socket_",
-            "sk_storage_",
-        ],
-    ),
+    (SOCKETS, &["skc_", "get_netns_cookie", "get_socket_", "sk_storage_"]),
     (
         TASKS,
         &[

@@ -37,6 +37,10 @@ errnos! {
     ERANGE = 34, "Out of range.";
     EDEADLK = 35, "It would wait for itself.";
     EOVERFLOW = 75, "Value too large for its field.";
+    ETIME = 62, "It is over.";
+    ENONET = 64, "No such network.";
+    EPROTO = 71, "Not of this protocol.";
+    EPROTONOSUPPORT = 93, "No such protocol.";
     ENOTSUPP = 524, "Operation not supported (kernel-internal number).";
     EAFNOSUPPORT = 97, "No such family of addresses.";
     EOPNOTSUPP = 95, "Operation not supported.";

@@ -5,7 +5,7 @@
 //! cannot is refused at load, by its name. Numbers and names are those of
 //! `___BPF_FUNC_MAPPER` in `include/uapi/linux/bpf.h`; prototypes follow `struct bpf_func_proto` of each helper.
 
-use crate::MapKind;
+use crate::{MapKind, ObjectKind};
 
 /// What a helper takes in one of `r1` to `r5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +58,10 @@ pub enum Arg {
     Timer,
     /// A ring buffer's record, as it was returned. The program no longer has it afterwards.
     Record,
+    /// A socket, or the common part of one (`ARG_PTR_TO_BTF_ID_SOCK_COMMON`).
+    Socket,
+    /// The same, as it was returned. The program no longer has it afterwards.
+    ReleasedSocket,
     /// A function of the program, which the helper calls ([`Helper::callback`]), or which is called later
     /// ([`Helper::calls_later`]).
     Function,
@@ -85,6 +89,22 @@ pub enum Return {
     MapValueOrNull,
     /// A ring buffer's record of the size among the arguments, or null. The program must give it back.
     RecordOrNull,
+    /// A socket, or null. The program must give it back.
+    SocketOrNull,
+    /// The common part of a socket, or null. The program must give it back.
+    SockCommonOrNull,
+}
+
+impl Return {
+    /// The kind of the object that is returned, which the program must give back.
+    #[must_use]
+    pub const fn object(self) -> Option<ObjectKind> {
+        match self {
+            Self::SocketOrNull => Some(ObjectKind::Socket),
+            Self::SockCommonOrNull => Some(ObjectKind::SockCommon),
+            _ => None,
+        }
+    }
 }
 
 /// Arguments and result of a helper.
@@ -316,9 +336,9 @@ helpers! {
     81 bpf_get_local_storage;
     82 bpf_sk_select_reuseport;
     83 bpf_skb_ancestor_cgroup_id;
-    84 bpf_sk_lookup_tcp;
-    85 bpf_sk_lookup_udp;
-    86 bpf_sk_release;
+    84 bpf_sk_lookup_tcp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SocketOrNull;
+    85 bpf_sk_lookup_udp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SocketOrNull;
+    86 bpf_sk_release: (ReleasedSocket) -> Scalar;
     87 bpf_map_push_elem: (Map, MapValue, Scalar) -> Scalar;
     88 bpf_map_pop_elem: (Map, NextValue) -> Scalar;
     89 bpf_map_peek_elem: (Map, NextValue) -> Scalar;
@@ -331,8 +351,8 @@ helpers! {
     96 bpf_tcp_sock;
     97 bpf_skb_ecn_set_ce;
     98 bpf_get_listener_sock;
-    99 bpf_skc_lookup_tcp;
-    100 bpf_tcp_check_syncookie;
+    99 bpf_skc_lookup_tcp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SockCommonOrNull;
+    100 bpf_tcp_check_syncookie: (Socket, ReadMem, Size, ReadMem, Size) -> Scalar;
     101 bpf_sysctl_get_name;
     102 bpf_sysctl_get_current_value;
     103 bpf_sysctl_get_new_value;
@@ -342,7 +362,7 @@ helpers! {
     107 bpf_sk_storage_get;
     108 bpf_sk_storage_delete;
     109 bpf_send_signal;
-    110 bpf_tcp_gen_syncookie;
+    110 bpf_tcp_gen_syncookie: (Socket, ReadMem, Size, ReadMem, Size) -> Scalar;
     111 bpf_skb_output;
     112 bpf_probe_read_user;
     113 bpf_probe_read_kernel;

@@ -6,7 +6,7 @@
 //!
 //! Beside them are the functions that the kernel's converter of classic filters calls, and no program can: so it is here.
 
-use crate::ProgramKind;
+use crate::{ObjectKind, ProgramKind};
 
 /// What a kernel function takes in one of `r1` to `r5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,14 @@ pub enum KfuncArg {
     KnownSize,
     /// Pointer to so many bytes that are written.
     Out(u32),
+    /// Pointer to memory that is read and written; the next argument is its size.
+    Memory,
+    /// Size in bytes of the memory in the argument before, which may be 0 (`__sz`).
+    Size,
+    /// An object of this very kind.
+    Object(ObjectKind),
+    /// The same, as it was returned. The program no longer has it afterwards (`KF_RELEASE`).
+    Released(ObjectKind),
 }
 
 /// What a kernel function returns in `r0`.
@@ -43,6 +51,8 @@ pub enum KfuncReturn {
         /// Whether it may be written.
         writable: bool,
     },
+    /// An object, or null. The program must give it back (`KF_ACQUIRE`).
+    ObjectOrNull(ObjectKind),
 }
 
 /// What a kernel function does with the iterator in its first argument.
@@ -84,8 +94,18 @@ const fn function(name: &'static str, args: &'static [KfuncArg], returns: KfuncR
 
 /// One for XDP programs.
 const fn for_xdp(name: &'static str, args: &'static [KfuncArg]) -> Kfunc {
-    Kfunc { xdp: true, ..function(name, args, KfuncReturn::Number) }
+    of_xdp(name, args, KfuncReturn::Number)
 }
+
+const fn of_xdp(name: &'static str, args: &'static [KfuncArg], returns: KfuncReturn) -> Kfunc {
+    Kfunc { xdp: true, ..function(name, args, returns) }
+}
+
+/// A packet's addresses and ports (`struct bpf_sock_tuple`), and options (`struct bpf_ct_opts`).
+const TUPLE: &[KfuncArg] =
+    &[KfuncArg::Context, KfuncArg::Memory, KfuncArg::Size, KfuncArg::Memory, KfuncArg::Size];
+const NEW: &[KfuncArg] = &[KfuncArg::Object(ObjectKind::NewConnection), KfuncArg::Number];
+const TRACKED: &[KfuncArg] = &[KfuncArg::Object(ObjectKind::Connection), KfuncArg::Number];
 
 static KFUNCS: &[Kfunc] = &[
     Kfunc {
@@ -133,6 +153,18 @@ static KFUNCS: &[Kfunc] = &[
     for_xdp("bpf_xdp_metadata_rx_timestamp", &[KfuncArg::Context, KfuncArg::Out(8)]),
     for_xdp("bpf_xdp_metadata_rx_hash", &[KfuncArg::Context, KfuncArg::Out(4), KfuncArg::Out(4)]),
     for_xdp("bpf_xdp_metadata_rx_vlan_tag", &[KfuncArg::Context, KfuncArg::Out(2), KfuncArg::Out(2)]),
+    of_xdp("bpf_xdp_ct_lookup", TUPLE, KfuncReturn::ObjectOrNull(ObjectKind::Connection)),
+    of_xdp("bpf_xdp_ct_alloc", TUPLE, KfuncReturn::ObjectOrNull(ObjectKind::NewConnection)),
+    of_xdp(
+        "bpf_ct_insert_entry",
+        &[KfuncArg::Released(ObjectKind::NewConnection)],
+        KfuncReturn::ObjectOrNull(ObjectKind::Connection),
+    ),
+    of_xdp("bpf_ct_release", &[KfuncArg::Released(ObjectKind::Connection)], KfuncReturn::Nothing),
+    of_xdp("bpf_ct_set_timeout", NEW, KfuncReturn::Nothing),
+    for_xdp("bpf_ct_change_timeout", TRACKED),
+    for_xdp("bpf_ct_set_status", NEW),
+    for_xdp("bpf_ct_change_status", TRACKED),
 ];
 
 /// Functions of `net/core/filter.c` with the context, the accumulator and the index register.
@@ -176,15 +208,8 @@ impl Kfunc {
 
 /// Kernel functions that XDP programs or socket filters may call and that Paceline does not have, with what they would take.
 pub const ABSENT: &[(&str, &str)] = &[
-    ("bpf_xdp_ct_alloc", CONNECTIONS),
-    ("bpf_xdp_ct_lookup", CONNECTIONS),
-    ("bpf_ct_insert_entry", CONNECTIONS),
-    ("bpf_ct_release", CONNECTIONS),
-    ("bpf_ct_set_timeout", CONNECTIONS),
-    ("bpf_ct_change_timeout", CONNECTIONS),
-    ("bpf_ct_set_status", CONNECTIONS),
-    ("bpf_ct_change_status", CONNECTIONS),
-    ("bpf_xdp_flow_lookup", CONNECTIONS),
+    ("bpf_ct_set_nat_info", "address translation of a kernel"),
+    ("bpf_xdp_flow_lookup", "flow tables of a kernel"),
     ("bpf_xdp_get_xfrm_state", "IPsec states of a kernel"),
     ("bpf_xdp_xfrm_state_release", "IPsec states of a kernel"),
     ("bpf_crypto_encrypt", "ciphers of a kernel"),
@@ -221,5 +246,4 @@ pub fn would_take(name: &str) -> &'static str {
     ABSENT.iter().find(|(absent, _)| *absent == name).map_or("an implementation", |(_, what)| what)
 }
 
-const CONNECTIONS: &str = "connection tracking of a kernel";
 const OBJECTS: &str = "objects that a program allocates";

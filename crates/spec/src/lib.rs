@@ -12,12 +12,14 @@ pub mod format;
 pub mod helper;
 pub mod kfunc;
 mod map;
+mod object;
 mod program;
 mod rules;
 pub mod suggest;
 
 pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
+pub use object::{ObjectField, ObjectKind};
 pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
 pub use rules::{Meaning, Rules};
 

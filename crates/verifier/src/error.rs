@@ -3,10 +3,10 @@
 use std::fmt;
 
 use paceline_isa::{DecodeError, Reg};
-use paceline_spec::MapKind;
 use paceline_spec::btf::SpecialKind;
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
+use paceline_spec::{MapKind, ObjectKind};
 
 use crate::facts::Stats;
 use crate::state::{Target, Value};
@@ -107,6 +107,18 @@ pub enum Cause {
     /// The variable part of an offset has no useful upper bound.
     #[error("{0}: offset into {1} is not bounded")]
     UnboundedOffset(RegName, Target),
+    /// An access to an object of the kernel where it has no field, of a size that the field does not have, or a write.
+    #[error("invalid access to a {} {}: struct {} offset {offset} size {size}", .kind.name(), access_text(.write), .kind.structure())]
+    Object {
+        /// What it is.
+        kind: ObjectKind,
+        /// Offset in bytes.
+        offset: i64,
+        /// Bytes accessed.
+        size: u64,
+        /// Whether it is a write.
+        write: bool,
+    },
     /// An access to the context at a place, of a size, or of a kind that it does not have.
     #[error("invalid context {} at offset {offset} size {size}", access_text(.write))]
     Context {

@@ -21,7 +21,7 @@ pub enum Base {
     SomeMapValue,
     /// The packet or its metadata.
     Packet,
-    /// Memory given to a function or by a helper.
+    /// Memory given to a function or by a helper, or an object of the kernel.
     Memory,
     /// Different things on different visits, or what may be one of several things: a slice whose buffer is on a stack.
     Mixed,
@@ -36,7 +36,9 @@ impl Base {
             Target::MapValue(map) => Self::MapValue(*map),
             Target::Packet { .. } => Self::Packet,
             Target::Slice { buffer: Some(Buffer::Stack { .. }), .. } => Self::Mixed,
-            Target::Memory { .. } | Target::Slice { .. } | Target::Record { .. } => Self::Memory,
+            Target::Memory { .. } | Target::Slice { .. } | Target::Record { .. } | Target::Object(_) => {
+                Self::Memory
+            }
             Target::PacketEnd | Target::Map(_) | Target::Code { .. } => return None,
         })
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame};
 use paceline_maps::Origin;
-use paceline_network::Network;
+use paceline_network::{Connection, Network};
 
 use crate::fault::{Fault, FaultKind};
 use crate::later::Timers;
@@ -87,6 +87,8 @@ pub struct Host {
     /// What hosts use that sign something for each other, such as cookies.
     secret: u64,
     network: Arc<Network>,
+    /// The connections that the running program has.
+    connections: Vec<Arc<Connection>>,
     time: TimeSource,
     arrivals: Arrivals,
     trace: Box<dyn Write + Send>,
@@ -140,6 +142,7 @@ impl Host {
             random: 0,
             secret: common_secret(),
             network: empty_network(),
+            connections: Vec::new(),
             time: TimeSource::System,
             arrivals: Arrivals::default(),
             trace: Box::new(std::io::stderr()),
@@ -177,6 +180,26 @@ impl Host {
 
     pub(crate) fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// Keeps a connection for the program that gets it; gives the address of its record.
+    pub(crate) fn keep_connection(&mut self, connection: Arc<Connection>) -> u64 {
+        let address = connection.record().expose_provenance() as u64;
+        self.connections.push(connection);
+        address
+    }
+
+    /// The connection of a record that the program has.
+    pub(crate) fn connection(&self, record: u64) -> Option<&Arc<Connection>> {
+        self.connections.iter().find(|connection| connection.record().addr() as u64 == record)
+    }
+
+    /// The program no longer has a connection, or has it once less.
+    pub(crate) fn drop_connection(&mut self, record: u64) {
+        let found = self.connections.iter().position(|known| known.record().addr() as u64 == record);
+        if let Some(index) = found {
+            self.connections.swap_remove(index);
+        }
     }
 
     /// Says where the time comes from that programs see; from the system's clocks if nothing is said.

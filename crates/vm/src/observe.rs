@@ -1,5 +1,7 @@
 //! What can be seen of a run from outside, instruction by instruction.
 
+use paceline_spec::ObjectKind;
+
 use crate::host::Host;
 use crate::host::STACK_FRAME;
 use crate::plain::Caller;
@@ -39,6 +41,12 @@ impl Observed<'_> {
     pub fn packet(&self) -> Option<[u64; 3]> {
         let frame = self.regions.frame()?;
         Some([frame.data_meta() as u64, frame.data() as u64, frame.data_end() as u64])
+    }
+
+    /// Whether the program has an object of a kind at an address.
+    #[must_use]
+    pub fn has_object(&self, kind: ObjectKind, address: u64) -> bool {
+        self.regions.object(address, |found| found == kind).is_some()
     }
 
     /// The frame pointer of the function at a call depth.

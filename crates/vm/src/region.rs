@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use paceline_frame::Frame;
 use paceline_maps::Map;
-use paceline_spec::MapKind;
+use paceline_spec::{MapKind, ObjectKind};
 
 /// Whether memory is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +97,8 @@ pub(crate) struct Regions {
     pub(crate) memory: Range<u64>,
     /// The keys that callbacks were given which are being executed, to read.
     pub(crate) keys: Vec<Range<u64>>,
+    /// The objects of the kernel that the program has, by address.
+    pub(crate) objects: Vec<(ObjectKind, u64)>,
     /// The program's maps.
     pub(crate) maps: Arc<[Arc<Map>]>,
     /// Those that the run found in them.
@@ -143,6 +145,7 @@ impl Regions {
             || within(self.stack.clone())
             || self.frame().is_some_and(|f| within(f.data_meta() as u64..f.data_end() as u64))
             || within(self.memory.clone())
+            || self.has_field(address, len, access)
             || access == Access::Read && self.keys.iter().any(|key| within(key.clone()))
             || self.maps().any(|map| {
                 map.contains(address as usize, len as usize)
@@ -152,6 +155,19 @@ impl Regions {
                         Access::Write => map.program_access().write,
                     }
             })
+    }
+
+    /// Whether an access is one to a field of an object that the program has.
+    fn has_field(&self, address: u64, len: u64, access: Access) -> bool {
+        self.objects.iter().any(|&(kind, object)| {
+            let offset = address.checked_sub(object);
+            offset.is_some_and(|offset| kind.field(offset, len, access == Access::Write).is_some())
+        })
+    }
+
+    /// Where an object of a wanted kind is among those that the program has.
+    pub(crate) fn object(&self, address: u64, is_wanted: impl Fn(ObjectKind) -> bool) -> Option<usize> {
+        self.objects.iter().position(|&(kind, object)| object == address && is_wanted(kind))
     }
 
     /// Whether the address lies in the context, and at which offset.

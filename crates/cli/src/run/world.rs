@@ -16,8 +16,15 @@ use crate::failure::{Failure, NetworkFailure, closest};
 /// The word for the network of this host; a file of that name is `./host`.
 const HOST: &str = "host";
 
-/// Helpers that ask for routes and interfaces.
-const ASKING: [&str; 2] = ["bpf_fib_lookup", "bpf_check_mtu"];
+/// What programs ask of a network, and what is not found without one.
+const ASKING: [(&str, &str); 6] = [
+    ("bpf_fib_lookup", "no routes and no interfaces"),
+    ("bpf_check_mtu", "no routes and no interfaces"),
+    ("bpf_sk_lookup_tcp", "no sockets"),
+    ("bpf_sk_lookup_udp", "no sockets"),
+    ("bpf_skc_lookup_tcp", "no sockets"),
+    ("bpf_xdp_ct_lookup", "no tracked connections"),
+];
 
 /// A network, and the interface that packets come in on.
 pub(super) struct World {
@@ -54,17 +61,17 @@ impl World {
             return;
         }
         let code = decode(&program.spec().insns).ok();
-        let called = code.iter().flat_map(|code| code.iter()).find_map(|(_, insn)| match insn {
-            Insn::Call(Callee::Helper(id)) => {
-                let helper = Helper::from_id(u32::try_from(*id).ok()?)?;
-                ASKING.contains(&helper.name).then_some(helper.name)
-            }
-            _ => None,
+        let called = code.iter().flat_map(|code| code.iter()).find_map(|(_, insn)| {
+            let name = match *insn {
+                Insn::Call(Callee::Helper(id)) => Helper::from_id(u32::try_from(id).ok()?)?.name,
+                Insn::Call(Callee::Kfunc { btf_id, .. }) => program.spec().kfunc(btf_id)?.name,
+                _ => return None,
+            };
+            ASKING.into_iter().find(|(asking, _)| *asking == name)
         });
-        if let Some(name) = called {
+        if let Some((name, missing)) = called {
             console::note(format_args!(
-                "{name} finds no routes and no interfaces; give them with --network FILE, or those of this host with \
-                 --network {HOST}"
+                "{name} finds {missing}; give them with --network FILE, or those of this host with --network {HOST}"
             ));
         }
     }

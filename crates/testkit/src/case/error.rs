@@ -52,6 +52,9 @@ pub enum Problem {
     /// Declarations stand beside their directive.
     #[error("declarations are indented below `types:`")]
     NotABlock,
+    /// The lines of `network` say nothing that there is.
+    #[error("network: {0}")]
+    Network(String),
     /// The directive cannot come here.
     #[error("`{0}` cannot come here: the order is case, type, engines, types, maps, programs, runs, afters")]
     Misplaced(String),

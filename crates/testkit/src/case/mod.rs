@@ -14,9 +14,11 @@ mod write;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use paceline_frame::Verdict;
 use paceline_load::classic::SockFilter;
+use paceline_network::Network;
 use paceline_spec::btf::Btf;
 use paceline_spec::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
@@ -49,6 +51,15 @@ impl CaseKind {
     }
 }
 
+/// What programs of a case see of the network.
+#[derive(Clone, Debug)]
+pub struct CaseNetwork {
+    /// The lines.
+    pub text: String,
+    /// What they say.
+    pub network: Arc<Network>,
+}
+
 /// One case of a file.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -64,6 +75,8 @@ pub struct Case {
     pub byte_order: Option<ByteOrder>,
     /// What is special about an engine.
     pub notes: Vec<Note>,
+    /// The network that its programs see, as the lines of the case give it.
+    pub network: Option<CaseNetwork>,
     /// The types of all functions of its programs, and of keys and values where the case gives them.
     pub btf: Btf,
     /// Its maps, with initial contents.

@@ -1,8 +1,10 @@
 //! The parser of case files.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use paceline_frame::Verdict;
+use paceline_network::Network;
 use paceline_spec::btf::Btf;
 use paceline_spec::{InitialValue, Linkage, MapKind};
 
@@ -12,8 +14,8 @@ use super::map::{element, map, sized};
 use super::source::Source;
 use super::types::Types;
 use super::{
-    ByteOrder, Case, CaseChain, CaseKind, Change, Context, Expect, Note, NoteKind, ParseError, Problem, Run,
-    Verifier,
+    ByteOrder, Case, CaseChain, CaseKind, CaseNetwork, Change, Context, Expect, Note, NoteKind, ParseError,
+    Problem, Run, Verifier,
 };
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
@@ -42,6 +44,18 @@ pub fn parse_file(text: &str) -> Result<Vec<Case>, ParseError> {
         rest = next;
     }
     Ok(cases)
+}
+
+/// The network of a case, whose lines are those that tools print.
+fn network(directive: &Directive<'_>) -> Result<CaseNetwork, ParseError> {
+    if !directive.value.is_empty() {
+        return Err(directive.error(Problem::NotABlock));
+    }
+    let lines: Vec<&str> = directive.block.iter().map(|(_, line)| line.trim()).collect();
+    let text = lines.join("\n");
+    let network =
+        Network::parse(&text).map_err(|error| directive.error(Problem::Network(error.to_string())))?;
+    Ok(CaseNetwork { text, network: Arc::new(network) })
 }
 
 /// The order of directives in a case.
@@ -82,6 +96,7 @@ fn parse_case(first: &Directive<'_>, body: &[Directive<'_>]) -> Result<Vec<Case>
         classic: None,
         byte_order: None,
         notes: Vec::new(),
+        network: None,
         btf: Btf::default(),
         maps: Vec::new(),
         programs: Vec::new(),
@@ -153,6 +168,12 @@ impl<'a> Builder<'a> {
                     }
                 };
                 directive.no_block()
+            }
+            "network" => {
+                self.reach(Stage::Head, directive)?;
+                self.once(directive)?;
+                self.case.network = Some(network(directive)?);
+                Ok(())
             }
             engine if ENGINES.contains(&engine) => {
                 self.reach(Stage::Engines, directive)?;

@@ -1,13 +1,14 @@
 //! Cases on the kernel.
 
 use std::os::fd::AsRawFd;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
 use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapKind, MapSpec, ProgramSpec};
 
+use super::namespace::Namespace;
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
@@ -28,22 +29,34 @@ impl Engine for KernelEngine {
 
     fn run(&self, case: &Case) -> Result<Outcome, Unsupported> {
         check(case)?;
-        let pinned = kernel::pin();
-        Ok(match Loaded::new(case, pinned.cpu()) {
-            Ok(loaded) => match loaded.run(case, &pinned) {
-                Ok(ran) => Outcome::Ran(ran),
-                Err(error) => Outcome::Refused(error.to_string().into()),
-            },
-            Err(LoadError::Program { error, .. }) if error.operation == kernel::FIND_FUNCTION => {
-                return Err(Unsupported::NoKernelFunction(error.reason().to_owned()));
-            }
-            // The verifier has not seen the program.
-            Err(error @ (LoadError::Btf(_) | LoadError::Dangling { .. })) => {
-                Outcome::Unasked(error.to_string())
-            }
-            Err(error) => Outcome::Refused(refusal(case, &error)),
-        })
+        match &case.network {
+            None => run(case),
+            // A namespace is its thread's, and gone with it.
+            Some(network) => thread::scope(|scope| {
+                let ran = scope.spawn(|| {
+                    let _sockets = Namespace::enter(&network.text).ok_or(Unsupported::Network)?;
+                    run(case)
+                });
+                ran.join().unwrap_or(Err(Unsupported::Network))
+            }),
+        }
     }
+}
+
+fn run(case: &Case) -> Result<Outcome, Unsupported> {
+    let pinned = kernel::pin();
+    Ok(match Loaded::new(case, pinned.cpu()) {
+        Ok(loaded) => match loaded.run(case, &pinned) {
+            Ok(ran) => Outcome::Ran(ran),
+            Err(error) => Outcome::Refused(error.to_string().into()),
+        },
+        Err(LoadError::Program { error, .. }) if error.operation == kernel::FIND_FUNCTION => {
+            return Err(Unsupported::NoKernelFunction(error.reason().to_owned()));
+        }
+        // The verifier has not seen the program.
+        Err(error @ (LoadError::Btf(_) | LoadError::Dangling { .. })) => Outcome::Unasked(error.to_string()),
+        Err(error) => Outcome::Refused(refusal(case, &error)),
+    })
 }
 
 /// The kernel's words, and the instruction they are about.

@@ -4,6 +4,7 @@ mod chains;
 mod classic;
 mod kernel;
 mod maps;
+mod namespace;
 mod ours;
 
 use crate::case::Case;
@@ -18,6 +19,9 @@ pub use ours::OurEngine;
 /// Why an engine cannot run a case at all, for a reason that lies in its nature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
+    /// The kernel does not have the case's network.
+    #[error("the kernel has no such network")]
+    Network,
     /// Neither kernel nor verifier know programs over plain memory.
     #[error("programs over plain memory are not for it")]
     RawMemory,

@@ -159,6 +159,15 @@ impl OurEngine {
     }
 }
 
+/// The host of a case, which has the case's network for itself.
+fn host(case: &Case, cpu: usize) -> Host {
+    let mut host = Host::new(cpu);
+    if let Some(found) = &case.network {
+        host.set_network(Arc::new((*found.network).clone()));
+    }
+    host
+}
+
 impl Engine for OurEngine {
     fn name(&self) -> &str {
         &self.name
@@ -205,7 +214,7 @@ impl Engine for OurEngine {
             Ok(programs) => programs,
             Err(reason) => return Ok(Outcome::Refused(reason.into())),
         };
-        let mut loaded = Loaded { case, maps, programs, host: Host::new(cpu), cpu, way: self.main };
+        let mut loaded = Loaded { case, maps, programs, host: host(case, cpu), cpu, way: self.main };
         Ok(match loaded.install_initial() {
             Ok(()) => Outcome::Ran(loaded.run()?),
             Err(reason) => Outcome::Refused(reason.into()),

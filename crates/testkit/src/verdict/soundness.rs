@@ -319,6 +319,7 @@ impl<'a> Membership<'a> {
                 let start = variable_end.wrapping_sub(variable) as usize;
                 self.maps.iter().any(|map| map.ring_buffer().is_some() && map.contains(start, size as usize))
             }
+            Target::Object(kind) => self.machine.has_object(kind, variable_end),
             Target::Memory { .. } | Target::Slice { .. } | Target::Code { .. } => true,
         }
     }

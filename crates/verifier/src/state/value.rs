@@ -3,6 +3,7 @@
 use std::fmt;
 
 use paceline_isa::{AluOp, Width};
+use paceline_spec::ObjectKind;
 
 use crate::demand::Mark;
 use crate::domain::Number;
@@ -222,6 +223,10 @@ pub enum Target {
         /// Its size in bytes.
         size: u32,
     },
+    /// An object of the kernel, which must be given back. The pointer's id is that of the [`Reference`].
+    ///
+    /// [`Reference`]: super::Reference
+    Object(ObjectKind),
     /// What a dynptr points to: bytes of the packet, or the buffer that was given for them.
     Slice {
         /// Its size in bytes.
@@ -284,6 +289,7 @@ impl Pointer {
                 | Target::Memory { .. }
                 | Target::Slice { .. }
                 | Target::Record { .. }
+                | Target::Object(_)
                 | Target::Map(_)
         );
         is_memory && !self.nullable
@@ -352,6 +358,7 @@ impl fmt::Display for Target {
             Self::Packet { region: Region::Meta, .. } => f.write_str("packet metadata"),
             Self::PacketEnd => f.write_str("packet end"),
             Self::Memory { .. } => f.write_str("memory"),
+            Self::Object(kind) => f.write_str(kind.name()),
             Self::Slice { .. } => f.write_str("slice of a dynptr"),
             Self::Record { .. } => f.write_str("ring buffer record"),
             Self::Code { .. } => f.write_str("function"),

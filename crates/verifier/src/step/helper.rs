@@ -26,8 +26,8 @@ pub(super) struct Arguments {
     written: Vec<Span>,
     /// Size in bytes of the record that is asked for.
     record_size: u32,
-    /// Whether an argument so far was a record of a ring buffer.
-    has_record: bool,
+    /// Whether an argument so far was something that must be given back.
+    has_reference: bool,
     /// Id of the reference that is given back.
     released: Option<u32>,
     /// The text among the arguments, with its zero byte.
@@ -82,12 +82,12 @@ impl Walk<'_> {
                 Arg::Unchecked => self.state.get(reg),
                 _ => self.read(reg)?,
             };
-            if !matches!(arg, Arg::Scalar | Arg::Unchecked) && is_record(&value) {
+            if !matches!(arg, Arg::Scalar | Arg::Unchecked) && is_reference(&value) {
                 // "more than one arg with ref_obj_id" (`check_func_arg`)
-                if arguments.has_record {
-                    return wrong_argument(helper.name, reg, "memory that is not a second record", &value);
+                if arguments.has_reference {
+                    return wrong_argument(helper.name, reg, "memory that is not a second reference", &value);
                 }
-                arguments.has_record = true;
+                arguments.has_reference = true;
             }
             match arg {
                 Arg::Scalar | Arg::Unchecked => self.note_as_number(&value),
@@ -125,6 +125,10 @@ impl Walk<'_> {
                 Arg::Function => arguments.function = Some(self.check_function(helper.name, reg, &value)?),
                 Arg::StackOrNull => self.check_stack_or_null(helper.name, reg, &value)?,
                 Arg::Record => arguments.released = Some(self.check_record(helper.name, reg, &value)?),
+                Arg::Socket => drop(self.check_socket(helper.name, reg, &value)?),
+                Arg::ReleasedSocket => {
+                    arguments.released = Some(self.check_socket(helper.name, reg, &value)?)
+                }
                 Arg::SpinLock | Arg::HeldSpinLock => self.spin_lock(helper, arg, reg, &value)?,
                 Arg::Timer => arguments.map = Some(self.check_timer(helper, reg, &value)?),
                 Arg::ReadBytes(size) => {
@@ -226,6 +230,24 @@ impl Walk<'_> {
         self.state.update(points_there, |value| *value = Value::unknown());
     }
 
+    /// Checks a size in bytes; gives the greatest that it may be.
+    pub(super) fn check_size(&mut self, callee: &str, reg: Reg, value: &Value, or_zero: bool) -> Check<u64> {
+        let Some(number) = value.scalar().map(|s| s.number) else {
+            return wrong_argument(callee, reg, "a size", value);
+        };
+        self.demand(value);
+        if number.smin() < 0 {
+            return broken_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
+        }
+        if !or_zero && number.umin() == 0 {
+            return broken(Cause::ZeroSize(RegName(reg)));
+        }
+        if number.umax() >= MAX_OFFSET as u64 {
+            return broken_with(Cause::UnboundedSize(RegName(reg), number.umax()), Hint::BoundOffset);
+        }
+        Ok(number.umax())
+    }
+
     /// Checks memory and its size (`check_mem_size_reg`).
     fn check_sized(
         &mut self,
@@ -235,20 +257,8 @@ impl Walk<'_> {
         arguments: &mut Arguments,
     ) -> Check {
         let (pointer, value) = (self.read(address)?, self.read(reg)?);
-        let Some(number) = value.scalar().map(|s| s.number) else {
-            return wrong_argument(helper.name, reg, "a size", &value);
-        };
-        self.demand(&value);
-        if number.smin() < 0 {
-            return broken_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
-        }
-        if size == Arg::Size && number.umin() == 0 {
-            return broken(Cause::ZeroSize(RegName(reg)));
-        }
-        if number.umax() >= MAX_OFFSET as u64 {
-            return broken_with(Cause::UnboundedSize(RegName(reg), number.umax()), Hint::BoundOffset);
-        }
-        if number.umax() == 0 && pointer.is_null() {
+        let most = self.check_size(helper.name, reg, &value, size == Arg::SizeOrZero)?;
+        if most == 0 && pointer.is_null() {
             self.demand(&pointer);
             return Ok(());
         }
@@ -259,7 +269,7 @@ impl Walk<'_> {
             }
             other => other,
         };
-        let size = number.umax();
+        let size = most;
         match memory {
             Arg::WriteMem | Arg::WriteMemOrNull => {
                 self.check_memory(helper, address, &pointer, size, Access::Write, arguments)
@@ -393,6 +403,9 @@ impl Walk<'_> {
                 Some(map) => self.looked_up(map, arguments.key),
                 None => Value::unknown(),
             },
+            Return::SocketOrNull | Return::SockCommonOrNull => {
+                prototype.returns.object().map_or_else(Value::unknown, |kind| self.acquire(kind))
+            }
             Return::RecordOrNull => {
                 let id = self.new_id();
                 self.state.references.push(Reference { id, slot: self.slot as u32 });
@@ -444,8 +457,10 @@ fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
     }
 }
 
-fn is_record(value: &Value) -> bool {
-    value.pointer().is_some_and(|pointer| matches!(pointer.target, Target::Record { .. }))
+/// Whether it points to something that must be given back.
+fn is_reference(value: &Value) -> bool {
+    let target = value.pointer().map(|pointer| pointer.target);
+    matches!(target, Some(Target::Record { .. } | Target::Object(_)))
 }
 
 /// An argument of the wrong kind.

@@ -1,6 +1,7 @@
 //! Calls of kernel functions, by the table of their prototypes, and the steps of iterators.
 
 use paceline_isa::Reg;
+use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::kfunc::{IteratorStep, Kfunc, KfuncArg, KfuncReturn, NUM_ITERATOR_BYTES};
 
 use super::ARGUMENTS;
@@ -44,6 +45,8 @@ struct KfuncArguments {
     size: u32,
     /// Memory that is written.
     written: Vec<Span>,
+    /// Id of the reference that is given back.
+    released: Option<u32>,
 }
 
 impl Walk<'_> {
@@ -52,8 +55,14 @@ impl Walk<'_> {
             let named = usize::try_from(index).ok().and_then(|index| self.program.kfuncs.get(index));
             return broken(Cause::Kfunc(named.map_or_else(|| index.to_string(), |kfunc| kfunc.name.clone())));
         };
+        if !Kfunc::converted().contains(kfunc) && !is_gpl_compatible(&self.program.license) {
+            return broken(Cause::GplOnly(kfunc.name));
+        }
         let arguments = self.check_kfunc_arguments(kfunc)?;
         self.forget_caller_saved();
+        if let Some(id) = arguments.released {
+            self.release(id);
+        }
         for span in &arguments.written {
             self.write_by_helper(span)?;
         }
@@ -73,6 +82,10 @@ impl Walk<'_> {
                 let buffer = arguments.written.first().and_then(Span::as_buffer);
                 let slice = self.slice(arguments.size, writable, buffer);
                 self.state.set(Reg::R0, slice);
+            }
+            KfuncReturn::ObjectOrNull(kind) => {
+                let object = self.acquire(kind);
+                self.state.set(Reg::R0, object);
             }
             KfuncReturn::Nothing | KfuncReturn::ElementOrNull(_) => {}
         }
@@ -98,8 +111,22 @@ impl Walk<'_> {
                     let span = self.check_memory_of_kfunc(kfunc, reg, &value, size.into())?;
                     arguments.written.push(span);
                 }
-                // Checked together with its size, which follows.
-                (KfuncArg::BufferOrNull, _) => {}
+                (KfuncArg::Object(kind), value) => {
+                    self.check_object(kfunc.name, reg, &value, kind.name(), |found| found == kind)?;
+                }
+                (KfuncArg::Released(kind), value) => {
+                    let id =
+                        self.check_object(kfunc.name, reg, &value, kind.name(), |found| found == kind)?;
+                    arguments.released = Some(id);
+                }
+                (KfuncArg::Size, value) => {
+                    let size = self.check_size(kfunc.name, reg, &value, true)?;
+                    let memory = i.checked_sub(1).and_then(|i| ARGUMENTS.get(i).copied()).unwrap_or(reg);
+                    let value = self.read(memory)?;
+                    arguments.written.push(self.check_memory_of_kfunc(kfunc, memory, &value, size)?);
+                }
+                // Checked together with their sizes, which follow.
+                (KfuncArg::BufferOrNull | KfuncArg::Memory, _) => {}
                 (KfuncArg::KnownSize, value) => {
                     arguments.size = self.known_size(kfunc.name, reg, &value)?;
                     let buffer = i.checked_sub(1).and_then(|i| ARGUMENTS.get(i).copied()).unwrap_or(reg);

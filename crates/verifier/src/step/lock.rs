@@ -119,7 +119,7 @@ impl Walk<'_> {
     /// lock is taken (`reg_may_point_to_spin_lock`).
     pub(super) fn keeps_id(&self, pointer: &Pointer) -> bool {
         match pointer.target {
-            Target::Record { .. } => true,
+            Target::Record { .. } | Target::Object(_) => true,
             Target::MapValue(map) => self.map(map).is_some_and(|spec| spec.spin_lock().is_some()),
             _ => false,
         }

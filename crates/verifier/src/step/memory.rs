@@ -197,7 +197,11 @@ impl Walk<'_> {
     /// known to be aligned; the kernel takes it for memory like any other.
     pub(super) fn check_atomic_target(&mut self, base: Reg, offset: i16, size: Size) -> Check {
         let Value::Pointer(pointer) = self.read(base)? else { return Ok(()) };
-        if matches!(pointer.target, Target::Context | Target::Packet { .. } | Target::Slice { .. }) {
+        let is_refused = matches!(
+            pointer.target,
+            Target::Context | Target::Packet { .. } | Target::Slice { .. } | Target::Object(_)
+        );
+        if is_refused {
             return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
         }
         let span = span(base, pointer, offset, size, Access::Write);
@@ -251,6 +255,7 @@ impl Walk<'_> {
                 buffer.map_or(Ok(()), |buffer| self.touch_buffer(span.access, buffer))
             }
             Target::Record { size } => span.check_within(u64::from(size)),
+            Target::Object(kind) => span.check_object(kind),
             Target::Context if span.access == Access::Write => {
                 check_context_pointer(span.register, &span.pointer)?;
                 self.context_field(span).map(drop)

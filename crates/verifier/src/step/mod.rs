@@ -11,6 +11,7 @@ mod kfunc;
 mod leak;
 mod lock;
 mod memory;
+mod object;
 mod pointer;
 mod stack;
 mod text;

@@ -1,6 +1,7 @@
 //! Arithmetic on pointers (`adjust_ptr_min_max_vals` in the kernel).
 
 use paceline_isa::{AluOp, Operand, Reg, Width};
+use paceline_spec::ObjectKind;
 
 use super::MAX_OFFSET;
 use crate::domain::Number;
@@ -51,7 +52,9 @@ impl Walk<'_> {
         self.demands.demand(scalar.mark);
         let target = pointer.target;
         match target {
-            Target::PacketEnd => return prohibited(reg, op, pointer),
+            Target::PacketEnd | Target::Object(ObjectKind::Socket | ObjectKind::SockCommon) => {
+                return prohibited(reg, op, pointer);
+            }
             Target::Map(_) if op != AluOp::Add || scalar.number.as_constant() != Some(0) => {
                 return prohibited(reg, op, pointer);
             }

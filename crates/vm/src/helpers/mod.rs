@@ -7,6 +7,7 @@
 mod args;
 mod checksum;
 mod classic;
+mod connection;
 mod dissector;
 mod dynptr;
 mod event;
@@ -19,6 +20,7 @@ mod packet;
 mod redirect;
 mod ringbuf;
 mod rounds;
+mod socket;
 mod spin_lock;
 mod syncookie;
 mod system;
@@ -68,11 +70,17 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
         69 => fib::fib_lookup,
+        84 => socket::look_up_tcp,
+        85 => socket::look_up_udp,
+        86 => socket::release,
         87 => map::push_elem,
         88 => map::pop_elem,
         89 => map::peek_elem,
         93 => spin_lock::lock,
         94 => spin_lock::unlock,
+        99 => socket::look_up_common,
+        100 => socket::check_syncookie,
+        110 => socket::gen_syncookie,
         118 => system::jiffies64,
         125 => system::ktime_get_boot_ns,
         130 => ringbuf::output,
@@ -123,6 +131,13 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
         "bpf_xdp_metadata_rx_timestamp" | "bpf_xdp_metadata_rx_hash" | "bpf_xdp_metadata_rx_vlan_tag" => {
             metadata::none
         }
+        "bpf_xdp_ct_lookup" => connection::look_up,
+        "bpf_xdp_ct_alloc" => connection::allocate,
+        "bpf_ct_insert_entry" => connection::insert,
+        "bpf_ct_release" => connection::release,
+        "bpf_ct_set_timeout" => connection::set_timeout,
+        "bpf_ct_change_timeout" => connection::change_timeout,
+        "bpf_ct_set_status" | "bpf_ct_change_status" => connection::change_status,
         "bpf_skb_get_pay_offset" => classic::payload_offset,
         "bpf_skb_get_nlattr" => classic::attribute,
         "bpf_skb_get_nlattr_nest" => classic::nested_attribute,

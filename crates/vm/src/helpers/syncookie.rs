@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::time::Clock;
 
 /// Bytes of a TCP header without options.
-const HEADER: usize = 20;
+pub(super) const HEADER: usize = 20;
 /// The MSS that hosts have that name none (`TCP_MSS_DEFAULT`), and for IPv6 the one that fits the smallest MTU.
 const DEFAULT_V4: u16 = 536;
 const DEFAULT_V6: u16 = 1280 - 60;
@@ -97,6 +97,22 @@ fn check(addresses: &[u8], tcp: &[u8], table: [u16; 4], host: &Host) -> u64 {
     match connection.data(cookie, sequence, minute(host)) {
         Some(data) if (data as usize) < table.len() => 0,
         _ => Errno::EACCES.to_return(),
+    }
+}
+
+/// The cookie for headers of a version, of which both are whole, and above it the MSS.
+pub(super) fn generate_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> u64 {
+    match version {
+        4 => generate(ip.get(12..20).unwrap_or_default(), tcp, TABLE_V4, DEFAULT_V4, host),
+        _ => generate(ip.get(8..40).unwrap_or_default(), tcp, TABLE_V6, DEFAULT_V6, host),
+    }
+}
+
+/// 0 for an acknowledgment of a cookie.
+pub(super) fn check_headers(version: u8, ip: &[u8], tcp: &[u8], host: &Host) -> u64 {
+    match version {
+        4 => check(ip.get(12..20).unwrap_or_default(), tcp, TABLE_V4, host),
+        _ => check(ip.get(8..40).unwrap_or_default(), tcp, TABLE_V6, host),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::DYNPTR_BYTES;
-use paceline_spec::{MAX_LOOPS, MapKind};
+use paceline_spec::{MAX_LOOPS, MapKind, ObjectKind};
 
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
@@ -98,7 +98,15 @@ impl Machine<'_> {
             // SAFETY: it was just found in the map, and the run is pinned.
             Return::MapValueOrNull => unsafe { self.regions.note_inner(r1, r0) },
             Return::RecordOrNull => self.records.extend(NonNull::new(r0 as *mut u8)),
-            _ => {}
+            returned => {
+                let object = returned.object().filter(|_| r0 != 0);
+                self.regions.objects.extend(object.map(|kind| (kind, r0)));
+            }
+        }
+        if prototype.args.first() == Some(&Arg::ReleasedSocket)
+            && let Some(index) = self.regions.object(r1, ObjectKind::is_socket)
+        {
+            self.regions.objects.swap_remove(index);
         }
         if prototype.args.first() == Some(&Arg::Record)
             && let Some(index) = self.record(r1)
@@ -214,6 +222,12 @@ impl Machine<'_> {
                 Arg::SpinLock => "spin lock of a map value",
                 Arg::HeldSpinLock if value == self.host.held_lock && value != 0 => continue,
                 Arg::HeldSpinLock => "spin lock that it has",
+                Arg::Socket | Arg::ReleasedSocket
+                    if self.regions.object(value, ObjectKind::is_socket).is_some() =>
+                {
+                    continue;
+                }
+                Arg::Socket | Arg::ReleasedSocket => "socket that it has",
                 Arg::Record if self.record(value).is_some() => continue,
                 Arg::Record => "record of a ring buffer",
                 Arg::Size if value == 0 => "size of at least one byte",

@@ -162,6 +162,11 @@ impl Drop for Machine<'_> {
     fn drop(&mut self) {
         // SAFETY: the lock is in a value of one of the image's maps.
         unsafe { release_held(self.host) }
+        for &(kind, object) in &self.regions.objects {
+            if !kind.is_socket() {
+                self.host.drop_connection(object);
+            }
+        }
         for &record in &self.records {
             // SAFETY: the program has it, of one of its maps or of those that it found, which live as long as the regions.
             unsafe { RingBuffer::commit(record, true, 0) };
@@ -189,6 +194,7 @@ impl<'a> Machine<'a> {
             context,
             memory,
             keys: Vec::new(),
+            objects: Vec::new(),
             maps: image.maps.clone(),
             inner_maps: Vec::new(),
         };

@@ -2,7 +2,7 @@
 
 use paceline_isa::{Imm64, Insn, Reg};
 use paceline_spec::helper::{Callback, Helper};
-use paceline_spec::kfunc::{DYNPTR_BYTES, KfuncArg, NUM_ITERATOR_BYTES};
+use paceline_spec::kfunc::{DYNPTR_BYTES, KfuncArg, KfuncReturn, NUM_ITERATOR_BYTES};
 
 use super::{Machine, Next};
 use crate::fault::FaultKind;
@@ -82,7 +82,15 @@ impl Machine<'_> {
             let (value, next) =
                 (self.registers[usize::from(register)], self.registers[usize::from(register) + 1]);
             let size = match arg {
-                KfuncArg::Number | KfuncArg::KnownSize => continue,
+                KfuncArg::Number | KfuncArg::KnownSize | KfuncArg::Size => continue,
+                KfuncArg::Object(kind) | KfuncArg::Released(kind) => {
+                    if self.regions.object(value, |found| found == *kind).is_some() {
+                        continue;
+                    }
+                    let expected = kind.name();
+                    return Err(FaultKind::Argument { helper: kfunc.name, register, expected, near: None });
+                }
+                KfuncArg::Memory => u64::from(next as u32),
                 KfuncArg::BufferOrNull if value == 0 => continue,
                 KfuncArg::Context if value == self.regions.context.start && value != 0 => continue,
                 KfuncArg::Context => {
@@ -101,6 +109,17 @@ impl Machine<'_> {
         }
         let [_, r1, r2, r3, r4, r5, ..] = self.registers;
         // SAFETY: all memory was just allowed, and the context is the frame.
-        Ok(unsafe { function(r1, r2, r3, r4, r5, self.host) })
+        let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
+        if let Some(KfuncArg::Released(kind)) = kfunc.args.first()
+            && let Some(index) = self.regions.object(r1, |found| found == *kind)
+        {
+            self.regions.objects.swap_remove(index);
+        }
+        if let KfuncReturn::ObjectOrNull(kind) = kfunc.returns
+            && r0 != 0
+        {
+            self.regions.objects.push((kind, r0));
+        }
+        Ok(r0)
     }
 }

@@ -1,0 +1,53 @@
+//! The memory of an object that programs read: words that lie as the kernel's structure does.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// So many words at a multiple of 8 bytes. Programs read them by address, and some they write: hence the atomics.
+#[derive(Debug)]
+#[repr(align(8))]
+pub(crate) struct Record<const WORDS: usize>([AtomicU32; WORDS]);
+
+impl<const WORDS: usize> Default for Record<WORDS> {
+    fn default() -> Self {
+        Self([const { AtomicU32::new(0) }; WORDS])
+    }
+}
+
+impl<const WORDS: usize> Clone for Record<WORDS> {
+    fn clone(&self) -> Self {
+        Self(std::array::from_fn(|i| AtomicU32::new(self.word(i * 4))))
+    }
+}
+
+impl<const WORDS: usize> Record<WORDS> {
+    /// Where it lies.
+    pub(crate) fn address(&self) -> *const AtomicU32 {
+        self.0.as_ptr()
+    }
+
+    /// The word at an offset in bytes, a multiple of 4; 0 where there is none.
+    pub(crate) fn word(&self, offset: usize) -> u32 {
+        self.0.get(offset / 4).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_word(&self, offset: usize, value: u32) {
+        if let Some(word) = self.0.get(offset / 4) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets bytes at any offset.
+    pub(crate) fn set(&mut self, offset: usize, bytes: &[u8]) {
+        for (at, byte) in (offset..).zip(bytes) {
+            let Some(word) = self.0.get_mut(at / 4) else { return };
+            let mut parts = word.get_mut().to_ne_bytes();
+            parts[at % 4] = *byte;
+            *word.get_mut() = u32::from_ne_bytes(parts);
+        }
+    }
+
+    /// Sets bits of the word at an offset; gives the word before.
+    pub(crate) fn set_bits(&self, offset: usize, bits: u32) -> u32 {
+        self.0.get(offset / 4).map_or(0, |word| word.fetch_or(bits, Ordering::Relaxed))
+    }
+}

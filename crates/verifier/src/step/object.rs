@@ -1,0 +1,60 @@
+//! Objects of the kernel that the program has: reads of their fields, and how it gets them and gives them back
+//! (`check_sock_access`, `check_ptr_to_btf_access`, `check_func_arg_reg_off` in `kernel/bpf/verifier.c`).
+
+use paceline_isa::Reg;
+use paceline_spec::ObjectKind;
+
+use super::helper::wrong_argument;
+use super::memory::{Access, Span};
+use crate::error::{Cause, Check, RegName, broken};
+use crate::state::{Pointer, Reference, Target, Value};
+use crate::walk::Walk;
+
+impl Span {
+    /// Checks against the fields of an object, at a place that is known.
+    pub(super) fn check_object(&self, kind: ObjectKind) -> Check {
+        let range = self.offsets();
+        if range.min != range.max {
+            return broken(Cause::UnboundedOffset(RegName(self.register), self.pointer.target));
+        }
+        let write = self.access == Access::Write;
+        let offset = u64::try_from(range.min).ok();
+        match offset.and_then(|offset| kind.field(offset, self.size, write)) {
+            Some(_) => Ok(()),
+            None => broken(Cause::Object { kind, offset: range.min, size: self.size, write }),
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// An object that is acquired, or null.
+    pub(super) fn acquire(&mut self, kind: ObjectKind) -> Value {
+        let id = self.new_id();
+        self.state.references.push(Reference { id, slot: self.slot as u32 });
+        Value::Pointer(Pointer { nullable: true, id, ..Pointer::to(Target::Object(kind)) })
+    }
+
+    /// An object of a kind that is wanted, as it was acquired and known not to be null. Gives the id of its reference.
+    pub(super) fn check_object(
+        &self,
+        callee: &str,
+        reg: Reg,
+        value: &Value,
+        wanted: &'static str,
+        is_wanted: impl Fn(ObjectKind) -> bool,
+    ) -> Check<u32> {
+        match value {
+            Value::Pointer(pointer @ Pointer { target: Target::Object(kind), nullable: false, .. })
+                if is_wanted(*kind) && pointer.offset() == Some(0) =>
+            {
+                Ok(pointer.id)
+            }
+            other => wrong_argument(callee, reg, wanted, other),
+        }
+    }
+
+    /// A socket, of which the common part is enough.
+    pub(super) fn check_socket(&self, callee: &str, reg: Reg, value: &Value) -> Check<u32> {
+        self.check_object(callee, reg, value, "a socket", ObjectKind::is_socket)
+    }
+}
