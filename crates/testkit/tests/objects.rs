@@ -9,7 +9,6 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use paceline::Object;
 use paceline_testkit::adapted;
 use paceline_testkit::case::parse_data;
 use paceline_testkit::kernel;
