@@ -80,7 +80,7 @@ impl Loaded {
 
     pub(super) fn program(&self, name: &str) -> Result<&VerifiedProgram, String> {
         let found = self.programs.iter().find(|(of, _)| of == name);
-        found.map(|(_, program)| program).ok_or_else(|| format!("no program {name}"))
+        found.map(|(_, program)| program).ok_or_else(|| refused(format!("no program {name}")))
     }
 }
 
