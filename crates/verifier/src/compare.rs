@@ -149,14 +149,12 @@ impl Comparison<'_> {
         !spill_read || self.spilled(old, new, spilled)
     }
 
+    /// Compares what is spilled in the low `bytes` of a slot.
     fn spilled(&mut self, old: &Slot, new: &Slot, bytes: usize) -> bool {
         match (&old.value, &new.value) {
-            (_, value) if !value.is_unset() => {
-                new.spilled_bytes() == bytes && self.value(&old.value, &new.value)
-            }
-            // Plain data is read as any number.
-            (Value::Scalar(scalar), _) => !self.is_precise(scalar),
-            _ => false,
+            // Whatever is there is read as a number that decides nothing.
+            (Value::Scalar(scalar), Value::Scalar(_) | Value::Unset) if !self.is_precise(scalar) => true,
+            (old, now) => holds_spill(new.spilled_bytes(), bytes) && self.value(old, now),
         }
     }
 
@@ -238,6 +236,11 @@ impl Comparison<'_> {
             }
         }
     }
+}
+
+/// Whether the low `bytes` of a value lie where they do when only those are spilled.
+fn holds_spill(spilled: usize, bytes: usize) -> bool {
+    spilled == bytes || cfg!(target_endian = "little") && spilled > bytes
 }
 
 /// Whether what is known of a packet pointer's distance to the end holds for another as well.
