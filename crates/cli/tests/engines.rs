@@ -199,3 +199,29 @@ fn names_of_native_code_are_written_where_they_are_asked_for() {
     let done = common::Done::from(done.expect("the command starts"));
     done.fails(1, "PACELINE_JIT_NAMES: unknown \"qemu\"", &["perf-map, jitdump and gdb"]);
 }
+
+/// What docs/DEBUGGING.md says.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn gdb_stops_at_a_line_of_the_source() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        let required = std::env::var_os("PACELINE_REQUIRE_ALL").is_some_and(|value| value == "1");
+        assert!(!required, "no gdb");
+        return;
+    }
+    let root = format!("{}/../..", env!("CARGO_MANIFEST_DIR"));
+    let source = fs::read_to_string(example("firewall.bpf.c")).unwrap();
+    let line = source.lines().position(|line| line.contains("cursor.end - cursor.pos;")).unwrap() + 1;
+    let stop = format!("hbreak firewall.bpf.c:{line}");
+    let mut gdb = Command::new("gdb");
+    gdb.current_dir(root).env("PACELINE_JIT_NAMES", "gdb").args(["-nx", "-batch"]);
+    for command in ["set breakpoint pending on", &stop, "run", "info line *$pc"] {
+        gdb.args(["-ex", command]);
+    }
+    let (object, capture) = ("examples/firewall.o", "examples/traffic.pcap");
+    gdb.args(["--args", env!("CARGO_BIN_EXE_paceline"), "run", object, "--in", capture]);
+    let output = gdb.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(&format!("firewall.burst () at ./examples/firewall.bpf.c:{line}")), "{text}");
+    assert!(text.contains(&format!("Line {line} of \"./examples/firewall.bpf.c\" starts at")), "{text}");
+}

@@ -126,3 +126,12 @@ fn a_packet_that_is_not_there_is_told() {
     let out = paceline(["run", &example("counter.o"), "--trace", "491-9999"]).ok();
     assert!(!out.contains("there is none"), "{out}");
 }
+
+#[test]
+fn an_index_past_the_end_is_not_a_full_map() {
+    let folder = Folder::new();
+    let file = folder.write("sockets.json", br#"{"4": 1}"#);
+    let target = format!("{}:redirects", fixture("redirects.o"));
+    let done = paceline(["run", &target, "--map", &format!("sockets={file}")]);
+    done.fails(1, &format!("{file}: line 1"), &["the index is out of range, the map has 4 entries"]);
+}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::{Done, Folder, command, example, fixture, paceline};
 
 /// Programs with one mistake each, in `fixtures/`; `refusals/` has what is said about them.
-const MISTAKES: [&str; 11] = [
+const MISTAKES: [&str; 14] = [
     "no_bounds_check",
     "wrong_pointer",
     "no_null_check",
@@ -20,6 +20,9 @@ const MISTAKES: [&str; 11] = [
     "deep_stack",
     "wrong_helper",
     "in_function",
+    "no_license",
+    "off_by_one",
+    "unoptimized",
 ];
 
 fn tests() -> PathBuf {

@@ -440,6 +440,12 @@ pub enum Hint {
     StackTooDeep,
     /// The helper is for other programs.
     OtherHelper,
+    /// The helper is for programs under the GPL.
+    License,
+    /// The largest offset that a bound lets through is one element too far.
+    OffByOne,
+    /// The compiler did not optimize.
+    Optimize,
 }
 
 impl fmt::Display for Hint {
@@ -461,6 +467,9 @@ impl fmt::Display for Hint {
             Self::Unlock => "call bpf_spin_unlock before, on every path",
             Self::StackTooDeep => "keep large variables in a per-CPU array map",
             Self::OtherHelper => "look up which helpers this type of program has",
+            Self::License => "declare a license that is compatible with the GPL",
+            Self::OffByOne => "the bound lets the first index through that is past the end: compare with >= or less",
+            Self::Optimize => "compile with -O2: without, compilers call helpers and functions through registers",
         })
     }
 }

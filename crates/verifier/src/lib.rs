@@ -38,7 +38,7 @@ pub mod state;
 mod step;
 mod walk;
 
-use paceline_isa::{Code, decode};
+use paceline_isa::{Code, DecodeError, decode};
 use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
@@ -123,7 +123,7 @@ fn verify_with(
     if slots == 0 || slots > MAX_INSTRUCTIONS {
         return Err(Refusal::at(0, Cause::Length { slots }));
     }
-    let code = decode(&program.insns).map_err(|error| Refusal::at(error.slot(), Cause::Decode(error)))?;
+    let code = decode(&program.insns).map_err(malformed)?;
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);
@@ -135,6 +135,16 @@ fn verify_with(
     let stats = walk.stats();
     let facts = walk.facts.into_insns();
     Ok(Verified::new(program.clone(), facts::kept_maps(maps), code, facts, functions, stats))
+}
+
+/// A refusal of what is no instruction.
+fn malformed(error: DecodeError) -> Box<Refusal> {
+    /// A call through a register as clang before 19 writes it, with the register where nobody looks for it.
+    const CALL_REGISTER: u8 = 0x8d;
+    let is_call = matches!(error, DecodeError::Reserved { opcode: CALL_REGISTER, .. });
+    let mut refusal = Refusal::at(error.slot(), Cause::Decode(error));
+    refusal.hint = is_call.then_some(Hint::Optimize);
+    refusal
 }
 
 /// Walks the main program, then every global function that was called, and every function that a timer may call.

@@ -70,6 +70,14 @@ __u8 *data = (void *)(long)ctx->data;
 if ((void *)(data + 1) > (void *)(long)ctx->data_end)
         return XDP_PASS;"
         }
+        Hint::License => "char _license[] SEC(\"license\") = \"GPL\";",
+        Hint::OffByOne => {
+            "\
+if (index >= sizeof(table) / sizeof(table[0]))  /* not > */
+        return XDP_PASS;
+entry = table[index];"
+        }
+        Hint::Optimize => "clang -O2 -g -target bpf -c program.bpf.c -o program.o",
         _ => return None,
     })
 }

@@ -44,7 +44,7 @@ impl Walk<'_> {
             return broken_with(Cause::HelperNotAllowed(helper.name), Hint::OtherHelper);
         }
         if helper.is_gpl_only() && !is_gpl_compatible(&self.program.license) {
-            return broken_with(Cause::GplOnly(helper.name), Hint::OtherHelper);
+            return broken_with(Cause::GplOnly(helper.name), Hint::License);
         }
         let Some(prototype) = helper.prototype else { return broken(Cause::MissingHelper(helper.name)) };
         if helper.name == "bpf_tail_call" {

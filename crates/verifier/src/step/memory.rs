@@ -96,8 +96,12 @@ impl Span {
             let cause = Cause::UnboundedOffset(RegName(self.register), self.pointer.target);
             return broken_with(cause, Hint::BoundOffset);
         }
-        if !self.fits(self.fixed() + variable.umax() as i64, limit) {
-            return broken_with(self.out_of_bounds(Some(limit)), Hint::BoundOffset);
+        let last = self.fixed() + variable.umax() as i64;
+        if !self.fits(last, limit) {
+            // The element before is the last one of as many bytes.
+            let before = last.checked_sub(self.size as i64).is_some_and(|before| self.fits(before, limit));
+            let hint = if before { Hint::OffByOne } else { Hint::BoundOffset };
+            return broken_with(self.out_of_bounds(Some(limit)), hint);
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use paceline_spec::{MapKind, MapSpec, Poison};
 
 use crate::MAX_USED_MAPS;
 use crate::domain::Number;
-use crate::error::{Cause, Check, Refusal, broken};
+use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
 use crate::state::{MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Walk};
 
@@ -75,7 +75,9 @@ impl Walk<'_> {
             Insn::LoadPacket { size, index, .. } => return self.load_packet(size, index),
             Insn::AddrSpaceCast { .. } => return broken(Cause::NotAllowed("a cast between address spaces")),
             Insn::MayGoto { .. } => return Ok(self.may_goto(self.jump_target(insn))),
-            Insn::CallReg(_) => return broken(Cause::NotAllowed("a call through a register")),
+            Insn::CallReg(_) => {
+                return broken_with(Cause::NotAllowed("a call through a register"), Hint::Optimize);
+            }
         }
         Ok(next)
     }
