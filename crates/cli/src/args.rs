@@ -183,6 +183,9 @@ pub(crate) struct RunArgs {
     /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) network: Option<PathBuf>,
+    /// CPUs that packets come in on, all of a flow on the same one; per-CPU maps have a value for each.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) cpus: u16,
     /// Interface that all packets come in on: its index, or its name in the network.
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) ingress: Option<String>,

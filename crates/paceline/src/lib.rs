@@ -50,6 +50,7 @@ mod object;
 mod pipeline;
 mod replay;
 mod share;
+mod spread;
 mod step;
 mod tables;
 mod verify;

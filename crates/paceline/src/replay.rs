@@ -8,6 +8,7 @@ use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 
 use crate::ChainWorker;
+use crate::spread::cpu_of;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +64,9 @@ pub struct ReplayOptions {
     pub queue: u16,
     /// One packet at a time, so that timers fire between any two, at the times of the packets if the host's time is theirs.
     pub packet_by_packet: bool,
+    /// CPUs that packets come in on, all of a flow on the same one and on the queue of its number; 0 is the host's own alone. The
+    /// program's maps must have as many, or the packet is a fault. More than one take packets one at a time.
+    pub cpus: usize,
 }
 
 /// Why a run ended early. What was counted and written until then is good.
@@ -127,7 +131,7 @@ runners!(Program, Chain, Target);
 /// Runs the packets of a capture through a program or a chain, and writes them where their verdicts send them.
 ///
 /// Packets come in on interface 1, or in captures of several interfaces on one more than the interface's number, unless
-/// the options say another, and on queue 0. Timers that are due fire before each burst, and at the end. `observe` is called after every burst with what was counted so far, and may
+/// the options say another, and on queue 0, or that of their CPU. Timers that are due fire before each burst, and at the end. `observe` is called after every burst with what was counted so far, and may
 /// end the run, which is no error.
 ///
 /// # Errors
@@ -141,10 +145,11 @@ pub fn replay<R: Read, W: Write>(
     mut observe: impl FnMut(&Tally) -> ControlFlow<()>,
 ) -> (Tally, Result<(), ReplayError>) {
     let mut tally = Tally::default();
-    let mut burst = Burst::new(if options.packet_by_packet { 1 } else { MAX_BURST });
+    let alone = options.packet_by_packet || options.cpus > 1;
+    let mut burst = Burst::new(if alone { 1 } else { MAX_BURST });
     let run = loop {
         let left = options.count.map_or(u64::MAX, |count| count - tally.packets);
-        let limits = (left, options.ingress, options.queue);
+        let limits = (left, options);
         match step(&mut runner, host, reader, &mut outputs, &mut burst, &mut tally, limits) {
             Ok(true) if observe(&tally).is_break() => break Ok(()),
             Ok(true) => {}
@@ -165,7 +170,7 @@ fn step<R: Read, W: Write>(
     outputs: &mut Outputs<W>,
     burst: &mut Burst,
     tally: &mut Tally,
-    (left, ingress, queue): (u64, Option<u32>, u16),
+    (left, options): (u64, ReplayOptions),
 ) -> Result<bool, ReplayError> {
     if left == 0 || reader.fill(burst).map_err(ReplayError::Read)? == 0 {
         return Ok(false);
@@ -173,7 +178,13 @@ fn step<R: Read, W: Write>(
     burst.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     for index in 0..burst.len() {
         let interface = burst.frame(index).meta().interface;
-        burst.frame_mut(index).set_ingress(ingress.unwrap_or(interface.saturating_add(1)), queue);
+        let ingress = options.ingress.unwrap_or(interface.saturating_add(1));
+        let cpu = cpu_of(burst.frame(index).packet(), options.cpus);
+        let queue = if options.cpus > 1 { cpu as u16 } else { options.queue };
+        burst.frame_mut(index).set_ingress(ingress, queue);
+        if options.cpus > 1 {
+            host.set_cpu(cpu);
+        }
     }
     host.arrive(burst);
     fire_timers(host, tally.packets)?;

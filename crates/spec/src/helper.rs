@@ -38,6 +38,8 @@ pub enum Arg {
     ReadWriteMem,
     /// Pointer to so many bytes that are read.
     ReadBytes(u32),
+    /// Pointer to so many bytes that are written, at a multiple of their number.
+    WriteBytes(u32),
     /// Pointer to so many bytes that are read and written, at a multiple of their number.
     ReadWriteBytes(u32),
     /// Pointer to a dynptr on the stack.
@@ -357,15 +359,15 @@ helpers! {
     102 bpf_sysctl_get_current_value;
     103 bpf_sysctl_get_new_value;
     104 bpf_sysctl_set_new_value;
-    105 bpf_strtol;
-    106 bpf_strtoul;
+    105 bpf_strtol: (ReadMem, Size, Scalar, WriteBytes(8)) -> Scalar;
+    106 bpf_strtoul: (ReadMem, Size, Scalar, WriteBytes(8)) -> Scalar;
     107 bpf_sk_storage_get;
     108 bpf_sk_storage_delete;
     109 bpf_send_signal;
     110 bpf_tcp_gen_syncookie: (Socket, ReadMem, Size, ReadMem, Size) -> Scalar;
     111 bpf_skb_output;
     112 bpf_probe_read_user;
-    113 bpf_probe_read_kernel;
+    113 bpf_probe_read_kernel: (WriteMem, SizeOrZero, Scalar) -> Scalar;
     114 bpf_probe_read_user_str;
     115 bpf_probe_read_kernel_str;
     116 bpf_tcp_send_ack;

@@ -12,7 +12,7 @@ pub mod format;
 pub mod helper;
 pub mod kfunc;
 mod map;
-mod object;
+pub mod object;
 mod program;
 mod rules;
 pub mod suggest;

@@ -162,6 +162,11 @@ impl Host {
         self.cpu
     }
 
+    /// Moves the worker to the CPU of a number, between runs: helpers and per-CPU maps go by it from then on.
+    pub fn set_cpu(&mut self, cpu: usize) {
+        self.cpu = cpu;
+    }
+
     /// Sets the seed of all that is left to chance: of `bpf_get_prandom_u32`, whose numbers differ between workers, and of the
     /// secret in TCP's cookies, which is the same for all hosts of one seed. Without a seed all hosts of a process have one.
     pub fn seed(&mut self, seed: u64) {
@@ -274,6 +279,17 @@ impl Host {
         // SAFETY: these bytes are the program's to read.
         unsafe { memory::copy_from(&mut bytes[..len], address) };
         len
+    }
+
+    /// The same for all of the bytes or none; whether it did.
+    pub(crate) fn read_all_unchecked(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let Some(regions) = &self.regions else { return memory::probe(bytes, address) == bytes.len() };
+        let is_allowed = regions.allows(address, bytes.len() as u64, Access::Read);
+        if is_allowed {
+            // SAFETY: these bytes are the program's to read.
+            unsafe { memory::copy_from(bytes, address) };
+        }
+        is_allowed
     }
 
     /// Ends a run without a result.

@@ -28,6 +28,8 @@ pub(crate) struct LoadHow {
     pub(crate) unverified: bool,
     pub(crate) restore: Option<PathBuf>,
     pub(crate) opener: Rc<Opener>,
+    /// CPUs that maps have values for.
+    pub(crate) cpus: usize,
 }
 
 impl LoadHow {
@@ -39,6 +41,7 @@ impl LoadHow {
             unverified: false,
             restore: None,
             opener: Rc::new(Opener::new(args)),
+            cpus: LoadOptions::default().limits.cpus,
         }
     }
 }
@@ -50,7 +53,7 @@ impl LoadHow {
     }
 
     pub(super) fn options(&self) -> LoadOptions {
-        load_options(self.budget, self.engine, self.opener.args.map_memory)
+        load_options(self.budget, self.engine, self.opener.args.map_memory, self.cpus)
     }
 }
 

@@ -24,7 +24,12 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let survey = Survey::of(
         &name,
         &object,
-        &load_options(paceline::DEFAULT_BUDGET, Engine::best(), args.how.map_memory),
+        &load_options(
+            paceline::DEFAULT_BUDGET,
+            Engine::best(),
+            args.how.map_memory,
+            paceline::LoadOptions::default().limits.cpus,
+        ),
     );
     console::print(|out| {
         if args.json {

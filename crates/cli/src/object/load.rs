@@ -10,10 +10,8 @@ use crate::maps::{self, JsonFile, MapFailure};
 use crate::verify::Diagnosis;
 
 /// How objects are loaded, with maps of so many bytes each at most.
-pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64) -> LoadOptions {
-    let default = LoadOptions::default();
-    let limits = Limits { memory: map_memory, ..default.limits };
-    LoadOptions { budget, engine, limits }
+pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64, cpus: usize) -> LoadOptions {
+    LoadOptions { budget, engine, limits: Limits { memory: map_memory, cpus } }
 }
 
 /// Sets the variables that files name, makes the maps, and fills them; `restored` come before those of the command line.

@@ -45,6 +45,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
         unverified: args.unverified,
         restore: args.restore_maps.clone(),
         opener: Rc::new(Opener::new(&args.source.object)),
+        cpus: args.cpus.into(),
     };
     let loaded = load(&args.source, &how)?;
     let args = &with_port(args, &loaded);
@@ -184,7 +185,8 @@ impl Replay<'_> {
         let (count, ingress, queue) = (self.args.count, self.ingress, self.args.rx_queue);
         let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
         let packet_by_packet = maps.any(|maps| super::timers_by_packet(self.args, maps));
-        let options = ReplayOptions { count, ingress, queue, packet_by_packet };
+        let cpus = self.args.cpus.into();
+        let options = ReplayOptions { count, ingress, queue, packet_by_packet, cpus };
         let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
         let start = Instant::now();
         let observe = |tally: &Tally| {

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         Some(path) => SavedMaps::read(path)?.of(&object, None)?,
         None => Vec::new(),
     };
-    let options = load_options(args.budget, engine, args.source.object.map_memory);
+    let options = load_options(args.budget, engine, args.source.object.map_memory, args.cpus.into());
     let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
     let program = program_of(&collection, wanted.as_deref(), args.unverified)
         .map_err(|error| Failure::no_program(&name, collection.object(), error))
@@ -135,7 +135,7 @@ fn replay_all(
 ) -> (Run, Result<(), ReplayError>) {
     let packet_by_packet = timers_by_packet(args, program.maps());
     let (count, ingress, queue) = (args.count, world.ingress, args.rx_queue);
-    let options = ReplayOptions { count, ingress, queue, packet_by_packet };
+    let options = ReplayOptions { count, ingress, queue, packet_by_packet, cpus: args.cpus.into() };
     let mut counting = Counting::new(program);
     let mut host = world.host(args);
     if let Some(events) = events {

@@ -36,7 +36,12 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     let programs =
         programs.map_err(|source| Failure::Program { name: name.clone(), source: Box::new(source) })?;
     let programs: Vec<_> = programs.into_iter().map(|spec| spec.name.clone()).collect();
-    let options = load_options(paceline::DEFAULT_BUDGET, Engine::best(), args.how.map_memory);
+    let options = load_options(
+        paceline::DEFAULT_BUDGET,
+        Engine::best(),
+        args.how.map_memory,
+        paceline::LoadOptions::default().limits.cpus,
+    );
     let collection = load(&opener, &name, object, Vec::new(), &options, false)?;
     let mut all_accepted = true;
     let mut verdicts = Vec::new();

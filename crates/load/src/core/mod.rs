@@ -4,7 +4,8 @@
 //! The rules are libbpf's (`src/relo_core.c`), so that an object means the same here: which target types are
 //! candidates, when fields and types are compatible, what happens to instructions whose field is not there. Without
 //! target types fields are where the compiler put them, which it has already written; whether a field, type or
-//! enumerator exists has no answer then, and the instruction is replaced as one whose field is not there is.
+//! enumerator exists has no answer then, and the instruction is replaced as one whose field is not there is. The types of objects that
+//! programs are given pointers to are always those of [`paceline_spec::object`].
 
 mod access;
 mod answer;
@@ -18,8 +19,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use paceline_isa::RawInsn;
-use paceline_spec::Poison;
 use paceline_spec::btf::{Btf, BtfExt, CoreKind, CoreRelocation, Name, Type, TypeId};
+use paceline_spec::{Poison, object};
 
 use self::access::Access;
 use self::answer::{Answer, answer};
@@ -60,15 +61,35 @@ impl Budget {
     }
 }
 
+/// Types to adapt to.
+#[derive(Debug)]
+struct Target<'a> {
+    btf: &'a Btf,
+    /// By their names without flavor.
+    by_name: HashMap<&'a str, Vec<TypeId>>,
+}
+
+impl<'a> Target<'a> {
+    fn new(btf: &'a Btf) -> Self {
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        for (id, name) in btf.types().filter_map(|(id, ty)| Some((id, btf.name(ty.name()?)))) {
+            if !name.is_empty() {
+                by_name.entry(essential_name(name)).or_default().push(id);
+            }
+        }
+        Self { btf, by_name }
+    }
+}
+
 /// The CO-RE relocations of an object and the types to adapt it to.
 #[derive(Debug)]
 pub(crate) struct CoreRelocations<'a> {
     local: &'a Btf,
-    target: Option<&'a Btf>,
+    target: Option<Target<'a>>,
+    /// The types of objects.
+    objects: Target<'a>,
     /// By section, in order of offset.
     relocations: HashMap<String, Vec<CoreRelocation>>,
-    /// Target types by their names without flavor.
-    by_name: HashMap<&'a str, Vec<TypeId>>,
     /// Candidates for each local root type; each relocation strikes out those that do not fit.
     candidates: RefCell<HashMap<TypeId, Rc<[TypeId]>>>,
     budget: RefCell<Budget>,
@@ -77,16 +98,16 @@ pub(crate) struct CoreRelocations<'a> {
 impl<'a> CoreRelocations<'a> {
     pub(crate) fn new(local: &'a Btf, ext: &BtfExt, target: Option<&'a Btf>) -> Self {
         let relocations = by_section(local, &ext.relocations, |r| r.offset);
-        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-        if let Some(target) = target.filter(|_| !relocations.is_empty()) {
-            for (id, name) in target.types().filter_map(|(id, t)| Some((id, target.name(t.name()?)))) {
-                if !name.is_empty() {
-                    by_name.entry(essential_name(name)).or_default().push(id);
-                }
-            }
-        }
+        let target = target.filter(|_| !relocations.is_empty()).map(Target::new);
         let budget = RefCell::new(Budget(Budget::STEPS));
-        Self { local, target, relocations, by_name, candidates: RefCell::default(), budget }
+        let objects = Target::new(object::types());
+        Self { local, target, objects, relocations, candidates: RefCell::default(), budget }
+    }
+
+    /// The types that a root type is adapted to, if there are any.
+    fn target_of(&self, root: TypeId) -> Option<&Target<'a>> {
+        let name = essential_name(self.local.type_name(root));
+        if object::is_structure(name) { Some(&self.objects) } else { self.target.as_ref() }
     }
 
     /// Adapts a function's code. The second result has the instructions for which the target has no answer.
@@ -137,12 +158,12 @@ impl<'a> CoreRelocations<'a> {
             patch::apply(insns, slot, &Answer::unchecked(u64::from(relocation.ty)))?;
             return Ok(None);
         }
-        let Some(target) = self.target else {
+        let Some(target) = self.target_of(relocation.ty) else {
             let question = asks_whether_it_exists(relocation.kind);
             return question.then(|| self.describe_question(relocation)).transpose();
         };
         let access = Access::parse(self.local, relocation)?;
-        let found = self.search(relocation, &access, target)?;
+        let found = self.search(relocation, target, &access)?;
         let answer = match found {
             Some(answer) => answer,
             None => answer(relocation.kind, (self.local, &access), None)?,
@@ -175,19 +196,19 @@ impl<'a> CoreRelocations<'a> {
     fn search(
         &self,
         relocation: &CoreRelocation,
+        types: &Target<'a>,
         access: &Access<'a>,
-        target_btf: &'a Btf,
     ) -> Result<Option<Answer>, CoreProblem> {
         let budget = &mut *self.budget.borrow_mut();
         let mut found: Option<(Answer, u64)> = None;
         let mut fitting = Vec::new();
-        for candidate in self.candidates(relocation.ty, target_btf)?.iter() {
+        for candidate in self.candidates(relocation.ty, types)?.iter() {
             budget.step()?;
-            let Some(target) = access.find_in(self.local, target_btf, *candidate, relocation.kind, budget)?
+            let Some(target) = access.find_in(self.local, types.btf, *candidate, relocation.kind, budget)?
             else {
                 continue;
             };
-            let new = answer(relocation.kind, (self.local, access), Some((target_btf, &target)))?;
+            let new = answer(relocation.kind, (self.local, access), Some((types.btf, &target)))?;
             if let Some((known, bits)) = &found {
                 if *bits != target.bit_offset {
                     return Err(CoreProblem::OffsetAmbiguity { first: *bits, second: target.bit_offset });
@@ -206,7 +227,7 @@ impl<'a> CoreRelocations<'a> {
     }
 
     /// The target types of the same kind and, flavors aside, the same name as a local type.
-    fn candidates(&self, local: TypeId, target: &Btf) -> Result<Rc<[TypeId]>, CoreProblem> {
+    fn candidates(&self, local: TypeId, target: &Target<'a>) -> Result<Rc<[TypeId]>, CoreProblem> {
         if let Some(known) = self.candidates.borrow().get(&local) {
             return Ok(Rc::clone(known));
         }
@@ -215,8 +236,9 @@ impl<'a> CoreRelocations<'a> {
             name => essential_name(name),
         };
         let local_type = self.local.get(local).ok_or(CoreProblem::Anonymous)?;
-        let same_name = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
-        let same_kind = |id: &TypeId| target.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
+        let same_name = target.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        let same_kind =
+            |id: &TypeId| target.btf.get(*id).is_some_and(|t| compatible::same_kind(local_type, t));
         let found: Rc<[TypeId]> = same_name.iter().copied().filter(same_kind).collect();
         self.candidates.borrow_mut().insert(local, Rc::clone(&found));
         Ok(found)
@@ -226,7 +248,10 @@ impl<'a> CoreRelocations<'a> {
 /// How many relocations a target's types answer.
 pub(crate) fn needed(local: &Btf, ext: &BtfExt) -> usize {
     let sections = by_section(local, &ext.relocations, |r| r.offset);
-    sections.values().flatten().filter(|r| r.kind != CoreKind::LocalTypeId).count()
+    let is_answered = |r: &&CoreRelocation| {
+        r.kind == CoreKind::LocalTypeId || object::is_structure(essential_name(local.type_name(r.ty)))
+    };
+    sections.values().flatten().filter(|r| !is_answered(r)).count()
 }
 
 /// Whether only a target's types have the answer: the compiler writes that everything is there.

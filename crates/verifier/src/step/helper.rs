@@ -134,6 +134,10 @@ impl Walk<'_> {
                 Arg::ReadBytes(size) => {
                     self.check_memory(helper, reg, &value, size.into(), Access::Read, &mut arguments)?;
                 }
+                Arg::WriteBytes(size) => {
+                    self.check_memory(helper, reg, &value, size.into(), Access::Write, &mut arguments)?;
+                    check_aligned_argument(reg, &value, size.into())?;
+                }
                 Arg::ReadWriteBytes(size) => {
                     self.check_read_write(helper, reg, &value, size.into(), &mut arguments)?;
                     check_aligned_argument(reg, &value, size.into())?;

@@ -16,6 +16,7 @@ mod format;
 mod iterator;
 mod map;
 mod metadata;
+mod number;
 mod packet;
 mod redirect;
 mod ringbuf;
@@ -69,6 +70,7 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         51 => redirect::redirect_map,
         54 => packet::adjust_meta,
         65 => packet::adjust_tail,
+        68 => packet::skb_load_bytes_relative,
         69 => fib::fib_lookup,
         84 => socket::look_up_tcp,
         85 => socket::look_up_udp,
@@ -80,7 +82,10 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         94 => spin_lock::unlock,
         99 => socket::look_up_common,
         100 => socket::check_syncookie,
+        105 => number::signed,
+        106 => number::unsigned,
         110 => socket::gen_syncookie,
+        113 => system::probe_read_kernel,
         118 => system::jiffies64,
         125 => system::ktime_get_boot_ns,
         130 => ringbuf::output,

@@ -113,6 +113,31 @@ pub(super) unsafe extern "C" fn store_bytes(
     }
 }
 
+/// `long bpf_skb_load_bytes_relative(skb, offset, to, len, start_header)`: offsets from the Ethernet header or from that of the
+/// network, which follows it.
+pub(super) unsafe extern "C" fn skb_load_bytes_relative(
+    context: u64,
+    offset: u64,
+    to: u64,
+    len: u64,
+    start: u64,
+    host: &mut Host,
+) -> u64 {
+    const MAC: u32 = 0;
+    const NET: u32 = 1;
+    const ETHERNET_HEADER: u64 = 14;
+    let offset = u64::from(offset as u32);
+    let offset = match start as u32 {
+        MAC => offset,
+        NET => offset + ETHERNET_HEADER,
+        // Nothing is there.
+        _ => u64::from(u32::MAX),
+    };
+    let offset = offset.min(u64::from(u32::MAX));
+    // SAFETY: the prototype is the same but for the last argument.
+    unsafe { skb_load_bytes(context, offset, to, len, 0, host) }
+}
+
 /// `long bpf_skb_load_bytes(skb, offset, to, len)`: what it cannot read it leaves as zeros.
 pub(super) unsafe extern "C" fn skb_load_bytes(
     _: u64,

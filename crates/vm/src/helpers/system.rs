@@ -1,6 +1,9 @@
 //! Time, chance and place.
 
+use paceline_spec::Errno;
+
 use crate::host::Host;
+use crate::memory;
 use crate::time::Clock;
 
 macro_rules! clock {
@@ -46,6 +49,29 @@ pub(super) extern "C" fn get_smp_processor_id(
     host: &mut Host,
 ) -> u64 {
     host.cpu() as u64
+}
+
+/// `long bpf_probe_read_kernel(dst, size, unsafe_ptr)`: zeros where not all of it is there.
+pub(super) unsafe extern "C" fn probe_read_kernel(
+    to: u64,
+    size: u64,
+    from: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // Where user space has memory the kernel does not even look (`copy_from_kernel_nofault_allowed`).
+    const USER: u64 = 1 << 47;
+    const PAGE: u64 = 4096;
+    let mut bytes = vec![0; size as u32 as usize];
+    let is_there = from >= PAGE && host.read_all_unchecked(from, &mut bytes);
+    if !is_there {
+        bytes.fill(0);
+    }
+    let errno = if from < USER { Errno::ERANGE } else { Errno::EFAULT };
+    // SAFETY: the prototype says that so many bytes at the address are written.
+    unsafe { memory::copy_to(to, &bytes) };
+    if is_there { 0 } else { errno.to_return() }
 }
 
 /// `long bpf_get_numa_node_id(void)`: there is one node.

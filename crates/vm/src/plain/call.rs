@@ -201,7 +201,7 @@ impl Machine<'_> {
                     self.allow(value, 0, u64::from(*size), Access::Read)?;
                     continue;
                 }
-                Arg::ReadWriteBytes(size) => {
+                Arg::WriteBytes(size) | Arg::ReadWriteBytes(size) => {
                     self.allow(value, 0, u64::from(*size), Access::Write)?;
                     continue;
                 }

@@ -1,6 +1,10 @@
 //! Objects of the kernel that programs are given pointers to: sockets and tracked connections. A program reads their fields,
 //! by a table for each kind, and must give back those that it was given.
 
+mod types;
+
+pub use types::types;
+
 /// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
@@ -101,6 +105,12 @@ static CONNECTION: &[ObjectField] = &[
     ObjectField { writable: true, ..field("mark", 168, 4, Sizes::Any) },
     field("proto.tcp.state", 224, 1, Sizes::Any),
 ];
+
+/// Whether a structure of the kernel's is that of an object, whose types are [`types`]. `struct bpf_sock` is the same everywhere.
+#[must_use]
+pub fn is_structure(name: &str) -> bool {
+    name == ObjectKind::Connection.structure()
+}
 
 impl ObjectKind {
     /// Name of the kernel's structure.

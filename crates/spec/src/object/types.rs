@@ -1,0 +1,120 @@
+//! The types of objects, as an object file's CO-RE relocations are resolved against: so a program finds a field where it lies here,
+//! whatever kernel's types it was compiled with.
+
+use std::sync::OnceLock;
+
+use crate::btf::{Btf, Composite, Int, IntEncoding, Member, Type, TypeId};
+
+/// The structures that programs are given pointers to, with those of their members that say something here.
+#[must_use]
+pub fn types() -> &'static Btf {
+    static TYPES: OnceLock<Btf> = OnceLock::new();
+    TYPES.get_or_init(|| {
+        let mut draft = Draft::default();
+        draft.connection();
+        draft.btf
+    })
+}
+
+#[derive(Default)]
+struct Draft {
+    btf: Btf,
+}
+
+impl Draft {
+    fn unsigned(&mut self, name: &str, size: u32) -> TypeId {
+        let name = self.btf.add_name(name);
+        let int = Int { name, size, encoding: IntEncoding::Unsigned, bit_offset: 0, bits: (size * 8) as u8 };
+        self.btf.add(Type::Int(int))
+    }
+
+    fn array(&mut self, element: TypeId, index: TypeId, count: u32) -> TypeId {
+        self.btf.add(Type::Array { element, index, count })
+    }
+
+    /// A structure or union of members at offsets in bytes.
+    fn composite(&mut self, name: &str, size: u32, members: &[(&str, TypeId, u32)]) -> Composite {
+        let name = self.btf.add_name(name);
+        let member = |&(name, ty, offset): &(&str, TypeId, u32)| {
+            let name = self.btf.add_name(name);
+            Member { name, ty, bit_offset: offset * 8, bit_size: 0 }
+        };
+        Composite { name, size, members: members.iter().map(member).collect() }
+    }
+
+    fn structure(&mut self, name: &str, size: u32, members: &[(&str, TypeId, u32)]) -> TypeId {
+        let composite = self.composite(name, size, members);
+        self.btf.add(Type::Struct(composite))
+    }
+
+    fn union(&mut self, name: &str, size: u32, members: &[(&str, TypeId, u32)]) -> TypeId {
+        let composite = self.composite(name, size, members);
+        self.btf.add(Type::Union(composite))
+    }
+
+    /// `struct nf_conn` of Linux 6.18 on machines of 64 bits.
+    fn connection(&mut self) {
+        let (byte, half, word) = (
+            self.unsigned("unsigned char", 1),
+            self.unsigned("unsigned short", 2),
+            self.unsigned("unsigned int", 4),
+        );
+        let long = self.unsigned("unsigned long", 8);
+        let four = self.array(word, word, 4);
+        let in6 = self.structure("in6_addr", 16, &[]);
+        let in4 = self.structure("in_addr", 4, &[("s_addr", word, 0)]);
+        let address = self.union(
+            "nf_inet_addr",
+            16,
+            &[("all", four, 0), ("ip", word, 0), ("ip6", four, 0), ("in", in4, 0), ("in6", in6, 0)],
+        );
+        let port = self.structure("", 2, &[("port", half, 0)]);
+        let from =
+            self.union("nf_conntrack_man_proto", 2, &[("all", half, 0), ("tcp", port, 0), ("udp", port, 0)]);
+        let to = self.union("", 2, &[("all", half, 0), ("tcp", port, 0), ("udp", port, 0)]);
+        let source = self.structure(
+            "nf_conntrack_man",
+            20,
+            &[("u3", address, 0), ("u", from, 16), ("l3num", half, 18)],
+        );
+        let destination =
+            self.structure("", 20, &[("u3", address, 0), ("u", to, 16), ("protonum", byte, 18)]);
+        let tuple = self.structure("nf_conntrack_tuple", 40, &[("src", source, 0), ("dst", destination, 20)]);
+        let hash = self.structure("nf_conntrack_tuple_hash", 56, &[("tuple", tuple, 16)]);
+        let hashes = self.array(hash, word, 2);
+        let zone = self.structure("nf_conntrack_zone", 4, &[("id", half, 0)]);
+        let tcp = self.structure("ip_ct_tcp", 56, &[("state", byte, 40)]);
+        let proto = self.union("nf_conntrack_proto", 64, &[("tcp", tcp, 0)]);
+        let members = [
+            ("timeout", word, 8),
+            ("zone", zone, 12),
+            ("tuplehash", hashes, 16),
+            ("status", long, 128),
+            ("mark", word, 168),
+            ("proto", proto, 184),
+        ];
+        self.structure("nf_conn", 248, &members);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ObjectKind;
+
+    #[test]
+    fn members_lie_where_fields_do() {
+        let btf = types();
+        let found = btf.types().find_map(|(_, ty)| match ty {
+            Type::Struct(found) if btf.is_named(found.name, "nf_conn") => Some(found),
+            _ => None,
+        });
+        let connection = found.expect("it is there");
+        for name in ["timeout", "status", "mark"] {
+            let member = connection.members.iter().find(|m| btf.is_named(m.name, name)).expect(name);
+            let size = btf.size_of(member.ty).expect("a size");
+            let field = ObjectKind::Connection.field(u64::from(member.bit_offset) / 8, size, false);
+            assert_eq!(field.map(|field| field.name), Some(name));
+        }
+    }
+}

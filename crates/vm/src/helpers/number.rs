@@ -1,0 +1,101 @@
+//! Numbers in text: `bpf_strtol` and `bpf_strtoul` (`kernel/bpf/helpers.c`, `lib/kstrtox.c`).
+
+use paceline_isa::Size;
+use paceline_spec::Errno;
+
+use super::args;
+use crate::host::Host;
+use crate::memory;
+
+/// Most characters of a number that are looked at.
+const MOST: usize = 63;
+
+/// A number as it was read.
+struct Parsed {
+    value: u64,
+    negative: bool,
+    /// Characters up to its end.
+    len: usize,
+    /// Whether it has more than 64 bits.
+    overflows: bool,
+}
+
+/// Reads a number, behind spaces and a minus sign; `None` where there is none (`__bpf_strtoull`).
+fn parse(text: &[u8], flags: u64) -> Option<Parsed> {
+    let base = u32::try_from(flags).ok().filter(|base| [0, 8, 10, 16].contains(base))?;
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\t'..=b'\r' | 0xa0);
+    let spaces = text.iter().take_while(|byte| is_space(**byte)).count();
+    let rest = text.get(spaces..)?;
+    let negative = rest.first() == Some(&b'-');
+    let start = spaces + usize::from(negative);
+    let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+    let rest = rest.get(..MOST).unwrap_or(rest);
+    let has_prefix = matches!(rest, [b'0', b'x' | b'X', ..]);
+    let base = match base {
+        0 if has_prefix && rest.get(2).is_some_and(u8::is_ascii_hexdigit) => 16,
+        0 if rest.first() == Some(&b'0') => 8,
+        0 => 10,
+        base => base,
+    };
+    let prefix = if base == 16 && has_prefix { 2 } else { 0 };
+    let digits = rest.get(prefix..)?.iter().map_while(|byte| char::from(*byte).to_digit(base));
+    let mut parsed = Parsed { value: 0, negative, len: start + prefix, overflows: false };
+    let mut count = 0;
+    for digit in digits {
+        let (base, digit) = (u64::from(base), u64::from(digit));
+        parsed.overflows |= parsed.value.checked_mul(base).and_then(|v| v.checked_add(digit)).is_none();
+        parsed.value = parsed.value.wrapping_mul(base).wrapping_add(digit);
+        count += 1;
+    }
+    parsed.len += count;
+    (count > 0).then_some(parsed)
+}
+
+/// `long bpf_strtol(buf, buf_len, flags, res)`: how many characters the number took.
+pub(super) unsafe extern "C" fn signed(
+    text: u64,
+    len: u64,
+    flags: u64,
+    to: u64,
+    _: u64,
+    _: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let text = unsafe { args::bytes(text, len as u32 as usize) };
+    let (value, result) = match parse(&text, flags) {
+        None => (0, Errno::EINVAL.to_return()),
+        Some(Parsed { value, negative, len, overflows }) => {
+            let most = i64::MAX as u64 + u64::from(negative);
+            match overflows || value > most {
+                true => (0, Errno::ERANGE.to_return()),
+                false if negative => (value.wrapping_neg(), len as u64),
+                false => (value, len as u64),
+            }
+        }
+    };
+    // SAFETY: the prototype says that eight bytes at the address are written.
+    unsafe { memory::store(to, Size::Dw, value) };
+    result
+}
+
+/// `long bpf_strtoul(buf, buf_len, flags, res)`
+pub(super) unsafe extern "C" fn unsigned(
+    text: u64,
+    len: u64,
+    flags: u64,
+    to: u64,
+    _: u64,
+    _: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let text = unsafe { args::bytes(text, len as u32 as usize) };
+    let (value, result) = match parse(&text, flags) {
+        None => (0, Errno::EINVAL.to_return()),
+        Some(Parsed { overflows: true, .. }) => (0, Errno::ERANGE.to_return()),
+        Some(Parsed { negative: true, .. }) => (0, Errno::EINVAL.to_return()),
+        Some(Parsed { value, len, .. }) => (value, len as u64),
+    };
+    // SAFETY: the prototype says that eight bytes at the address are written.
+    unsafe { memory::store(to, Size::Dw, value) };
+    result
+}
