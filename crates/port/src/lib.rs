@@ -33,7 +33,9 @@
 //! # What does not come out as it went in
 //!
 //! - A snapshot length below 65,535 becomes 262,144, in pcap headers and interface descriptions: a program can make
-//!   packets longer, and libpcap cuts or refuses what is longer than the snapshot length.
+//!   packets longer, and libpcap cuts or refuses what is longer than the snapshot length. Captures that are read for
+//!   filters ([`CaptureReader::for_filters`]) keep theirs.
+//! - The header of a pcap version before 2.4 becomes one of 2.4, and records have the order of lengths of that version.
 //! - The length of a pcapng section becomes unknown, since packets may be missing.
 //! - `epb_hash` options, and custom options and blocks that are not to be copied by who edits a capture, are left out.
 //! - A Simple Packet Block whose packet was cut, or has changed its length, becomes an Enhanced Packet Block with time
@@ -59,10 +61,12 @@ mod packet_log;
 mod pcap;
 mod pcapng;
 mod port;
+mod pseudo_header;
 mod reader;
 mod records;
 mod writer;
 
+pub use byte_order::ByteOrder;
 pub use error::{Part, ReadError, WriteError};
 pub use gather::{Gathered, PacketPort};
 pub use link_type::LinkType;

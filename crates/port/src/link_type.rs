@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use paceline_frame::MAX_PACKET;
+
 /// A `LINKTYPE_` number of a capture (tcpdump.org/linktypes.html).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u32);
@@ -9,6 +11,19 @@ pub struct LinkType(pub u32);
 impl LinkType {
     /// Ethernet, the only one that an XDP program sees.
     pub const ETHERNET: Self = Self(1);
+
+    /// The most bytes that libpcap takes a packet of this link type to have (its `max_snaplen_for_dlt`), which holds for
+    /// captures whose header says nothing.
+    #[must_use]
+    pub fn max_snaplen(self) -> u32 {
+        const MIB: u32 = 1 << 20;
+        match self.0 {
+            231 => 128 * MIB, // DBUS
+            249 => MIB,       // USBPCAP
+            279 => 8 * MIB,   // EBHSCR
+            _ => MAX_PACKET as u32,
+        }
+    }
 
     /// Name without `LINKTYPE_` or `DLT_`; `None` if the number is not in the table.
     #[must_use]

@@ -5,8 +5,8 @@
 use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
-use crate::reader::{Link, Stop};
-use crate::records::{HEAD, Layout, Records};
+use crate::reader::{Link, ReadFor, Stop};
+use crate::records::{HEAD, Layout, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
 /// Length of the file header.
@@ -35,13 +35,35 @@ impl Resolution {
     }
 }
 
-/// File header of a pcap capture, kept as it was found.
+/// File header of a pcap capture as it is written: as it was found, but of version 2.4.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcapHeader {
     pub(crate) bytes: [u8; FILE_HEADER],
     pub(crate) order: ByteOrder,
     pub(crate) layout: Layout,
     pub(crate) resolution: Resolution,
+}
+
+/// Where a record header has the captured length and where the length on the wire. They changed places with version 2.3,
+/// which some programs wrote without the change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lengths {
+    CapturedFirst,
+    CapturedLast,
+    /// The captured length is the shorter one.
+    Either,
+}
+
+impl Lengths {
+    fn of_version(version: (u16, u16)) -> Option<Self> {
+        match version {
+            (2, 4) => Some(Self::CapturedFirst),
+            (2, 3) => Some(Self::Either),
+            // 543.0 is that of DG/UX.
+            (2, 0..=2) | (543, 0) => Some(Self::CapturedLast),
+            _ => None,
+        }
+    }
 }
 
 impl PcapHeader {
@@ -74,24 +96,34 @@ impl PcapHeader {
         })
     }
 
-    /// Reads a header whose magic number was recognized.
+    /// Reads a header whose magic number was recognized: the header to write, what the packets are, and how records
+    /// are read.
     pub(crate) fn decode(
-        bytes: [u8; FILE_HEADER],
+        mut bytes: [u8; FILE_HEADER],
         (order, layout, resolution): (ByteOrder, Layout, Resolution),
-    ) -> Result<Self, ReadError> {
+        read_for: ReadFor,
+    ) -> Result<(Self, Link, Decoder), ReadError> {
         let (major, minor) = (order.u16(&bytes, 4), order.u16(&bytes, 6));
-        // Before 2.3 the two lengths of a record were exchanged, and 2.3 has both kinds.
-        if (major, minor) != (2, 4) {
+        let Some(lengths) = Lengths::of_version((major, minor)) else {
             return Err(ReadError::Version { format: "pcap", major, minor, offset: 0 });
-        }
-        Ok(Self { bytes, order, layout, resolution })
-    }
-
-    /// What the packets are.
-    pub(crate) fn link(&self) -> Link {
+        };
         // The upper six bits tell whether, and how long, a frame check sequence ends each packet.
-        let link_type = LinkType(self.order.u32(&self.bytes, 20) & 0x03ff_ffff);
-        Link { link_type, snaplen: self.order.u32(&self.bytes, 16) }
+        let link_type = LinkType(order.u32(&bytes, 20) & 0x03ff_ffff);
+        let snaplen = order.u32(&bytes, 16);
+        let mut link = Link::new(link_type, snaplen, order);
+        if layout == Layout::PcapModified && link_type == LinkType::ETHERNET {
+            // Those who captured without Ethernet headers added one, and not its length.
+            link.snaplen = link.snaplen.saturating_add(14).min(i32::MAX.cast_unsigned());
+        }
+        bytes[4..6].copy_from_slice(&order.bytes16(2));
+        bytes[6..8].copy_from_slice(&order.bytes16(4));
+        if read_for == ReadFor::Programs {
+            bytes[16..20].copy_from_slice(&order.bytes(written_snaplen(snaplen)));
+        }
+        let header = Self { bytes, order, layout, resolution };
+        let longest = if read_for == ReadFor::Filters { link.snaplen } else { u32::MAX };
+        let decoder = Decoder { order, layout, lengths, longest, unit: resolution.nanoseconds(), packets: 0 };
+        Ok((header, link, decoder))
     }
 }
 
@@ -99,14 +131,24 @@ impl PcapHeader {
 pub(crate) struct Decoder {
     order: ByteOrder,
     layout: Layout,
+    lengths: Lengths,
+    /// Packets are cut to so many bytes.
+    longest: u32,
     unit: u64,
     /// Packets read so far.
     pub(crate) packets: u64,
 }
 
 impl Decoder {
-    pub(crate) fn new(header: &PcapHeader) -> Self {
-        Self { order: header.order, layout: header.layout, unit: header.resolution.nanoseconds(), packets: 0 }
+    /// The captured length and that on the wire.
+    #[inline]
+    fn lengths(&self, head: &[u8; 16]) -> (u32, u32) {
+        let (first, last) = (self.order.u32(head, 8), self.order.u32(head, 12));
+        match self.lengths {
+            Lengths::CapturedFirst => (first, last),
+            Lengths::CapturedLast => (last, first),
+            Lengths::Either => (first.min(last), first.max(last)),
+        }
     }
 
     /// Takes one packet and returns the length of its record.
@@ -122,12 +164,14 @@ impl Decoder {
         let (Some(head), Some(rest)) = (data.first_chunk::<16>(), data.get(head_len..)) else {
             return Err(Stop::More(head_len));
         };
-        let (captured, original) = (self.order.u32(head, 8), self.order.u32(head, 12));
+        let (captured, original) = self.lengths(head);
         if captured as usize > MAX_PACKET {
             return Err(self.too_long(offset, captured).into());
         }
         let len = head_len + captured as usize;
         let Some(packet) = rest.get(..captured as usize) else { return Err(Stop::More(len)) };
+        let captured = captured.min(self.longest);
+        let packet = packet.get(..captured as usize).unwrap_or(packet);
         let meta = FrameMeta {
             timestamp_ns: u64::from(self.order.u32(head, 0)) * 1_000_000_000
                 + u64::from(self.order.u32(head, 4)) * self.unit,

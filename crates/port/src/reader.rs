@@ -87,30 +87,42 @@ pub enum Header {
 pub struct Link {
     /// What they start with.
     pub link_type: LinkType,
-    /// Most bytes of a packet that were captured; 0 means no limit.
+    /// Most bytes of a packet that were captured, as libpcap takes it: the most that it allows for a link type where the
+    /// capture says 0 or more than 2^31 - 1.
     pub snaplen: u32,
+    /// Byte order of the machine that captured them, which some link-layer headers have too.
+    pub order: ByteOrder,
 }
 
-impl Default for Link {
-    /// Whole Ethernet frames.
-    fn default() -> Self {
-        Self { link_type: LinkType::ETHERNET, snaplen: 0 }
+impl Link {
+    /// The link of a capture whose header has this snapshot length.
+    pub(crate) fn new(link_type: LinkType, snaplen: u32, order: ByteOrder) -> Self {
+        let said = (1..=i32::MAX.cast_unsigned()).contains(&snaplen);
+        Self { link_type, snaplen: if said { snaplen } else { link_type.max_snaplen() }, order }
     }
 }
 
-/// Which captures are read.
+impl Default for Link {
+    /// Whole Ethernet frames, captured on this machine.
+    fn default() -> Self {
+        Self::new(LinkType::ETHERNET, 0, ByteOrder::NATIVE)
+    }
+}
+
+/// Who gets the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinkTypes {
-    Ethernet,
-    /// All packets are of one.
-    One,
+pub(crate) enum ReadFor {
+    /// XDP programs, which know Ethernet only and can make packets longer.
+    Programs,
+    /// Filters, which match as those of libpcap.
+    Filters,
 }
 
 /// Reads a pcap or pcapng capture into bursts, with memory that does not depend on the capture's length.
 ///
 /// Packets are delivered as captured: one that the capture truncates is as long as what is there, and
-/// [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) tells how long it was. A frame check
-/// sequence, where the capture has them, is part of the packet.
+/// [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) tells how long it was. Those of pcap versions
+/// from 2.0 on are read. A frame check sequence, where the capture has them, is part of the packet.
 ///
 /// Interfaces are numbered from 0 through all sections. [`FrameMeta::timestamp_ns`](paceline_frame::FrameMeta::timestamp_ns)
 /// is rounded down to nanoseconds and held to what 64 bits can tell, from 1970 to 2554; what is written is the stamp as
@@ -131,57 +143,61 @@ impl<R: Read> CaptureReader<R> {
     /// [`ReadError`] if there is none, if it is of an unknown kind or version, or if a pcap capture's link type
     /// is not Ethernet.
     pub fn new(source: R) -> Result<Self, ReadError> {
-        let reader = Self::open(source, LinkTypes::Ethernet)?;
+        let reader = Self::open(source, ReadFor::Programs)?;
         match reader.link.link_type {
             LinkType::ETHERNET => Ok(reader),
             other => Err(ReadError::LinkType(other)),
         }
     }
 
-    /// Reads the header of a capture whose packets may be of any link type, but must all be of one: in pcapng that of
-    /// the first interface. For filters, which are made for a link type; XDP programs know Ethernet only.
+    /// Reads the header of a capture whose packets are for filters, as libpcap reads them: of any link type, but all of
+    /// one, in pcapng that of the first interface; in pcap cut to the snapshot length of the header.
     ///
     /// # Errors
     /// [`ReadError`] if there is no header, or if it is of an unknown kind or version.
-    pub fn of_any_link_type(source: R) -> Result<Self, ReadError> {
-        Self::open(source, LinkTypes::One)
+    pub fn for_filters(source: R) -> Result<Self, ReadError> {
+        Self::open(source, ReadFor::Filters)
     }
 
-    fn open(source: R, link_types: LinkTypes) -> Result<Self, ReadError> {
+    fn open(source: R, read_for: ReadFor) -> Result<Self, ReadError> {
         let mut input = Input::new(source);
         if !input.require(4)? && input.available().is_empty() {
             return Err(ReadError::Empty);
         }
         let magic = input.available().first_chunk::<4>().copied();
         if let Some(format) = magic.and_then(PcapHeader::recognize) {
-            Self::pcap(input, format)
+            Self::pcap(input, format, read_for)
         } else if magic.map(u32::from_be_bytes) == Some(pcapng::SECTION_HEADER) {
-            Self::pcapng(input, link_types)
+            Self::pcapng(input, read_for)
         } else {
             input.require(8)?;
             Err(unknown(input.available()))
         }
     }
 
-    fn pcap(mut input: Input<R>, format: (ByteOrder, Layout, pcap::Resolution)) -> Result<Self, ReadError> {
+    fn pcap(
+        mut input: Input<R>,
+        format: (ByteOrder, Layout, pcap::Resolution),
+        read_for: ReadFor,
+    ) -> Result<Self, ReadError> {
         input.require(pcap::FILE_HEADER)?;
         let Some(&bytes) = input.available().first_chunk() else {
             return Err(cut_header(&input, pcap::FILE_HEADER));
         };
-        let header = PcapHeader::decode(bytes, format)?;
+        let (header, link, decoder) = PcapHeader::decode(bytes, format, read_for)?;
         input.consume(pcap::FILE_HEADER);
         Ok(Self {
             input,
-            decoder: Decoder::Pcap(pcap::Decoder::new(&header)),
+            link,
+            decoder: Decoder::Pcap(decoder),
             records: Records::new(header.layout, header.order),
-            link: header.link(),
             header: Header::Pcap(header),
             done: false,
         })
     }
 
-    fn pcapng(mut input: Input<R>, link_types: LinkTypes) -> Result<Self, ReadError> {
-        let mut decoder = pcapng::Decoder::new();
+    fn pcapng(mut input: Input<R>, read_for: ReadFor) -> Result<Self, ReadError> {
+        let mut decoder = pcapng::Decoder::new(read_for);
         let header = loop {
             let needed = match decoder.section(input.available(), 0) {
                 Ok(block) => break Box::<[u8]>::from(block),
@@ -195,7 +211,7 @@ impl<R: Read> CaptureReader<R> {
         };
         input.consume(header.len());
         let mut link = Link::default();
-        if link_types == LinkTypes::One {
+        if read_for == ReadFor::Filters {
             link = pcapng::first_interface(&mut input, decoder.order())?.unwrap_or(link);
             decoder.link_type = link.link_type;
         }

@@ -7,7 +7,7 @@ use paceline_frame::{Burst, FrameMeta, FrameRef};
 use crate::byte_order::ByteOrder;
 use crate::pcap::PcapHeader;
 use crate::pcapng::{self, ALTERED_BY_EDITING, Options};
-use crate::records::{Layout, PacketRecord, Records, written_snaplen};
+use crate::records::{Layout, PacketRecord, Records};
 use crate::{Header, Resolution, WriteError};
 
 /// Bytes gathered before they are handed on.
@@ -59,10 +59,7 @@ impl<W: Write> CaptureWriter<W> {
 
     fn start_pcap(&mut self, header: &PcapHeader) {
         (self.layout, self.order, self.resolution) = (header.layout, header.order, header.resolution);
-        let mut bytes = header.bytes;
-        let snaplen = written_snaplen(self.order.u32(&bytes, 16));
-        bytes[16..20].copy_from_slice(&self.order.bytes(snaplen));
-        self.buffer.extend_from_slice(&bytes);
+        self.buffer.extend_from_slice(&header.bytes);
     }
 
     /// Packets written so far.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Bytes, ORDERS, Order, copy, error, packet, read, resized};
 use paceline_frame::Burst;
-use paceline_port::{CaptureReader, CaptureWriter};
+use paceline_port::{ByteOrder, CaptureReader, CaptureWriter};
 
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
@@ -220,6 +220,79 @@ fn a_packet_that_changed_its_length_has_both_lengths_changed() {
             assert_eq!((packets[0].1.len(), packets[0].0.original_len), (captured, original));
         }
     }
+}
+
+/// The lengths of a record changed places with version 2.3, which some programs wrote without the change.
+#[test]
+fn versions_before_2_4_are_read_and_written_as_2_4() {
+    let file = |order, version: (u16, u16), lengths: [[u32; 2]; 2]| {
+        let mut capture = Bytes::new(order).u32(MICRO).u16(version.0).u16(version.1).raw(&[0; 8]);
+        capture = capture.u32(262_144).u32(1);
+        for ([first, last], captured) in lengths.into_iter().zip([40, 50]) {
+            capture = capture.u32(1).u32(2).u32(first).u32(last).raw(&packet(captured));
+        }
+        capture.bytes
+    };
+    let (now, before) = ([[40, 90], [50, 50]], [[90, 40], [50, 50]]);
+    for order in ORDERS {
+        let expected = file(order, (2, 4), now);
+        for (version, lengths) in [
+            ((2, 0), before),
+            ((2, 2), before),
+            ((543, 0), before),
+            ((2, 3), now),
+            ((2, 3), before),
+            ((2, 4), now),
+        ] {
+            let capture = file(order, version, lengths);
+            let (packets, error) = read(&capture);
+            assert!(error.is_none(), "{error:?}");
+            let found: Vec<_> = packets.iter().map(|(m, p)| (m.original_len, p.clone())).collect();
+            assert_eq!(found, [(90, packet(40)), (50, packet(50))], "{version:?}");
+            assert_eq!(copy(&capture, 64, |_| true), expected, "{version:?}");
+        }
+    }
+}
+
+/// Packets for filters are cut as libpcap cuts them, and those for programs are whole.
+#[test]
+fn what_is_longer_than_the_snapshot_length_is_cut_for_filters() {
+    let filters = |capture: &[u8]| {
+        let mut reader = CaptureReader::for_filters(capture).unwrap();
+        let mut burst = Burst::default();
+        let mut out = Vec::new();
+        let mut writer = CaptureWriter::new(&mut out, reader.header()).unwrap();
+        while reader.fill(&mut burst).unwrap() > 0 {
+            writer.write(&burst, reader.records(), |_| true).unwrap();
+        }
+        writer.finish(reader.records()).unwrap();
+        (reader.link(), out)
+    };
+    for order in ORDERS {
+        let file = |magic, len| Bytes::new(order).pcap(magic, 50, 1).record(1, 2, &packet(len), 90);
+        let capture = file(MICRO, 60).bytes;
+        let cut = Bytes::new(order).pcap(MICRO, 50, 1).record(1, 2, &packet(60)[..50], 90).bytes;
+        let (link, written) = filters(&capture);
+        assert_eq!((link.snaplen, written), (50, cut));
+        assert_eq!(link.order, if order == Order::Big { ByteOrder::Big } else { ByteOrder::Little });
+        assert_eq!(read(&capture).0[0].1, packet(60));
+        // Programs can make packets longer, and what they are written to has room for that.
+        let roomy = Bytes::new(order).pcap(MICRO, 262_144, 1).record(1, 2, &packet(60), 90).bytes;
+        assert_eq!(copy(&capture, 64, |_| true), roomy);
+        // Modified captures of Ethernet may have headers that their snapshot length does not count.
+        let capture = Bytes::new(order).pcap(MODIFIED, 50, 1).bytes;
+        assert_eq!(filters(&capture).0.snaplen, 64);
+    }
+    for (said, taken) in [(0, 262_144), (1 << 31, 262_144), (u32::MAX, 262_144), (1 << 30, 1 << 30)] {
+        let capture = Bytes::new(Order::Little).pcap(MICRO, said, 1).bytes;
+        assert_eq!(
+            filters(&capture),
+            (paceline_port::Link { snaplen: taken, ..filters(&capture).0 }, capture)
+        );
+    }
+    // USB packets may be longer.
+    let capture = Bytes::new(Order::Little).pcap(MICRO, 0, 249).bytes;
+    assert_eq!(filters(&capture).0.snaplen, 1 << 20);
 }
 
 #[test]

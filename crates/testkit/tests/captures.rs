@@ -52,7 +52,7 @@ fn packets(captures: &[PathBuf]) -> BTreeMap<u32, Packets> {
     let mut burst = Burst::default();
     for path in captures {
         let file = File::open(path).expect("it was listed");
-        let Ok(mut reader) = CaptureReader::of_any_link_type(file) else { continue };
+        let Ok(mut reader) = CaptureReader::for_filters(file) else { continue };
         let link_type = reader.link().link_type.0;
         while reader.fill(&mut burst).is_ok_and(|read| read > 0) {
             let packet = |frame: paceline::FrameRef<'_>| (frame.packet().to_vec(), frame.meta().original_len);

@@ -37,13 +37,13 @@ pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
     }
     if args.prints() {
         let link = match &args.input {
-            Some(path) => Capture::open(Some(path), CaptureReader::of_any_link_type)?.reader.link(),
+            Some(path) => Capture::open(Some(path), CaptureReader::for_filters)?.reader.link(),
             None => Link::default(),
         };
         return listing::print(args, &wanted::compile_one(args, target(args, link))?);
     }
     let wanted = wanted::read(args)?;
-    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::of_any_link_type)?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::for_filters)?;
     let filters = wanted::compile(wanted, target(args, capture.reader.link()))?;
     run(args, &mut capture, filters)
 }

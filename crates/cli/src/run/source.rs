@@ -46,7 +46,7 @@ impl Subject {
     }
 }
 
-/// How a capture's header is read: [`CaptureReader::new`] or [`CaptureReader::of_any_link_type`].
+/// How a capture's header is read: [`CaptureReader::new`] or [`CaptureReader::for_filters`].
 pub(crate) type ReadHeader = fn(Counted) -> Result<CaptureReader<Counted>, ReadError>;
 /// The firewall that is run where no object is named.
 pub(crate) fn built_in() -> Result<(String, Object), Failure> {

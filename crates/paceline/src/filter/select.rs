@@ -131,7 +131,10 @@ fn step<R: Read, W: Write>(
         if left == 0 {
             continue;
         }
+        let link = reader.link();
+        link.to_native(burst);
         let mask = selection.filter.matches(burst, host);
+        link.to_captured(burst);
         let mask = mask.map_err(|fault| SelectError::Fault { selection: index, fault: *fault.fault })?;
         let mask = first(mask, left);
         needed |= if u64::from(mask.count_ones()) == left { mask } else { all };

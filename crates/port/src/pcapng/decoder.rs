@@ -8,7 +8,7 @@ use super::{
     SIMPLE_HEAD, SIMPLE_PACKET,
 };
 use crate::byte_order::ByteOrder;
-use crate::reader::Stop;
+use crate::reader::{ReadFor, Stop};
 use crate::records::{HEAD, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
@@ -39,6 +39,7 @@ struct Packet<'a> {
 
 /// Reads blocks of one section after the other.
 pub(crate) struct Decoder {
+    read_for: ReadFor,
     order: ByteOrder,
     interfaces: Vec<Interface>,
     /// Interfaces of the sections before, to number those of a capture in one row.
@@ -50,8 +51,9 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(read_for: ReadFor) -> Self {
         Self {
+            read_for,
             order: ByteOrder::Little,
             interfaces: Vec::new(),
             interfaces_before: 0,
@@ -169,11 +171,16 @@ impl Decoder {
         let interface = Interface::decode(head(block)?, options, self.order, offset)?;
         let mut block = Box::<[u8]>::from(block);
         if let Some(snaplen) = block.get_mut(12..16) {
-            snaplen.copy_from_slice(&self.order.bytes(written_snaplen(interface.snaplen)));
+            snaplen.copy_from_slice(&self.order.bytes(self.written_snaplen(interface.snaplen)));
         }
         records.push_block(&block);
         self.interfaces.push(interface);
         Ok(())
+    }
+
+    /// Snapshot length to write in place of one that was read.
+    fn written_snaplen(&self, read: u32) -> u32 {
+        if self.read_for == ReadFor::Programs { written_snaplen(read) } else { read }
     }
 
     #[inline(always)]
@@ -217,7 +224,7 @@ impl Decoder {
         let cut_to = |snaplen| if snaplen == 0 { original } else { original.min(snaplen) };
         let captured = cut_to(snaplen);
         let mut kept = [0; HEAD];
-        if captured == cut_to(written_snaplen(snaplen)) {
+        if captured == cut_to(self.written_snaplen(snaplen)) {
             kept[..SIMPLE_HEAD].copy_from_slice(head);
         } else {
             // What is written has no such captured length. It is for interface 0 and has time stamp 0, which is what an

@@ -25,7 +25,7 @@ pub(crate) fn first_interface<R: Read>(
         match order.u32(head, 0) {
             INTERFACE_DESCRIPTION => {
                 let link_type = LinkType(order.u16(head, 8).into());
-                return Ok(Some(Link { link_type, snaplen: order.u32(head, 12) }));
+                return Ok(Some(Link::new(link_type, order.u32(head, 12), order)));
             }
             PACKET | SIMPLE_PACKET | ENHANCED_PACKET | SECTION_HEADER => break,
             // The shortest block is 12 bytes long; one that says less is refused when it is read.
