@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use fastrand::Rng;
 use paceline::port::CaptureReader;
 use paceline::{Burst, FrameMeta, Host};
 use paceline_load::classic::text::{
@@ -14,10 +15,10 @@ use paceline_load::classic::text::{
     to_c_array, to_decimal, to_listing,
 };
 use paceline_load::classic::{
-    Action, ConvertOptions, Filter, Purpose, Returns, SockFilter, SystemCall, table,
+    Action, ConvertOptions, Filter, Purpose, Returns, Rules, SockFilter, SystemCall, table,
 };
 use paceline_spec::ProgramSpec;
-use paceline_testkit::classic::{Libpcap, Target, reference, sample, seccomp_accepts};
+use paceline_testkit::classic::{Libpcap, Target, is_defined, reference, sample, seccomp_accepts, steered};
 use paceline_testkit::{kernel, skip};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{Engine, LoadError, Program};
@@ -52,9 +53,8 @@ fn packets() -> Vec<Vec<u8>> {
 }
 
 /// The programs of a filter on all engines there are.
-fn programs(filter: &Filter) -> Vec<(String, Program)> {
-    let options = ConvertOptions::default();
-    let specs = [filter.to_xdp("xdp", &options), filter.to_socket_filter("socket_filter", &options)];
+fn programs(filter: &Filter, options: &ConvertOptions) -> Vec<(String, Program)> {
+    let specs = [filter.to_xdp("xdp", options), filter.to_socket_filter("socket_filter", options)];
     let mut programs = Vec::new();
     for spec in specs {
         let spec: ProgramSpec = spec.expect("libpcap's programs for files can be converted");
@@ -80,7 +80,7 @@ fn expressions_match_what_libpcap_says() {
     for expression in expressions() {
         let insns = libpcap.compile(&expression, Target::default()).expect("tcpdump takes it");
         let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
-        let programs = programs(&filter);
+        let programs = programs(&filter, &ConvertOptions::default());
         for (number, packet) in packets.iter().enumerate() {
             if reference(&filter, packet).libpcap_differs {
                 other_rule += 1;
@@ -124,10 +124,67 @@ fn the_kernel_takes_what_expressions_become() {
     }
 }
 
-/// `protochain` makes a loop, which the kernel refuses too: tcpdump then filters by itself.
+/// An IPv4 and an IPv6 packet with an authentication header that is the next one of itself by libpcap's arithmetic, which takes
+/// its length for a place.
+fn circles() -> [Vec<u8>; 2] {
+    const AH: u8 = 51;
+    [(0x0800, 23, 20), (0x86dd, 20, 40)].map(|(ethertype, protocol, place)| {
+        let mut packet = vec![0; 100];
+        packet[12..14].copy_from_slice(&u16::to_be_bytes(ethertype));
+        packet[14] = 0x45;
+        packet[protocol] = AH;
+        packet[14 + place] = AH;
+        packet[14 + place + 1] = (place / 4 - 2) as u8;
+        packet
+    })
+}
+
+/// What `protochain` becomes runs as libpcap runs it, but ends where that would not; and the kernel takes it.
 #[test]
-fn loops_of_protochain_are_refused() {
-    let Some(libpcap) = libpcap("loops_of_protochain_are_refused") else { return };
+fn loops_of_protochain_run_and_end() {
+    let test = "loops_of_protochain_run_and_end";
+    let Some(libpcap) = libpcap(test) else { return };
+    let has_kernel = kernel::available_for(test);
+    let (mut rng, mut host, mut burst) = (Rng::with_seed(1), Host::default(), Burst::new(1));
+    let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+    let (mut matched, mut endless) = (0, 0);
+    for expression in
+        ["ip protochain 6", "ip6 protochain 17", "protochain 6", "not ip6 protochain 6 or protochain 17"]
+    {
+        let insns = libpcap.compile(expression, Target::default()).expect("tcpdump takes it");
+        let filter = Filter::new(insns.clone(), Purpose::UserSpace).expect("libpcap makes good programs");
+        let programs = programs(&filter, &options);
+        let ways = std::iter::repeat_with(|| steered(&mut rng, &insns)).take(2_000);
+        for (number, packet) in circles().into_iter().chain(ways).enumerate() {
+            let ends = is_defined(&insns, &packet);
+            let expected = if ends { libpcap.run(&filter, &packet, packet.len() as u32) } else { 0 };
+            matched += u32::from(expected != 0);
+            endless += u32::from(!ends);
+            for (name, program) in &programs {
+                burst.clear();
+                burst.push(&packet, FrameMeta::default()).expect("it fits");
+                let value = program.run(&mut burst.frame_mut(0), &mut host).expect("it is safe");
+                assert_eq!(value, u64::from(expected), "{expression}: packet {number} {packet:02x?}, {name}");
+            }
+        }
+        for spec in [filter.to_xdp("filter", &options), filter.to_socket_filter("filter", &options)] {
+            let spec = spec.expect("it can be converted");
+            let request = kernel::Request { kind: spec.kind, ..kernel::Request::xdp(&spec.insns) };
+            if has_kernel {
+                kernel::Program::load(&request).unwrap_or_else(|error| panic!("{expression}: {error}"));
+            }
+        }
+    }
+    assert!(
+        matched > 1_000 && endless > 4,
+        "{matched} packets match, and on {endless} libpcap would not end"
+    );
+}
+
+/// The kernel refuses loops in classic programs: tcpdump then filters by itself.
+#[test]
+fn loops_of_protochain_are_refused_for_sockets() {
+    let Some(libpcap) = libpcap("loops_of_protochain_are_refused_for_sockets") else { return };
     let insns = libpcap.compile("ip6 protochain 6", Target::default()).expect("tcpdump takes it");
     let error = Filter::new(insns, Purpose::Socket).expect_err("it has a loop").to_string();
     assert_eq!(error, "instruction 18 (ja): jumps to instruction 4294967300 of a program of 36");

@@ -4,14 +4,17 @@
 //! `sk_chk_filter`, and of `seccomp_check_filter` in `kernel/seccomp.c`.
 
 use super::ancillary::{ANCILLARY_OFFSET, Ancillary};
-use super::insn::{AluOp, LoadFrom, MAX_INSNS, MEMORY_WORDS, Operation, SockFilter, Source};
+use super::insn::{AluOp, LoadFrom, MAX_INSNS, MAX_USER_INSNS, MEMORY_WORDS, Operation, SockFilter, Source};
 use super::seccomp::SECCOMP_DATA_BYTES;
 
 /// What a program is for, which decides what it may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// Looking at packets.
+    /// Looking at packets, in the kernel: jumps lead forward.
     Socket,
+    /// Looking at packets outside of the kernel, as libpcap does (its `pcap_validate_filter`): `ja` may lead back, as in what
+    /// it makes of `protochain`, programs may be longer, and scratch memory that nothing was stored to is 0.
+    UserSpace,
     /// Looking at system calls (`struct seccomp_data`).
     Seccomp,
 }
@@ -20,8 +23,13 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
     /// It has no instructions or too many.
-    #[error("a program has 1 to {MAX_INSNS} instructions, this one {0}")]
-    Length(usize),
+    #[error("a program has 1 to {limit} instructions, this one {len}")]
+    Length {
+        /// How many it has.
+        len: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// An instruction breaks a rule.
     #[error("instruction {index}{}: {rule}", name(.insn))]
     Insn {
@@ -59,11 +67,11 @@ pub enum Rule {
     /// On some path nothing was stored to the word.
     #[error("M[{0}] is read and not written on every path before")]
     MemoryUnset(u32),
-    /// The target is behind the program.
+    /// The target is outside of the program, or leads back where it may not: distances have no sign then.
     #[error("jumps to instruction {target} of a program of {len}")]
     JumpTarget {
         /// Instruction that it leads to.
-        target: u64,
+        target: i64,
         /// Instructions of the program.
         len: usize,
     },
@@ -91,8 +99,9 @@ impl Filter {
     /// # Errors
     /// The first instruction that breaks a rule, in the order in which the kernel looks.
     pub fn new(insns: Vec<SockFilter>, purpose: Purpose) -> Result<Self, CheckError> {
-        if !(1..=MAX_INSNS).contains(&insns.len()) {
-            return Err(CheckError::Length(insns.len()));
+        let limit = if purpose == Purpose::UserSpace { MAX_USER_INSNS } else { MAX_INSNS };
+        if !(1..=limit).contains(&insns.len()) {
+            return Err(CheckError::Length { len: insns.len(), limit });
         }
         let broken = |index: usize, rule| CheckError::Insn { index, insn: insns[index], rule };
         for (index, insn) in insns.iter().enumerate() {
@@ -103,7 +112,9 @@ impl Filter {
             Some(Operation::Return | Operation::ReturnA) => {}
             _ => return Err(broken(last, Rule::LastNoReturn)),
         }
-        check_memory(&insns).map_err(|(index, word)| broken(index, Rule::MemoryUnset(word)))?;
+        if purpose != Purpose::UserSpace {
+            check_memory(&insns).map_err(|(index, word)| broken(index, Rule::MemoryUnset(word)))?;
+        }
         Ok(Self { insns, purpose })
     }
 
@@ -134,7 +145,7 @@ fn check_insn(insn: SockFilter, index: usize, len: usize, purpose: Purpose) -> R
         Operation::Load(_, LoadFrom::Memory) | Operation::Store(_) if k as usize >= MEMORY_WORDS => {
             return Err(Rule::MemoryWord(k));
         }
-        Operation::Jump => check_target(index, k, len)?,
+        Operation::Jump => check_target(index, distance(k, purpose), len)?,
         Operation::JumpIf(..) => {
             check_target(index, jt.into(), len)?;
             check_target(index, jf.into(), len)?;
@@ -147,7 +158,9 @@ fn check_insn(insn: SockFilter, index: usize, len: usize, purpose: Purpose) -> R
                 (true, true) => Ok(()),
             };
         }
-        Operation::Load(_, LoadFrom::Absolute(_)) if k >= ANCILLARY_OFFSET && Ancillary::at(k).is_none() => {
+        Operation::Load(_, LoadFrom::Absolute(_))
+            if purpose == Purpose::Socket && k >= ANCILLARY_OFFSET && Ancillary::at(k).is_none() =>
+        {
             return Err(Rule::Ancillary(k - ANCILLARY_OFFSET));
         }
         _ => {}
@@ -158,9 +171,14 @@ fn check_insn(insn: SockFilter, index: usize, len: usize, purpose: Purpose) -> R
     Ok(())
 }
 
-fn check_target(index: usize, distance: u32, len: usize) -> Result<(), Rule> {
-    let target = index as u64 + 1 + u64::from(distance);
-    if target < len as u64 { Ok(()) } else { Err(Rule::JumpTarget { target, len }) }
+/// How far `ja` leads.
+pub(super) fn distance(k: u32, purpose: Purpose) -> i64 {
+    if purpose == Purpose::UserSpace { k.cast_signed().into() } else { k.into() }
+}
+
+fn check_target(index: usize, distance: i64, len: usize) -> Result<(), Rule> {
+    let target = index as i64 + 1 + distance;
+    if (0..len as i64).contains(&target) { Ok(()) } else { Err(Rule::JumpTarget { target, len }) }
 }
 
 /// The first load of a word that need not have been stored to. Jumps go forward only, so one pass will do.

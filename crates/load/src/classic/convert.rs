@@ -15,7 +15,7 @@ use super::ir::{Answer, Layout, Op, Operand, Value, resolve};
 use super::order::{Order, Orders};
 use super::packet_load::{self, Loads};
 use super::simplify::{Facts, simplify};
-use super::{data_load, direct_load};
+use super::{data_load, direct_load, loops};
 
 /// What a program is to do with a filter's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,8 +161,9 @@ impl Filter {
     }
 
     fn convert(&self, machine: Machine, options: &ConvertOptions) -> Result<Converted, ConvertError> {
-        let purpose = if machine == Machine::Seccomp { Purpose::Seccomp } else { Purpose::Socket };
-        if self.purpose() != purpose {
+        let is_seccomp = machine == Machine::Seccomp;
+        if is_seccomp != (self.purpose() == Purpose::Seccomp) {
+            let purpose = if is_seccomp { Purpose::Seccomp } else { Purpose::Socket };
             return Err(ConvertError::Purpose(purpose));
         }
         let layout = Layout {
@@ -171,7 +172,7 @@ impl Filter {
                 Machine::Xdp => direct_load::LONGEST,
                 Machine::SocketFilter | Machine::Seccomp => i32::MAX.cast_unsigned(),
             },
-            seccomp: machine == Machine::Seccomp,
+            seccomp: is_seccomp,
             rules: options.rules,
         };
         let mut ops = resolve(self, layout);
@@ -235,6 +236,8 @@ struct Converter<'a> {
     out: Emitter,
     /// What the packet is known to have, before each instruction.
     proven: Vec<Option<Loads>>,
+    /// Where loops start.
+    loops: Vec<bool>,
 }
 
 impl<'a> Converter<'a> {
@@ -244,12 +247,14 @@ impl<'a> Converter<'a> {
             Machine::SocketFilter => packet_load::REGISTERS,
             Machine::Seccomp => data_load::REGISTERS,
         };
-        let mut proven = vec![None; ops.len()];
+        let loops = loops::starts(ops);
+        let none = |is_start: &bool| is_start.then(Loads::default);
+        let mut proven: Vec<_> = loops.iter().map(none).collect();
         if let Some(entry) = proven.first_mut() {
             *entry = Some(Loads::default());
         }
         let out = Emitter::new(ops.len(), registers, returns.unmatched());
-        Self { machine, returns, layout, ops, known, out, proven }
+        Self { machine, returns, layout, ops, known, out, proven, loops }
     }
 
     fn run(mut self) -> Emitted {
@@ -285,9 +290,10 @@ impl<'a> Converter<'a> {
     }
 
     fn prologue(&mut self) {
+        let loops = self.loops.iter().filter(|is_start| **is_start).count();
         match self.machine {
-            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops, self.layout.rules),
-            Machine::SocketFilter => packet_load::prologue(&mut self.out),
+            Machine::Xdp => direct_load::prologue(&mut self.out, self.ops, self.layout.rules, loops),
+            Machine::SocketFilter => packet_load::prologue(&mut self.out, loops),
             Machine::Seccomp => data_load::prologue(&mut self.out),
         }
         let live = self.known.demands.first().map(|demand| demand.live).unwrap_or_default();
@@ -377,6 +383,14 @@ impl<'a> Converter<'a> {
     }
 
     fn goto(&mut self, index: usize, target: usize) {
+        if loops::is_back(index, target) {
+            match self.machine {
+                Machine::Xdp => loops::count_round(&mut self.out, direct_load::SCRATCH),
+                Machine::SocketFilter => loops::count_round(&mut self.out, packet_load::SCRATCH),
+                // Its checker lets jumps lead forward only.
+                Machine::Seccomp => {}
+            }
+        }
         if self.falls_to(index) != Some(target) {
             self.out.jump(Target::Insn(target));
         }

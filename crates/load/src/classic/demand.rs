@@ -2,12 +2,16 @@
 
 use super::insn::Register;
 use super::ir::{Answer, Op, Operand, Value};
+use super::loops::is_back;
 
 /// A set of registers and words of scratch memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Live(u32);
 
 impl Live {
+    /// All of them.
+    const ALL: Self = Self(u32::MAX >> 14);
+
     const A: u32 = 1 << 16;
     const X: u32 = 1 << 17;
 
@@ -102,9 +106,14 @@ pub(super) fn demand(ops: &mut [Op]) -> Vec<Demand> {
     for (index, op) in ops.iter_mut().enumerate().rev() {
         let mut live = Live::default();
         let mut bytes = Bytes::RETURNS_ZERO;
-        for next in op.successors(index).filter_map(|next| demands.get(next)) {
-            live.0 |= next.live.0;
-            bytes = bytes.meet(next.bytes);
+        for next in op.successors(index) {
+            let (wanted, needed) = match demands.get(next) {
+                _ if is_back(index, next) => (Live::ALL, Bytes::NONE),
+                Some(next) => (next.live, next.bytes),
+                None => continue,
+            };
+            live.0 |= wanted.0;
+            bytes = bytes.meet(needed);
         }
         *op = without_need(*op, live);
         demands[index] = Demand { live: live.before(*op), live_after: live, bytes: bytes.before(*op) };

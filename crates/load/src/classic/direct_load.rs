@@ -13,6 +13,7 @@ use super::convert::{Rules, Site};
 use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::{Op, Value};
+use super::loops::allow_rounds;
 use super::order::Order;
 use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
 
@@ -35,7 +36,7 @@ const CALLING: Assignment =
 const CONTEXT: Reg = Reg::R6;
 /// Address that the index register leads to.
 const INDEXED: Reg = Reg::R4;
-const SCRATCH: Reg = Reg::R5;
+pub(super) const SCRATCH: Reg = Reg::R5;
 
 fn calls(op: &Op) -> bool {
     let Op::Load(_, Value::Ancillary(word)) = op else { return false };
@@ -55,7 +56,7 @@ fn field_offset(kind: FieldKind) -> i16 {
     field.map_or(0, |field| field.offset.cast_signed())
 }
 
-pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules) {
+pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules, loops: usize) {
     let uses_context = |op: &Op| match op {
         Op::Load(_, Value::Ancillary(word)) => {
             matches!(word, Ancillary::Ifindex | Ancillary::Queue) || word.function().is_some()
@@ -76,9 +77,14 @@ pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules) {
     if ops.iter().any(uses_context) {
         out.copy(CONTEXT, Reg::R1);
     }
-    if ops.iter().any(uses_packet) {
+    if loops > 0 || ops.iter().any(uses_packet) {
         out.load(isa::Size::W, assignment.end, Reg::R1, field_offset(FieldKind::PacketEnd));
         out.load(isa::Size::W, assignment.data, Reg::R1, field_offset(FieldKind::PacketData));
+    }
+    if loops > 0 {
+        out.copy(SCRATCH, assignment.end);
+        out.alu(Width::W64, isa::AluOp::Sub, SCRATCH, Operand::Reg(assignment.data));
+        allow_rounds(out, SCRATCH, loops);
     }
 }
 

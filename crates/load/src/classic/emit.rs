@@ -171,12 +171,23 @@ impl Emitter {
         self.push(Insn::Call(Callee::Kfunc { btf_id: index as i32, module: 0 }));
     }
 
-    pub(super) fn jump(&mut self, target: Target) {
+    /// Says where the instruction leads that comes next.
+    fn jump_from(&mut self, target: Target) {
         match target {
             Target::NoMatch => self.no_match.push(self.insns.len()),
             _ => self.fixups.push((self.insns.len(), target)),
         }
+    }
+
+    pub(super) fn jump(&mut self, target: Target) {
+        self.jump_from(target);
         self.push(Insn::Jump { offset: 0 });
+    }
+
+    /// Leads on if the verifier's bound of the function's loops is reached.
+    pub(super) fn may_goto(&mut self, target: Target) {
+        self.jump_from(target);
+        self.push(Insn::MayGoto { offset: 0 });
     }
 
     pub(super) fn jump_if(
@@ -187,10 +198,7 @@ impl Emitter {
         src: isa::Operand,
         target: Target,
     ) {
-        match target {
-            Target::NoMatch => self.no_match.push(self.insns.len()),
-            _ => self.fixups.push((self.insns.len(), target)),
-        }
+        self.jump_from(target);
         self.push(Insn::JumpIf { width, condition, dst, src, offset: 0 });
     }
 
@@ -249,11 +257,11 @@ impl Emitter {
     }
 }
 
-/// Makes a jump lead forward to a slot; no instruction here has two slots.
+/// Makes a jump lead to a slot; no instruction here has two slots.
 fn set_offset(insns: &mut [Insn], slot: usize, to: usize) {
-    let distance = to.saturating_sub(slot + 1);
+    let distance = to as i64 - (slot as i64 + 1);
     match insns.get_mut(slot) {
-        Some(Insn::JumpIf { offset, .. }) => *offset = distance as i16,
+        Some(Insn::JumpIf { offset, .. } | Insn::MayGoto { offset }) => *offset = distance as i16,
         Some(jump @ Insn::Jump { .. }) => {
             *jump = match i16::try_from(distance) {
                 Ok(offset) => Insn::Jump { offset },

@@ -23,6 +23,9 @@ pub const MEMORY_WORDS: usize = 16;
 /// Most instructions of a program (`BPF_MAXINSNS`).
 pub const MAX_INSNS: usize = 4096;
 
+/// Most instructions of a program that no kernel has to take: as many as a verifier walks.
+pub const MAX_USER_INSNS: usize = 1_000_000;
+
 /// The two registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Register {

@@ -1,7 +1,7 @@
 //! What a filter does, with everything resolved: jumps to indices, negative offsets to places in the packet.
 
 use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
-use super::check::Filter;
+use super::check::{Filter, Purpose, distance};
 use super::convert::Rules;
 use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, SockFilter, Source};
 
@@ -103,11 +103,17 @@ pub(super) struct Layout {
 
 /// What each instruction of a filter does.
 pub(super) fn resolve(filter: &Filter, layout: Layout) -> Vec<Op> {
-    let resolve = |(index, (insn, operation))| resolve_insn(index, insn, operation, layout);
+    let resolve = |(index, (insn, operation))| resolve_insn(index, insn, operation, filter.purpose(), layout);
     filter.operations().enumerate().map(resolve).collect()
 }
 
-fn resolve_insn(index: usize, insn: SockFilter, operation: Operation, layout: Layout) -> Op {
+fn resolve_insn(
+    index: usize,
+    insn: SockFilter,
+    operation: Operation,
+    purpose: Purpose,
+    layout: Layout,
+) -> Op {
     let SockFilter { jt, jf, k, .. } = insn;
     let operand = |source| if source == Source::X { Operand::X } else { Operand::Constant(k) };
     match operation {
@@ -115,7 +121,11 @@ fn resolve_insn(index: usize, insn: SockFilter, operation: Operation, layout: La
         Operation::Store(register) => Op::Store(register, k as u8),
         Operation::Alu(op, source) => Op::Alu(op, operand(source)),
         Operation::Negate => Op::Negate,
-        Operation::Jump => Op::Jump(index + 1 + k as usize),
+        Operation::Jump => {
+            // The checker has looked at the sum.
+            let target = index as i64 + 1 + distance(k, purpose);
+            Op::Jump(usize::try_from(target).unwrap_or_default())
+        }
         Operation::JumpIf(condition, source) => Op::Branch {
             condition,
             operand: operand(source),

@@ -12,6 +12,10 @@
 //! | offset + index register over 2^32 | wraps | is outside of the packet |
 //! | negative offsets | of the headers, of ancillary words | are outside of the packet |
 //! | length | of what is there | on the wire |
+//!
+//! A filter of [`Purpose::UserSpace`] may have loops. What is converted goes round one at most twice for each byte of the
+//! packet: as often as libpcap's loop over the headers of `protochain` can without coming to a state that it was in, so that
+//! what does not end there ends here without a match.
 
 mod ancillary;
 mod check;
@@ -22,6 +26,7 @@ mod direct_load;
 mod emit;
 mod insn;
 mod ir;
+mod loops;
 mod order;
 mod packet_load;
 mod seccomp;
@@ -33,6 +38,7 @@ pub use ancillary::{ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFS
 pub use check::{CheckError, Filter, Purpose, Rule};
 pub use convert::{ConvertError, ConvertOptions, Converted, Returns, Rules};
 pub use insn::{
-    AluOp, Condition, LoadFrom, MAX_INSNS, MEMORY_WORDS, Operation, Register, Size, SockFilter, Source,
+    AluOp, Condition, LoadFrom, MAX_INSNS, MAX_USER_INSNS, MEMORY_WORDS, Operation, Register, Size,
+    SockFilter, Source,
 };
 pub use seccomp::{Action, SECCOMP_DATA_BYTES, SystemCall};

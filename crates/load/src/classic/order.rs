@@ -4,6 +4,7 @@
 use super::demand::Demand;
 use super::insn::{Condition, Register, Size};
 use super::ir::{Op, Operand, Value};
+use super::loops::is_back;
 
 /// In which order the accumulator has a value of the packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,8 +94,8 @@ impl Orders {
     pub(super) fn of(ops: &[Op], demands: &[Demand], reached: impl Fn(usize) -> bool) -> Self {
         let mut free = vec![Free::YES; ops.len() + 1];
         for (index, op) in ops.iter().enumerate().rev() {
-            let after =
-                op.successors(index).filter_map(|next| free.get(next)).fold(Free::YES, |a, b| a.and(*b));
+            let free_at = |next| if is_back(index, next) { Some(&Free::NO) } else { free.get(next) };
+            let after = op.successors(index).filter_map(free_at).fold(Free::YES, |a, b| a.and(*b));
             free[index] = after.before(*op);
         }
         let orders = Self { before: Vec::new(), free };

@@ -8,12 +8,14 @@ use super::convert::{Rules, Site};
 use super::emit::{Emitter, Registers, Target, isa_size};
 use super::insn::{Register, Size};
 use super::ir::Value;
+use super::loops::allow_rounds;
 
 /// Packet loads take the context from `r6`, leave their value in `r0` and keep `r6` to `r9` only.
 pub(super) const REGISTERS: Registers = Registers { a: Reg::R0, x: Reg::R7 };
 const CONTEXT: Reg = Reg::R6;
 const SAVED: Reg = Reg::R8;
 const INDEX: Reg = Reg::R2;
+pub(super) const SCRATCH: Reg = Reg::R3;
 
 /// `ARPHRD_ETHER`, the type of interfaces whose packets start with an Ethernet header.
 pub(super) const HARDWARE_TYPE: u32 = 1;
@@ -41,8 +43,12 @@ impl Loads {
     }
 }
 
-pub(super) fn prologue(out: &mut Emitter) {
+pub(super) fn prologue(out: &mut Emitter, loops: usize) {
     out.copy(CONTEXT, Reg::R1);
+    if loops > 0 {
+        out.load(isa::Size::W, SCRATCH, CONTEXT, 0);
+        allow_rounds(out, SCRATCH, loops);
+    }
 }
 
 pub(super) fn require(out: &mut Emitter, end: u32, site: &Site<'_>, proven: &mut Loads) {

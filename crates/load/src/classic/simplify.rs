@@ -1,9 +1,10 @@
 //! What is known of the registers before each instruction, and what need not be done because of it.
 //!
-//! Jumps go forward only, so that one pass in order meets all that comes before an instruction.
+//! One pass in order meets all that comes before an instruction, but for loops: at the start of one anything may be.
 
 use super::insn::{AluOp, Condition, MEMORY_WORDS, Register, Size};
 use super::ir::{Answer, Layout, Op, Operand, Value, at_sum};
+use super::loops;
 
 /// What a register or word holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ struct Fact {
 }
 
 const UNKNOWN: Fact = Fact { content: Content::Unknown, max: u32::MAX, compared: false };
+
+const ANYTHING: Fact = Fact { compared: true, ..UNKNOWN };
 
 impl Fact {
     const fn constant(value: u32) -> Self {
@@ -65,6 +68,9 @@ impl Facts {
     /// Both registers are zero on entry.
     const ENTRY: Self =
         Self { a: Fact::constant(0), x: Fact::constant(0), memory: [UNKNOWN; MEMORY_WORDS], linked: false };
+
+    /// Of anything: at the start of a loop.
+    const ANY: Self = Self { a: ANYTHING, x: ANYTHING, memory: [ANYTHING; MEMORY_WORDS], linked: true };
 
     /// The index register is not greater.
     pub(super) fn max_x(&self) -> u32 {
@@ -238,9 +244,11 @@ fn holds(condition: Condition, a: u32, b: u32) -> bool {
 
 /// Simplifies a program, and tells what is known before each instruction; `None` if control never comes there.
 pub(super) fn simplify(ops: &mut [Op], layout: Layout) -> Vec<Option<Facts>> {
-    let mut known: Vec<Option<Facts>> = vec![None; ops.len()];
+    let starts = loops::starts(ops);
+    let mut known: Vec<Option<Facts>> =
+        starts.into_iter().map(|is_one| is_one.then_some(Facts::ANY)).collect();
     if let Some(entry) = known.first_mut() {
-        *entry = Some(Facts::ENTRY);
+        entry.get_or_insert(Facts::ENTRY);
     }
     for (index, op) in ops.iter_mut().enumerate() {
         let Some(facts) = known[index] else { continue };

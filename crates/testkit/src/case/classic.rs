@@ -49,7 +49,7 @@ pub(super) fn expand(case: &Case, insns: Vec<SockFilter>, license: &str) -> Vec<
     let convert = |kind| {
         let filter = Filter::new(insns.clone(), Purpose::Socket).map_err(|error| {
             let index = match error {
-                CheckError::Length(_) => None,
+                CheckError::Length { .. } => None,
                 CheckError::Insn { index, .. } => Some(index),
             };
             (index, error.to_string())
