@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 
 use paceline::filter::text::TextError;
-use paceline::filter::{CheckError, FilterError, Missing, Rule};
+use paceline::filter::{CheckError, FilterError, Missing};
 use paceline::kernel::KernelFileError;
 use paceline::network::{NetworkError, SnapshotError};
 use paceline::port::{ReadError, WriteError};
@@ -58,7 +58,7 @@ pub(crate) enum Failure {
     #[error("{name}:{}:{}: {}", .source.line, .source.column, .source.problem)]
     FilterText { name: String, source: TextError },
     #[error("{name}: {source}")]
-    FilterCheck { name: String, is_expression: bool, source: CheckError },
+    FilterCheck { name: String, source: CheckError },
     #[error("{name}: {source}")]
     FilterProgram { name: String, source: Box<FilterError> },
     #[error("{name}: {fault}")]
@@ -195,7 +195,6 @@ impl Failure {
                     .to_owned(),
             ),
             Self::Expression(error) => error.hint(),
-            Self::FilterCheck { is_expression: true, source, .. } => loop_hint(source),
             Self::FilterText { .. } => Some(
                 "a program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language; expressions are given \
                  without --program"
@@ -210,16 +209,6 @@ impl Failure {
             Self::Terminal { .. } => Some("send standard output to a file or another command".to_owned()),
             _ => None,
         }
-    }
-}
-
-fn loop_hint(error: &CheckError) -> Option<String> {
-    match error {
-        CheckError::Insn { rule: Rule::JumpTarget { .. }, .. } => Some(
-            "`protochain` makes libpcap write a loop, and classic programs only jump forward: the kernel refuses it too"
-                .to_owned(),
-        ),
-        _ => None,
     }
 }
 

@@ -35,11 +35,15 @@ pub(crate) struct Program {
 }
 
 /// `pcap_t`
-type Handle = *mut c_void;
+pub(crate) type Handle = *mut c_void;
+
+/// `PCAP_ERRBUF_SIZE`
+pub(crate) const ERROR_LEN: usize = 256;
 
 /// Addresses in the library, which is never closed while they are there.
 pub(crate) struct Functions {
     pub(crate) open_dead: unsafe extern "C" fn(c_int, c_int) -> Handle,
+    pub(crate) fopen_offline: unsafe extern "C" fn(*mut libc::FILE, *mut c_char) -> Handle,
     pub(crate) compile: unsafe extern "C" fn(Handle, *mut Program, *const c_char, c_int, u32) -> c_int,
     pub(crate) free_code: unsafe extern "C" fn(*mut Program),
     pub(crate) get_error: unsafe extern "C" fn(Handle) -> *const c_char,
@@ -67,6 +71,7 @@ impl Functions {
         }
         Ok(Self {
             open_dead: function!(b"pcap_open_dead\0"),
+            fopen_offline: function!(b"pcap_fopen_offline\0"),
             compile: function!(b"pcap_compile\0"),
             free_code: function!(b"pcap_freecode\0"),
             get_error: function!(b"pcap_geterr\0"),

@@ -35,15 +35,54 @@ pub struct Target {
     pub snaplen: u32,
     /// Whether libpcap's optimizer runs, as it does unless tcpdump is given `-O`.
     pub optimize: bool,
+    /// Where the packets are from, which decides some rules of libpcap's.
+    pub packets: Packets,
+}
+
+/// Where the packets are from that a filter is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packets {
+    /// From an interface of this machine, whose netmask is not known: `ip broadcast` is refused, and `inbound` and the
+    /// like ask the kernel.
+    Live,
+    /// From a capture, as tcpdump compiles for one: link-layer headers have its byte order, the netmask is 0, and what
+    /// packets of a file do not tell is refused.
+    Capture {
+        /// Byte order of the machine that wrote it.
+        big_endian: bool,
+    },
 }
 
 /// The most bytes of a packet that libpcap ever keeps (`MAXIMUM_SNAPLEN` in its `pcap-int.h`).
 pub const MAX_SNAPLEN: u32 = 262_144;
 
 impl Default for Target {
-    /// Ethernet, whole packets, optimized.
+    /// Ethernet, whole packets of an interface, optimized.
     fn default() -> Self {
-        Self { link_type: 1, snaplen: MAX_SNAPLEN, optimize: true }
+        Self { link_type: 1, snaplen: MAX_SNAPLEN, optimize: true, packets: Packets::Live }
+    }
+}
+
+impl Target {
+    /// `PCAP_NETMASK_UNKNOWN`, or what tcpdump says for captures.
+    fn netmask(self) -> u32 {
+        match self.packets {
+            Packets::Live => u32::MAX,
+            Packets::Capture { .. } => 0,
+        }
+    }
+
+    /// The header of a capture of such packets: version 2.4, in microseconds.
+    fn capture_header(self, big_endian: bool) -> [u8; 24] {
+        const MAGIC: u32 = 0xa1b2_c3d4;
+        let version = if big_endian { 0x0002_0004 } else { 0x0004_0002 };
+        let mut header = [0; 24];
+        for (field, value) in
+            header.chunks_exact_mut(4).zip([MAGIC, version, 0, 0, self.snaplen, self.link_type])
+        {
+            field.copy_from_slice(&if big_endian { value.to_be_bytes() } else { value.to_le_bytes() });
+        }
+        header
     }
 }
 
@@ -93,22 +132,18 @@ impl Libpcap {
     /// # Errors
     /// What libpcap says.
     pub fn compile(&self, expression: &str, target: Target) -> Result<Vec<SockFilter>, CompileError> {
-        const NETMASK_UNKNOWN: u32 = u32::MAX;
         let failed = |message: &str| CompileError { message: message.to_owned() };
         let source = CString::new(expression).map_err(|_| failed("the expression has a zero byte"))?;
-        let Functions { open_dead, compile, free_code, get_error, close, .. } = self.functions;
+        let Functions { compile, free_code, get_error, close, .. } = self.functions;
         let optimize = i32::from(target.optimize);
-        let snaplen = target.snaplen.min(MAX_SNAPLEN).cast_signed();
         let _lock = lock();
-        // SAFETY: the handle is closed once, after the last use of it and of the message that it owns; a program is
-        // read while it has its instructions, and they are freed once.
+        let mut header = [0; 24];
+        // SAFETY: the header is there until the handle is closed. That happens once, after the last use of it and of
+        // the message that it owns; a program is read while it has its instructions, and they are freed once.
         unsafe {
-            let handle = open_dead(dlt(target.link_type), snaplen);
-            if handle.is_null() {
-                return Err(failed("out of memory"));
-            }
+            let handle = self.open_handle(target, &mut header)?;
             let mut program = abi::Program { len: 0, insns: std::ptr::null_mut() };
-            let result = if compile(handle, &mut program, source.as_ptr(), optimize, NETMASK_UNKNOWN) == 0 {
+            let result = if compile(handle, &mut program, source.as_ptr(), optimize, target.netmask()) == 0 {
                 let insns =
                     (0..program.len as usize).map(|index| (*program.insns.add(index)).into()).collect();
                 free_code(&mut program);
@@ -121,7 +156,40 @@ impl Libpcap {
         }
     }
 
-    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured.
+    /// A handle of libpcap's for such packets, to be closed by the caller. For a capture it is that of a file which has
+    /// nothing but the `header`, so that libpcap itself decides what that means.
+    ///
+    /// # Safety
+    /// The header stays where it is until the handle is closed.
+    unsafe fn open_handle(&self, target: Target, header: &mut [u8; 24]) -> Result<abi::Handle, CompileError> {
+        let failed = |message: &str| CompileError { message: message.to_owned() };
+        let Functions { open_dead, fopen_offline, .. } = self.functions;
+        let Packets::Capture { big_endian } = target.packets else {
+            let snaplen = target.snaplen.min(MAX_SNAPLEN).cast_signed();
+            // SAFETY: takes numbers.
+            let handle = unsafe { open_dead(dlt(target.link_type), snaplen) };
+            return if handle.is_null() { Err(failed("out of memory")) } else { Ok(handle) };
+        };
+        *header = target.capture_header(big_endian);
+        let mut error = [0; abi::ERROR_LEN];
+        // SAFETY: the stream reads the header, which the caller keeps, and is closed with the handle, or here if there is
+        // none. The message fits the buffer and ends with a zero.
+        unsafe {
+            let stream = libc::fmemopen(header.as_mut_ptr().cast(), header.len(), c"rb".as_ptr());
+            if stream.is_null() {
+                return Err(failed("out of memory"));
+            }
+            let handle = fopen_offline(stream, error.as_mut_ptr());
+            if handle.is_null() {
+                libc::fclose(stream);
+                return Err(CompileError { message: text(error.as_ptr()) });
+            }
+            Ok(handle)
+        }
+    }
+
+    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured. A filter with a loop
+    /// may never end, see [`Purpose::UserSpace`](paceline_load::classic::Purpose::UserSpace).
     #[must_use]
     pub fn run(&self, filter: &Filter, packet: &[u8], wire_len: u32) -> u32 {
         self.prepare(filter).run(packet, wire_len)
@@ -150,11 +218,12 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured.
+    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured, see
+    /// [`Libpcap::run`].
     #[must_use]
     pub fn run(&self, packet: &[u8], wire_len: u32) -> u32 {
         let len = u32::try_from(packet.len()).unwrap_or(u32::MAX);
-        // SAFETY: a `Filter` passed the checker, so that it ends within its instructions and stays in scratch memory;
+        // SAFETY: a `Filter` passed the checker, so that it stays within its instructions and in scratch memory;
         // the packet has at least `len` bytes.
         unsafe { (self.libpcap.functions.run)(self.insns.as_ptr(), packet.as_ptr(), wire_len, len) }
     }

@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use paceline::port::CaptureReader;
+use paceline::port::{ByteOrder, CaptureReader, Link};
 use paceline::{Burst, FrameMeta, Host};
 use paceline_load::classic::{ConvertOptions, Filter, Purpose, Rules};
-use paceline_testkit::classic::{Libpcap, Target};
+use paceline_testkit::classic::{self, Libpcap, Target};
 use paceline_testkit::skip;
 use paceline_verifier::{Options, verify};
 use paceline_vm::{Engine, LoadError, Program};
@@ -46,18 +46,19 @@ fn captures_in(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The different packets of captures, by link type. Many captures are broken on purpose: what is before is taken.
-fn packets(captures: &[PathBuf]) -> BTreeMap<u32, Packets> {
-    let mut packets: BTreeMap<u32, Packets> = BTreeMap::new();
+/// The different packets of captures, by link type and whether they are in big-endian ones. Many captures are broken on purpose: what is before is taken.
+fn packets(captures: &[PathBuf]) -> BTreeMap<(u32, bool), Packets> {
+    let mut packets: BTreeMap<(u32, bool), Packets> = BTreeMap::new();
     let mut burst = Burst::default();
     for path in captures {
         let file = File::open(path).expect("it was listed");
         let Ok(mut reader) = CaptureReader::for_filters(file) else { continue };
-        let link_type = reader.link().link_type.0;
+        let Link { link_type, order, .. } = reader.link();
+        let link = (link_type.0, order == ByteOrder::Big);
         while reader.fill(&mut burst).is_ok_and(|read| read > 0) {
             let packet = |frame: paceline::FrameRef<'_>| (frame.packet().to_vec(), frame.meta().original_len);
             let short = burst.iter().filter(|frame| frame.len() <= LONGEST);
-            packets.entry(link_type).or_default().extend(short.map(packet));
+            packets.entry(link).or_default().extend(short.map(packet));
         }
     }
     packets
@@ -86,12 +87,13 @@ fn expressions_match_what_libpcap_says_in_captures_of_others() {
     let expressions: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
 
     let (mut programs, mut compared, mut matched) = (0u64, 0u64, 0u64);
-    for (link_type, packets) in &packets {
+    for ((link_type, big_endian), packets) in &packets {
         for expression in &expressions {
-            let target = Target { link_type: *link_type, ..Target::default() };
-            // Not every link type has what an expression asks for, and `protochain` makes loops.
+            let source = classic::Packets::Capture { big_endian: *big_endian };
+            let target = Target { link_type: *link_type, packets: source, ..Target::default() };
+            // Not every link type has what an expression asks for.
             let Ok(insns) = libpcap.compile(expression, target) else { continue };
-            let Ok(filter) = Filter::new(insns, Purpose::Socket) else { continue };
+            let Ok(filter) = Filter::new(insns, Purpose::UserSpace) else { continue };
             programs += 1;
             let expected = libpcap.prepare(&filter);
             let expected: Vec<_> = packets.iter().map(|(p, wire_len)| expected.run(p, *wire_len)).collect();

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, ValueEnum, ValueHint};
 use paceline::Engine;
-use paceline::filter::text::Language;
 
 use crate::args::{Args, engine_names};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   paceline filter tcp port 22 --in traffic.pcap --out ssh.pcap
-  paceline filter port 22 -d                          the classic program beside what it is converted to
+  paceline filter port 22 --as listing                the classic program beside what it is converted to
   paceline filter --filters rules.txt -r traffic.pcap -w '{name}.pcap'
   tcpdump -ddd udp > udp.txt; paceline filter --program udp.txt -r traffic.pcap
   paceline filter --program seccomp.txt --syscalls calls.txt
@@ -31,22 +30,15 @@ A file of system calls has a line for each: number, arch, instruction pointer an
 after 0x; what is left out is 0, for the arch x86-64:
   257 0xc000003e 0x7f0000001234 0xffffff9c 0x7ffc00001000 0";
 
-/// A language to write filters in.
+/// What a filter and what it is converted to are printed as.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum SourceLanguage {
+pub(crate) enum Form {
+    /// The listing of -d, beside each instruction what it became.
+    Listing,
     /// C, with the types of linux/filter.h and linux/bpf.h.
     C,
     /// Rust.
     Rust,
-}
-
-impl From<SourceLanguage> for Language {
-    fn from(language: SourceLanguage) -> Self {
-        match language {
-            SourceLanguage::C => Self::C,
-            SourceLanguage::Rust => Self::Rust,
-        }
-    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -74,13 +66,12 @@ pub(crate) struct FilterArgs {
     /// Take this many packets, for each filter, and stop.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// Print the program and stop: -d as a listing, beside what it is converted to; -dd as a C array, -ddd as decimal
-    /// numbers.
-    #[arg(short = 'd', action = ArgAction::Count, conflicts_with_all = ["out", "json", "filters", "syscalls", "language"])]
+    /// Print the program as tcpdump does and stop: -d as a listing, -dd as a C array, -ddd as decimal numbers.
+    #[arg(short = 'd', action = ArgAction::Count, conflicts_with_all = ["out", "json", "filters", "syscalls", "form"])]
     pub(crate) dump: u8,
-    /// Print the program and what it is converted to as source code, and stop.
-    #[arg(long = "as", value_name = "LANGUAGE", conflicts_with_all = ["out", "json", "filters", "syscalls"])]
-    pub(crate) language: Option<SourceLanguage>,
+    /// Print the program and what it is converted to, side by side or as source code, and stop.
+    #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["out", "json", "filters", "syscalls"])]
+    pub(crate) form: Option<Form>,
     /// Leave out libpcap's optimizer.
     #[arg(short = 'O', long)]
     pub(crate) no_optimize: bool,
@@ -101,7 +92,7 @@ pub(super) const NAME: &str = "{name}";
 impl FilterArgs {
     /// Whether the program is printed and nothing is run.
     pub(super) fn prints(&self) -> bool {
-        self.dump > 0 || self.language.is_some()
+        self.dump > 0 || self.form.is_some()
     }
 
     /// What the command line's description cannot say.

@@ -62,9 +62,9 @@ impl ExpressionError {
     pub(crate) fn render(&self, color: bool) -> String {
         let Passage { source, file, line, span } = &self.passage;
         let mut snippet = Snippet::source(source.as_str()).line_start(*line).path(file.as_deref());
-        let whole = self.place.clone().unwrap_or_else(|| span.clone());
-        let mut annotation = AnnotationKind::Primary.span(whole.clone());
-        if whole.is_empty() {
+        let shown = shown(source, self.place.as_ref().unwrap_or(span));
+        let mut annotation = AnnotationKind::Primary.span(shown.clone());
+        if shown.is_empty() {
             annotation = annotation.label("something is missing here");
         }
         snippet = snippet.annotation(annotation);
@@ -84,6 +84,17 @@ impl ExpressionError {
     }
 }
 
+/// What is shown of a place: its start, so that a long expression does not hide the message.
+fn shown(source: &str, place: &Range<usize>) -> Range<usize> {
+    const LONGEST: usize = 80;
+    let text = source.get(place.clone()).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    let len = line.char_indices().nth(LONGEST).map_or(line.len(), |(at, _)| at);
+    // A place that starts with a line break has nothing else on its line.
+    let len = if line.is_empty() { text.len().min(1) } else { len };
+    place.start..place.start + len
+}
+
 /// In one line, with the place: in the file if there is one.
 impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +107,7 @@ impl fmt::Display for ExpressionError {
             write!(f, "{file}:{line}:{column}: ")?;
         }
         f.write_str(&self.title())?;
-        let guilty = self.place.as_ref().and_then(|place| source.get(place.clone()));
+        let guilty = self.place.as_ref().and_then(|place| source.get(shown(source, place)));
         match guilty.filter(|_| file.is_none()) {
             Some("") => f.write_str(" at its end"),
             Some(guilty) => write!(f, " at `{guilty}`"),

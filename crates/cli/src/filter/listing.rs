@@ -9,24 +9,30 @@ use paceline::filter::{ConvertOptions, Converted, Returns};
 use paceline::isa::{Callee, Insn, disassemble};
 
 use super::FilterArgs;
+use super::args::Form;
 use super::wanted::Compiled;
 use crate::console;
 use crate::failure::Failure;
 
 pub(super) fn print(args: &FilterArgs, compiled: &Compiled) -> Result<ExitCode, Failure> {
     let insns = compiled.filter.insns();
-    if args.dump > 1 {
-        let text = if args.dump == 2 { to_c_array(insns) } else { to_decimal(insns) };
+    let Some(form) = args.form else {
+        let text = match args.dump {
+            0 | 1 => to_listing(insns),
+            2 => to_c_array(insns),
+            _ => to_decimal(insns),
+        };
         return console::print(|out| out.write_all(text.as_bytes()));
-    }
+    };
     let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..compiled.options() };
     let converted = compiled
         .filter
         .to_xdp_insns(&options)
         .map_err(|error| Failure::FilterProgram { name: compiled.title(), source: Box::new(error.into()) })?;
-    console::print(|out| match args.language {
-        Some(language) => write_source(out, compiled, &converted, language.into()),
-        None => write_side_by_side(out, compiled, &converted),
+    console::print(|out| match form {
+        Form::Listing => write_side_by_side(out, compiled, &converted),
+        Form::C => write_source(out, compiled, &converted, Language::C),
+        Form::Rust => write_source(out, compiled, &converted, Language::Rust),
     })
 }
 

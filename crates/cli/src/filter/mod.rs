@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use paceline::filter::{MAX_SNAPLEN, Matched, Select, SelectError, Selection, Target, select};
+use paceline::filter::{Matched, Select, SelectError, Selection, Target, select, target_of};
 use paceline::port::{CaptureReader, Link};
 use paceline::{Engine, Host};
 
@@ -48,13 +48,9 @@ pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
     run(args, &mut capture, filters)
 }
 
-/// What expressions are compiled for, as tcpdump does it: a capture's own snapshot length is what a match returns.
+/// What expressions are compiled for.
 fn target(args: &FilterArgs, link: Link) -> Target {
-    let snaplen = match link.snaplen {
-        0 => MAX_SNAPLEN,
-        snaplen => snaplen.min(MAX_SNAPLEN),
-    };
-    Target { link_type: link.link_type.0, snaplen, optimize: !args.no_optimize }
+    Target { optimize: !args.no_optimize, ..target_of(link) }
 }
 
 fn run(args: &FilterArgs, capture: &mut Capture, filters: Vec<Compiled>) -> Result<ExitCode, Failure> {

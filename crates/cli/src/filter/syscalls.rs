@@ -28,11 +28,8 @@ pub(crate) enum CallError {
 pub(super) fn run(program: &Path, calls: &Path, json: bool) -> Result<ExitCode, Failure> {
     let (name, source) = read_text(program)?;
     let insns = text::parse(&source).map_err(|source| Failure::FilterText { name: name.clone(), source })?;
-    let filter = Filter::new(insns, Purpose::Seccomp).map_err(|source| Failure::FilterCheck {
-        name: name.clone(),
-        is_expression: false,
-        source,
-    })?;
+    let filter = Filter::new(insns, Purpose::Seccomp)
+        .map_err(|source| Failure::FilterCheck { name: name.clone(), source })?;
     let seccomp = Seccomp::new(&filter)
         .map_err(|error| Failure::FilterProgram { name: name.clone(), source: Box::new(error.into()) })?;
     let (calls_name, source) = read_text(calls)?;

@@ -148,9 +148,9 @@ pub(super) fn compile(wanted: Vec<Wanted>, target: Target) -> Result<Vec<Compile
             Source::All | Source::Expression(_) => None,
         };
         let title = file.clone().or_else(|| name.as_ref().map(|name| format!("filter {name}")));
-        let filter = Filter::new(insns, Purpose::Socket).map_err(|source| Failure::FilterCheck {
+        let purpose = if file.is_some() { Purpose::Socket } else { Purpose::UserSpace };
+        let filter = Filter::new(insns, purpose).map_err(|source| Failure::FilterCheck {
             name: title.unwrap_or_else(|| "filter".to_owned()),
-            is_expression: file.is_none(),
             source,
         })?;
         Ok(Compiled { name, source, filter })

@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use paceline::filter::Libpcap;
 use paceline::port::{CaptureReader, CaptureWriter, Header, PcapHeader, Resolution};
 use paceline::{Burst, FrameMeta};
 use tempfile::TempDir;
@@ -59,6 +61,24 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn paceline<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Done {
     command().args(args).output().expect("the command starts").into()
+}
+
+/// Says that a test is skipped, which an environment with `PACELINE_REQUIRE_ALL=1` does not allow.
+pub(crate) fn skip(test: &str, reason: &dyn Display) {
+    eprintln!("SKIP {test}: {reason}");
+    let required = std::env::var("PACELINE_REQUIRE_ALL").is_ok_and(|value| value == "1");
+    assert!(!required, "{test} must run (PACELINE_REQUIRE_ALL=1) but cannot: {reason}");
+}
+
+/// Whether expressions can be compiled; a test that cannot do without is skipped.
+pub(crate) fn has_libpcap(test: &str) -> bool {
+    Libpcap::open().map_err(|reason| skip(test, &reason)).is_ok()
+}
+
+/// Whether a tool is there; a test that cannot do without is skipped.
+pub(crate) fn has_tool(test: &str, tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output();
+    found.map_err(|error| skip(test, &format!("{tool}: {error}"))).is_ok()
 }
 
 /// A file of the examples.

@@ -19,10 +19,13 @@ pub fn locate(
     if !is_syntax(error) {
         return quoted(&error.message, expression, &words);
     }
-    let is_start = |end: usize| can_be_completed(libpcap, expression.get(..end).unwrap_or_default(), target);
-    let guilty = words.iter().find(|word| !is_start(word.end));
+    let is_start = |word: &Range<usize>| {
+        can_be_completed(libpcap, expression.get(..word.end).unwrap_or_default(), target)
+    };
+    // What follows a word that is wrong makes nothing right.
+    let guilty = words.partition_point(is_start);
     // Nothing is wrong but that it ends.
-    Some(guilty.cloned().unwrap_or(expression.len()..expression.len()))
+    Some(words.get(guilty).cloned().unwrap_or(expression.len()..expression.len()))
 }
 
 fn is_syntax(error: &CompileError) -> bool {
@@ -69,12 +72,15 @@ fn can_be_completed(libpcap: &Libpcap, start: &str, target: Target) -> bool {
         " proto 1",
         " 1-2",
     ];
+    // An error that is not of syntax, behind everything else: libpcap makes no program then, which takes minutes for a long
+    // expression.
+    const STOP: &str = " and vlan 4096";
     let open = start.matches('(').count().saturating_sub(start.matches(')').count());
     // In an arithmetic expression the parentheses close before it is compared.
     let closings = [")".repeat(open), ") = 1".to_owned() + &")".repeat(open.saturating_sub(1))];
     let closings = closings.iter().take(if open > 0 { 2 } else { 1 });
     closings.into_iter().any(|closing| {
-        ENDS.iter().any(|end| match libpcap.compile(&format!("{start}{end}{closing}"), target) {
+        ENDS.iter().any(|end| match libpcap.compile(&format!("{start}{end}{closing}{STOP}"), target) {
             Ok(_) => true,
             // What it says, and not how, is wrong.
             Err(error) => !is_syntax(&error),

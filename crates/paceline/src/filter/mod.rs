@@ -27,7 +27,7 @@ mod seccomp;
 mod select;
 
 pub use locate::locate;
-pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Target};
+pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets, Target};
 pub use paceline_load::classic::{
     Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
     SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
@@ -35,3 +35,13 @@ pub use paceline_load::classic::{
 pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 pub use select::{Matched, Select, SelectError, Selection, select};
+
+use paceline_port::{ByteOrder, Link};
+
+/// What expressions are compiled for that select packets of a capture, as tcpdump compiles them for a file.
+#[must_use]
+pub fn target_of(link: Link) -> Target {
+    let Link { link_type, snaplen, order } = link;
+    let packets = Packets::Capture { big_endian: order == ByteOrder::Big };
+    Target { link_type: link_type.0, snaplen, packets, ..Target::default() }
+}
