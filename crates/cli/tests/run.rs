@@ -260,6 +260,7 @@ fn wait_for(path: &Path) {
 }
 
 fn interrupt(child: &Child) {
-    let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let status =
+        std::process::Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
     assert!(status.success());
 }

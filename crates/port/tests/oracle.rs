@@ -187,8 +187,8 @@ fn wireshark_writes_what_we_read() {
             };
             // A format that cannot hold the interfaces of a pcapng capture is refused.
             if to.exists() {
-                let count = compare(&to, &scratch, true);
-                assert!(count.is_some_and(|count| count > 0), "{format} of {input}");
+                let Some(count) = compare(&to, &scratch, true) else { return skip(name, "no tshark") };
+                assert!(count > 0, "{format} of {input}");
                 fs::remove_file(&to).expect("a file that was there");
             }
         }

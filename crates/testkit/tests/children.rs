@@ -33,7 +33,8 @@ fn a_child_does_not_outlive_its_parent() {
     // Once it runs programs it has asked the kernel to end with its parent.
     std::thread::sleep(Duration::from_millis(500));
     // Stopped, it does not notice that nobody reads what it prints.
-    let signal = |name: &str| Command::new("kill").args([name, &child]).status().unwrap();
+    let signal =
+        |name: &str| Command::new("sh").args(["-c", &format!("kill {name} {child}")]).status().unwrap();
     assert!(signal("-STOP").success());
     parent.kill().unwrap();
     parent.wait().unwrap();
