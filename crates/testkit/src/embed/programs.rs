@@ -75,7 +75,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     pub(super) fn map(&self, name: &str) -> Result<&Arc<Map>, String> {
-        self.collection.map(name).ok_or_else(|| format!("no map {name}"))
+        self.collection.map(name).ok_or_else(|| refused(format!("no map {name}")))
     }
 
     pub(super) fn program(&self, name: &str) -> Result<&VerifiedProgram, String> {

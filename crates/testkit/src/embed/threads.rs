@@ -304,7 +304,7 @@ fn elements(world: &mut World, rng: &mut Rng) -> Finding {
     }
     let options = LoadOptions { engine, ..LoadOptions::default() };
     let collection = object.load(&options).map_err(|error| format!("a large map: {error}"))?;
-    let hash = collection.map("hash").ok_or("no map hash")?;
+    let hash = collection.map("hash").ok_or_else(|| refused("no map hash"))?;
     for key in 0..u64::from(count) {
         hash.set(&key.to_ne_bytes(), &value(key), 0).map_err(|error| format!("element {key}: {error:?}"))?;
     }
