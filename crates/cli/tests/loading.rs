@@ -87,6 +87,16 @@ fn the_command_line_sets_what_loaders_set() {
         "--map: the object has no map `size`",
         &["hint: did you mean `sized`?"],
     );
+    // A map may be that of a program of another type.
+    let folder = Folder::new();
+    let mut bytes = std::fs::read(fixture("redirects.o")).unwrap();
+    let one = u32::to_ne_bytes(1_000_000);
+    let at: Vec<usize> = (0..bytes.len() - 4).filter(|&at| bytes[at..at + 4] == one).collect();
+    assert!(!at.is_empty(), "the number of entries is in the types");
+    at.into_iter().for_each(|at| bytes[at..at + 4].fill(0));
+    let zero = folder.write("zero.o", &bytes);
+    both_accept(&format!("{zero}:others"), &[]);
+    both_refuse(&format!("{zero}:redirects"), &[], &["map \"large\": max_entries is zero"]);
     // Without a number a perf event array has an entry for each CPU, as with libbpf.
     let inspected = paceline(["run", &loader("plain"), "--maps"]).ok();
     assert!(inspected.contains("events (perf_event_array, at most 1 entries)"), "{inspected}");

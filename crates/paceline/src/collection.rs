@@ -248,8 +248,8 @@ impl Object {
     /// ([`Collection::missing`]); [`Collection::program`] says so for these, and has the others.
     ///
     /// # Errors
-    /// [`SetupError`] names a map that no program names and no kernel would make; one of a kind that only Paceline lacks is missing
-    /// then.
+    /// [`SetupError`] names a map that no kernel would make and no program names, also none that was skipped; one of a kind that only
+    /// Paceline lacks is missing then.
     pub fn load(&self, options: &LoadOptions) -> Result<Collection, SetupError> {
         self.load_with(options, |_| None)
     }
@@ -289,7 +289,10 @@ impl Object {
             })
         };
         let missing: Vec<_> = maps.0.iter().enumerate().filter_map(missing).collect();
-        let named = |missing: &MissingMap| !missing.programs.is_empty() || self.is_held(&missing.name);
+        // Programs of other types may name it: nobody looked at those.
+        let named = |missing: &MissingMap| {
+            !missing.programs.is_empty() || !self.skipped.is_empty() || self.is_held(&missing.name)
+        };
         let wrong = missing.iter().find(|missing| !named(missing) && !missing.error.is_unsupported());
         if let Some(MissingMap { error, .. }) = wrong {
             return Err(SetupError::Unnamed(Arc::clone(error)));
