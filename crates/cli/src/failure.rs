@@ -2,6 +2,7 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
@@ -225,6 +226,24 @@ fn tells_type(program: &SkippedProgram) -> bool {
     section_tells_type(&program.section)
 }
 
+/// What would make maps that cannot be made: all that the command line can say, in one line.
+fn setup_hints(name: &str, errors: &[Arc<SetupError>]) -> String {
+    let zero = |error: &Arc<SetupError>| match &**error {
+        SetupError::Map(CreateError { name, cause: CreateErrorKind::ZeroEntries, .. }) => Some(name.clone()),
+        _ => None,
+    };
+    let sized: Option<Vec<String>> = errors.iter().map(zero).collect();
+    match (errors, sized) {
+        ([], _) => needs(name),
+        ([only], _) => setup_hint(name, only),
+        (_, Some(maps)) => {
+            let options: Vec<_> = maps.iter().map(|map| format!("--map {map}=entries:N")).collect();
+            format!("its loader sets how many entries they have; here `{}` does", options.join(" "))
+        }
+        ([first, ..], None) => setup_hint(name, first),
+    }
+}
+
 /// What would make a map that cannot be made.
 fn setup_hint(name: &str, error: &SetupError) -> String {
     match error {
@@ -266,7 +285,7 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
             Some(format!("`--type xdp {name}:{program}` runs it as an XDP program"))
         }
         NoProgram::Skipped(_) => None,
-        NoProgram::Map { source, .. } => Some(setup_hint(name, source)),
+        NoProgram::Maps { sources, .. } => Some(setup_hints(name, sources)),
         NoProgram::Unknown { .. } => no_program_hint(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
         NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),

@@ -1,5 +1,6 @@
 //! The programs and maps of an object, made and ready.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,13 +97,13 @@ pub enum NoProgram {
     /// The program is not of a type that Paceline runs, or could not be read.
     #[error("{}", SkippedNamed(.0))]
     Skipped(SkippedProgram),
-    /// The program names a map that could not be made.
-    #[error("program {name}: {source}")]
-    Map {
+    /// The program names maps that could not be made.
+    #[error("program {name}: {}", Causes(.sources))]
+    Maps {
         /// Name of the program.
         name: String,
-        /// Which map, and why.
-        source: Arc<SetupError>,
+        /// Which, and why.
+        sources: Vec<Arc<SetupError>>,
     },
     /// No program was named.
     #[error("several programs in the object, name one of: {}", .0.join(", "))]
@@ -163,7 +164,7 @@ impl NoProgram {
         match self {
             Self::Refused(refused) => refused.is_unsupported(),
             Self::Malformed { source, .. } => is_program(source),
-            Self::Map { source, .. } => source.is_unsupported(),
+            Self::Maps { sources, .. } => sources.iter().any(|source| source.is_unsupported()),
             Self::Engine { .. } => true,
             Self::Entry { source, .. } => {
                 matches!(&**source, EntryError::Program(error) if error.is_unsupported())
@@ -185,6 +186,16 @@ impl SetupError {
             cause = inner;
         }
         matches!(cause, CreateErrorKind::Unsupported(_))
+    }
+}
+
+/// Several causes in a message.
+struct Causes<'a>(&'a [Arc<SetupError>]);
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        self.0.iter().try_for_each(|cause| write!(f, "{}{cause}", std::mem::replace(&mut separator, "; ")))
     }
 }
 
@@ -236,7 +247,7 @@ pub struct MissingMap {
     pub name: String,
     /// Why.
     pub error: Arc<SetupError>,
-    /// The programs that name it, and no other missing map before: these cannot be had.
+    /// The programs that name it: these cannot be had.
     pub programs: Vec<String>,
 }
 
@@ -281,7 +292,7 @@ impl Object {
     fn collected(&self, options: &LoadOptions, maps: Made) -> Result<Collection, SetupError> {
         let (object, without) = self.without_maps(|index| matches!(maps.0.get(index), Some(Err(_))));
         let missing = |(index, map): (usize, &Result<_, Arc<SetupError>>)| {
-            let programs = without.iter().filter(|(_, map)| *map == index);
+            let programs = without.iter().filter(|(_, maps)| maps.contains(&index));
             Some(MissingMap {
                 name: self.maps.get(index)?.name.clone(),
                 error: Arc::clone(map.as_ref().err()?),
@@ -442,9 +453,10 @@ impl Collection {
         if let Some(program) = self.object.program(&name) {
             return Ok(program);
         }
-        let missing = self.missing.iter().find(|missing| missing.programs.contains(&name));
-        if let Some(MissingMap { error, .. }) = missing {
-            return Err(NoProgram::Map { name, source: Arc::clone(error) });
+        let missing = self.missing.iter().filter(|missing| missing.programs.contains(&name));
+        let sources: Vec<_> = missing.map(|missing| Arc::clone(&missing.error)).collect();
+        if !sources.is_empty() {
+            return Err(NoProgram::Maps { name, sources });
         }
         Err(self.object.no_program(&name, self.names()))
     }
@@ -465,7 +477,9 @@ impl Collection {
     /// All programs, also those whose maps are missing.
     fn names(&self) -> Vec<String> {
         let present = self.object.programs.iter().map(|program| program.name.clone());
-        present.chain(self.missing.iter().flat_map(|missing| missing.programs.iter().cloned())).collect()
+        let missing: BTreeSet<_> =
+            self.missing.iter().flat_map(|missing| &missing.programs).cloned().collect();
+        present.chain(missing).collect()
     }
 
     fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {

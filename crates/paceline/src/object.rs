@@ -1,5 +1,6 @@
 //! Object files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::ops::Deref;
@@ -111,17 +112,20 @@ impl Object {
         }
     }
 
-    /// The object without some of its maps, and without the programs that name one of them; those come with the index of the first.
-    pub(crate) fn without_maps(&self, gone: impl Fn(usize) -> bool) -> (Self, Vec<(ProgramSpec, usize)>) {
+    /// The object without some of its maps, and without the programs that name one of them; those come with the indices of theirs.
+    pub(crate) fn without_maps(
+        &self,
+        gone: impl Fn(usize) -> bool,
+    ) -> (Self, Vec<(ProgramSpec, BTreeSet<usize>)>) {
         let mut object = self.clone();
         let kept: Vec<usize> = (0..self.maps.len()).filter(|map| !gone(*map)).collect();
         let specs = &mut object.inner;
         let mut without = Vec::new();
         for program in std::mem::take(&mut specs.programs) {
-            let first = maps_of(&program.insns).find(|map| gone(*map));
-            match first {
-                Some(map) => without.push((program, map)),
-                None => specs.programs.push(program),
+            let named: BTreeSet<usize> = maps_of(&program.insns).filter(|map| gone(*map)).collect();
+            match named.is_empty() {
+                true => specs.programs.push(program),
+                false => without.push((program, named)),
             }
         }
         let renumber = |map: usize| kept.binary_search(&map).unwrap_or(map);

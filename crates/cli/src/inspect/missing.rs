@@ -77,7 +77,7 @@ fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missi
     }
     match collection.program_unverified(Some(name)) {
         // The map is listed.
-        Ok(_) | Err(NoProgram::Map { .. }) => Vec::new(),
+        Ok(_) | Err(NoProgram::Maps { .. }) => Vec::new(),
         Err(NoProgram::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
             let error = NoProgram::Malformed { name: name.clone(), source: source.clone() };
             vec![Missing { user, what: source.to_string(), unsupported: error.is_unsupported() }]
