@@ -98,7 +98,7 @@ Examples:
   paceline completions zsh > ~/.zfunc/_paceline
   paceline completions fish > ~/.config/fish/completions/paceline.fish";
 
-/// Run XDP programs over captures in user space: every packet's verdict, the packets as the program left them, and
+/// Run XDP programs over captures in user space: the packets of each verdict, as the program left them, and
 /// the contents of its maps.
 #[derive(Debug, Parser)]
 #[command(name = "paceline", version, styles = STYLES, after_help = EXAMPLES)]

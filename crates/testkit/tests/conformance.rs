@@ -110,6 +110,11 @@ fn every_engine_says_the_same() {
         let fault = plugin(&["00 11", "--engine", engine], &hex("r0 = *(u8 *)(r1 + 2)\nexit"));
         assert!(stderr(&fault).contains("instruction 0: read of 1 bytes"), "{engine}: {fault:?}");
     }
+    // Registers that are not set are zero.
+    let unset = hex("r0 += r3\nr0 += r4\nr0 += r5\nr0 += r6\nr0 += r7\nr0 += r8\nr0 += r9\nexit");
+    for engine in ["plain", "jit", "checked-jit"] {
+        assert_eq!(stdout(&plugin(&[memory, "--engine", engine], &unset)), "0\n", "{engine}");
+    }
     let threaded = plugin(&[memory, "--engine=threaded"], &hex(SUM));
     assert!(stderr(&threaded).contains("engine threaded runs verified programs over packets only (--xdp)"));
     let object =
@@ -131,6 +136,10 @@ fn the_kernel_says_the_same() {
     let memory = spaced(&[0; 14]);
     assert_eq!(stdout(&plugin(&[&memory, "--engine=kernel"], &program)), "1c\n");
     assert_eq!(stdout(&plugin(&[&memory], &program)), "1c\n");
+    // It makes no test run of less than an Ethernet header.
+    for short in ["", "07"] {
+        assert_eq!(stdout(&plugin(&[short, "--engine=kernel"], &program)), "1c\n", "{short}");
+    }
     assert!(stderr(&plugin(&[&memory, "--engine=kernel"], &hex("exit"))).contains("R0 !read_ok"));
     // Memory that is shorter than the shortest packet, and none, are filled up.
     for memory in ["01 02", ""] {
