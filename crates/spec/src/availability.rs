@@ -162,7 +162,7 @@ const GPL_ONLY: &[&str] = &[
 
 const TASKS: &str = "a kernel's tasks, control groups and memory";
 const SOCKETS: &str = "sockets of a kernel";
-const DYNPTRS: &str = "dynptrs to other memory than packets";
+const DYNPTRS: &str = "ring buffers that user space writes";
 
 /// What helpers would take that Paceline does not have, by name without `bpf_` or by how the name starts.
 const WOULD_TAKE: &[(&str, &[&str])] = &[
@@ -190,7 +190,7 @@ const WOULD_TAKE: &[(&str, &[&str])] = &[
             "this_cpu_ptr",
         ],
     ),
-    (DYNPTRS, &["dynptr_", "ringbuf_", "user_ringbuf_"]),
+    (DYNPTRS, &["user_ringbuf_"]),
 ];
 
 /// Helpers whose memory arguments may lie in the packet.

@@ -44,6 +44,12 @@ pub enum Arg {
     ReadWriteBytes(u32),
     /// Pointer to a dynptr on the stack.
     Dynptr,
+    /// Pointer to stack that becomes a dynptr to the memory in the first argument, which must be of a map value.
+    NewValueDynptr,
+    /// Pointer to stack that becomes a dynptr to a new record of a ring buffer, which the program must give back.
+    NewRecordDynptr,
+    /// Pointer to a dynptr to a record of a ring buffer. The program no longer has it afterwards.
+    ReleasedDynptr,
     /// Pointer to text in a value that nobody can change any more, which ends in a zero byte there.
     Text,
     /// Size in bytes of the memory in the argument before, at least 1.
@@ -91,6 +97,8 @@ pub enum Return {
     MapValueOrNull,
     /// A ring buffer's record of the size among the arguments, or null. The program must give it back.
     RecordOrNull,
+    /// Pointer to as many bytes of a dynptr as an argument says, or null.
+    DynptrMemoryOrNull,
     /// A socket, or null. The program must give it back.
     SocketOrNull,
     /// The common part of a socket, or null. The program must give it back.
@@ -162,7 +170,10 @@ impl Helper {
         use MapKind as K;
         match self.name {
             "bpf_redirect_map" => matches!(kind, K::DevMap | K::DevMapHash | K::CpuMap | K::XskMap),
-            "bpf_ringbuf_output" | "bpf_ringbuf_reserve" | "bpf_ringbuf_query" => kind == K::RingBuf,
+            "bpf_ringbuf_output"
+            | "bpf_ringbuf_reserve"
+            | "bpf_ringbuf_query"
+            | "bpf_ringbuf_reserve_dynptr" => kind == K::RingBuf,
             "bpf_tail_call" => kind == K::ProgArray,
             "bpf_perf_event_output" => kind == K::PerfEventArray,
             "bpf_map_push_elem" | "bpf_map_peek_elem" => {
@@ -451,13 +462,13 @@ helpers! {
     194 bpf_kptr_xchg;
     195 bpf_map_lookup_percpu_elem: (Map, MapKey, Scalar) -> MapValueOrNull;
     196 bpf_skc_to_mptcp_sock;
-    197 bpf_dynptr_from_mem;
-    198 bpf_ringbuf_reserve_dynptr;
-    199 bpf_ringbuf_submit_dynptr;
-    200 bpf_ringbuf_discard_dynptr;
+    197 bpf_dynptr_from_mem: (ReadWriteMem, SizeOrZero, Scalar, NewValueDynptr) -> Scalar;
+    198 bpf_ringbuf_reserve_dynptr: (Map, Scalar, Scalar, NewRecordDynptr) -> Scalar;
+    199 bpf_ringbuf_submit_dynptr: (ReleasedDynptr, Scalar) -> Nothing;
+    200 bpf_ringbuf_discard_dynptr: (ReleasedDynptr, Scalar) -> Nothing;
     201 bpf_dynptr_read: (WriteMem, SizeOrZero, Dynptr, Scalar, Scalar) -> Scalar;
     202 bpf_dynptr_write: (Dynptr, Scalar, ReadMem, SizeOrZero, Scalar) -> Scalar;
-    203 bpf_dynptr_data;
+    203 bpf_dynptr_data: (Dynptr, Scalar, RecordSize) -> DynptrMemoryOrNull;
     204 bpf_tcp_raw_gen_syncookie_ipv4: (ReadBytes(20), ReadMem, SizeOrZero) -> Scalar;
     205 bpf_tcp_raw_gen_syncookie_ipv6: (ReadBytes(40), ReadMem, SizeOrZero) -> Scalar;
     206 bpf_tcp_raw_check_syncookie_ipv4: (ReadBytes(20), ReadBytes(20)) -> Scalar;

@@ -227,7 +227,7 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("bpf_rbtree_remove", OBJECTS),
     ("bpf_rbtree_first", OBJECTS),
     ("bpf_cpumask_create", OBJECTS),
-    ("bpf_dynptr_copy", "dynptrs to other memory than packets"),
+    ("bpf_dynptr_copy", "an implementation"),
     ("bpf_dynptr_memset", "an implementation"),
     ("bpf_rcu_read_lock", "an implementation"),
     ("bpf_rcu_read_unlock", "an implementation"),

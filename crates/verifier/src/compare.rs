@@ -120,7 +120,13 @@ impl Comparison<'_> {
 
     fn dynptrs(&mut self, old: &Slot, new: &Slot) -> bool {
         match (old.dynptr(), new.dynptr()) {
-            (Some(old), Some(new)) => old.first == new.first && self.id(old.id, new.id),
+            (Some(old), Some(new)) => {
+                old.first == new.first
+                    && old.memory == new.memory
+                    && self.id(old.id, new.id)
+                    && (old.reference == 0) == (new.reference == 0)
+                    && self.id(old.reference, new.reference)
+            }
             (old, new) => old.is_none() && new.is_none(),
         }
     }

@@ -8,6 +8,6 @@ pub use frame::{Frame, Lock, Reference, State};
 pub(crate) use stack::parts;
 pub use stack::{Byte, MAX_STACK, Slot, Stack};
 pub use value::{
-    Buffer, Dynptr, Lent, Link, Lost, MapRef, NumIterator, PacketRange, Pointer, Progress, Region, Scalar,
-    Stale, Target, Value,
+    Buffer, Dynptr, DynptrMemory, Lent, Link, Lost, MapRef, NumIterator, PacketRange, Pointer, Progress,
+    Region, Scalar, Stale, Target, Value,
 };

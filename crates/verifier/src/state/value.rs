@@ -30,6 +30,21 @@ pub struct Dynptr {
     pub id: u32,
     /// Whether it is the half with the lower address.
     pub first: bool,
+    /// What it is to.
+    pub memory: DynptrMemory,
+    /// The reference that its record is, which must be given back; 0 for none.
+    pub reference: u32,
+}
+
+/// What a dynptr is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DynptrMemory {
+    /// The packet.
+    Packet,
+    /// Bytes of a map value (`BPF_DYNPTR_TYPE_LOCAL`).
+    Value,
+    /// A record of a ring buffer.
+    Record,
 }
 
 /// How far something has got that ends at some time: a loop that gets further cannot go on for ever.
@@ -173,6 +188,13 @@ pub enum Buffer {
     },
     /// A record of a ring buffer.
     Record,
+    /// None: the slice is memory of a dynptr to something else than the packet.
+    Dynptr {
+        /// Id of the dynptr.
+        id: u32,
+        /// The reference that its record is, 0 for none.
+        reference: u32,
+    },
 }
 
 /// Memory that a global function is lent, which it knows by the size of the parameter's type only.

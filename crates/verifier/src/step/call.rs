@@ -6,7 +6,7 @@ use super::memory::describe;
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, broken, broken_with};
 use crate::facts::is_tail_call;
-use crate::state::{Frame, Lost, Target, Value};
+use crate::state::{Buffer, Frame, Lost, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
 /// Most calls that may be active (`MAX_CALL_FRAMES`).
@@ -95,10 +95,12 @@ impl Walk<'_> {
     /// All pointers into the packet are worthless once it may have moved; as numbers they may still be looked at.
     pub(super) fn forget_packet(&mut self) {
         let slot = self.slot;
-        // What dynptrs point to is the packet.
         let is_packet = |value: &Value| {
-            value.pointer().is_some_and(|p| {
-                p.is_packet() || matches!(p.target, Target::PacketEnd | Target::Slice { .. })
+            value.pointer().is_some_and(|p| match p.target {
+                Target::PacketEnd => true,
+                Target::Slice { buffer: Some(Buffer::Dynptr { .. }), .. } => false,
+                Target::Slice { .. } => true,
+                _ => p.is_packet(),
             })
         };
         self.state.update(is_packet, |value| *value = Value::stale(slot, Lost::Packet));

@@ -1,5 +1,5 @@
 //! Dynptrs: pointers with a size that lie on the stack, and slices of what they point to (`process_dynptr_func`,
-//! `destroy_if_dynptr_stack_slot`, `check_special_kfunc` in `kernel/bpf/verifier.c`). Those there are all point to the packet.
+//! `destroy_if_dynptr_stack_slot`, `check_special_kfunc` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::Reg;
 use paceline_spec::kfunc::DYNPTR_BYTES;
@@ -8,7 +8,9 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::error::{Cause, Check, RegName, broken};
-use crate::state::{Buffer, Byte, Dynptr, Lost, Pointer, Slot, Stack, Target, Value, parts};
+use crate::state::{
+    Buffer, Byte, Dynptr, DynptrMemory, Lost, Pointer, Reference, Slot, Stack, Target, Value, parts,
+};
 use crate::walk::Walk;
 
 impl Walk<'_> {
@@ -30,12 +32,12 @@ impl Walk<'_> {
     }
 
     /// A dynptr that is there.
-    pub(super) fn check_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check {
+    pub(super) fn check_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Dynptr> {
         let (span, frame) = self.dynptr_span(callee, register, value)?;
         let (low, high) = (Stack::place(span.offsets().min).0, Stack::place(span.offsets().min + 8).0);
         let half = |index| self.state.frame(frame).and_then(|frame| frame.stack.slot(index).dynptr());
         match (half(low), half(high)) {
-            (Some(low), Some(high)) if low.first && !high.first && low.id == high.id => Ok(()),
+            (Some(low), Some(high)) if low.first && !high.first && low.id == high.id => Ok(low),
             _ => broken(Cause::NoDynptr(RegName(register))),
         }
     }
@@ -48,13 +50,62 @@ impl Walk<'_> {
         Ok(span)
     }
 
-    pub(super) fn make_dynptr(&mut self, span: &Span) {
+    /// A dynptr to a record, at its place.
+    pub(super) fn check_record_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<u32> {
+        match self.check_dynptr(callee, register, value)? {
+            Dynptr { memory: DynptrMemory::Record, reference, .. } => Ok(reference),
+            _ => wrong_argument(callee, register, "a dynptr to a ring buffer record", value),
+        }
+    }
+
+    /// A reference to a record that a dynptr is to.
+    pub(super) fn acquire_record(&mut self) -> u32 {
+        let id = self.new_id();
+        self.state.references.push(Reference { id, slot: self.slot as u32 });
+        id
+    }
+
+    /// The dynptrs to a record are none any more, and their memory is not to be touched (`unmark_stack_slots_dynptr`).
+    pub(super) fn lose_record(&mut self, reference: u32) {
+        if reference == 0 {
+            return;
+        }
+        let is_of = |slot: &Slot| slot.dynptr().is_some_and(|dynptr| dynptr.reference == reference);
+        for number in 0..=self.state.depth() {
+            if self.state.frame(number).is_some_and(|frame| frame.stack.slots().iter().any(is_of))
+                && let Some(frame) = self.state.frame_mut(number)
+            {
+                for slot in frame.stack.slots_mut().iter_mut().filter(|slot| is_of(slot)) {
+                    slot.overwrite(u8::MAX, Byte::Data);
+                }
+            }
+        }
+        self.end_slices(
+            |buffer| matches!(buffer, Buffer::Dynptr { reference: own, .. } if *own == reference),
+        );
+    }
+
+    /// Makes a dynptr to some memory, which is a record if there is a reference.
+    pub(super) fn make_dynptr(&mut self, span: &Span, memory: DynptrMemory, reference: u32) {
         let Target::Stack { frame } = span.pointer.target else { return };
         let id = self.new_id();
         let start = span.offsets().min;
         let Some(frame) = self.state.frame_mut(usize::from(frame)) else { return };
         for (offset, first) in [(start, true), (start + 8, false)] {
-            frame.stack.slot_mut(Stack::place(offset).0).place_dynptr(Dynptr { id, first });
+            frame.stack.slot_mut(Stack::place(offset).0).place_dynptr(Dynptr {
+                id,
+                first,
+                memory,
+                reference,
+            });
+        }
+    }
+
+    /// Where a slice of a dynptr may be besides the dynptr's own memory, if that is the packet; else which dynptr it is of.
+    pub(super) fn buffer_of(dynptr: &Dynptr, span: Option<&Span>) -> Option<Buffer> {
+        match dynptr.memory {
+            DynptrMemory::Packet => span.and_then(Span::as_buffer),
+            _ => Some(Buffer::Dynptr { id: dynptr.id, reference: dynptr.reference }),
         }
     }
 
@@ -127,6 +178,7 @@ impl Walk<'_> {
                 slot.overwrite(u8::MAX, Byte::Data);
             }
         }
+        self.end_slices(|buffer| matches!(buffer, Buffer::Dynptr { id, .. } if ids.contains(id)));
     }
 }
 
@@ -143,7 +195,7 @@ impl Buffer {
                 let after = offset.saturating_add_unsigned(size);
                 usize::from(own) == frame && offset < i64::from(end) && i64::from(start) < after
             }
-            Self::Record => false,
+            Self::Record | Self::Dynptr { .. } => false,
         }
     }
 }
@@ -157,6 +209,8 @@ impl Span {
                 let (start, end) = self.reach();
                 Some(Buffer::Stack { frame, start: start as i16, end: end as i16 })
             }
+            // A slice with such a buffer may be the packet as well: it ends with all records.
+            Target::Slice { buffer: Some(Buffer::Dynptr { .. }), .. } => Some(Buffer::Record),
             Target::Slice { buffer, .. } => buffer,
             Target::Record { .. } => Some(Buffer::Record),
             _ => None,

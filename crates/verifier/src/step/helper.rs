@@ -11,7 +11,7 @@ use super::stack::check_aligned;
 use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
 use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
-use crate::state::{Byte, MapRef, Pointer, Reference, Stack, Target, Value};
+use crate::state::{Byte, Dynptr, DynptrMemory, MapRef, Pointer, Reference, Stack, Target, Value};
 use crate::walk::{Next, Walk};
 
 /// What the arguments of a call turned out to be.
@@ -30,6 +30,10 @@ pub(super) struct Arguments {
     has_reference: bool,
     /// Id of the reference that is given back.
     released: Option<u32>,
+    /// The dynptr among the arguments.
+    dynptr: Option<Dynptr>,
+    /// Where one is made.
+    new_dynptr: Option<Span>,
     /// The text among the arguments, with its zero byte.
     pub(super) text: Option<Vec<u8>>,
 }
@@ -64,6 +68,10 @@ impl Walk<'_> {
         if let Some(id) = arguments.released {
             self.release(id);
             self.lose_records();
+            self.lose_record(id);
+        }
+        if let Some(span) = &arguments.new_dynptr {
+            self.make_new_dynptr(helper, span)?;
         }
         self.call_later(helper, &arguments);
         if let Some(next) = self.call_back(helper, &arguments)? {
@@ -142,7 +150,13 @@ impl Walk<'_> {
                     self.check_read_write(helper, reg, &value, size.into(), &mut arguments)?;
                     check_aligned_argument(reg, &value, size.into())?;
                 }
-                Arg::Dynptr => self.check_dynptr(helper.name, reg, &value)?,
+                Arg::Dynptr => arguments.dynptr = Some(self.check_dynptr(helper.name, reg, &value)?),
+                Arg::NewValueDynptr | Arg::NewRecordDynptr => {
+                    arguments.new_dynptr = Some(self.check_new_dynptr(helper.name, reg, &value)?);
+                }
+                Arg::ReleasedDynptr => {
+                    arguments.released = Some(self.check_record_dynptr(helper.name, reg, &value)?);
+                }
                 Arg::Text => arguments.text = Some(self.check_text(helper.name, reg, &value)?),
                 // Checked together with their sizes, which follow.
                 Arg::ReadMem
@@ -163,6 +177,23 @@ impl Walk<'_> {
             self.check_format(&arguments)?;
         }
         Ok(arguments)
+    }
+
+    /// A helper has made a dynptr (`mark_stack_slots_dynptr`).
+    fn make_new_dynptr(&mut self, helper: &'static Helper, span: &Span) -> Check {
+        let is_record = helper.prototype.is_some_and(|p| p.args.contains(&Arg::NewRecordDynptr));
+        if is_record {
+            let reference = self.acquire_record();
+            self.make_dynptr(span, DynptrMemory::Record, reference);
+            return Ok(());
+        }
+        match self.read(Reg::R1)? {
+            Value::Pointer(Pointer { target: Target::MapValue(_), .. }) => {
+                self.make_dynptr(span, DynptrMemory::Value, 0);
+                Ok(())
+            }
+            other => wrong_argument(helper.name, Reg::R1, "memory of a map value", &other),
+        }
     }
 
     fn map_of(&self, arguments: &Arguments) -> Option<&MapSpec> {
@@ -407,6 +438,10 @@ impl Walk<'_> {
                 Some(map) => self.looked_up(map, arguments.key),
                 None => Value::unknown(),
             },
+            Return::DynptrMemoryOrNull => {
+                let buffer = arguments.dynptr.and_then(|dynptr| Self::buffer_of(&dynptr, None));
+                self.slice(arguments.record_size, true, buffer)
+            }
             Return::SocketOrNull | Return::SockCommonOrNull => {
                 prototype.returns.object().map_or_else(Value::unknown, |kind| self.acquire(kind))
             }

@@ -10,7 +10,9 @@ use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::domain::Number;
 use crate::error::{Cause, Check, RegName, broken};
-use crate::state::{Byte, NumIterator, Pointer, Progress, Reference, Slot, Stack, State, Target, Value};
+use crate::state::{
+    Byte, Dynptr, DynptrMemory, NumIterator, Pointer, Progress, Reference, Slot, Stack, State, Target, Value,
+};
 use crate::walk::{Next, Walk};
 
 /// The place of an iterator: number of the frame, and of the slot in its stack.
@@ -41,6 +43,7 @@ impl Place {
 struct KfuncArguments {
     iterator: Option<Place>,
     new_dynptr: Option<Span>,
+    dynptr: Option<Dynptr>,
     /// The size of what is asked for.
     size: u32,
     /// Memory that is written.
@@ -67,7 +70,11 @@ impl Walk<'_> {
             self.write_by_helper(span)?;
         }
         if let Some(span) = &arguments.new_dynptr {
-            self.make_dynptr(span);
+            // A clone is to the same memory, and has no reference of its own.
+            let (memory, reference) = arguments
+                .dynptr
+                .map_or((DynptrMemory::Packet, 0), |dynptr| (dynptr.memory, dynptr.reference));
+            self.make_dynptr(span, memory, reference);
         }
         let next = Next::Go(self.slot + 1);
         match (kfunc.iterator, arguments.iterator) {
@@ -79,7 +86,10 @@ impl Walk<'_> {
         match kfunc.returns {
             KfuncReturn::Number => self.return_number(),
             KfuncReturn::SliceOrNull { writable } => {
-                let buffer = arguments.written.first().and_then(Span::as_buffer);
+                let buffer = match &arguments.dynptr {
+                    Some(dynptr) => Self::buffer_of(dynptr, arguments.written.first()),
+                    None => None,
+                };
                 let slice = self.slice(arguments.size, writable, buffer);
                 self.state.set(Reg::R0, slice);
             }
@@ -103,7 +113,9 @@ impl Walk<'_> {
                     arguments.iterator = Some(self.iterator_place(kfunc, reg, &value)?);
                 }
                 (KfuncArg::Context, value) => self.check_context_argument(kfunc.name, reg, &value)?,
-                (KfuncArg::Dynptr, value) => self.check_dynptr(kfunc.name, reg, &value)?,
+                (KfuncArg::Dynptr, value) => {
+                    arguments.dynptr = Some(self.check_dynptr(kfunc.name, reg, &value)?);
+                }
                 (KfuncArg::NewDynptr, value) => {
                     arguments.new_dynptr = Some(self.check_new_dynptr(kfunc.name, reg, &value)?);
                 }

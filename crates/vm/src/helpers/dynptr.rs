@@ -1,34 +1,44 @@
-//! Dynptrs to packets (`bpf_dynptr_from_xdp` in `net/core/filter.c`, the others in `kernel/bpf/helpers.c`). They lie on the
-//! program's stack: the address of the frame, or 0 for a null one; then size and offset.
+//! Dynptrs (`bpf_dynptr_from_xdp` in `net/core/filter.c`, the others in `kernel/bpf/helpers.c`). They lie on the program's stack: the
+//! address of the frame or of the memory, or 0 for a null one; then size with what it is to, and offset.
+
+use std::ptr::NonNull;
 
 use paceline_frame::Frame;
 use paceline_isa::Size;
+use paceline_maps::RingBuffer;
 use paceline_spec::Errno;
 
 use super::args;
 use crate::host::Host;
 use crate::memory;
+use crate::region::Access;
 
 /// Bits of the size that are size; the others are the kernel's for flags and type.
 const SIZE: u32 = 0x00ff_ffff;
 
+/// The bit of the size's word that says that it is to memory rather than to the packet.
+const MEMORY: u32 = 1 << 28;
+
 /// A dynptr, read from the stack.
 #[derive(Clone, Copy)]
 struct Dynptr {
-    frame: u64,
+    /// Address of the frame, or of the memory.
+    data: u64,
+    is_memory: bool,
     size: u32,
     offset: u32,
 }
 
-const NULL: Dynptr = Dynptr { frame: 0, size: 0, offset: 0 };
+const NULL: Dynptr = Dynptr { data: 0, is_memory: false, size: 0, offset: 0 };
 
 impl Dynptr {
     /// # Safety
     /// 16 bytes at the address must be readable.
     unsafe fn load(address: u64) -> Self {
         // SAFETY: the caller vouches for the address.
-        let [frame, rest] = unsafe { [memory::load(address, Size::Dw), memory::load(address + 8, Size::Dw)] };
-        Self { frame, size: rest as u32 & SIZE, offset: (rest >> 32) as u32 }
+        let [data, rest] = unsafe { [memory::load(address, Size::Dw), memory::load(address + 8, Size::Dw)] };
+        let is_memory = rest as u32 & MEMORY != 0;
+        Self { data, is_memory, size: rest as u32 & SIZE, offset: (rest >> 32) as u32 }
     }
 
     /// # Safety
@@ -36,14 +46,22 @@ impl Dynptr {
     unsafe fn store(self, address: u64) {
         // SAFETY: the caller vouches for the address.
         unsafe {
-            memory::store(address, Size::Dw, self.frame);
-            memory::store(address + 8, Size::Dw, u64::from(self.size) | u64::from(self.offset) << 32);
+            let kind = if self.is_memory { MEMORY } else { 0 };
+            memory::store(address, Size::Dw, self.data);
+            memory::store(address + 8, Size::Dw, u64::from(self.size | kind) | u64::from(self.offset) << 32);
         }
     }
 
     /// The dynptr's packet: that of the run, for the program might hold a dynptr that it made up where nobody verified it.
     fn frame(self, host: &Host) -> Option<*mut Frame> {
-        (self.frame != 0 && self.frame == host.frame as u64).then_some(host.frame)
+        (!self.is_memory && self.data != 0 && self.data == host.frame as u64).then_some(host.frame)
+    }
+
+    /// The address of memory of it; `None` where that is not the program's, which only one that nobody verified comes to.
+    fn address(self, offset: u32, len: u32, host: &Host) -> Option<u64> {
+        let address = self.data.checked_add(u64::from(self.offset))?.checked_add(u64::from(offset))?;
+        let is_own = |access| host.regions.as_ref().is_none_or(|r| r.allows(address, len.into(), access));
+        (is_own(Access::Read) && is_own(Access::Write)).then_some(address)
     }
 
     /// Whether so many bytes at an offset are its own (`bpf_dynptr_check_off_len`).
@@ -52,19 +70,34 @@ impl Dynptr {
     }
 }
 
+/// Where bytes of a dynptr are.
+enum Bytes<'f> {
+    Packet(&'f mut [u8]),
+    Memory(u64),
+}
+
 /// The bytes at an offset of a dynptr, or what reading or writing them fails with.
-fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<&'f mut [u8], Errno> {
-    let frame = dynptr.frame(host).ok_or(Errno::EINVAL)?;
+fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Bytes<'f>, Errno> {
+    if dynptr.data == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let frame = dynptr.frame(host);
+    if frame.is_none() && !dynptr.is_memory {
+        return Err(Errno::EINVAL);
+    }
     if !dynptr.has(offset, len) {
         return Err(Errno::E2BIG);
     }
+    let Some(frame) = frame else {
+        return dynptr.address(offset, len, host).map(Bytes::Memory).ok_or(Errno::EINVAL);
+    };
     let start = dynptr.offset as usize + offset as usize;
     if start > 0xffff {
         return Err(Errno::EFAULT);
     }
     // SAFETY: the frame is that of the run, and nobody else uses its bytes meanwhile.
     let packet = unsafe { &mut *frame }.packet_mut();
-    packet.get_mut(start..start + len as usize).ok_or(Errno::EINVAL)
+    packet.get_mut(start..start + len as usize).map(Bytes::Packet).ok_or(Errno::EINVAL)
 }
 
 /// `long bpf_dynptr_read(dst, len, src, offset, flags)`
@@ -79,15 +112,15 @@ pub(super) unsafe extern "C" fn read(
     if flags != 0 {
         return Errno::EINVAL.to_return();
     }
-    // SAFETY: the arguments fit the prototype.
+    // SAFETY: the arguments fit the prototype, which says that `len` bytes at `to` are written.
     match span(unsafe { Dynptr::load(from) }, offset as u32, len as u32, host) {
-        Ok(bytes) => {
-            // SAFETY: the prototype says that `len` bytes at `to` are written.
-            unsafe { memory::copy_to(to, bytes) };
-            0
-        }
-        Err(errno) => errno.to_return(),
+        // SAFETY: the same.
+        Ok(Bytes::Packet(bytes)) => unsafe { memory::copy_to(to, bytes) },
+        // SAFETY: the same, and the memory is the dynptr's.
+        Ok(Bytes::Memory(at)) => unsafe { memory::copy_to(to, &args::bytes(at, len as u32 as usize)) },
+        Err(errno) => return errno.to_return(),
     }
+    0
 }
 
 /// `long bpf_dynptr_write(dst, offset, src, len, flags)`
@@ -104,13 +137,116 @@ pub(super) unsafe extern "C" fn write(
     // SAFETY: the same.
     match span(unsafe { Dynptr::load(to) }, offset as u32, len as u32, host) {
         // Other than in reads the bounds come first.
-        Ok(_) if flags != 0 => Errno::EINVAL.to_return(),
-        Ok(span) => {
-            span.copy_from_slice(&bytes);
-            0
-        }
-        Err(errno) => errno.to_return(),
+        Ok(_) if flags != 0 => return Errno::EINVAL.to_return(),
+        Ok(Bytes::Packet(span)) => span.copy_from_slice(&bytes),
+        // SAFETY: the memory is the dynptr's.
+        Ok(Bytes::Memory(at)) => unsafe { memory::copy_to(at, &bytes) },
+        Err(errno) => return errno.to_return(),
     }
+    0
+}
+
+/// `long bpf_dynptr_from_mem(data, size, flags, ptr)`: to memory of a map value.
+pub(super) unsafe extern "C" fn from_mem(
+    data: u64,
+    size: u64,
+    flags: u64,
+    ptr: u64,
+    _: u64,
+    _: &mut Host,
+) -> u64 {
+    let size = size as u32;
+    let problem = match (size > SIZE, flags) {
+        (true, _) => Some(Errno::E2BIG),
+        (_, 0) => None,
+        _ => Some(Errno::EINVAL),
+    };
+    let dynptr = if problem.is_some() { NULL } else { Dynptr { data, is_memory: true, size, offset: 0 } };
+    // SAFETY: the arguments fit the prototype.
+    unsafe { dynptr.store(ptr) };
+    problem.map_or(0, Errno::to_return)
+}
+
+/// `long bpf_ringbuf_reserve_dynptr(ringbuf, size, flags, ptr)`
+pub(super) unsafe extern "C" fn reserve(
+    ringbuf: u64,
+    size: u64,
+    flags: u64,
+    ptr: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    let size = size as u32;
+    // SAFETY: the arguments fit the prototype.
+    let ring = unsafe { args::map(ringbuf) }.ring_buffer();
+    let record = match (flags, size > SIZE) {
+        (0, false) => {
+            let record = ring.and_then(|ring| ring.reserve_from(size.into(), 0, || Some(host.origin())));
+            record.map(|record| record.as_ptr() as u64).ok_or(Errno::EINVAL)
+        }
+        (0, true) => Err(Errno::E2BIG),
+        _ => Err(Errno::EINVAL),
+    };
+    let dynptr = record.map_or(NULL, |data| Dynptr { data, is_memory: true, size, offset: 0 });
+    // SAFETY: the same.
+    unsafe { dynptr.store(ptr) };
+    record.map_or_else(Errno::to_return, |_| 0)
+}
+
+/// `void bpf_ringbuf_submit_dynptr(ptr, flags)`
+pub(super) unsafe extern "C" fn submit(ptr: u64, flags: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    unsafe { commit(ptr, false, flags) }
+}
+
+/// `void bpf_ringbuf_discard_dynptr(ptr, flags)`
+pub(super) unsafe extern "C" fn discard(ptr: u64, flags: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    unsafe { commit(ptr, true, flags) }
+}
+
+/// Gives the record of a dynptr back, if it is to one.
+///
+/// # Safety
+/// The address must be that of a dynptr to a record that the program has, or of a null one.
+unsafe fn commit(ptr: u64, discard: bool, flags: u64) -> u64 {
+    // SAFETY: the caller vouches for it, and the program's maps live as long as it runs.
+    unsafe {
+        if let Some(record) = NonNull::new(Dynptr::load(ptr).data as *mut u8) {
+            RingBuffer::commit(record, discard, flags);
+        }
+        NULL.store(ptr);
+    }
+    0
+}
+
+/// The address of the record that a dynptr is to; 0 for a null one.
+///
+/// # Safety
+/// 16 bytes at the address must be readable.
+pub(crate) unsafe fn record_of(ptr: u64) -> u64 {
+    // SAFETY: the caller vouches for it.
+    unsafe { Dynptr::load(ptr) }.data
+}
+
+/// `void *bpf_dynptr_data(ptr, offset, len)`: null for the packet.
+pub(super) unsafe extern "C" fn data(
+    ptr: u64,
+    offset: u64,
+    len: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let dynptr = unsafe { Dynptr::load(ptr) };
+    memory_at(dynptr, offset as u32, len as u32, host).unwrap_or(0)
+}
+
+/// Bytes of a dynptr that is to memory.
+fn memory_at(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Option<u64> {
+    let is_there = dynptr.is_memory && dynptr.data != 0 && dynptr.has(offset, len);
+    if is_there { dynptr.address(offset, len, host) } else { None }
 }
 
 /// An `int` in `r0`.
@@ -134,7 +270,7 @@ pub(super) unsafe extern "C" fn from_xdp(
             return int(Errno::EINVAL);
         }
         let size = (*(ctx as *const Frame)).len() as u32;
-        Dynptr { frame: ctx, size, offset: 0 }.store(ptr);
+        Dynptr { data: ctx, is_memory: false, size, offset: 0 }.store(ptr);
     }
     0
 }
@@ -151,6 +287,9 @@ pub(super) unsafe extern "C" fn slice(
     let (offset, size) = (offset as u32, size as u32);
     // SAFETY: the arguments fit the prototype.
     let dynptr = unsafe { Dynptr::load(ptr) };
+    if dynptr.is_memory {
+        return memory_at(dynptr, offset, size, host).unwrap_or(0);
+    }
     let Some(frame) = dynptr.frame(host).filter(|_| dynptr.has(offset, size)) else { return 0 };
     // SAFETY: the frame is that of the run.
     let packet = unsafe { &*frame }.packet();
@@ -179,13 +318,13 @@ pub(super) unsafe extern "C" fn slice_rdwr(
 pub(super) unsafe extern "C" fn size(ptr: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let dynptr = unsafe { Dynptr::load(ptr) };
-    if dynptr.frame == 0 { int(Errno::EINVAL) } else { u64::from(dynptr.size) }
+    if dynptr.data == 0 { int(Errno::EINVAL) } else { u64::from(dynptr.size) }
 }
 
 /// `bool bpf_dynptr_is_null(ptr)`
 pub(super) unsafe extern "C" fn is_null(ptr: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    u64::from(unsafe { Dynptr::load(ptr) }.frame == 0)
+    u64::from(unsafe { Dynptr::load(ptr) }.data == 0)
 }
 
 /// `bool bpf_dynptr_is_rdonly(ptr)`: packets can be written.
@@ -198,7 +337,7 @@ pub(super) unsafe extern "C" fn adjust(ptr: u64, start: u64, end: u64, _: u64, _
     let (start, end) = (start as u32, end as u32);
     // SAFETY: the arguments fit the prototype.
     let dynptr = unsafe { Dynptr::load(ptr) };
-    if dynptr.frame == 0 || start > end {
+    if dynptr.data == 0 || start > end {
         return int(Errno::EINVAL);
     }
     if end > dynptr.size {
@@ -216,5 +355,5 @@ pub(super) unsafe extern "C" fn clone(ptr: u64, clone: u64, _: u64, _: u64, _: u
     let dynptr = unsafe { Dynptr::load(ptr) };
     // SAFETY: the same.
     unsafe { dynptr.store(clone) };
-    if dynptr.frame == 0 { int(Errno::EINVAL) } else { 0 }
+    if dynptr.data == 0 { int(Errno::EINVAL) } else { 0 }
 }

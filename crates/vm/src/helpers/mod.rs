@@ -32,6 +32,7 @@ use paceline_spec::helper::Helper;
 
 use crate::host::Host;
 
+pub(crate) use dynptr::record_of;
 pub(crate) use rounds::{Rounds, calls_back, words};
 pub(crate) use spin_lock::release_held;
 pub(crate) use timer::set_later;
@@ -108,8 +109,13 @@ pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
         189 => packet::load_bytes,
         190 => packet::store_bytes,
         195 => map::lookup_percpu_elem,
+        197 => dynptr::from_mem,
+        198 => dynptr::reserve,
+        199 => dynptr::submit,
+        200 => dynptr::discard,
         201 => dynptr::read,
         202 => dynptr::write,
+        203 => dynptr::data,
         204 => syncookie::generate_v4,
         205 => syncookie::generate_v6,
         206 => syncookie::check_v4,

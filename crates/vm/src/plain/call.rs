@@ -11,7 +11,7 @@ use paceline_spec::{MAX_LOOPS, MapKind, ObjectKind};
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
 use crate::fault::FaultKind;
-use crate::helpers::{helper_fn, set_later};
+use crate::helpers::{helper_fn, record_of, set_later};
 use crate::host::{MAX_FRAMES, MAX_TAIL_CALLS, STACK_FRAME};
 use crate::image::{Image, Unset};
 use crate::later::Later;
@@ -82,12 +82,22 @@ impl Machine<'_> {
             // SAFETY: the arguments were just checked against the prototype.
             return Ok(unsafe { set_later(r1, Later::Checked(self.shared_image(), function)) });
         }
+        if helper.prototype.is_some_and(|p| p.args.first() == Some(&Arg::ReleasedDynptr)) {
+            // SAFETY: just checked to be a dynptr.
+            let record = unsafe { record_of(r1) };
+            self.forget_record(record);
+        }
         self.host.regions = Some(self.regions.clone());
         // SAFETY: the arguments were just checked against the prototype.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
         self.host.regions = None;
         if let Some(prototype) = &helper.prototype {
             self.note_result(prototype, r1, r0);
+            if prototype.args.last() == Some(&Arg::NewRecordDynptr) {
+                // SAFETY: the helper has just made a dynptr there.
+                let record = unsafe { record_of(r4) };
+                self.records.extend(NonNull::new(record as *mut u8));
+            }
         }
         Ok(r0)
     }
@@ -108,9 +118,14 @@ impl Machine<'_> {
         {
             self.regions.objects.swap_remove(index);
         }
-        if prototype.args.first() == Some(&Arg::Record)
-            && let Some(index) = self.record(r1)
-        {
+        if prototype.args.first() == Some(&Arg::Record) {
+            self.forget_record(r1);
+        }
+    }
+
+    /// The program no longer has a record.
+    fn forget_record(&mut self, address: u64) {
+        if let Some(index) = self.record(address) {
             self.records.swap_remove(index);
         }
     }
@@ -208,6 +223,19 @@ impl Machine<'_> {
                 Arg::Dynptr => {
                     self.allow(value, 0, u64::from(DYNPTR_BYTES), Access::Read)?;
                     continue;
+                }
+                Arg::NewValueDynptr | Arg::NewRecordDynptr => {
+                    self.allow(value, 0, u64::from(DYNPTR_BYTES), Access::Write)?;
+                    continue;
+                }
+                Arg::ReleasedDynptr => {
+                    self.allow(value, 0, u64::from(DYNPTR_BYTES), Access::Write)?;
+                    // SAFETY: just allowed.
+                    let record = unsafe { record_of(value) };
+                    if record == 0 || self.record(record).is_some() {
+                        continue;
+                    }
+                    "dynptr to a record of a ring buffer"
                 }
                 Arg::Text => {
                     self.check_text(value)?;

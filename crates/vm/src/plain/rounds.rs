@@ -108,8 +108,10 @@ impl Machine<'_> {
             }
         }
         let [_, r1, r2, r3, r4, r5, ..] = self.registers;
+        self.host.regions = Some(self.regions.clone());
         // SAFETY: all memory was just allowed, and the context is the frame.
         let r0 = unsafe { function(r1, r2, r3, r4, r5, self.host) };
+        self.host.regions = None;
         if let Some(KfuncArg::Released(kind)) = kfunc.args.first()
             && let Some(index) = self.regions.object(r1, |found| found == *kind)
         {
