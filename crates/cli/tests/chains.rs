@@ -272,7 +272,12 @@ fn an_expression_is_an_object() {
         ("udp port", "2:10: in the expression: syntax error at its end"),
         ("ip6 protochain 6", "2:10: the expression `ip6 protochain 6`: instruction 18 (ja): jumps"),
     ];
-    for (expression, error) in mistakes {
+    let long = format!("ip6 protochain 6 and {}ip", "ip and ".repeat(100));
+    let brief = &long[..80];
+    let too_long = (long.as_str(), format!("2:10: the expression `{brief}...`: "));
+    for (expression, error) in
+        mistakes.map(|(text, error)| (text, error.to_owned())).into_iter().chain([too_long])
+    {
         let (done, _) = chain("wrong.toml", &format!("filter = \"{expression}\""));
         done.fails(1, &format!("{}:{error}", folder.text("wrong.toml")), &[]);
     }

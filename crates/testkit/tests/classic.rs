@@ -181,6 +181,56 @@ fn loops_of_protochain_run_and_end() {
     );
 }
 
+/// Whatever a loop does, it ends, and alike on all engines; as libpcap says, unless that goes round more often.
+#[test]
+fn random_loops_end_alike_on_all_engines() {
+    let Some(libpcap) = libpcap("random_loops_end_alike_on_all_engines") else { return };
+    const JUMP: u16 = 0x05;
+    let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+    let (mut host, mut burst) = (Host::default(), Burst::new(1));
+    let (mut ran, mut refused, mut same, mut others) = (0, 0, 0, 0);
+    for seed in 0..3_000 {
+        let mut rng = Rng::with_seed(seed);
+        let mut sample = sample(seed, 6);
+        let from = rng.usize(..sample.insns.len());
+        let back = rng.usize(..=from) as i32;
+        sample.insns[from] = SockFilter::new(JUMP, (-1 - back).cast_unsigned());
+        let Ok(filter) = Filter::new(sample.insns.clone(), Purpose::UserSpace) else { continue };
+        let spec = filter.to_xdp("xdp", &options).expect("it can be converted");
+        let Ok(verified) = verify(&spec, &[], None, &Options::default()) else {
+            refused += 1;
+            continue;
+        };
+        let load = |engine| Program::load(&verified, Vec::new(), engine).ok();
+        let programs: Vec<_> = Engine::ALL.into_iter().filter_map(load).collect();
+        for packet in &sample.packets {
+            let values: Vec<u64> = programs
+                .iter()
+                .map(|program| {
+                    burst.clear();
+                    burst.push(packet, FrameMeta::default()).expect("it fits");
+                    program.run(&mut burst.frame_mut(0), &mut host).expect("it ends")
+                })
+                .collect();
+            assert!(values.windows(2).all(|pair| pair[0] == pair[1]), "seed {seed}: {values:?}");
+            ran += 1;
+            if is_defined(&sample.insns, packet) {
+                let expected = libpcap.run(&filter, packet, packet.len() as u32);
+                let is_same = values.iter().all(|value| *value == u64::from(expected));
+                assert!(
+                    is_same || values.iter().all(|value| *value == 0),
+                    "seed {seed}: {values:?}, not {expected}"
+                );
+                *if is_same { &mut same } else { &mut others } += 1;
+            }
+        }
+    }
+    assert!(
+        ran > 1_000 && others * 20 < same && refused < 100,
+        "{ran} runs, {same} as libpcap's and {others} not, {refused} programs are too complex"
+    );
+}
+
 /// The kernel refuses loops in classic programs: tcpdump then filters by itself.
 #[test]
 fn loops_of_protochain_are_refused_for_sockets() {

@@ -16,7 +16,7 @@ use super::failure::ChainFailure;
 use super::load::{LoadHow, Loaded, Part, fill, member};
 use crate::args::MapFile;
 use crate::failure::Failure;
-use crate::filter::{Passage, compile};
+use crate::filter::{Passage, brief, compile};
 use crate::maps::{self, JsonFile, SavedMaps};
 use crate::run::Taken;
 
@@ -286,7 +286,7 @@ fn of_expression(expression: &str, name: &str) -> Result<Object, Failure> {
     let libpcap = Libpcap::open().map_err(Failure::Libpcap)?;
     let passage = Passage::of_text(expression.to_owned());
     let insns = compile(&libpcap, &passage, paceline::filter::Target::default())?;
-    let filter = || format!("the expression `{expression}`");
+    let filter = || format!("the expression `{}`", brief(expression));
     Ok(Object::of_classic(name, insns).map_err(|source| ChainFailure::Filter { name: filter(), source })?)
 }
 

@@ -84,9 +84,20 @@ impl ExpressionError {
     }
 }
 
-/// What is shown of a place: its start, so that a long expression does not hide the message.
+/// Most characters of an expression that are shown, so that a long one does not hide the message.
+const LONGEST: usize = 80;
+
+/// An expression as messages name it.
+pub(crate) fn brief(expression: &str) -> String {
+    let mut text: String = expression.chars().take(LONGEST).collect();
+    if text.len() < expression.len() {
+        text.push_str("...");
+    }
+    text
+}
+
+/// What is shown of a place: its start.
 fn shown(source: &str, place: &Range<usize>) -> Range<usize> {
-    const LONGEST: usize = 80;
     let text = source.get(place.clone()).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     let len = line.char_indices().nth(LONGEST).map_or(line.len(), |(at, _)| at);

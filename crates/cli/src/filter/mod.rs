@@ -19,7 +19,7 @@ use paceline::port::{CaptureReader, Link};
 use paceline::{Engine, Host};
 
 pub(crate) use args::{EXAMPLES, FilterArgs};
-pub(crate) use expression::{ExpressionError, Passage, compile};
+pub(crate) use expression::{ExpressionError, Passage, brief, compile};
 use report::{Report, Run};
 pub(crate) use syscalls::CallError;
 use wanted::Compiled;
