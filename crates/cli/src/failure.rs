@@ -277,13 +277,13 @@ fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
         NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
         NoProgram::OtherTypes(skipped) if skipped.iter().all(tells_type) => None,
-        NoProgram::OtherTypes(_) => {
-            Some(format!("`--type xdp {name}:PROGRAM` runs one of them as an XDP program"))
-        }
+        NoProgram::OtherTypes(_) => Some(format!(
+            "`--type xdp {name}:PROGRAM` takes one of them for an XDP program, `--type socket` for a filter"
+        )),
         NoProgram::Skipped(skipped) if tells_type(skipped) => None,
-        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => {
-            Some(format!("`--type xdp {name}:{program}` runs it as an XDP program"))
-        }
+        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => Some(format!(
+            "`--type xdp {name}:{program}` takes it for an XDP program, `--type socket` for a socket filter"
+        )),
         NoProgram::Skipped(_) => None,
         NoProgram::Maps { sources, .. } => Some(setup_hints(name, sources)),
         NoProgram::Unknown { .. } => no_program_hint(error),

@@ -87,8 +87,18 @@ fn the_command_line_sets_what_loaders_set() {
         "--map: the object has no map `size`",
         &["hint: did you mean `sized`?"],
     );
-    // A map may be that of a program of another type.
+    // Objects of chain files have no other way.
     let folder = Folder::new();
+    let text = format!(
+        "[objects.o]\nfile = \"{}\"\n[[program]]\nname = \"last\"\nobject = \"o\"\nfunction = \"last\"\n",
+        fixture("loader.o")
+    );
+    let chain = folder.write("chain.toml", text);
+    paceline(["run", &chain]).fails(1, &format!("{chain}:"), &["--map sized=entries:N"]);
+    let json = paceline(["run", &chain, "--map", "sized=entries:3", "--json"]).json();
+    assert_eq!(json["verdicts"]["pass"], json["packets"]);
+    paceline(["run", &chain, "--map", "size=entries:3"]).fails(1, "--map: the object has no map `size`", &[]);
+    // A map may be that of a program of another type.
     let mut bytes = std::fs::read(fixture("redirects.o")).unwrap();
     let one = u32::to_ne_bytes(1_000_000);
     let at: Vec<usize> = (0..bytes.len() - 4).filter(|&at| bytes[at..at + 4] == one).collect();
@@ -132,8 +142,8 @@ fn maps_in_a_map_are_given_by_their_elements() {
 #[test]
 fn programs_whose_sections_tell_no_type_are_given_one() {
     let untold = loader("untold");
-    let cause = "program untold is in section mine, which is none of XDP programs";
-    let hint = format!("hint: `--type xdp {untold}` runs it as an XDP program");
+    let cause = "program untold is in section mine, which names no type of programs that run here";
+    let hint = format!("hint: `--type xdp {untold}` takes it for an XDP program");
     for done in verify_and_run(&untold, &[]) {
         done.fails(1, "", &[cause, &hint]);
     }

@@ -206,7 +206,7 @@ fn maps_take_no_more_memory_than_they_may() {
         1,
         "",
         &[
-            "state.o: map \"prefixes\": 16 entries need 397824 bytes, the limit is 4096",
+            "state.o: program state: map \"lengths\": 1000 entries need 8064 bytes, the limit is 4096",
             "--map-memory SIZE sets the limit",
         ],
     );

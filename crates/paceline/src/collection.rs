@@ -1,17 +1,14 @@
 //! The programs and maps of an object, made and ready.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use paceline_load::SkippedProgram;
-use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map, Mismatch};
+use paceline_maps::{CreateError, CreateErrorKind, FillError, Limits, Map};
 use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
-use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program, ProgramError};
+use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program};
 
-use crate::tables::{EntryError, Tables};
-use crate::{Difference, Object, Refused, VerifiedProgram};
+use crate::tables::Tables;
+use crate::{NoProgram, Object, SetupError, VerifiedProgram};
 
 /// How an object is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -31,209 +28,14 @@ impl Default for LoadOptions {
     }
 }
 
-/// Why an object cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// A map cannot be made.
-    #[error(transparent)]
-    Map(#[from] CreateError),
-    /// A map does not take a value that the object gives it.
-    #[error("map {map}: {source}")]
-    Fill {
-        /// Name of the map.
-        map: String,
-        /// Which value and why.
-        source: FillError,
-    },
-    /// A map does not take a map that the object gives it.
-    #[error("map {map} cannot hold map {inner}: {source}")]
-    Inner {
-        /// Name of the map of maps.
-        map: String,
-        /// Name of the other.
-        inner: String,
-        /// Why.
-        source: Mismatch,
-    },
-    /// A map that no program names cannot be made.
-    #[error(transparent)]
-    Unnamed(Arc<SetupError>),
-    /// A map is to be shared, and the object has none of the name.
-    #[error("no map {map} to share; there is: {}", .names.join(", "))]
-    NoMap {
-        /// The name.
-        map: String,
-        /// The names there are.
-        names: Vec<String>,
-    },
-    /// A map is pinned under the name of one that is to be pinned, and is of another shape.
-    #[error("map {map} cannot be the one that is pinned under its name: {difference}")]
-    Pinned {
-        /// Name of the map.
-        map: String,
-        /// How it is another.
-        difference: Difference,
-    },
-    /// A map is to be shared, and is another than the program was made for.
-    #[error("map {map} cannot be shared: {difference}")]
-    Differs {
-        /// Name of the map.
-        map: String,
-        /// How it is another.
-        difference: Difference,
-    },
-}
-
-/// There is no program of that name, or none was named and there are several.
-#[derive(Debug, thiserror::Error)]
-pub enum NoProgram {
-    /// The object has no XDP program.
-    #[error("no XDP program in the object")]
-    None,
-    /// The object has programs, and none of a type that Paceline runs.
-    #[error("no XDP program in the object; it has {}", SkippedList(.0))]
-    OtherTypes(Vec<SkippedProgram>),
-    /// The program is not of a type that Paceline runs, or could not be read.
-    #[error("{}", SkippedNamed(.0))]
-    Skipped(SkippedProgram),
-    /// The program names maps that could not be made.
-    #[error("program {name}: {}", Causes(.sources))]
-    Maps {
-        /// Name of the program.
-        name: String,
-        /// Which, and why.
-        sources: Vec<Arc<SetupError>>,
-    },
-    /// No program was named.
-    #[error("several programs in the object, name one of: {}", .0.join(", "))]
-    Several(Vec<String>),
-    /// There is no program of this name.
-    #[error("no program {name}; there is: {}", .names.join(", "))]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The names there are.
-        names: Vec<String>,
-    },
-    /// The program is no program that an engine could run.
-    #[error("program {name}: {source}")]
-    Malformed {
-        /// Name of the program.
-        name: String,
-        /// Why.
-        source: ProgramError,
-    },
-    /// The engine cannot run the program.
-    #[error("program {name} on engine {engine}: {source}")]
-    Engine {
-        /// Name of the program.
-        name: String,
-        /// The engine.
-        engine: Engine,
-        /// Why.
-        source: EngineError,
-    },
-    /// The verifier does not accept the program.
-    #[error(transparent)]
-    Refused(Box<Refused>),
-    /// A program that it may tail call cannot be put into its program array.
-    #[error("map {map}, index {index}: {source}")]
-    Entry {
-        /// Name of the program array.
-        map: String,
-        /// Index in it.
-        index: u32,
-        /// Why.
-        source: Box<EntryError>,
-    },
-}
-
-impl NoProgram {
-    /// Whether the program needs what Paceline does not have, and may well be in order.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        let is_program = |error: &ProgramError| {
-            matches!(
-                error,
-                ProgramError::UnsupportedHelper { .. }
-                    | ProgramError::UnsupportedKfunc { .. }
-                    | ProgramError::UnsupportedInsn { .. }
-            )
-        };
-        match self {
-            Self::Refused(refused) => refused.is_unsupported(),
-            Self::Malformed { source, .. } => is_program(source),
-            Self::Maps { sources, .. } => sources.iter().any(|source| source.is_unsupported()),
-            Self::Engine { .. } => true,
-            Self::Entry { source, .. } => {
-                matches!(&**source, EntryError::Program(error) if error.is_unsupported())
-            }
-            Self::None | Self::OtherTypes(_) | Self::Skipped(_) | Self::Several(_) | Self::Unknown { .. } => {
-                false
-            }
-        }
-    }
-}
-
-impl SetupError {
-    /// Whether a map is of a kind that Paceline does not have, or holds one.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        let Self::Map(error) = self else { return false };
-        let mut cause = &error.cause;
-        while let CreateErrorKind::Inner(inner) = cause {
-            cause = inner;
-        }
-        matches!(cause, CreateErrorKind::Unsupported(_))
-    }
-}
-
-/// Several causes in a message.
-struct Causes<'a>(&'a [Arc<SetupError>]);
-
-impl fmt::Display for Causes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        self.0.iter().try_for_each(|cause| write!(f, "{}{cause}", std::mem::replace(&mut separator, "; ")))
-    }
-}
-
-/// Programs that are there and not run, in a message.
-struct SkippedList<'a>(&'a [SkippedProgram]);
-
-impl fmt::Display for SkippedList<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 8;
-        for (i, SkippedProgram { name, section, .. }) in self.0.iter().take(SHOWN).enumerate() {
-            write!(f, "{}{name} (section {section})", if i == 0 { "" } else { ", " })?;
-        }
-        match self.0.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
-}
-
-/// Why a program that is there is not run.
-struct SkippedNamed<'a>(&'a SkippedProgram);
-
-impl fmt::Display for SkippedNamed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SkippedProgram { name, section, error } = self.0;
-        match error {
-            Some(error) => write!(f, "program {name}: {error}"),
-            None => write!(f, "program {name} is in section {section}, which is none of XDP programs"),
-        }
-    }
-}
-
 /// The maps of an object, made and filled, and its programs, to be bound to them.
 #[derive(Clone)]
 pub struct Collection {
     pub(crate) object: Object,
     maps: Vec<Arc<Map>>,
     missing: Arc<[MissingMap]>,
+    /// The names of all programs of the object, also those whose maps are missing.
+    names: Arc<[String]>,
     pub(crate) tables: Tables,
     limits: Limits,
     budget: u64,
@@ -312,7 +114,8 @@ impl Object {
         let maps: Vec<_> = maps.0.into_iter().filter_map(Result::ok).collect();
         let tables = Tables::new(&object.maps, &maps);
         let LoadOptions { limits, budget, engine } = *options;
-        Ok(Collection { object, maps, missing, tables, limits, budget, engine })
+        let names = self.programs.iter().map(|program| program.name.clone()).collect();
+        Ok(Collection { object, maps, missing, names, tables, limits, budget, engine })
     }
 
     /// Whether the object puts a map into another.
@@ -458,28 +261,16 @@ impl Collection {
         if !sources.is_empty() {
             return Err(NoProgram::Maps { name, sources });
         }
-        Err(self.object.no_program(&name, self.names()))
+        Err(self.object.no_program(&name, self.names.to_vec()))
     }
 
     /// The name of the program where there is only one.
     fn only_name(&self) -> Result<String, NoProgram> {
-        let mut names = self.names();
-        match (names.pop(), names.is_empty()) {
-            (None, _) => Err(self.object.without_programs()),
-            (Some(only), true) => Ok(only),
-            (Some(last), false) => {
-                names.push(last);
-                Err(NoProgram::Several(names))
-            }
+        match &*self.names {
+            [] => Err(self.object.without_programs()),
+            [only] => Ok(only.clone()),
+            names => Err(NoProgram::Several(names.to_vec())),
         }
-    }
-
-    /// All programs, also those whose maps are missing.
-    fn names(&self) -> Vec<String> {
-        let present = self.object.programs.iter().map(|program| program.name.clone());
-        let missing: BTreeSet<_> =
-            self.missing.iter().flat_map(|missing| &missing.programs).cloned().collect();
-        present.chain(missing).collect()
     }
 
     fn bind(&self, spec: &ProgramSpec) -> Result<Program, NoProgram> {

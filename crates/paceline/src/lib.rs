@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod collection;
+mod error;
 pub mod filter;
 pub mod json;
 pub mod kernel;
@@ -83,7 +84,8 @@ pub use paceline_vm::{
     Target, TimeSource, UpdateError, has_helper,
 };
 
-pub use collection::{Collection, LoadOptions, MissingMap, NoProgram, SetupError};
+pub use collection::{Collection, LoadOptions, MissingMap};
+pub use error::{NoProgram, SetupError};
 pub use live::{
     ChainWorker, Change, ChangeError, Layout, Link, LiveChain, Member, NoMember, Order, ProgramStatus,
     Status, Target as LinkTarget,

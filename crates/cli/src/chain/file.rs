@@ -148,6 +148,7 @@ impl Maker<'_> {
                 }
             });
         }
+        how.opener.check_shapes(opened.iter())?;
         let mut parts: Vec<Option<Part>> = file.objects.iter().map(|_| None).collect();
         // An object that shares can own what another shares: as often as there are objects is enough.
         for _ in 0..=file.objects.len() {
