@@ -28,6 +28,7 @@ mod batch;
 mod bloom_filter;
 mod cpumap;
 mod create;
+mod described;
 mod devmap;
 mod entries;
 mod entry_program;

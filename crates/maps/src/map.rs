@@ -9,6 +9,7 @@ use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
+use crate::described::Described;
 use crate::freeze::{Freeze, Writing};
 use crate::lookup::LookupFunction;
 use crate::map_of_maps::InnerMaps;
@@ -35,8 +36,10 @@ impl Drop for Map {
     }
 }
 
-/// A map.
+/// A map. Programs know it by its address, and read there what it is.
+#[repr(C)]
 pub struct Map {
+    _described: Described,
     id: u32,
     spec: MapSpec,
     key_size: usize,
@@ -184,6 +187,7 @@ impl Map {
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
         let map = Arc::new(Self {
+            _described: Described::new(&request.spec, last + 1),
             id: last + 1,
             key_size: request.key_size(),
             value_size: request.value_size(),

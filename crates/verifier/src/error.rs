@@ -108,7 +108,7 @@ pub enum Cause {
     #[error("{0}: offset into {1} is not bounded")]
     UnboundedOffset(RegName, Target),
     /// An access to an object of the kernel where it has no field, of a size that the field does not have, or a write.
-    #[error("invalid access to a {} {}: struct {} offset {offset} size {size}", .kind.name(), access_text(.write), .kind.structure())]
+    #[error("invalid {} {} at offset {offset} size {size} of struct {}", .kind.name(), access_text(.write), .kind.structure())]
     Object {
         /// What it is.
         kind: ObjectKind,

@@ -36,10 +36,12 @@ impl Base {
             Target::MapValue(map) => Self::MapValue(*map),
             Target::Packet { .. } => Self::Packet,
             Target::Slice { buffer: Some(Buffer::Stack { .. }), .. } => Self::Mixed,
-            Target::Memory { .. } | Target::Slice { .. } | Target::Record { .. } | Target::Object(_) => {
-                Self::Memory
-            }
-            Target::PacketEnd | Target::Map(_) | Target::Code { .. } => return None,
+            Target::Memory { .. }
+            | Target::Slice { .. }
+            | Target::Record { .. }
+            | Target::Object(_)
+            | Target::Map(_) => Self::Memory,
+            Target::PacketEnd | Target::Code { .. } => return None,
         })
     }
 

@@ -157,9 +157,10 @@ impl Regions {
             })
     }
 
-    /// Whether an access is one to a field of an object that the program has.
+    /// Whether an access is one to a field of a map or of an object that the program has.
     fn has_field(&self, address: u64, len: u64, access: Access) -> bool {
-        self.objects.iter().any(|&(kind, object)| {
+        let maps = self.maps().map(|map| (ObjectKind::Map, Arc::as_ptr(map) as u64));
+        self.objects.iter().copied().chain(maps).any(|(kind, object)| {
             let offset = address.checked_sub(object);
             offset.is_some_and(|offset| kind.field(offset, len, access == Access::Write).is_some())
         })

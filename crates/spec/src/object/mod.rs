@@ -16,6 +16,8 @@ pub enum ObjectKind {
     Connection,
     /// One that is not yet in the table (`struct nf_conn___init`).
     NewConnection,
+    /// A map itself (`struct bpf_map`).
+    Map,
 }
 
 /// Sizes of access that a field allows.
@@ -106,10 +108,21 @@ static CONNECTION: &[ObjectField] = &[
     field("proto.tcp.state", 224, 1, Sizes::Any),
 ];
 
+/// `struct bpf_map`, the same.
+static MAP: &[ObjectField] = &[
+    field("map_type", 64, 4, Sizes::Any),
+    field("key_size", 68, 4, Sizes::Any),
+    field("value_size", 72, 4, Sizes::Any),
+    field("max_entries", 76, 4, Sizes::Any),
+    field("map_extra", 80, 8, Sizes::Any),
+    field("map_flags", 88, 4, Sizes::Any),
+    field("id", 92, 4, Sizes::Any),
+];
+
 /// Whether a structure of the kernel's is that of an object, whose types are [`types`]. `struct bpf_sock` is the same everywhere.
 #[must_use]
 pub fn is_structure(name: &str) -> bool {
-    name == ObjectKind::Connection.structure()
+    [ObjectKind::Connection, ObjectKind::Map].iter().any(|kind| kind.structure() == name)
 }
 
 impl ObjectKind {
@@ -120,6 +133,7 @@ impl ObjectKind {
             Self::Socket | Self::SockCommon => "bpf_sock",
             Self::Connection => "nf_conn",
             Self::NewConnection => "nf_conn___init",
+            Self::Map => "bpf_map",
         }
     }
 
@@ -131,6 +145,7 @@ impl ObjectKind {
             Self::SockCommon => "common part of a socket",
             Self::Connection => "connection",
             Self::NewConnection => "new connection",
+            Self::Map => "map",
         }
     }
 
@@ -146,6 +161,7 @@ impl ObjectKind {
         match self {
             Self::Socket | Self::SockCommon => SOCKET,
             Self::Connection | Self::NewConnection => CONNECTION,
+            Self::Map => MAP,
         }
     }
 

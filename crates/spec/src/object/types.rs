@@ -3,7 +3,8 @@
 
 use std::sync::OnceLock;
 
-use crate::btf::{Btf, Composite, Int, IntEncoding, Member, Type, TypeId};
+use super::{ObjectField, ObjectKind};
+use crate::btf::{Btf, Composite, Enum, Int, IntEncoding, Member, Type, TypeId};
 
 /// The structures that programs are given pointers to, with those of their members that say something here.
 #[must_use]
@@ -12,6 +13,7 @@ pub fn types() -> &'static Btf {
     TYPES.get_or_init(|| {
         let mut draft = Draft::default();
         draft.connection();
+        draft.map();
         draft.btf
     })
 }
@@ -50,6 +52,22 @@ impl Draft {
     fn union(&mut self, name: &str, size: u32, members: &[(&str, TypeId, u32)]) -> TypeId {
         let composite = self.composite(name, size, members);
         self.btf.add(Type::Union(composite))
+    }
+
+    /// `struct bpf_map`, the same.
+    fn map(&mut self) {
+        let (word, long) = (self.unsigned("unsigned int", 4), self.unsigned("unsigned long long", 8));
+        let name = self.btf.add_name("bpf_map_type");
+        let kind =
+            self.btf.add(Type::Enum(Enum { name, size: 4, signed: false, wide: false, values: [].into() }));
+        let types = |field: &ObjectField| match (field.name, field.size) {
+            ("map_type", _) => kind,
+            (_, 8) => long,
+            _ => word,
+        };
+        let fields = ObjectKind::Map.fields().iter();
+        let members: Vec<_> = fields.map(|field| (field.name, types(field), field.offset.into())).collect();
+        self.structure(ObjectKind::Map.structure(), 256, &members);
     }
 
     /// `struct nf_conn` of Linux 6.18 on machines of 64 bits.
@@ -100,7 +118,6 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ObjectKind;
 
     #[test]
     fn members_lie_where_fields_do() {

@@ -2,7 +2,7 @@
 
 use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind};
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
+use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ObjectKind};
 
 use super::stack::check_aligned;
 use super::{MAX_OFFSET, bits};
@@ -203,7 +203,11 @@ impl Walk<'_> {
         let Value::Pointer(pointer) = self.read(base)? else { return Ok(()) };
         let is_refused = matches!(
             pointer.target,
-            Target::Context | Target::Packet { .. } | Target::Slice { .. } | Target::Object(_)
+            Target::Context
+                | Target::Packet { .. }
+                | Target::Slice { .. }
+                | Target::Object(_)
+                | Target::Map(_)
         );
         if is_refused {
             return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
@@ -260,6 +264,7 @@ impl Walk<'_> {
             }
             Target::Record { size } => span.check_within(u64::from(size)),
             Target::Object(kind) => span.check_object(kind),
+            Target::Map(_) => span.check_object(ObjectKind::Map),
             Target::Context if span.access == Access::Write => {
                 check_context_pointer(span.register, &span.pointer)?;
                 self.context_field(span).map(drop)
