@@ -14,6 +14,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, XdpAttach};
 use paceline_testkit::classic::own_network;
 use paceline_testkit::kernel::{Packet, Program, Request, available_for};
+use paceline_testkit::skip;
 
 const QUERIES: usize = 20_000;
 
@@ -236,6 +237,11 @@ fn compare(rules: &str) {
 fn routes_are_those_of_the_kernel() {
     if !available_for("routes of the kernel") {
         return;
+    }
+    for (tool, version) in [("ip", "-V"), ("sysctl", "-V")] {
+        if let Err(error) = Command::new(tool).arg(version).output() {
+            return skip("routes_are_those_of_the_kernel", &format!("{tool}: {error}"));
+        }
     }
     for rules in ["plain", "rules"] {
         thread::spawn(move || compare(rules)).join().expect("as the kernel");
