@@ -91,6 +91,36 @@ impl Object {
         self.collected(options, maps)
     }
 
+    /// The programs that a name stands for: the one of that name, or all of them.
+    ///
+    /// # Errors
+    /// [`NoProgram`] says why there is none.
+    pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
+        let Some(name) = name else {
+            let all: Vec<_> = self.programs.iter().collect();
+            return if all.is_empty() { Err(self.without_programs()) } else { Ok(all) };
+        };
+        let names = || self.programs.iter().map(|program| program.name.clone()).collect();
+        self.program(name).map(|program| vec![program]).ok_or_else(|| self.no_program(name, names()))
+    }
+
+    /// Why there is no program at all.
+    fn without_programs(&self) -> NoProgram {
+        match self.skipped.as_slice() {
+            [] => NoProgram::None,
+            skipped => NoProgram::OtherTypes(skipped.to_vec()),
+        }
+    }
+
+    /// Why there is no program of a name, where these are the names of those that there are.
+    fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
+        match self.skipped.iter().find(|skipped| skipped.name == name) {
+            Some(skipped) => NoProgram::Skipped(skipped.clone()),
+            None if names.is_empty() => self.without_programs(),
+            None => NoProgram::Unknown { name: name.to_owned(), names },
+        }
+    }
+
     fn collected(&self, options: &LoadOptions, maps: Made) -> Result<Collection, SetupError> {
         let (object, without) = self.without_maps(|index| matches!(maps.0.get(index), Some(Err(_))));
         let missing = |(index, map): (usize, &Result<_, Arc<SetupError>>)| {

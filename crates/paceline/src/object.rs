@@ -14,8 +14,6 @@ use paceline_load::classic::{
 };
 use paceline_spec::{InitialValue, ProgramSpec};
 
-use crate::NoProgram;
-
 /// Why a file gives no object.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -80,36 +78,6 @@ impl Object {
     /// [`OpenError::Parse`].
     pub fn needs(bytes: &[u8]) -> Result<Needs, OpenError> {
         Ok(paceline_load::Object::needs(bytes)?)
-    }
-
-    /// The programs that a name stands for: the one of that name, or all of them.
-    ///
-    /// # Errors
-    /// [`NoProgram`] says why there is none.
-    pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
-        let Some(name) = name else {
-            let all: Vec<_> = self.programs.iter().collect();
-            return if all.is_empty() { Err(self.without_programs()) } else { Ok(all) };
-        };
-        let names = || self.programs.iter().map(|program| program.name.clone()).collect();
-        self.program(name).map(|program| vec![program]).ok_or_else(|| self.no_program(name, names()))
-    }
-
-    /// Why there is no program at all.
-    pub(crate) fn without_programs(&self) -> NoProgram {
-        match self.skipped.as_slice() {
-            [] => NoProgram::None,
-            skipped => NoProgram::OtherTypes(skipped.to_vec()),
-        }
-    }
-
-    /// Why there is no program of a name, where these are the names of those that there are.
-    pub(crate) fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
-        match self.skipped.iter().find(|skipped| skipped.name == name) {
-            Some(skipped) => NoProgram::Skipped(skipped.clone()),
-            None if names.is_empty() => self.without_programs(),
-            None => NoProgram::Unknown { name: name.to_owned(), names },
-        }
     }
 
     /// The object without some of its maps, and without the programs that name one of them; those come with the indices of theirs.
