@@ -176,7 +176,9 @@ fn what_is_missing_is_told_apart_from_what_is_not_safe() {
     assert_eq!(json["programs"][0]["unsupported"], true);
     paceline(["verify", &object]).fails(
         1,
-        &format!("{object}: program missing needs what Paceline does not have: helper bpf_get_current_pid_tgid"),
+        &format!(
+            "{object}: program missing needs what Paceline does not have: helper bpf_get_current_pid_tgid"
+        ),
         &[],
     );
 }

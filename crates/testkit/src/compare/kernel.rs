@@ -201,6 +201,7 @@ mod tests {
         slots.iter_mut().filter(|insn| insn.opcode == 0x85).for_each(|insn| insn.src = 2);
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let mut program = ProgramSpec::new("slice", kind, slots);
+        "GPL".clone_into(&mut program.license);
         let named = |name: &str| KfuncRef { name: name.to_owned(), weak: false, btf_id: 0, converted: false };
         program.kfuncs = ["bpf_dynptr_from_xdp", "bpf_dynptr_slice_rdwr"].map(named).to_vec();
         verify(&program, &[], None, &Options::default()).expect("a good program")
