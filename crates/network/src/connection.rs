@@ -104,6 +104,12 @@ impl Connection {
         self.record.address()
     }
 
+    /// Copies bytes of the record from an offset; false if not all of them are there.
+    #[must_use]
+    pub fn copy_record(&self, offset: usize, bytes: &mut [u8]) -> bool {
+        self.record.copy(offset, bytes)
+    }
+
     /// Its status, [`status`].
     #[must_use]
     pub fn status(&self) -> u32 {

@@ -36,6 +36,17 @@ impl<const WORDS: usize> Record<WORDS> {
         }
     }
 
+    /// Copies bytes from an offset; false if not all of them are there.
+    pub(crate) fn copy(&self, offset: usize, bytes: &mut [u8]) -> bool {
+        let is_there = offset.checked_add(bytes.len()).is_some_and(|end| end <= WORDS * 4);
+        if is_there {
+            for (at, byte) in (offset..).zip(bytes) {
+                *byte = self.word(at).to_ne_bytes()[at % 4];
+            }
+        }
+        is_there
+    }
+
     /// Sets bytes at any offset.
     pub(crate) fn set(&mut self, offset: usize, bytes: &[u8]) {
         for (at, byte) in (offset..).zip(bytes) {

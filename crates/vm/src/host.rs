@@ -281,15 +281,23 @@ impl Host {
         len
     }
 
-    /// The same for all of the bytes or none; whether it did.
-    pub(crate) fn read_all_unchecked(&self, address: u64, bytes: &mut [u8]) -> bool {
-        let Some(regions) = &self.regions else { return memory::probe(bytes, address) == bytes.len() };
-        let is_allowed = regions.allows(address, bytes.len() as u64, Access::Read);
-        if is_allowed {
-            // SAFETY: these bytes are the program's to read.
-            unsafe { memory::copy_from(bytes, address) };
-        }
-        is_allowed
+    /// Copies bytes of what a kernel would have in its memory and every engine knows to be the program's to read: the packet, and
+    /// the connections that it has. False if they are not in one of these.
+    pub(crate) fn copy_kernel_memory(&self, address: u64, bytes: &mut [u8]) -> bool {
+        let offset_in = |start: u64| usize::try_from(address.checked_sub(start)?).ok();
+        let copied = self.connections.iter().any(|connection| {
+            let offset = offset_in(connection.record().addr() as u64);
+            offset.is_some_and(|offset| connection.copy_record(offset, bytes))
+        });
+        // SAFETY: the frame is null or the run's, which nothing else looks at while a helper does.
+        let Some(frame) = (unsafe { self.frame.as_ref() }).filter(|_| !copied) else { return copied };
+        [(frame.data(), frame.packet()), (frame.data_meta(), frame.metadata())].into_iter().any(
+            |(start, there)| {
+                let end = |offset: usize| offset.checked_add(bytes.len());
+                let found = offset_in(start as u64).and_then(|offset| there.get(offset..end(offset)?));
+                found.inspect(|found| bytes.copy_from_slice(found)).is_some()
+            },
+        )
     }
 
     /// Ends a run without a result.

@@ -51,7 +51,8 @@ pub(super) extern "C" fn get_smp_processor_id(
     host.cpu() as u64
 }
 
-/// `long bpf_probe_read_kernel(dst, size, unsafe_ptr)`: zeros where not all of it is there.
+/// `long bpf_probe_read_kernel(dst, size, unsafe_ptr)`: zeros where not all of it is there. Of a kernel's memory there are the packet
+/// and the connections that the program has.
 pub(super) unsafe extern "C" fn probe_read_kernel(
     to: u64,
     size: u64,
@@ -62,9 +63,8 @@ pub(super) unsafe extern "C" fn probe_read_kernel(
 ) -> u64 {
     // Where user space has memory the kernel does not even look (`copy_from_kernel_nofault_allowed`).
     const USER: u64 = 1 << 47;
-    const PAGE: u64 = 4096;
     let mut bytes = vec![0; size as u32 as usize];
-    let is_there = from >= PAGE && host.read_all_unchecked(from, &mut bytes);
+    let is_there = host.copy_kernel_memory(from, &mut bytes);
     if !is_there {
         bytes.fill(0);
     }
