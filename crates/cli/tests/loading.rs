@@ -205,6 +205,10 @@ fn objects_are_adapted_to_the_kernel_that_is_given() {
     let not_there = folder.text("not_there");
     paceline(["verify", &kernel("asks"), "--btf", &not_there]).fails(1, &format!("--btf {not_there}: "), &[]);
     paceline(["verify", &kernel("asks"), "--btf", &config]).fails(1, &format!("--btf {config}: "), &[]);
+    // Also where the object needs none.
+    let plain = fixture("no_bounds_check.o");
+    paceline(["verify", &plain, "--btf", &not_there]).fails(1, &format!("--btf {not_there}: "), &[]);
+    paceline(["verify", &plain, "--kconfig", &not_there]).fails(1, &format!("--kconfig {not_there}: "), &[]);
     let wrong = folder.write("wrong", b"CONFIG_HZ\n");
     paceline(["verify", &kernel("hertz"), "--btf", "none", "--kconfig", &wrong]).fails(
         1,

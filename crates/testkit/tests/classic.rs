@@ -186,10 +186,12 @@ fn loops_of_protochain_run_and_end() {
 fn random_loops_end_alike_on_all_engines() {
     let Some(libpcap) = libpcap("random_loops_end_alike_on_all_engines") else { return };
     const JUMP: u16 = 0x05;
+    // Without optimization a loop takes twenty times as long.
+    const SEEDS: u64 = if cfg!(debug_assertions) { 150 } else { 3_000 };
     let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
     let (mut host, mut burst) = (Host::default(), Burst::new(1));
     let (mut ran, mut refused, mut same, mut others) = (0, 0, 0, 0);
-    for seed in 0..3_000 {
+    for seed in 0..SEEDS {
         let mut rng = Rng::with_seed(seed);
         let mut sample = sample(seed, 6);
         let from = rng.usize(..sample.insns.len());
@@ -226,7 +228,7 @@ fn random_loops_end_alike_on_all_engines() {
         }
     }
     assert!(
-        ran > 1_000 && others * 20 < same && refused < 100,
+        ran > SEEDS / 3 && others * 20 < same && refused < SEEDS / 30,
         "{ran} runs, {same} as libpcap's and {others} not, {refused} programs are too complex"
     );
 }

@@ -25,11 +25,13 @@ pub(super) struct Kernel<'a> {
 }
 
 impl Opener {
-    /// Reads of a kernel what an object asks for.
+    /// Reads of a kernel what an object asks for, and the files that the command line names, so that a wrong name is told.
     pub(super) fn kernel(&self, needs: &Needs) -> Result<Kernel<'_>, Failure> {
-        let types = if needs.relocations > 0 { self.types()?.0.as_ref() } else { None };
+        let reads_types = needs.relocations > 0 || self.args.btf.is_some();
+        let types = if reads_types { self.types()?.0.as_ref() } else { None };
         let version = self.args.kernel_version.or_else(kernel::running_version);
-        let file = self.args.kconfig.clone().or_else(kernel::running_config).filter(|_| needs.options());
+        let running = || kernel::running_config().filter(|_| needs.options());
+        let file = self.args.kconfig.clone().or_else(running);
         let config = file.as_deref().map(|path| read("--kconfig", path, kernel::config)).transpose()?;
         Ok(Kernel {
             types: types.map(|(types, _)| types),
@@ -82,11 +84,11 @@ impl Kernel<'_> {
             used.push(format!("the kernel's version is {}", self.version));
         }
         match &self.config_file {
-            Some(file) => used.push(format!("its configuration is {file}")),
+            Some(file) if needs.options() => used.push(format!("its configuration is {file}")),
             None if needs.options() => {
                 used.push("it has no configuration; --kconfig FILE gives one".to_owned())
             }
-            None => {}
+            Some(_) | None => {}
         }
         (!used.is_empty()).then(|| used.join("; "))
     }
