@@ -179,7 +179,7 @@ pub(crate) struct RunArgs {
     /// Show what a map is sent by a C type of the object's BTF; may be given several times.
     #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
     pub(crate) event_types: Vec<EventType>,
-    /// What programs find of a network, or `host` for that of this host: routes, neighbors and interfaces as `ip -j` prints them,
+    /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
     /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) network: Option<PathBuf>,

@@ -41,7 +41,7 @@ pub(crate) enum Failure {
     Filter { name: String, program: String },
     #[error("{0}")]
     Refused(Box<Diagnosis>),
-    /// What a report on standard output has.
+    /// The failure as a report on standard output has it.
     #[error("{0}")]
     Told(Box<Self>),
     #[error("{0}")]
@@ -141,7 +141,7 @@ impl Failure {
         }
         self.tell();
         if json && !matches!(self, Self::Told(_)) {
-            // Nobody is left to tell that it cannot be written.
+            // A write error here has no reader either.
             let _ = console::print(|out| writeln!(out, "{}", self.to_json()));
         }
         ExitCode::FAILURE
@@ -226,7 +226,7 @@ fn tells_type(program: &SkippedProgram) -> bool {
     section_tells_type(&program.section)
 }
 
-/// What would make maps that cannot be made: all that the command line can say, in one line.
+/// The options with which maps could be created that now cannot, in one line.
 fn setup_hints(name: &str, errors: &[Arc<SetupError>]) -> String {
     let zero = |error: &Arc<SetupError>| match &**error {
         SetupError::Map(CreateError { name, cause: CreateErrorKind::ZeroEntries, .. }) => Some(name.clone()),
@@ -244,7 +244,7 @@ fn setup_hints(name: &str, errors: &[Arc<SetupError>]) -> String {
     }
 }
 
-/// What would make a map that cannot be made.
+/// The option with which a map could be created that now cannot.
 fn setup_hint(name: &str, error: &SetupError) -> String {
     match error {
         SetupError::Map(CreateError { name: map, cause, .. }) => map_hint(map, cause),

@@ -200,7 +200,7 @@ fn names_of_native_code_are_written_where_they_are_asked_for() {
     done.fails(1, "PACELINE_JIT_NAMES: unknown \"qemu\"", &["perf-map, jitdump and gdb"]);
 }
 
-/// What docs/DEBUGGING.md says.
+/// The commands of docs/DEBUGGING.md.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn gdb_stops_at_a_line_of_the_source() {

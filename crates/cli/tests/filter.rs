@@ -8,7 +8,7 @@ use std::process::Command;
 use common::{Folder, example, has_libpcap, has_tool, paceline, packets};
 use serde_json::{Value as Json, json};
 
-/// What tcpdump prints with these arguments.
+/// The output of tcpdump with these arguments.
 fn tcpdump(args: &[&str]) -> Vec<u8> {
     let output = Command::new("tcpdump").args(args).output().expect("tcpdump was there");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! What commands make of an object before anything runs: one way, whichever command it is.
+//! Loading of objects: alike in all commands.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn a_program_is_not_kept_from_running_by_the_maps_of_others() {
     both_refuse_map(&loader("plain"), &format!("groups={file}"));
 }
 
-/// Nobody fills a map that is not there.
+/// A missing map is not filled.
 fn both_refuse_map(target: &str, map: &str) {
     for done in verify_and_run(target, &["--map", map]) {
         done.fails(1, "", &["map type cgroup_array is not there"]);

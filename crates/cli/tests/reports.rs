@@ -1,4 +1,4 @@
-//! What a run tells: where packets go, what maps hold, in one form whatever else is asked for.
+//! The report of a run: targets of redirects and contents of maps, in one form with all options.
 
 mod common;
 
@@ -112,7 +112,7 @@ fn failures_are_json_where_json_is_asked_for() {
     let json: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(json["refused"]["cause"]["kind"], "may_be_null", "{json}");
     assert!(json["hint"].as_str().unwrap().starts_with("--unverified"), "{json}");
-    // What is told in a report is told once.
+    // An error in a report is not printed twice.
     let done = paceline(["run", &fixture("outside.o"), "--unverified", "--json"]);
     assert_eq!(done.status, Some(1), "{}", done.err);
     let json: Value = serde_json::from_str(&done.out).unwrap();

@@ -20,7 +20,7 @@ fn dispatch(protocols: Option<&str>) -> Done {
 
 /// How many packets came to the program of a number.
 fn seen(json: &Value, place: usize) -> u64 {
-    // What is zero is not there.
+    // Zero elements are left out.
     let seen = json["maps"]["seen"].as_array().unwrap();
     let place = seen.iter().find(|element| element["key"] == place);
     place.map_or(0, |element| element["values"][0]["value"].as_u64().unwrap())

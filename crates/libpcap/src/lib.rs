@@ -188,7 +188,7 @@ impl Libpcap {
         }
     }
 
-    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured. A filter with a loop
+    /// The result of `bpf_filter` for a packet that was `wire_len` bytes long when it was captured. A filter with a loop
     /// may never end, see [`Purpose::UserSpace`](paceline_load::classic::Purpose::UserSpace).
     #[must_use]
     pub fn run(&self, filter: &Filter, packet: &[u8], wire_len: u32) -> u32 {
@@ -218,7 +218,7 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// What `bpf_filter` returns for a packet that was `wire_len` bytes long when it was captured, see
+    /// The result of `bpf_filter` for a packet that was `wire_len` bytes long when it was captured, see
     /// [`Libpcap::run`].
     #[must_use]
     pub fn run(&self, packet: &[u8], wire_len: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! What an object may ask of a kernel, in the forms in which kernels give it.
+//! Types, version and configuration of a kernel, in the forms in which kernels give them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use paceline_spec::btf::Btf;
 
 use crate::LoadError;
 
-/// What of a kernel an object asks for; from [`Object::needs`](crate::Object::needs).
+/// The parts of a kernel that an object uses; from [`Object::needs`](crate::Object::needs).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// CO-RE relocations, which the kernel's types answer.
@@ -67,7 +67,7 @@ impl KernelVersion {
         Self((major as u32) << 16 | (minor as u32) << 8 | patch)
     }
 
-    /// What `LINUX_KERNEL_VERSION` is.
+    /// The value of `LINUX_KERNEL_VERSION`.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0

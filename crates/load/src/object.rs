@@ -25,7 +25,7 @@ pub struct LoadOptions<'a> {
     /// Without, fields are where the object's own BTF puts them, and a program that comes to a question whether
     /// something exists is refused ([`Needs`] says what an object asks).
     pub target_btf: Option<&'a Btf>,
-    /// What `LINUX_KERNEL_VERSION` is.
+    /// The value of `LINUX_KERNEL_VERSION`.
     pub kernel_version: KernelVersion,
     /// Options of the kernel's configuration by their names with `CONFIG_`. A program that needs one that is not
     /// here is refused, unless it declares it `__weak`: then it is 0.
@@ -48,7 +48,7 @@ pub struct GivenType<'a> {
 }
 
 impl GivenType<'_> {
-    /// What it makes of a program's section. One that is not named need not load.
+    /// The section's type under this setting. A program that is not named need not load.
     fn section(&self, name: &str) -> Option<ProgramSection> {
         let named = self.program.is_some_and(|program| program == name);
         let given = named || self.program.is_none();
@@ -185,7 +185,7 @@ impl Object {
         Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped, data_pointers })
     }
 
-    /// What of a kernel an object asks for.
+    /// The parts of a kernel that an object uses.
     ///
     /// # Errors
     /// As [`Object::parse`], of what it looks at.

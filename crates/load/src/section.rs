@@ -37,7 +37,7 @@ pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     Some(ProgramSection { kind: xdp(attach, frags), autoload })
 }
 
-/// What the names of sections begin with that tell a type, in libbpf's table (`section_defs`).
+/// Prefixes of section names that determine a program type, from libbpf's table (`section_defs`).
 const TELLING: &[&str] = &[
     "action",
     "cgroup",

@@ -1,4 +1,4 @@
-//! What programs read of a map itself, through its pointer: the fields of `struct bpf_map`.
+//! The fields of a map that programs read through its pointer: those of `struct bpf_map`.
 
 use std::sync::atomic::AtomicU32;
 

@@ -27,7 +27,7 @@ pub mod status {
     pub const DYING: u32 = 1 << 9;
     /// `IPS_FIXED_TIMEOUT`
     pub const FIXED_TIMEOUT: u32 = 1 << 10;
-    /// Those that programs set: the seen reply, assured, a fixed timeout, and that there is a helper; the others are
+    /// Bits that programs set: the seen reply, assured, a fixed timeout, and that there is a helper; the others are
     /// `IPS_UNCHANGEABLE_MASK`.
     pub(super) const CHANGEABLE: u32 = SEEN_REPLY | ASSURED | FIXED_TIMEOUT | 1 << 13;
 }
@@ -98,7 +98,7 @@ impl Connection {
         self
     }
 
-    /// Where it lies as a `struct nf_conn`, as long as it is there.
+    /// Address of its `struct nf_conn`, valid as long as it lives.
     #[must_use]
     pub fn record(&self) -> *const AtomicU32 {
         self.record.address()
@@ -183,7 +183,7 @@ fn set_address(record: &mut Record<WORDS>, at: usize, address: IpAddr) {
     }
 }
 
-/// What a connection is found by.
+/// The key of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Its protocol.

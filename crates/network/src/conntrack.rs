@@ -6,7 +6,7 @@ use crate::connection::{Connection, status};
 use crate::line::{LineProblem, Words, number};
 use crate::socket::{Protocol, Tuple};
 
-/// What is left of a connection of which the listing does not say it, in seconds: five days, as of TCP's.
+/// Seconds left of a connection whose line has no timeout: five days, the default for TCP.
 const LONG: u32 = 432_000;
 
 /// States of TCP, by their numbers (`enum tcp_conntrack`).

@@ -27,7 +27,7 @@ pub enum SnapshotError {
     /// `ip` or `ss` cannot be run.
     #[error("{tool} (iproute2) cannot be run: {source}")]
     Run {
-        /// Which.
+        /// The tool.
         tool: &'static str,
         /// Why not.
         source: io::Error,
@@ -35,7 +35,7 @@ pub enum SnapshotError {
     /// It failed.
     #[error("{tool} {question} failed: {message}")]
     Failed {
-        /// Which.
+        /// The tool.
         tool: &'static str,
         /// What it was asked.
         question: String,
@@ -48,7 +48,7 @@ pub enum SnapshotError {
 }
 
 impl Network {
-    /// What iproute2 says of the network namespace that the calling thread is in, as [`Network::parse`] takes it, with the
+    /// The description by iproute2 of the network namespace that the calling thread is in, as [`Network::parse`] takes it, with the
     /// tracked connections if they can be read.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Network {
     }
 }
 
-/// What a tool of iproute2 prints.
+/// The output of a tool of iproute2.
 fn ask(tool: &'static str, question: &[&str]) -> Result<String, SnapshotError> {
     let output =
         Command::new(tool).args(question).output().map_err(|source| SnapshotError::Run { tool, source })?;

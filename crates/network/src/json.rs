@@ -21,7 +21,7 @@ pub enum NetworkError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The cause.
         problem: String,
     },
     /// A line of words cannot be understood.
@@ -29,7 +29,7 @@ pub enum NetworkError {
     Line {
         /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The cause.
         problem: LineProblem,
     },
     /// Something in it cannot be understood, or not be had.
@@ -39,7 +39,7 @@ pub enum NetworkError {
         list: usize,
         /// Which of its entries, from 1.
         entry: usize,
-        /// What is wrong.
+        /// The cause.
         problem: Problem,
     },
 }
@@ -180,7 +180,7 @@ pub(crate) struct Draft {
 }
 
 impl NetworkError {
-    /// What a list says that starts at a place of the text and is no JSON.
+    /// The lines of a list at a place of the text, which is no JSON.
     pub(crate) fn json(text: &str, at: usize, error: &serde_json::Error) -> Self {
         let before = text.get(..at).unwrap_or_default();
         let start = before.rfind('\n').map_or(at, |line| at - line - 1);

@@ -1,4 +1,4 @@
-//! What programs ask of the kernel's network, without one: interfaces, routes, rules and neighbors, as iproute2 prints them in
+//! A model of the kernel's network for programs: interfaces, routes, rules and neighbors, as iproute2 prints them in
 //! JSON; sockets, as its `ss` prints them; tracked connections, as `conntrack -L` does.
 //!
 //! ```

@@ -1,6 +1,6 @@
 //! Lines of words, as tools print them that know no JSON.
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineProblem {
     /// It is nothing that `ss`, `conntrack` or `sysctl` print.
@@ -12,11 +12,11 @@ pub enum LineProblem {
     /// A word has no such values.
     #[error("{field}: {value} is {wrong}")]
     Wrong {
-        /// What it should be.
+        /// The expected form.
         field: &'static str,
-        /// What is there.
+        /// The text found.
         value: String,
-        /// What is wrong with it.
+        /// The cause.
         wrong: &'static str,
     },
     /// An interface that is in no list before.

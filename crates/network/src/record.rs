@@ -20,7 +20,7 @@ impl<const WORDS: usize> Clone for Record<WORDS> {
 }
 
 impl<const WORDS: usize> Record<WORDS> {
-    /// Where it lies.
+    /// Its address.
     pub(crate) fn address(&self) -> *const AtomicU32 {
         self.0.as_ptr()
     }

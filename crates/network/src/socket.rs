@@ -75,7 +75,7 @@ pub enum State {
     FinWait1 = 4,
     /// That was acknowledged.
     FinWait2 = 5,
-    /// What is left of a connection that both sides closed.
+    /// The rest of a connection that both sides closed.
     TimeWait = 6,
     /// Not connected.
     Closed = 7,
@@ -129,7 +129,7 @@ impl Clone for Socket {
     }
 }
 
-/// What a socket is made of.
+/// The description of a socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     pub(crate) protocol: Protocol,
@@ -206,7 +206,7 @@ impl Socket {
         }
     }
 
-    /// Where it lies as a `struct bpf_sock`, as long as its network is there.
+    /// Address of its `struct bpf_sock`, valid as long as its network lives.
     #[must_use]
     pub fn record(&self) -> *const AtomicU32 {
         self.record.address()
@@ -279,7 +279,7 @@ fn new_address(address: IpAddr) -> Ipv6Addr {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sockets {
     all: Vec<Socket>,
-    /// Those of TCP that have another side, by the tuple of packets from there.
+    /// Connected TCP sockets, by the tuple of packets from the remote side.
     connected: HashMap<Tuple, Vec<usize>>,
     /// The others by protocol and port: of TCP those that listen, of UDP all.
     by_port: HashMap<(Protocol, u16), Vec<usize>>,

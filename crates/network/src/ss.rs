@@ -59,7 +59,7 @@ pub(crate) fn parse(
         Some(&"tcp") => Protocol::Tcp,
         Some(&"udp") => Protocol::Udp,
         Some(_) => return Ok(None),
-        // What does not listen and is not connected is of UDP; for the rest `ss` does not say.
+        // Only UDP sockets are neither listening nor connected; `ss` does not print the protocol of others.
         None if state == State::Closed => Protocol::Udp,
         None => Protocol::Tcp,
     };

@@ -22,7 +22,7 @@ pub enum SetupError {
     Fill {
         /// Name of the map.
         map: String,
-        /// Which value and why.
+        /// The value and the cause.
         source: FillError,
     },
     /// A map does not take a map that the object gives it.
@@ -81,7 +81,7 @@ pub enum NoProgram {
     Maps {
         /// Name of the program.
         name: String,
-        /// Which, and why.
+        /// The program and the cause.
         sources: Vec<Arc<SetupError>>,
     },
     /// No program was named.

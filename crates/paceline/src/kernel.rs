@@ -1,4 +1,4 @@
-//! What objects ask of a kernel, from the running one and from files of another.
+//! Types, version and configuration of the running kernel, or of another one from files.
 
 use std::fs;
 use std::io::{self, Read};

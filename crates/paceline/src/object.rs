@@ -72,7 +72,7 @@ impl Object {
         Ok(Self { inner: paceline_load::Object::parse_with(bytes, options)? })
     }
 
-    /// What of a kernel an object asks for.
+    /// The parts of a kernel that an object uses.
     ///
     /// # Errors
     /// [`OpenError::Parse`].

@@ -1,4 +1,4 @@
-//! Which CPU a packet comes in on, where there are several: all packets of a flow on one, as network cards spread them.
+//! Distribution of packets over CPUs: all packets of a flow on one, as network cards spread them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,7 +20,7 @@ pub(crate) fn cpu_of(packet: &[u8], cpus: usize) -> usize {
     }
 }
 
-/// What packets of a flow have in common.
+/// The fields that identify a flow.
 #[derive(Hash)]
 struct Flow<'a> {
     addresses: &'a [u8],

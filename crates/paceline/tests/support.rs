@@ -32,7 +32,7 @@ const TAIL: &str = "
   In the function itself it is `EDEADLK`, as in the kernel.
 - Entries of device maps take any interface but 0, and those of socket maps any number: what these stand for is up to who runs the
   pipeline.
-- Which element a full LRU table gives up is not said. It is one that was not used for a while, as in the kernel, but the kernel has lists
+- The element that a full LRU table evicts is unspecified. It is one that was not used for a while, as in the kernel, but the kernel has lists
   and goes by when an element came, and here a hand goes round the table: where it stands, and which elements wait for the end of a
   burst, depends on what the table and its workers did before.
 - A packet of any length lies in one piece. The kernel has the first 3,520 bytes of its test runs, or a page of a driver's, in one and the

@@ -112,7 +112,7 @@ impl PcapHeader {
         let snaplen = order.u32(&bytes, 16);
         let mut link = Link::new(link_type, snaplen, order);
         if layout == Layout::PcapModified && link_type == LinkType::ETHERNET {
-            // Those who captured without Ethernet headers added one, and not its length.
+            // Captures without Ethernet headers got one added, without its length.
             link.snaplen = link.snaplen.saturating_add(14).min(i32::MAX.cast_unsigned());
         }
         bytes[4..6].copy_from_slice(&order.bytes16(2));

@@ -109,7 +109,7 @@ impl Default for Link {
     }
 }
 
-/// Who gets the packets.
+/// The consumer of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFor {
     /// XDP programs, which know Ethernet only and can make packets longer.

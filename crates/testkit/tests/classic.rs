@@ -139,7 +139,7 @@ fn circles() -> [Vec<u8>; 2] {
     })
 }
 
-/// What `protochain` becomes runs as libpcap runs it, but ends where that would not; and the kernel takes it.
+/// Conversions of `protochain` run as in libpcap, but end where that would not; and the kernel accepts them.
 #[test]
 fn loops_of_protochain_run_and_end() {
     let test = "loops_of_protochain_run_and_end";

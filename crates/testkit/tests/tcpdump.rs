@@ -115,13 +115,13 @@ impl Given {
         Self { folder, bytes }
     }
 
-    /// What tcpdump writes of it, or why it does not.
+    /// The file that tcpdump writes, or its error.
     fn theirs(&self, expression: &str) -> Result<Vec<u8>, String> {
         let (input, output) = (self.folder.path().join("in.pcap"), self.folder.path().join("out.pcap"));
         written(&input, &output, expression)
     }
 
-    /// What the library writes of it, or why it does not.
+    /// The file that the library writes, or its error.
     fn ours(&self, libpcap: &Libpcap, expression: &str) -> Result<Vec<u8>, String> {
         let mut reader = CaptureReader::for_filters(&self.bytes[..]).expect("a capture");
         let insns = libpcap.compile(expression, target_of(reader.link())).map_err(|error| error.message)?;
@@ -164,7 +164,7 @@ impl Given {
     }
 }
 
-/// What tcpdump writes, or what it says.
+/// The file that tcpdump writes, or its message.
 fn written(input: &Path, output: &Path, expression: &str) -> Result<Vec<u8>, String> {
     let _ = fs::remove_file(output);
     let Output { status, stderr, .. } = Command::new("tcpdump")
@@ -207,7 +207,7 @@ fn packets(rng: &mut Rng, programs: &[Vec<SockFilter>]) -> Vec<(Vec<u8>, u32)> {
     packets.into_iter().map(with_wire_len).collect()
 }
 
-/// What was compared.
+/// Counts of comparisons.
 #[derive(Default)]
 struct Tally {
     link_types: AtomicU64,

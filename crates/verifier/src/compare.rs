@@ -44,7 +44,7 @@ impl Walk<'_> {
     }
 }
 
-/// What an earlier state must cover another one in.
+/// The values in which an earlier state must cover another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rigor {
     /// In what has turned out to matter: for states from which all is known.

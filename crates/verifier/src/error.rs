@@ -110,7 +110,7 @@ pub enum Cause {
     /// An access to an object of the kernel where it has no field, of a size that the field does not have, or a write.
     #[error("invalid {} {} at offset {offset} size {size} of struct {}", .kind.name(), access_text(.write), .kind.structure())]
     Object {
-        /// What it is.
+        /// Its kind.
         kind: ObjectKind,
         /// Offset in bytes.
         offset: i64,
@@ -318,7 +318,7 @@ pub enum Cause {
     /// Something that is not allowed while a spin lock is held.
     #[error("{what} is not allowed while the lock taken at {slot} is held")]
     LockHeld {
-        /// What it is.
+        /// Its kind.
         what: &'static str,
         /// The call that took the lock.
         slot: usize,

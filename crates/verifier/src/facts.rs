@@ -97,7 +97,7 @@ pub struct InsnFact {
     pub callback: Option<CallbackFact>,
     /// The stack of the running function that it reads, by itself or in what it calls.
     pub stack_read: Option<StackFact>,
-    /// Whether it makes a number of an address, such as by a 32-bit move of a pointer: what comes of it depends on where memory
+    /// Whether it uses an address as a number, such as by a 32-bit move of a pointer: the result depends on where memory
     /// is. The kernel refuses that where `allow_ptr_leaks` is not set.
     pub leaks: bool,
 }

@@ -109,7 +109,7 @@ pub(crate) enum Form<'a> {
     Packet,
     /// All instructions of one that runs over plain memory, and may use the legacy packet loads over it.
     Memory,
-    /// Those that some path reaches, of a proof: no engine comes to the others, whatever they are.
+    /// Instructions that some path reaches, by a proof: no engine executes the others.
     Proven(&'a Verified),
 }
 

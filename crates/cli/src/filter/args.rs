@@ -30,7 +30,7 @@ A file of system calls has a line for each: number, arch, instruction pointer an
 after 0x; what is left out is 0, for the arch x86-64:
   257 0xc000003e 0x7f0000001234 0xffffff9c 0x7ffc00001000 0";
 
-/// What a filter and what it is converted to are printed as.
+/// The form in which a filter and its conversion are printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Form {
     /// The listing of -d, beside each instruction what it became.

@@ -96,7 +96,7 @@ pub(crate) fn brief(expression: &str) -> String {
     text
 }
 
-/// What is shown of a place: its start.
+/// The start of a place, to be shown.
 fn shown(source: &str, place: &Range<usize>) -> Range<usize> {
     let text = source.get(place.clone()).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();

@@ -48,7 +48,7 @@ pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
     run(args, &mut capture, filters)
 }
 
-/// What expressions are compiled for.
+/// The target of expressions.
 fn target(args: &FilterArgs, link: Link) -> Target {
     Target { optimize: !args.no_optimize, ..target_of(link) }
 }

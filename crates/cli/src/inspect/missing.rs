@@ -72,7 +72,7 @@ fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missi
     let missing: Vec<_> =
         helpers.chain(kfuncs).map(|what| Missing { user: user.clone(), what, unsupported: true }).collect();
     if !missing.is_empty() {
-        // What no path reaches is not missed.
+        // Unreached instructions need nothing.
         return if collection.program(Some(name)).is_ok() { Vec::new() } else { missing };
     }
     match collection.program_unverified(Some(name)) {

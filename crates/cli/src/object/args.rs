@@ -1,4 +1,4 @@
-//! What the command line says about objects.
+//! Options for objects.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use paceline::{ProgramKind, type_of_section};
 
 use crate::args::{MapFile, parse_size};
 
-/// What objects are given that their loader gives them elsewhere: a kernel's types, sizes of maps, types of programs.
+/// Values that a loader gives to objects elsewhere: a kernel's types, sizes of maps, types of programs.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "How objects are loaded")]
 pub(crate) struct ObjectArgs {
@@ -61,7 +61,7 @@ pub(crate) struct MapArg {
     pub(crate) value: MapValue,
 }
 
-/// What a map is given.
+/// A setting of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MapValue {
     /// Its elements, or variables.

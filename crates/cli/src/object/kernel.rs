@@ -15,7 +15,7 @@ const NONE: &str = "none";
 #[derive(Debug, Default)]
 pub(super) struct Types(Option<(Btf, String)>);
 
-/// What an object gets of a kernel.
+/// The parts of a kernel that an object uses.
 pub(super) struct Kernel<'a> {
     pub(super) types: Option<&'a Btf>,
     pub(super) version: KernelVersion,
@@ -70,7 +70,7 @@ fn read<T>(
 }
 
 impl Kernel<'_> {
-    /// What an object that asks got, in a line.
+    /// The parts that an object used, in a line.
     pub(super) fn used(&self, needs: &Needs) -> Option<String> {
         let mut used = Vec::new();
         match (needs.relocations, self.types_file) {

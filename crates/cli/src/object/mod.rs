@@ -88,7 +88,7 @@ impl Opener {
         objects: impl Iterator<Item = &'a Object> + Clone,
     ) -> Result<(), Failure> {
         for MapArg { name, value } in &self.args.map_args {
-            // Those that are filled are checked with their files.
+            // Maps with files are checked with these.
             let is_there =
                 |object: &Object| object.map(name.strip_suffix(".inner").unwrap_or(name)).is_some();
             if matches!(value, MapValue::File(_)) || objects.clone().any(is_there) {

@@ -118,7 +118,7 @@ pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure>
     }
 }
 
-/// What is run, and its name.
+/// The subject of a run, and its name.
 struct Loaded {
     name: String,
     collection: Collection,

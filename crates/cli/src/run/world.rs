@@ -16,7 +16,7 @@ use crate::failure::{Failure, NetworkFailure, closest};
 /// The word for the network of this host; a file of that name is `./host`.
 const HOST: &str = "host";
 
-/// What programs ask of a network, and what is not found without one.
+/// Helpers that ask the network, and the result without one.
 const ASKING: [(&str, &str); 6] = [
     ("bpf_fib_lookup", "no routes and no interfaces"),
     ("bpf_check_mtu", "no routes and no interfaces"),

@@ -77,7 +77,7 @@ fn log(object: &Object, spec: &ProgramSpec) -> Result<(), Failure> {
     .map(drop)
 }
 
-/// What becomes of a program.
+/// The outcome for a program.
 enum Verdict {
     Accepted {
         program: String,

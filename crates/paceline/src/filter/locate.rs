@@ -22,7 +22,7 @@ pub fn locate(
     let is_start = |word: &Range<usize>| {
         can_be_completed(libpcap, expression.get(..word.end).unwrap_or_default(), target)
     };
-    // What follows a word that is wrong makes nothing right.
+    // Text behind a wrong word cannot mend the expression.
     let guilty = words.partition_point(is_start);
     // Nothing is wrong but that it ends.
     Some(words.get(guilty).cloned().unwrap_or(expression.len()..expression.len()))

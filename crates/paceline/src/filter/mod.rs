@@ -38,7 +38,7 @@ pub use select::{Matched, Select, SelectError, Selection, select};
 
 use paceline_port::{ByteOrder, Link};
 
-/// What expressions are compiled for that select packets of a capture, as tcpdump compiles them for a file.
+/// The target of expressions that select packets of a capture, as tcpdump compiles them for a file.
 #[must_use]
 pub fn target_of(link: Link) -> Target {
     let Link { link_type, snaplen, order } = link;

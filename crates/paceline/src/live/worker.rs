@@ -210,7 +210,7 @@ fn count(bursts: &mut u32) -> bool {
     *bursts >= TELL_AFTER
 }
 
-/// What it mostly takes to read the clock: the one in the middle of many readings.
+/// The median time of a clock reading.
 fn clock() -> Duration {
     let mut readings: Vec<Duration> = (0..255).map(|_| Instant::now().elapsed()).collect();
     readings.sort_unstable();

@@ -10,7 +10,7 @@ pub use types::types;
 pub enum ObjectKind {
     /// A socket (`PTR_TO_SOCKET`), as `struct bpf_sock`.
     Socket,
-    /// What all states of a TCP socket have in common (`PTR_TO_SOCK_COMMON`), as the same structure.
+    /// The part common to all states of a TCP socket (`PTR_TO_SOCK_COMMON`), as the same structure.
     SockCommon,
     /// A tracked connection (`struct nf_conn`).
     Connection,

@@ -51,12 +51,12 @@ impl CaseKind {
     }
 }
 
-/// What programs of a case see of the network.
+/// The network that programs of a case see.
 #[derive(Clone, Debug)]
 pub struct CaseNetwork {
     /// The lines.
     pub text: String,
-    /// What they say.
+    /// Their text.
     pub network: Arc<Network>,
 }
 

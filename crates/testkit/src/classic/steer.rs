@@ -131,7 +131,7 @@ impl Machine {
         Some(bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
     }
 
-    /// What a load gives; nothing outside of the packet.
+    /// The result of a load; nothing outside of the packet.
     fn load(&mut self, from: LoadFrom, k: u32, rng: Option<&mut Rng>) -> Option<u32> {
         let bytes = |size| match size {
             Size::B => 1,

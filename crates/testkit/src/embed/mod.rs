@@ -107,7 +107,7 @@ pub fn names(seed: u64, theme: Option<&str>) -> Vec<&'static str> {
     sequence(seed, theme).iter().map(|op| op.name).collect()
 }
 
-/// What findings begin with that are refusals: while a worker stalls and much waits for it, those are none.
+/// Prefix of findings that are refusals, which are expected while a worker stalls and much waits for it.
 const REFUSED: &str = "refused: ";
 
 fn refused(why: impl std::fmt::Display) -> String {

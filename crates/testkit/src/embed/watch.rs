@@ -23,7 +23,7 @@ struct Operation {
     before: Times,
 }
 
-/// What all threads of the process did.
+/// CPU and run-queue time of all threads of the process.
 #[derive(Clone, Copy, Default)]
 struct Times {
     /// On a processor.
@@ -47,7 +47,7 @@ impl Times {
 }
 
 impl Operation {
-    /// Nobody can run, or somebody runs for ever.
+    /// Whether no thread can run, or one runs without end.
     fn blocks(&self) -> bool {
         let elapsed = self.since.elapsed();
         if elapsed <= PATIENCE {

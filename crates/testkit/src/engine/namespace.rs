@@ -49,7 +49,7 @@ impl Namespace {
 /// Gives the loopback interface an address to bind to, if it needs one.
 fn own_address(local: &str) -> Option<()> {
     let (host, _) = local.rsplit_once(':')?;
-    // What takes IPv6 only is not what is bound here.
+    // Sockets for IPv6 alone are not bound here.
     let address: IpAddr = match host.trim_matches(['[', ']']) {
         "*" => return Some(()),
         "::" => return None,

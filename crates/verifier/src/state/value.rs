@@ -30,13 +30,13 @@ pub struct Dynptr {
     pub id: u32,
     /// Whether it is the half with the lower address.
     pub first: bool,
-    /// What it is to.
+    /// Its memory.
     pub memory: DynptrMemory,
     /// The reference that its record is, which must be given back; 0 for none.
     pub reference: u32,
 }
 
-/// What a dynptr is to.
+/// The memory of a dynptr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DynptrMemory {
     /// The packet.
@@ -98,7 +98,7 @@ pub enum Lost {
     Buffer,
 }
 
-/// What a number has to do with the base of a group of numbers: `base + delta`, wrapping, all of it or its low half.
+/// The relation of a number to the base of its group: `base + delta`, wrapping, or the low half of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Which group.
@@ -125,7 +125,7 @@ impl Link {
         }
     }
 
-    /// What a number with this link is where one with the link `other`, of the same group, is `number`.
+    /// The value of a number with this link where one with the link `other`, of the same group, is `number`.
     #[must_use]
     pub fn follow(self, other: Self, number: &Number) -> Number {
         let delta = Number::constant(self.delta.wrapping_sub(other.delta) as u64);

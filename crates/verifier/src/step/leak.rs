@@ -1,4 +1,4 @@
-//! Where an address becomes a number. Programs may do that, but what they make of it depends on where memory is.
+//! Address leaks: uses of an address as a number. Programs may do that, but results then depend on where memory is.
 
 use paceline_isa::{Condition, Width};
 

@@ -35,7 +35,7 @@ fn ticks(milliseconds: u64) -> u32 {
     }
 }
 
-/// What a connection is looked up or made by.
+/// The key by which a connection is looked up or made.
 struct Asked {
     protocol: Protocol,
     zone: u16,

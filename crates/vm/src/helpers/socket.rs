@@ -36,7 +36,7 @@ pub(super) fn tuple(bytes: &[u8]) -> Option<Tuple> {
     })
 }
 
-/// What a look-up was called with.
+/// The arguments of a look-up.
 struct Asked {
     tuple: u64,
     len: u64,
