@@ -25,8 +25,8 @@ pub(super) const OPS: &[Op] = &[
 /// So much may wait at most while a worker stalls.
 const BOUND: usize = 1 << 16;
 
-/// An insertion may take so long, whatever else happens.
-const INSERTION: Duration = Duration::from_micros(200);
+/// An insertion may take so long, whatever else happens; many times that where nothing is optimized.
+const INSERTION: Duration = Duration::from_micros(if cfg!(debug_assertions) { 5_000 } else { 200 });
 
 /// A worker in a burst that does not end before this is dropped.
 pub(super) struct Stall {
