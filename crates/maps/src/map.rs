@@ -1,16 +1,18 @@
 //! A map as its users see it.
 
+mod user;
+
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
 use crate::described::Described;
-use crate::freeze::{Freeze, Writing};
+use crate::freeze::Freeze;
 use crate::lookup::LookupFunction;
 use crate::map_of_maps::InnerMaps;
 use crate::map_user::Users;
@@ -19,6 +21,8 @@ use crate::ringbuf::RingBuffer;
 use crate::storage::{self, LOCK, Mode, Storage};
 use crate::timer::Timers;
 use crate::words;
+
+pub use user::{KeyCursor, Keys};
 
 /// Numbers given to maps so far in this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
@@ -381,49 +385,6 @@ impl Map {
         if value.len() == self.value_size { self.storage.peek(value) } else { Err(Errno::EINVAL) }
     }
 
-    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a hash: the value, as [`get`](Self::get) gives it, of an element that is no longer
-    /// there.
-    ///
-    /// # Errors
-    /// `EPERM`: user space may not read or not write. `EINVAL`: wrong length. `ENOENT`: no such key. `ENOTSUPP`: another kind.
-    pub fn take(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.check_user_may_read()?;
-        let _writing = self.user_write()?;
-        if key.len() != self.key_size {
-            return Err(Errno::EINVAL);
-        }
-        let mut value = Vec::new();
-        self.storage.take(key, &mut value)?;
-        self.hide_special(&mut value);
-        Ok(value)
-    }
-
-    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a queue or stack.
-    ///
-    /// # Errors
-    /// `ENOENT`: it is empty. `ENOTSUPP`: another kind. `EPERM`: user space may not read or not write.
-    pub fn take_next(&self) -> Result<Vec<u8>, Errno> {
-        self.check_user_may_read()?;
-        let _writing = self.user_write()?;
-        if !matches!(self.spec.kind, MapKind::Queue | MapKind::Stack) {
-            return Err(Errno::ENOTSUPP);
-        }
-        let mut value = vec![0; self.value_size];
-        self.storage.pop(&mut value)?;
-        Ok(value)
-    }
-
-    /// The values of a queue or stack, the oldest first. They stay there.
-    ///
-    /// # Errors
-    /// `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
-    pub fn values(&self) -> Result<Vec<Vec<u8>>, Errno> {
-        self.check_user_may_read()?;
-        let mut values = Vec::new();
-        self.storage.values(&mut values)?;
-        Ok(values)
-    }
-
     /// Whether a map can be an element of this map of maps. As such it is set by its [`id`](Self::id).
     ///
     /// # Errors
@@ -537,199 +498,10 @@ impl Map {
     pub fn value_stride(&self) -> usize {
         if self.spec.kind.is_per_cpu() { self.value_size.next_multiple_of(8) } else { self.value_size }
     }
-
-    /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes. Special fields, such
-    /// as locks, are shown as zeros.
-    ///
-    /// # Errors
-    /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: no such key.
-    /// `EOPNOTSUPP`, `ENOTSUPP`: the kind has nothing to read.
-    pub fn get(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.check_user_may_read()?;
-        if key.len() != self.key_size {
-            return Err(Errno::EINVAL);
-        }
-        let mut value = Vec::new();
-        self.storage.get(key, &mut value)?;
-        if !self.spec.special.is_empty() {
-            self.hide_special(&mut value);
-        }
-        Ok(value)
-    }
-
-    /// `BPF_MAP_UPDATE_ELEM`, with [`user_value_size`](Self::user_value_size) bytes. Special fields, such as locks, are left
-    /// out: they stay as they are in arrays, and are zero in a new element.
-    ///
-    /// # Errors
-    /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
-    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers; what the entries of device, CPU and program maps
-    /// refuse besides, their files say.
-    pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        let _writing = self.user_write()?;
-        if key.len() != self.key_size || value.len() != self.user_value_size() {
-            return Err(Errno::EINVAL);
-        }
-        if self.key_size == 0 {
-            return self.storage.push(value, flags);
-        }
-        match self.without_special(value) {
-            Some(value) if flags & LOCK != 0 => match self.change_locked(key, &value, flags)? {
-                true => Ok(()),
-                false => self.storage.set_with(key, &value, flags & !LOCK),
-            },
-            Some(value) => self.storage.set_with(key, &value, flags),
-            None => self.storage.set_with(key, value, flags),
-        }
-    }
-
-    /// `BPF_MAP_DELETE_ELEM`.
-    ///
-    /// # Errors
-    /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: an array, or a wrong length. `ENOENT`:
-    /// no such key.
-    pub fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        let _writing = self.user_write()?;
-        if key.len() != self.key_size {
-            return Err(Errno::EINVAL);
-        }
-        self.storage.remove(key)
-    }
-
-    /// All keys, arrays by rising index. A key that is there from the first step to the last comes exactly once,
-    /// whatever happens to others meanwhile.
-    ///
-    /// # Errors
-    /// `EPERM`: the map is write-only for user space.
-    pub fn keys(&self) -> Result<Keys<'_>, Errno> {
-        self.check_user_may_read()?;
-        Ok(Keys { map: self, cursor: KeyCursor::default() })
-    }
-
-    /// The same for a program, whatever user space may do (`bpf_for_each_map_elem`).
-    #[must_use]
-    pub fn program_keys(&self) -> Keys<'_> {
-        Keys { map: self, cursor: KeyCursor::default() }
-    }
-
-    /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key
-    /// that is not there. [`keys`](Self::keys) does not start over when its key is deleted.
-    ///
-    /// # Errors
-    /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: it was the last.
-    pub fn next_key(&self, after: Option<&[u8]>) -> Result<Vec<u8>, Errno> {
-        self.check_user_may_read()?;
-        self.storage.has_keys()?;
-        if after.is_some_and(|key| key.len() != self.key_size) {
-            return Err(Errno::EINVAL);
-        }
-        self.storage.next_key(after).ok_or(Errno::ENOENT)
-    }
-
-    /// Sets the initial elements that are plain bytes, zero-filled up to the value size, and freezes the map where
-    /// its spec says so. Maps and programs among the elements are left to whoever can resolve them.
-    ///
-    /// # Errors
-    /// The first element that the map does not take; those before it stay. `EPERM` for a map that is frozen, also before an
-    /// element; `EBUSY`, after the last one: somebody else writes to the map that is to be frozen.
-    pub fn fill(&self, contents: &[(Vec<u8>, InitialValue)]) -> Result<(), FillError> {
-        for (index, (key, value)) in contents.iter().enumerate() {
-            let InitialValue::Bytes(bytes) = value else { continue };
-            self.fill_one(key, bytes).map_err(|errno| FillError { index, errno })?;
-        }
-        if self.spec.frozen {
-            self.freeze.freeze().map_err(|errno| FillError { index: contents.len(), errno })?;
-        }
-        Ok(())
-    }
-
-    fn fill_one(&self, key: &[u8], bytes: &[u8]) -> Result<(), Errno> {
-        let _writing = self.freeze.write()?;
-        if key.len() != self.key_size || bytes.len() > self.user_value_size() {
-            return Err(Errno::EINVAL);
-        }
-        let mut value = bytes.to_vec();
-        value.resize(self.user_value_size(), 0);
-        self.hide_special(&mut value);
-        self.storage.set(key, &value, Mode::Any)
-    }
-
-    /// `BPF_MAP_FREEZE`: user space may change the map no more; programs still may. What others write meanwhile is in the map
-    /// when this returns, or refused.
-    ///
-    /// # Errors
-    /// `EPERM`: it may not be changed already. `EBUSY`: somebody is writing to it.
-    pub fn freeze(&self) -> Result<(), Errno> {
-        self.check_user_access()?;
-        self.freeze.freeze()
-    }
-
-    /// Whether [`freeze`](Self::freeze) has been called.
-    #[must_use]
-    pub fn is_frozen(&self) -> bool {
-        self.freeze.is_frozen()
-    }
-
-    fn check_user_may_read(&self) -> Result<(), Errno> {
-        if self.spec.flags.contains(MapFlags::WRONLY) { Err(Errno::EPERM) } else { Ok(()) }
-    }
-
-    /// Whether user space may write as far as the flags go.
-    fn check_user_access(&self) -> Result<(), Errno> {
-        if self.spec.flags.contains(MapFlags::RDONLY) { Err(Errno::EPERM) } else { Ok(()) }
-    }
-
-    /// Lets user space write, and keeps others from freezing the map until it is done.
-    pub(crate) fn user_write(&self) -> Result<Writing<'_>, Errno> {
-        self.check_user_access()?;
-        self.freeze.write()
-    }
-
-    pub(crate) fn check_user_may_write(&self) -> Result<(), Errno> {
-        self.user_write().map(drop)
-    }
 }
 
 impl std::fmt::Debug for Map {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Map").field("id", &self.id).field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
-
-/// The keys of a map, from [`Map::keys`].
-pub struct Keys<'a> {
-    map: &'a Map,
-    cursor: KeyCursor,
-}
-
-impl Iterator for Keys<'_> {
-    type Item = Vec<u8>;
-
-    fn next(&mut self) -> Option<Vec<u8>> {
-        self.cursor.next(self.map).map(<[u8]>::to_vec)
-    }
-}
-
-/// A place in the keys of a map, which are copied in parts of a few thousand, however large the map is.
-#[derive(Default)]
-pub struct KeyCursor {
-    part: usize,
-    keys: Vec<u8>,
-    next: usize,
-}
-
-impl KeyCursor {
-    /// The next key of the map, which must be the same each time for the keys to be those of one.
-    pub fn next(&mut self, map: &Map) -> Option<&[u8]> {
-        while self.next >= self.keys.len() {
-            self.keys.clear();
-            self.next = 0;
-            if !map.storage.keys(self.part, &mut self.keys) {
-                return None;
-            }
-            self.part += 1;
-        }
-        let start = self.next;
-        self.next = start.checked_add(map.key_size)?;
-        self.keys.get(start..self.next)
     }
 }
