@@ -2,7 +2,7 @@
 //!
 //! On a machine with much else to do threads wait for processors: that time is taken off (`/proc/PID/task/*/schedstat`).
 
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::system::{leave, say};
@@ -67,7 +67,13 @@ pub(super) fn watch(name: &'static str) {
     let first = watched.replace(operation).is_none();
     drop(watched);
     if first {
-        std::thread::spawn(end_what_blocks);
+        // An operation may leave no memory for a thread to start with.
+        let (started, has_started) = mpsc::channel();
+        std::thread::spawn(move || {
+            let _ = started.send(());
+            end_what_blocks();
+        });
+        let _ = has_started.recv();
     }
 }
 
