@@ -52,16 +52,6 @@ fn when_all_are_in_use_one_goes_all_the_same() {
 }
 
 #[test]
-fn without_look_ups_the_oldest_go() {
-    for kind in KINDS {
-        let map = create(kind, 100);
-        let value = vec![0; map.user_value_size()];
-        (0..1000).for_each(|number| map.set(&key(number), &value, 0).unwrap());
-        assert!((900..1000).all(|number| map.get(&key(number)).is_ok()));
-    }
-}
-
-#[test]
 fn what_programs_use_stays_and_what_user_space_reads_does_not() {
     for kind in KINDS {
         let map = create(kind, 100);

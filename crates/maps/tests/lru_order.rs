@@ -1,0 +1,19 @@
+//! Which elements LRU tables evict, in a process of its own: slots that wait for bursts of other tests change the order.
+
+mod common;
+
+use paceline_maps::{Limits, Map};
+use paceline_spec::{MapFlags, MapKind};
+
+use common::spec;
+
+#[test]
+fn without_look_ups_the_oldest_go() {
+    for kind in [MapKind::LruHash, MapKind::LruPerCpuHash] {
+        let spec = spec(kind, 4, 8, 100, MapFlags::default());
+        let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 30 }).unwrap();
+        let value = vec![0; map.user_value_size()];
+        (0..1000_u32).for_each(|number| map.set(&number.to_ne_bytes(), &value, 0).unwrap());
+        assert!((900..1000).all(|number| map.get(&u32::to_ne_bytes(number)).is_ok()));
+    }
+}
