@@ -13,7 +13,7 @@ impl Features {
     /// What every x86-64 processor has.
     pub const BASELINE: Self = Self { bmi2: false, movbe: false };
 
-    /// What both have.
+    /// The values common to both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { bmi2: self.bmi2 && other.bmi2, movbe: self.movbe && other.movbe }

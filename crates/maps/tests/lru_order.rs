@@ -1,4 +1,4 @@
-//! Which elements LRU tables evict, in a process of its own: slots that wait for bursts of other tests change the order.
+//! The order of LRU evictions, in a process of its own: slots that wait for bursts of other tests change the order.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What users keep in targets and domains is dropped by whoever collects, in the midst of a change perhaps; it may come back to
+//! Users' data in targets and domains is dropped by the collecting thread, perhaps in the midst of a change; it may come back to
 //! what is being changed.
 
 use std::path::Path;

@@ -82,7 +82,7 @@ impl Deferred {
         }
     }
 
-    /// What a register's native register holds, if that is its value.
+    /// The contents of a register's native register, if they are its value.
     #[inline]
     fn held(&self, reg: Reg) -> Option<Held> {
         match self.values.get(usize::from(reg.number())) {

@@ -38,7 +38,7 @@ impl Held {
     }
 }
 
-/// What jumps to a label bring there.
+/// The contents that jumps bring to a label.
 #[derive(Clone, Copy, Debug)]
 enum Arriving {
     /// Nothing, so far.

@@ -20,7 +20,7 @@ pub struct Jobs {
     pub limit: Duration,
 }
 
-/// What comes from children.
+/// Events of children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A line.
@@ -39,7 +39,7 @@ pub fn finish() {
     say!("{MARK}end");
 }
 
-/// What a child has said of its jobs.
+/// The state of a child's jobs, as it reported it.
 enum At {
     Start,
     Job(u64),

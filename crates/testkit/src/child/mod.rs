@@ -61,7 +61,7 @@ impl fmt::Display for Ended {
 pub struct Ran {
     /// How.
     pub ended: Ended,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub errors: String,
 }
 

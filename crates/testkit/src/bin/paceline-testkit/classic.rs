@@ -35,7 +35,7 @@ pub(crate) struct Options {
     show: bool,
 }
 
-/// What there is to compare with, saying what there is not.
+/// The references to compare with; missing ones are reported.
 fn bench(options: &Options) -> Bench {
     let interface = Interface::new().map_err(|error| paceline_testkit::skip("packet sockets", &error)).ok();
     let libpcap = Libpcap::open().map_err(|error| paceline_testkit::skip("libpcap", &error)).ok();

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 
-/// What `--json` prints.
+/// The output of `--json`.
 const FIELDS: &str = "\
 Fields of --json, one object a line for each program, in the order of the files and of the programs in them:
   job          its number
