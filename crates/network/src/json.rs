@@ -58,9 +58,9 @@ pub enum Problem {
     Wrong {
         /// The field.
         field: &'static str,
-        /// What is there.
+        /// The value found.
         value: String,
-        /// What is wrong with it.
+        /// The cause.
         wrong: &'static str,
     },
     /// An interface that is in no list before.

@@ -12,7 +12,7 @@ pub enum LineProblem {
     /// A word has no such values.
     #[error("{field}: {value} is {wrong}")]
     Wrong {
-        /// The expected form.
+        /// The field.
         field: &'static str,
         /// The text found.
         value: String,

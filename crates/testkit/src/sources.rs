@@ -14,7 +14,7 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 const WANTED: &[&str] =
     &["samples/bpf/*", "tools/testing/selftests/bpf/progs/*", "tools/testing/selftests/bpf/*.h"];
 
-/// What tells a directory that was made here.
+/// The file that marks a directory made here.
 const OURS: &str = "prelude.h";
 
 /// What the samples take from headers that only the kernel has.

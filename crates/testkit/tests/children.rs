@@ -38,7 +38,7 @@ fn a_child_does_not_outlive_its_parent() {
     assert!(signal("-STOP").success());
     parent.kill().unwrap();
     parent.wait().unwrap();
-    // Whoever adopts it may not care for it.
+    // Its new parent may not reap it.
     let is_gone = || match read_to_string(format!("/proc/{child}/stat")) {
         Ok(stat) => stat.rsplit(") ").next()?.starts_with('Z').then_some(()),
         Err(_) => Some(()),

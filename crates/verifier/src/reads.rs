@@ -71,7 +71,7 @@ pub(crate) struct Word {
 pub(crate) struct StackReads {
     nodes: Vec<SlotNode>,
     work: Vec<(Origin, Uses)>,
-    /// What uses of slots' bytes imply, now and later, and the one before it of the same slot.
+    /// Implications of uses of slots' bytes, each with the one before it of the same slot.
     implied: Vec<(Implied, Option<u32>)>,
     /// For each function the words that have to be zero on entry (`FunctionFact::zeroed`).
     zeroed: Vec<u64>,

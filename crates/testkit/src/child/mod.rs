@@ -126,7 +126,7 @@ pub fn run(
     mut line: impl FnMut(&str) -> bool,
 ) -> Result<Ran, String> {
     let failed = |error: io::Error| format!("child process: {error}");
-    // What a child that is killed leaves behind goes as well.
+    // Temporary files of a killed child go with this directory.
     let temporary = tempfile::tempdir().map_err(failed)?;
     command.env("TMPDIR", temporary.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -179,7 +179,7 @@ impl Comparator {
                     refused.push((name, reason));
                     continue;
                 }
-                // What was accepted is taken by every engine, and never goes wrong.
+                // Every engine takes an accepted program, and runs it without a fault.
                 Err(stopped) => {
                     let text = format!("{name}: {stopped}\n");
                     let run = match stopped {

@@ -35,7 +35,7 @@ pub(super) fn peak() -> Option<usize> {
 /// is freed, as AddressSanitizer's does.
 pub(super) fn reset_peak() -> Option<usize> {
     heap()?;
-    // What was freed is given back, so that nothing can be taken from it unseen.
+    // Freed memory goes back to the kernel, as allocations from it would not show in the peak.
     // SAFETY: a plain function of the C library.
     unsafe { libc::malloc_trim(0) };
     std::fs::write("/proc/self/clear_refs", "5").ok()?;

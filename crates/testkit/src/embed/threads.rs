@@ -287,7 +287,7 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     })
 }
 
-/// What a run over all elements of a map may take besides, which is no matter of how many there are.
+/// Most extra bytes that a run over all elements of a map may take, however many there are.
 const RUN_BYTES: usize = 1 << 20;
 
 /// A program goes over all elements of a large map, which takes no memory for each.

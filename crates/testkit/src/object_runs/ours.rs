@@ -29,7 +29,7 @@ pub fn on_engine(
     run(trial, verified, engine, bursts).map(|(observation, _)| observation)
 }
 
-/// What a run takes up in memory.
+/// The memory that a run occupies.
 type Taken = (Collection, Machine);
 
 fn run(
@@ -63,7 +63,7 @@ pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
         return false;
     }
     let Some(&engine) = trial.engines.first() else { return true };
-    // What the first run took up is not free for the second one.
+    // The memory of the first run stays occupied, so that the second one has other addresses.
     let one = run(trial, verified, engine, false);
     let other = run(trial, verified, engine, false);
     let observed = |run: &Result<(Observation, Taken), Stopped>| match run {

@@ -114,7 +114,7 @@ fn compare(
     for (name, ran) in kernel.into_iter().chain(ours) {
         let is_ours = name != "kernel";
         match (&ran, &taken) {
-            // What one engine takes all take: an engine that refuses it is at fault.
+            // All engines take the same programs: one that refuses is at fault.
             (Err(Stopped::Refused(reason)), Some(other)) if is_ours => {
                 return Err((name, format!("refuses what {other} takes: {reason}")));
             }
