@@ -1,8 +1,7 @@
 //! libxdp's metadata of a program: when it runs, and after which verdicts the chain goes on.
 
+use paceline_btf::{Btf, BtfError, Composite, Member, SymbolLinkage, Type, TypeId};
 use paceline_frame::Verdict;
-use paceline_spec::btf::{Btf, BtfError, Composite, Member, SymbolLinkage, Type, TypeId};
-use paceline_spec::suggest;
 
 use crate::Actions;
 
@@ -118,7 +117,7 @@ impl RunConfig {
 
 fn unknown(program: &str, member: &str) -> RunConfigError {
     let known = NAMES.iter().map(|(name, _)| *name).chain(["priority"]);
-    let suggestion = suggest::nearest(member, known).map(str::to_owned);
+    let suggestion = paceline_suggest::nearest(member, known).map(str::to_owned);
     RunConfigError::UnknownMember { program: program.to_owned(), member: member.to_owned(), suggestion }
 }
 

@@ -1,8 +1,8 @@
 //! libxdp's metadata, from types made by hand.
 
+use paceline_btf::{Btf, Composite, DataSection, Member, SectionVar, SymbolLinkage, Type, TypeId};
 use paceline_chain::{Actions, RunConfig, RunConfigError};
 use paceline_frame::Verdict;
-use paceline_spec::btf::{Btf, Composite, DataSection, Member, SectionVar, SymbolLinkage, Type, TypeId};
 
 /// What `__uint(name, number)` makes.
 fn uint(btf: &mut Btf, number: u32) -> TypeId {

@@ -14,7 +14,6 @@ use paceline::port::{ReadError, WriteError};
 use paceline::{
     CreateError, CreateErrorKind, Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError,
     NoProgram, Object, OpenError, Refused, SetupError, SkippedProgram, UpdateError, section_tells_type,
-    suggest,
 };
 
 use crate::chain::ChainFailure;
@@ -323,5 +322,5 @@ pub(crate) fn no_program_hint(error: &NoProgram) -> Option<String> {
 
 /// The name that was most likely meant.
 pub(crate) fn closest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    suggest::nearest(wanted, names).map(|name| format!("did you mean `{name}`?"))
+    paceline_suggest::nearest(wanted, names).map(|name| format!("did you mean `{name}`?"))
 }

@@ -1,7 +1,7 @@
 //! Maps defined by types: variables in section `.maps` whose structure says what the map is
 //! (`__uint`, `__type`, `__array` and `__ulong` of libbpf's `bpf_helpers.h`).
 
-use paceline_spec::btf::{Btf, Composite, Member, Type, TypeId};
+use paceline_btf::{Btf, Composite, Member, Type, TypeId};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 
 use crate::LoadError;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use paceline_spec::btf::{Btf, Type, TypeId};
+use paceline_btf::{Btf, Type, TypeId};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
 use crate::LoadError;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use paceline_btf::{Btf, BtfExt, ExtRecords, FuncRecord, LineRecord, Type, TypeId};
 use paceline_isa::RawInsn;
 use paceline_spec::LineInfo;
-use paceline_spec::btf::{Btf, BtfExt, ExtRecords, FuncRecord, LineRecord, Type, TypeId};
 
 use crate::function::Function;
 

@@ -1,6 +1,6 @@
 //! What can be wrong with an object.
 
-use paceline_spec::btf::BtfError;
+use paceline_btf::BtfError;
 
 /// Why an object cannot be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use paceline_spec::btf::{Btf, IntEncoding, Type, TypeId};
+use paceline_btf::{Btf, IntEncoding, Type, TypeId};
 use paceline_spec::{InitialValue, KfuncRef, MapFlags, MapKind, MapSpec};
 
 use crate::LoadError;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use elf::endian::AnyEndian;
 use elf::{ElfBytes, abi};
-use paceline_spec::btf::Btf;
+use paceline_btf::Btf;
 
 use crate::LoadError;
 

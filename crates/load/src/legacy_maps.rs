@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use paceline_spec::btf::{Btf, Composite, Type, TypeId};
+use paceline_btf::{Btf, Composite, Type, TypeId};
 use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
 
 use crate::LoadError;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use paceline_spec::btf::Btf;
+use paceline_btf::Btf;
 use paceline_spec::{MapKind, MapSpec};
 
 use crate::elf_file::ElfFile;

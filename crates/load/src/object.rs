@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use paceline_spec::btf::{Btf, BtfExt, Type};
+use paceline_btf::{Btf, BtfExt, Type};
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec};
 
 use crate::LoadError;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{fixtures, section, skip};
-use paceline_spec::btf::{Btf, Composite, Enum, IntEncoding, SymbolLinkage, Type};
+use paceline_btf::{Btf, Composite, Enum, IntEncoding, SymbolLinkage, Type};
 
 fn linkage(linkage: SymbolLinkage) -> &'static str {
     match linkage {

@@ -3,8 +3,8 @@
 mod common;
 
 use common::fixture;
+use paceline_btf::Type;
 use paceline_load::{ConfigValue, CoreProblem, GivenType, KernelVersion, LoadError, LoadOptions, Object};
-use paceline_spec::btf::Type;
 use paceline_spec::{
     InitialValue, Linkage, MapFlags, MapKind, Pinning, Poison, ProgramKind, ProgramSpec, XdpAttach,
 };

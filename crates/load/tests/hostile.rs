@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{examples, fixture, fixtures, section};
+use paceline_btf::Btf;
 use paceline_load::{LoadOptions, Object};
 use paceline_spec::InitialValue;
-use paceline_spec::btf::Btf;
 
 /// Longest that one object may take, in a debug build on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);

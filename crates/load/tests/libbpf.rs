@@ -11,9 +11,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use common::{examples, fixture, fixtures, objects_in, root, section, skip};
+use paceline_btf::Btf;
 use paceline_isa::RawInsn;
 use paceline_load::{CoreProblem, LoadError, LoadOptions, Object};
-use paceline_spec::btf::Btf;
 use paceline_spec::{MapFlags, MapSpec, ProgramSpec};
 
 /// Objects that libbpf 1.1 or the kernel refuses: why.

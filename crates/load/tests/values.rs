@@ -3,9 +3,9 @@
 mod common;
 
 use common::fixture;
+use paceline_btf::{Btf, TypeId, Value, ValueProblem};
 use paceline_load::Object;
 use paceline_spec::InitialValue;
-use paceline_spec::btf::{Btf, TypeId, Value, ValueProblem};
 
 /// The types of an object, the type of its `.data` and the bytes.
 fn data(name: &str) -> (std::sync::Arc<Btf>, TypeId, Vec<u8>) {

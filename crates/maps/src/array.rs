@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use paceline_spec::btf::SpecialField;
+use paceline_btf::SpecialField;
 use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};

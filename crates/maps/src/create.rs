@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use paceline_spec::btf::SpecialKind;
+use paceline_btf::SpecialKind;
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use thiserror::Error;
 

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use paceline_btf::{SpecialField, SpecialKind};
 use paceline_epoch::Domain;
 use paceline_spec::Errno;
-use paceline_spec::btf::{SpecialField, SpecialKind};
 
 use crate::map::Map;
 

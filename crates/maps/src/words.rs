@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use paceline_spec::btf::SpecialField;
+use paceline_btf::SpecialField;
 
 use crate::slab::WORD;
 

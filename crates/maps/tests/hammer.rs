@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use paceline_btf::{SpecialField, SpecialKind};
 use paceline_epoch::Domain;
 use paceline_maps::{Limits, Map, MapUser, TimerQueue, make_timer, timer_at};
-use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use common::spec;

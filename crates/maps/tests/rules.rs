@@ -5,12 +5,12 @@ mod common;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use paceline_btf::{SpecialField, SpecialKind};
 use paceline_epoch::Domain;
 use paceline_maps::{
     CreateErrorKind, EntryProgram, Limits, Map, MapUser, RedirectTarget, announce, entry_program,
     entry_program_changes,
 };
-use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, InitialValue, MapFlags, MapKind, MapSpec, XdpAttach};
 
 const ANY: u64 = 0;

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use paceline_btf::Btf;
 pub use paceline_load::{Config, ConfigError, ConfigValue, KernelVersion, Needs, NoKernelVersion};
-use paceline_spec::btf::Btf;
 
 /// The types of the running kernel.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";

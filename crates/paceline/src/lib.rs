@@ -56,6 +56,7 @@ mod step;
 mod tables;
 mod verify;
 
+pub use paceline_btf as btf;
 pub use paceline_chain as chain;
 pub use paceline_epoch as epoch;
 pub use paceline_frame::{
@@ -73,7 +74,7 @@ pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, btf, context, helper, kfunc, suggest,
+    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, context, helper, kfunc,
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use paceline_btf::{Btf, Type};
 use paceline_epoch::defer_drops;
 use paceline_maps::Map;
-use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
 
 use crate::{Collection, LoadOptions, Object, SetupError};
@@ -87,7 +87,7 @@ fn shape_difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
 fn variables(object: &Object, spec: &MapSpec) -> Option<Vec<(String, u32, u32, String)>> {
     let btf: &Btf = object.btf.as_deref()?;
     let Type::DataSection(section) = btf.get(spec.value_type)? else { return None };
-    let variable = |var: &paceline_spec::btf::SectionVar| {
+    let variable = |var: &paceline_btf::SectionVar| {
         let ty = match btf.get(var.ty) {
             Some(Type::Var { ty, .. }) => btf.c_name(*ty),
             _ => String::new(),

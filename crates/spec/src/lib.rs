@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod availability;
-pub mod btf;
 pub mod context;
 mod errno;
 pub mod format;
@@ -15,7 +14,6 @@ mod map;
 pub mod object;
 mod program;
 mod rules;
-pub mod suggest;
 
 pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::btf::{Btf, SpecialField, SpecialKind};
+use paceline_btf::{Btf, SpecialField, SpecialKind};
 
 macro_rules! map_kinds {
     ($($variant:ident = $number:literal, $name:literal;)*) => {

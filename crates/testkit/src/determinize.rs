@@ -4,8 +4,8 @@
 //! instructions that takes the next value of a sequence in a map. The sequence is the same on every engine, the values
 //! still differ from call to call and rise slowly, as clocks do.
 
+use paceline_btf::{Btf, Int, IntEncoding, SymbolLinkage, Type, TypeId};
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, decode, encode_all};
-use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type, TypeId};
 use paceline_spec::helper::Helper;
 use paceline_spec::{FunctionInfo, Linkage, MapKind, MapSpec, ProgramSpec};
 

@@ -3,8 +3,8 @@
 
 use paceline::Object;
 use paceline::chain::Actions;
+use paceline_btf::{Btf, Type};
 use paceline_isa::RawInsn;
-use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapSpec, ProgramSpec};
 
 /// Where Debian's libxdp1 has it.

@@ -1,6 +1,6 @@
 //! The case format: what it means, and what is said about files that are wrong.
 
-use paceline_spec::btf::{Btf, Type};
+use paceline_btf::{Btf, Type};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind};
 use paceline_testkit::case::{CaseKind, Change, NoteKind, Verifier, parse_file};
 use paceline_testkit::engine::{Engine, OurEngine, Unsupported};

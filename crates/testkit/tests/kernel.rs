@@ -1,9 +1,9 @@
 //! The kernel oracle itself: what it is given comes back.
 
 use paceline::{Limits, Map};
+use paceline_btf::{Btf, Int, IntEncoding, SymbolLinkage, Type};
 use paceline_isa::{AluOp, Callee, Condition, Operand, Size, Width};
 use paceline_isa::{Imm64, Insn, RawInsn, Reg, encode_all};
-use paceline_spec::btf::{Btf, Int, IntEncoding, SymbolLinkage, Type};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_testkit::case::parse_file;
 use paceline_testkit::kernel::{self, KernelObject, LoadError, LoadOptions, Packet, Program, Request};

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use paceline::Object;
+use paceline_btf::Btf;
 use paceline_isa::assemble;
-use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_testkit::kernel::{self, KernelObject, LoadOptions};
 use paceline_verifier::{Options, verify};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use paceline_btf::SpecialKind;
 use paceline_isa::{DecodeError, Reg};
-use paceline_spec::btf::SpecialKind;
 use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 use paceline_spec::{MapKind, ObjectKind};

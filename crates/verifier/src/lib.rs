@@ -38,8 +38,8 @@ pub mod state;
 mod step;
 mod walk;
 
+use paceline_btf::Btf;
 use paceline_isa::{Code, DecodeError, decode};
-use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 pub use error::{Branch, Cause, Hint, OffsetRange, Refusal, RegName};

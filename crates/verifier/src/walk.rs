@@ -7,8 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use paceline_btf::Btf;
 use paceline_isa::{Code, Insn, Reg};
-use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::Options;

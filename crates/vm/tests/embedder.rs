@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use paceline_btf::{SpecialField, SpecialKind};
 use paceline_chain::Graph;
 use paceline_exec::Domain;
 use paceline_frame::{Burst, FrameMeta};
 use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
-use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::thread;
 
+use paceline_btf::{SpecialField, SpecialKind};
 use paceline_frame::{Burst, FrameMeta};
 use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
-use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_vm::{FaultKind, Host, Program};

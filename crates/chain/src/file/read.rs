@@ -291,7 +291,7 @@ fn add_edge(edges: Edges, after: &Located<String>, next: Next) -> Result<Edges, 
         Some(verdict) => Ok(edges.with(verdict, next)),
         None => {
             let known = Verdict::ALL.map(Verdict::name).into_iter().chain([WILDCARD]);
-            let suggestion = paceline_spec::suggest::nearest(&after.value, known).map(str::to_owned);
+            let suggestion = paceline_suggest::nearest(&after.value, known).map(str::to_owned);
             failed(FileProblem::Unknown { what: "verdict", name: after.value.clone(), suggestion })
         }
     }

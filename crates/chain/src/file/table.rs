@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use paceline_frame::Verdict;
-use paceline_spec::suggest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -44,7 +43,7 @@ impl Text<'_> {
         name: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) -> FileError {
-        let suggestion = suggest::nearest(name, known).map(str::to_owned);
+        let suggestion = paceline_suggest::nearest(name, known).map(str::to_owned);
         self.error(span, FileProblem::Unknown { what, name: name.to_owned(), suggestion })
     }
 }
@@ -93,7 +92,7 @@ impl<'a> Table<'a> {
         let unknown = self.inner.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref()));
         // The table is sorted by keys; the first in the file is the one to tell.
         let Some((key, _)) = unknown.min_by_key(|(key, _)| key.span().start) else { return Ok(self) };
-        let suggestion = suggest::nearest(key.get_ref(), known.iter().copied()).map(str::to_owned);
+        let suggestion = paceline_suggest::nearest(key.get_ref(), known.iter().copied()).map(str::to_owned);
         let name = key.get_ref().to_string();
         Err(self.text.error(key.span(), FileProblem::UnknownKey { key: name, table: self.what, suggestion }))
     }

@@ -192,7 +192,7 @@ impl Maker<'_> {
             });
             let Some(found) = found else {
                 let names = part.collection.object().maps.iter().map(|spec| spec.name.as_str());
-                let suggestion = paceline::suggest::nearest(&theirs.value, names).map(str::to_owned);
+                let suggestion = paceline_suggest::nearest(&theirs.value, names).map(str::to_owned);
                 let what = "map in that object";
                 let problem =
                     paceline::chain::FileProblem::Unknown { what, name: theirs.value.clone(), suggestion };

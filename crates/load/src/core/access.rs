@@ -1,6 +1,6 @@
 //! Paths through types: from a root type over members and array elements to a field, or to an enumerator.
 
-use paceline_spec::btf::{Btf, CoreKind, CoreRelocation, Member, Type, TypeId};
+use paceline_btf::{Btf, CoreKind, CoreRelocation, Member, Type, TypeId};
 
 use super::{Budget, compatible, essential, matching, resolve};
 use crate::error::CoreProblem;

@@ -1,6 +1,6 @@
 //! What a relocation asks, answered from types.
 
-use paceline_spec::btf::{Btf, CoreKind, IntEncoding, Type, TypeId};
+use paceline_btf::{Btf, CoreKind, IntEncoding, Type, TypeId};
 
 use super::access::{Access, Step, is_about_enumerator, is_about_type};
 use super::resolve;

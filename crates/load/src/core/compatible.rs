@@ -1,6 +1,6 @@
 //! When a target's type can stand for a local one.
 
-use paceline_spec::btf::{Btf, Type, TypeId};
+use paceline_btf::{Btf, Type, TypeId};
 
 use super::{Budget, essential, resolve};
 use crate::error::CoreProblem;

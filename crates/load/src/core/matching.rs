@@ -1,7 +1,7 @@
 //! When a target's type matches a local one (`bpf_core_type_matches`): stricter than compatible, members and
 //! enumerators count.
 
-use paceline_spec::btf::{Btf, Composite, Enum, IntEncoding, Name, Type, TypeId};
+use paceline_btf::{Btf, Composite, Enum, IntEncoding, Name, Type, TypeId};
 
 use super::{Budget, resolve};
 use crate::error::CoreProblem;

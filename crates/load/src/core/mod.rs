@@ -18,8 +18,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use paceline_btf::{Btf, BtfExt, CoreKind, CoreRelocation, Name, Type, TypeId};
 use paceline_isa::RawInsn;
-use paceline_spec::btf::{Btf, BtfExt, CoreKind, CoreRelocation, Name, Type, TypeId};
 use paceline_spec::{Poison, object};
 
 use self::access::Access;

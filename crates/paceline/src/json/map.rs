@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use paceline_btf::Btf;
 use paceline_maps::Map;
-use paceline_spec::btf::Btf;
 use paceline_spec::{Errno, MapSpec};
 use serde_json::Value as Json;
 

@@ -4,7 +4,7 @@
 
 mod map;
 
-use paceline_spec::btf::{Btf, TypeId, Value, ValueError, address_bytes, prefix_bytes};
+use paceline_btf::{Btf, TypeId, Value, ValueError, address_bytes, prefix_bytes};
 use paceline_spec::{MapKind, MapSpec};
 use serde_json::Value as Json;
 

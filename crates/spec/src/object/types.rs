@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use super::{ObjectField, ObjectKind};
-use crate::btf::{Btf, Composite, Enum, Int, IntEncoding, Member, Type, TypeId};
+use paceline_btf::{Btf, Composite, Enum, Int, IntEncoding, Member, Type, TypeId};
 
 /// The structures that programs are given pointers to, with those of their members that say something here.
 #[must_use]

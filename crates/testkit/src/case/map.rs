@@ -1,6 +1,6 @@
 //! The directive `map:`, and the elements of maps.
 
-use paceline_spec::btf::TypeId;
+use paceline_btf::TypeId;
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec};
 
 use super::data::{parse_data, parse_number};

@@ -16,10 +16,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use paceline_btf::Btf;
 use paceline_frame::Verdict;
 use paceline_load::classic::SockFilter;
 use paceline_network::Network;
-use paceline_spec::btf::Btf;
 use paceline_spec::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
 use crate::Contents;

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use paceline_btf::Btf;
 use paceline_frame::Verdict;
 use paceline_network::Network;
-use paceline_spec::btf::Btf;
 use paceline_spec::{InitialValue, Linkage, MapKind};
 
 use super::data::parse_number;

@@ -1,8 +1,6 @@
 //! The `types` of a case: declarations in C, read into BTF.
 
-use paceline_spec::btf::{
-    Btf, Composite, Int, IntEncoding, Member, Name, Param, SymbolLinkage, Type, TypeId,
-};
+use paceline_btf::{Btf, Composite, Int, IntEncoding, Member, Name, Param, SymbolLinkage, Type, TypeId};
 use paceline_spec::{KfuncRef, Linkage};
 
 use super::{ParseError, Problem};

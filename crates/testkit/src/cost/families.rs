@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use fastrand::Rng;
+use paceline_btf::{Btf, Int, IntEncoding, Param, SymbolLinkage, Type};
 use paceline_isa::assemble;
-use paceline_spec::btf::{Btf, Int, IntEncoding, Param, SymbolLinkage, Type};
 use paceline_spec::{FunctionInfo, Linkage, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
 /// A program with what it is verified against.

@@ -4,8 +4,8 @@ use std::os::fd::AsRawFd;
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use paceline_btf::{Btf, Type};
 use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all};
-use paceline_spec::btf::{Btf, Type};
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapKind, MapSpec, ProgramSpec};
 
 use super::namespace::Namespace;

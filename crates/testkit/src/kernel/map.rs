@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use paceline_spec::btf::TypeId;
+use paceline_btf::TypeId;
 use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
 
 use super::KernelError;

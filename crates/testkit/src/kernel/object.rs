@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use paceline_spec::btf::Btf;
+use paceline_btf::Btf;
 use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
 use super::map::ElementTypes;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use paceline_isa::{Callee, Insn, RawInsn, decode_at};
-use paceline_spec::btf::{
+use paceline_btf::{
     Btf, DataSection, Int, IntEncoding, Name, Param, SectionVar, SymbolLinkage, Type, TypeId,
 };
+use paceline_isa::{Callee, Insn, RawInsn, decode_at};
 use paceline_spec::{Errno, KfuncRef, Linkage, MapKind, ProgramSpec};
 
 use super::KernelError;

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use paceline_btf::{Btf, TypeId};
 use paceline_spec::ProgramKind;
-use paceline_spec::btf::{Btf, TypeId};
 
 /// What a function takes in one register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ fn build() -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline_spec::btf::Type;
+    use paceline_btf::Type;
 
     #[test]
     fn the_types_are_functions() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use paceline::{Burst, FrameMeta, Host, Limits, Map, Program};
-use paceline_spec::btf::Btf;
+use paceline_btf::Btf;
 use paceline_spec::{MapKind, MapSpec, ProgramSpec};
 use paceline_verifier::{Options, Refusal, Verified, verify};
 

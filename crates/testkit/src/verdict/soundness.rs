@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use paceline::{Burst, Host, Map, Program};
+use paceline_btf::Btf;
 use paceline_isa::{Code, Insn, Operand, Reg, decode, eval};
-use paceline_spec::btf::Btf;
 use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::state::{Byte, Link, PacketRange, Pointer, Region, Scalar, State, Target, Value};
 use paceline_verifier::{Base, Cause, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
+use paceline_btf::{Btf, Type, TypeId};
 use paceline_isa::Reg;
 use paceline_spec::ProgramKind;
-use paceline_spec::btf::{Btf, Type, TypeId};
 
 use super::ARGUMENTS;
 use super::helper::wrong_argument;
@@ -103,7 +103,7 @@ impl Walk<'_> {
             return problem("it returns something that is no number");
         }
         let tags = tags(btf, info.btf_id);
-        let parameter = |(i, p): (usize, &paceline_spec::btf::Param)| {
+        let parameter = |(i, p): (usize, &paceline_btf::Param)| {
             let has_tag = |wanted| tags.contains(&(i, wanted));
             let (is_nonnull, is_context) = (has_tag("arg:nonnull"), has_tag("arg:ctx"));
             parameter(btf, self.program.kind, p.ty, is_context, is_nonnull)

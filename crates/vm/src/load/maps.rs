@@ -99,9 +99,9 @@ fn constant_difference(proven: &MapSpec, map: &Map) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use paceline_btf::{SpecialField, SpecialKind};
     use paceline_maps::Limits;
     use paceline_spec::Pinning;
-    use paceline_spec::btf::{SpecialField, SpecialKind};
 
     use super::*;
 

@@ -5,6 +5,8 @@
 //! [`Btf::parse`] checks every name and every type id once, and the queries bound their depth, because types may
 //! refer to each other in circles.
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod decode;
 mod encode;

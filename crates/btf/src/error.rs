@@ -1,6 +1,6 @@
 //! What can be wrong with BTF, and with values that are to fit its types.
 
-use super::TypeId;
+use crate::TypeId;
 
 /// What is wrong with BTF.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Btf, Composite, Type, TypeId};
+use crate::{Btf, Composite, Type, TypeId};
 
 /// Most such fields of a value (`BTF_FIELDS_MAX`); the kernel takes a value with more for one without any.
 const MOST_FIELDS: usize = 11;
@@ -17,7 +17,6 @@ macro_rules! special_kinds {
     ($($variant:ident = $name:literal, $size:literal, $align:literal, $once:literal, $doc:literal;)*) => {
         /// What a special field is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
         pub enum SpecialKind {
             $(#[doc = $doc] $variant,)*
             /// A pointer to an object of the kernel: one that is tagged `kptr`, `kptr_untrusted`, `percpu_kptr` or

@@ -1,9 +1,9 @@
 //! The `.BTF.ext` section: which instructions belong to which function and source line, and which depend on the
 //! layout of types (CO-RE relocations).
 
-use super::parse::{order_of, part};
-use super::reader::Reader;
-use super::{BtfError, ByteOrder, Name, TypeId};
+use crate::parse::{order_of, part};
+use crate::reader::Reader;
+use crate::{BtfError, ByteOrder, Name, TypeId};
 
 /// The records of one code section.
 #[derive(Clone, Debug, PartialEq, Eq)]

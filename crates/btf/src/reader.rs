@@ -1,6 +1,6 @@
 //! A cursor over hostile bytes.
 
-use super::{BtfError, ByteOrder};
+use crate::{BtfError, ByteOrder};
 
 /// Reads integers in one byte order; every read past the end is an error that tells where.
 pub(crate) struct Reader<'a> {

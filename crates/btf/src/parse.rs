@@ -1,7 +1,7 @@
 //! Bytes of a `.BTF` section to types.
 
-use super::reader::Reader;
-use super::{
+use crate::reader::Reader;
+use crate::{
     Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Enumerator, Int, IntEncoding, Member, Name,
     Param, SectionVar, SymbolLinkage, Type, TypeId,
 };

@@ -1,6 +1,6 @@
 //! The bytes of a structure while its members are written, which may lie over each other.
 
-use super::ByteOrder;
+use crate::ByteOrder;
 
 /// Why a member cannot be written.
 pub(super) enum Clash<'v> {
@@ -31,7 +31,7 @@ impl<'b, 'v> Overlay<'b, 'v> {
     }
 
     /// Writes the low `count` bits of a number at an offset in bits, the reverse of
-    /// [`bits_at`](super::decode::bits_at).
+    /// [`bits_at`](crate::decode::bits_at).
     pub(super) fn put_bits(
         &mut self,
         name: &'v str,

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A value of a C type, free of its representation in bytes.
 ///
-/// [`Btf::decode`](super::Btf::decode) makes one from bytes, [`Btf::encode`](super::Btf::encode) turns one into
+/// [`Btf::decode`](crate::Btf::decode) makes one from bytes, [`Btf::encode`](crate::Btf::encode) turns one into
 /// bytes. `Display` writes it as C writes initializers; `{:#}` on several lines.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::parse::string_at;
-use super::{Btf, BtfError, DataSection, Name, Type, TypeId};
+use crate::parse::string_at;
+use crate::{Btf, BtfError, DataSection, Name, Type, TypeId};
 
 /// Longest chain of typedefs, modifiers and arrays that is followed (`MAX_RESOLVE_DEPTH` of kernel and libbpf).
 const MAX_DEPTH: usize = 32;

@@ -2,15 +2,14 @@
 
 use std::cell::Cell;
 
-use super::address::address_bytes;
-use super::decode::{MOST_DEPTH, bitfield, is_char, section_part};
-use super::number::{Number, put_number};
-use super::overlay::{Clash, Overlay};
-use super::{
+use crate::address::address_bytes;
+use crate::decode::{MOST_DEPTH, bitfield, is_char, section_part};
+use crate::number::{Number, put_number};
+use crate::overlay::{Clash, Overlay};
+use crate::{
     Btf, BtfError, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value, ValueError,
     ValueProblem,
 };
-use crate::suggest;
 
 /// Most bytes of a value: what the types ask for is allocated before anything is known to be there.
 const MOST_BYTES: u64 = 1 << 26;
@@ -146,7 +145,7 @@ impl Encoder<'_> {
         let named = named.ok_or_else(|| ValueProblem::NoEnumerator {
             text: name.clone(),
             ty: self.btf.c_name(id),
-            suggestion: suggest::nearest(name, e.values.iter().map(|v| self.btf.name(v.name)))
+            suggestion: paceline_suggest::nearest(name, e.values.iter().map(|v| self.btf.name(v.name)))
                 .map(str::to_owned),
         })?;
         let mask = u128::MAX >> (128 - bits.clamp(1, 128));
@@ -282,7 +281,7 @@ impl Encoder<'_> {
         ValueProblem::NoMember {
             name: name.to_owned(),
             ty: self.btf.c_name(id),
-            suggestion: suggest::nearest(name, names).map(str::to_owned),
+            suggestion: paceline_suggest::nearest(name, names).map(str::to_owned),
         }
         .into()
     }
@@ -338,8 +337,11 @@ impl Encoder<'_> {
             let var = var.ok_or_else(|| ValueProblem::NoMember {
                 name: name.clone(),
                 ty: self.btf.type_name(id).to_owned(),
-                suggestion: suggest::nearest(name, section.vars.iter().map(|v| self.btf.type_name(v.ty)))
-                    .map(str::to_owned),
+                suggestion: paceline_suggest::nearest(
+                    name,
+                    section.vars.iter().map(|v| self.btf.type_name(v.ty)),
+                )
+                .map(str::to_owned),
             })?;
             let part = section_part(self.btf, var.ty, var.offset, bytes.len())?
                 .and_then(|range| bytes.get_mut(range))

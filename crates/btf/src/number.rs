@@ -1,6 +1,6 @@
 //! Numbers that values are written as.
 
-use super::{ByteOrder, Value};
+use crate::{ByteOrder, Value};
 
 /// A whole number with its sign.
 #[derive(Clone, Copy)]

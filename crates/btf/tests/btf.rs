@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use paceline_spec::btf::{
+use paceline_btf::{
     Btf, BtfError, BtfExt, ByteOrder, Composite, Int, IntEncoding, Member, Name, SpecialKind, Type, TypeId,
     Value, ValueProblem,
 };

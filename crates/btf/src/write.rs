@@ -1,7 +1,7 @@
 //! Types to the bytes of a `.BTF` section: what a kernel is given with a program.
 
-use super::parse::MAGIC;
-use super::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Name, SymbolLinkage, Type, TypeId};
+use crate::parse::MAGIC;
+use crate::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Name, SymbolLinkage, Type, TypeId};
 
 /// Bytes of the header, `struct btf_header`.
 const HEADER: u32 = 24;

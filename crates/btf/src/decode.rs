@@ -1,6 +1,6 @@
 //! Bytes to values.
 
-use super::{
+use crate::{
     Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value,
     ValueError, ValueProblem,
 };
