@@ -17,7 +17,6 @@ mod actions;
 mod call_map;
 mod draw;
 mod file;
-mod graph;
 mod plan;
 mod run_config;
 mod sequence;
@@ -29,7 +28,7 @@ pub use file::{
     ChainFile, FileError, FileMap, FileObject, FileOrder, FilePlace, FilePort, FileProblem, FileProgram,
     Located, MapSource, ObjectSource,
 };
-pub use graph::{Edges, Graph, GraphError, MAX_RUNS, Meaning, Next, Node};
+pub use paceline_graph::{Edges, Graph, GraphError, MAX_RUNS, Meaning, Next, Node};
 pub use plan::{Entrant, Lead, Plan, PlanError, Reason, Surprise, Tie};
 pub use run_config::{DEFAULT_PRIORITY, RunConfig, RunConfigError};
 pub use sequence::{Place, Placement, Sequence, SequenceError};

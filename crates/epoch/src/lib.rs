@@ -22,8 +22,13 @@ mod defer;
 mod domain;
 mod fence;
 mod garbage;
+#[allow(unsafe_code, reason = "a pointer that is replaced under readers has no safe form")]
+mod rcu;
+mod slots;
 mod sync;
 
 pub use defer::{Deferral, defer_drops};
 pub use domain::{Domain, Pin, Reader};
 pub use garbage::{Backlog, Limit, Stalled};
+pub use rcu::Rcu;
+pub use slots::{NoSlot, Slots};

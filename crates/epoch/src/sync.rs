@@ -3,7 +3,7 @@
 /// What the epoch scheme is made of.
 #[cfg(not(loom))]
 pub(crate) mod model {
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
     pub(crate) use std::sync::{Mutex, MutexGuard};
     pub(crate) use std::thread_local;
 }
@@ -11,7 +11,7 @@ pub(crate) mod model {
 /// What the epoch scheme is checked with.
 #[cfg(loom)]
 pub(crate) mod model {
-    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
     pub(crate) use loom::thread_local;
 }

@@ -79,10 +79,8 @@ mod marker;
 mod memory;
 mod names;
 mod place;
-mod rcu;
 mod registry;
 mod serialize;
-mod slots;
 mod sync;
 
 pub use arena::{Arena, MAX_ALIGNMENT};
@@ -92,6 +90,4 @@ pub use error::ExecError;
 pub use memory::GUARD_BYTE;
 pub use names::{NAMES_VARIABLE, Names, NamesError};
 pub use paceline_epoch::{Domain, Pin, Reader};
-pub use rcu::Rcu;
 pub use registry::{Location, find};
-pub use slots::{NoSlot, Slots};

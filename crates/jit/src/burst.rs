@@ -4,8 +4,8 @@
 //! program is done, whatever it did to its own registers, and so is what tells the end, as long as the programs leave a
 //! register over. What belongs to one packet is set up in the loop.
 
-use paceline_chain::{Graph, MAX_RUNS};
 use paceline_frame::{Frame, Verdict};
+use paceline_graph::{Graph, MAX_RUNS};
 use paceline_verifier::FunctionFact;
 
 use crate::emitter::{Emitter, Leave};
@@ -406,7 +406,7 @@ fn may_overrun(graph: &Graph) -> bool {
                 continue;
             }
             for next in edges.iter() {
-                let paceline_chain::Next::Program(to) = next else { continue };
+                let paceline_graph::Next::Program(to) = next else { continue };
                 if longest[to] < here + 1 {
                     if here + 1 > MAX_RUNS {
                         return true;

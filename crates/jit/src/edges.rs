@@ -1,7 +1,7 @@
 //! What follows a program in a loop: another one, or the verdict.
 
-use paceline_chain::Next;
 use paceline_frame::{Frame, Verdict};
+use paceline_graph::Next;
 use paceline_isa::{Insn, Reg, RegSet};
 
 use crate::burst::{Block, BlockKind};

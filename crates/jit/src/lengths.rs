@@ -4,7 +4,7 @@
 //! number) and how many bytes of packet there are for sure. A comparison with the end that is decided by these bytes
 //! leaves one way only; what only the other way leads to has no code.
 
-use paceline_chain::{Graph, Next};
+use paceline_graph::{Graph, Next};
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Width};
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;

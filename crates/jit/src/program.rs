@@ -1,6 +1,6 @@
 //! From a program to its code.
 
-use paceline_chain::Graph;
+use paceline_graph::Graph;
 use paceline_isa::Code;
 use paceline_spec::ProgramKind;
 use paceline_verifier::Verified;

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
 
 use libloading::{Error, Library};
-use paceline_load::classic::SockFilter;
+use paceline_classic::SockFilter;
 
 /// `struct bpf_insn`.
 #[repr(C)]

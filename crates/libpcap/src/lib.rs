@@ -9,7 +9,7 @@ mod abi;
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use paceline_load::classic::{Filter, SockFilter};
+use paceline_classic::{Filter, SockFilter};
 
 use abi::{Functions, Insn};
 
@@ -189,7 +189,7 @@ impl Libpcap {
     }
 
     /// The result of `bpf_filter` for a packet that was `wire_len` bytes long when it was captured. A filter with a loop
-    /// may never end, see [`Purpose::UserSpace`](paceline_load::classic::Purpose::UserSpace).
+    /// may never end, see [`Purpose::UserSpace`](paceline_classic::Purpose::UserSpace).
     #[must_use]
     pub fn run(&self, filter: &Filter, packet: &[u8], wire_len: u32) -> u32 {
         self.prepare(filter).run(packet, wire_len)

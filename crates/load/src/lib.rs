@@ -20,14 +20,11 @@
 //! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`]; without, fields as compiled, and what asks whether something exists is refused if reached |
 //! | objects of the other byte order | refused | refused: constants and byte swaps are compiled in |
 //!
-//! [`classic`] takes the filters of tcpdump and of seccomp.
-//!
 //! The bytes are hostile. Every reference is checked, every name has a longest length, and what one file may ask for
 //! in memory and time is bounded however its parts share or repeat each other.
 #![forbid(unsafe_code)]
 
 mod btf_maps;
-pub mod classic;
 mod core;
 mod data_maps;
 mod debug_info;

@@ -6,12 +6,12 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
+use paceline_classic::{
+    CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
+};
 use paceline_isa::RawInsn;
 use paceline_load::LoadOptions as ObjectOptions;
 use paceline_load::Needs;
-use paceline_load::classic::{
-    CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
-};
 use paceline_spec::{InitialValue, ProgramSpec};
 
 /// Why a file gives no object.

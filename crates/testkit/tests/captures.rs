@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use paceline::port::{ByteOrder, CaptureReader, Link};
 use paceline::{Burst, FrameMeta, Host};
-use paceline_load::classic::{ConvertOptions, Filter, Purpose, Rules};
+use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
 use paceline_testkit::classic::{self, Libpcap, Target};
 use paceline_testkit::skip;
 use paceline_verifier::{Options, verify};

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use fastrand::Rng;
 use paceline::port::CaptureReader;
 use paceline::{Burst, FrameMeta, Host};
-use paceline_load::classic::text::{
+use paceline_classic::text::{
     Language, assemble, filter_source, parse, parse_c_array, parse_decimal, program_source, to_asm,
     to_c_array, to_decimal, to_listing,
 };
-use paceline_load::classic::{
+use paceline_classic::{
     Action, ConvertOptions, Filter, Purpose, Returns, Rules, SockFilter, SystemCall, table,
 };
 use paceline_spec::ProgramSpec;

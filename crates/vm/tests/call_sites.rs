@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use paceline_chain::{Edges, Graph, Next};
 use paceline_exec::Domain;
 use paceline_frame::{Burst, FrameMeta, Verdict};
+use paceline_graph::{Edges, Graph, Next};
 use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use paceline_btf::{SpecialField, SpecialKind};
-use paceline_chain::Graph;
 use paceline_exec::Domain;
 use paceline_frame::{Burst, FrameMeta};
+use paceline_graph::Graph;
 use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;

@@ -14,8 +14,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use paceline::{Burst, Chain, ChainOrder, Engine, FrameMeta, Host, Map, Program};
-use paceline_chain::{Edges, Graph, Next};
 use paceline_frame::Verdict;
+use paceline_graph::{Edges, Graph, Next};
 use paceline_verifier::Verified;
 
 use crate::engines::Packets;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
-use paceline_chain::{Edges, Graph, Next};
 use paceline_frame::Verdict;
+use paceline_graph::{Edges, Graph, Next};
 use paceline_isa::assemble;
 use paceline_jit::{
     Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile, compile_chain,

@@ -27,11 +27,11 @@ mod seccomp;
 mod select;
 
 pub use locate::locate;
-pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets, Target};
-pub use paceline_load::classic::{
+pub use paceline_classic::{
     Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
     SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
 };
+pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets, Target};
 pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 pub use select::{Matched, Select, SelectError, Selection, select};

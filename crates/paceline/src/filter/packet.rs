@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use paceline_classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
 use paceline_frame::{Burst, Verdict};
-use paceline_load::classic::{ConvertError, ConvertOptions, Filter, LoadFrom, Operation, Returns, Rules};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{BurstFault, Engine, Host, LoadError, Program};
 

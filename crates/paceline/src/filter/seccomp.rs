@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use paceline_load::classic::{Action, ConvertError, Filter, SystemCall};
+use paceline_classic::{Action, ConvertError, Filter, SystemCall};
 use paceline_vm::{Fault, Host, Program};
 
 /// A seccomp program that tells what it would do about system calls.

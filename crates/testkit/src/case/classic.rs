@@ -1,7 +1,7 @@
 //! Classic programs of case files: each case becomes one for each kind of program that it is converted to.
 
-use paceline_load::classic::text::{TextError, assemble};
-use paceline_load::classic::{CheckError, ConvertOptions, Filter, Purpose, SockFilter};
+use paceline_classic::text::{TextError, assemble};
+use paceline_classic::{CheckError, ConvertOptions, Filter, Purpose, SockFilter};
 use paceline_spec::ProgramSpec;
 
 use super::source::{Mark, Source};

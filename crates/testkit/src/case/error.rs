@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use paceline_classic::text::TextError;
 use paceline_isa::AssembleError;
-use paceline_load::classic::text::TextError;
 
 /// Why a case file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use paceline_btf::Btf;
+use paceline_classic::SockFilter;
 use paceline_frame::Verdict;
-use paceline_load::classic::SockFilter;
 use paceline_network::Network;
 use paceline_spec::{InitialValue, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 

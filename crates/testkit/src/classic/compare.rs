@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use paceline::{Burst, FrameMeta, Host};
+use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
 use paceline_libpcap::Libpcap;
-use paceline_load::classic::{ConvertOptions, Filter, Purpose, Rules};
 use paceline_spec::{Errno, ProgramKind, ProgramSpec};
 use paceline_verifier::{Options, verify};
 use paceline_vm::{Engine, LoadError, Program};

@@ -1,8 +1,8 @@
 //! Random classic programs, most of which the checker takes, with packets to run them on.
 
 use fastrand::Rng;
-use paceline_load::classic::table::{Form, Row, rows};
-use paceline_load::classic::{
+use paceline_classic::table::{Form, Row, rows};
+use paceline_classic::{
     ANCILLARY_OFFSET, Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET, Operation, SockFilter,
 };
 

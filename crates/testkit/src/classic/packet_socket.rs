@@ -5,7 +5,7 @@
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use paceline_load::classic::SockFilter;
+use paceline_classic::SockFilter;
 
 /// Fewest bytes of a packet that can be sent: an Ethernet header.
 pub const MIN_PACKET: usize = 14;

@@ -1,6 +1,6 @@
 //! What a filter returns, computed step by step, and whether libpcap has another rule for a step on the way.
 
-use paceline_load::classic::{
+use paceline_classic::{
     AluOp, Ancillary, Condition, Filter, LINK_LAYER_OFFSET, LoadFrom, NETWORK_OFFSET, Operation, Register,
     Size, Source,
 };

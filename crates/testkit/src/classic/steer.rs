@@ -2,7 +2,7 @@
 //! any link type match something.
 
 use fastrand::Rng;
-use paceline_load::classic::{
+use paceline_classic::{
     AluOp, Condition, LoadFrom, MEMORY_WORDS, Operation, Register, Size, SockFilter, Source,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-use paceline_load::classic::{Filter, Purpose, SockFilter};
+use paceline_classic::{Filter, Purpose, SockFilter};
 
 use super::{Engine, Unsupported};
 use crate::case::{Case, CaseKind};

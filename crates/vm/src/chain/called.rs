@@ -1,7 +1,7 @@
 //! Chains whose programs are called one by one.
 
-use paceline_chain::{MAX_RUNS, Next};
 use paceline_frame::{Frame, Verdict};
+use paceline_graph::{MAX_RUNS, Next};
 use paceline_jit::COUNTS;
 
 use super::Shared;

@@ -6,7 +6,7 @@ use paceline_jit::COUNTS;
 /// How often each program of a chain returned which verdict, on one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainCounts {
-    /// [`COUNTS`] for each node, and then the packets that were aborted after [`MAX_RUNS`](paceline_chain::MAX_RUNS) programs.
+    /// [`COUNTS`] for each node, and then the packets that were aborted after [`MAX_RUNS`](paceline_graph::MAX_RUNS) programs.
     pub(super) counts: Box<[u64]>,
 }
 
@@ -32,7 +32,7 @@ impl ChainCounts {
         self.counts.len() / COUNTS
     }
 
-    /// Packets that were aborted because more than [`MAX_RUNS`](paceline_chain::MAX_RUNS) programs would have run.
+    /// Packets that were aborted because more than [`MAX_RUNS`](paceline_graph::MAX_RUNS) programs would have run.
     #[must_use]
     pub fn overruns(&self) -> u64 {
         self.counts.last().copied().unwrap_or(0)

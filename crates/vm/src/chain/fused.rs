@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use paceline_chain::Graph;
 use paceline_exec::CodeBlock;
+use paceline_graph::Graph;
 use paceline_maps::{Map, MapUser};
 use paceline_verifier::Verified;
 

@@ -7,8 +7,8 @@ mod stages;
 
 use std::sync::Arc;
 
-use paceline_chain::Graph;
 use paceline_frame::{Burst, Frame, FrameMut, Verdict};
+use paceline_graph::Graph;
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 

@@ -1,7 +1,7 @@
 //! Chains stage by stage: the packets of a burst that have come to a program go through it before others run.
 
-use paceline_chain::{MAX_RUNS, Next};
 use paceline_frame::{Frame, MAX_BURST, Verdict};
+use paceline_graph::{MAX_RUNS, Next};
 
 use super::Shared;
 use super::called::{count_overrun, count_result, decide};

@@ -6,8 +6,8 @@ mod links;
 
 use std::sync::Arc;
 
-use paceline_chain::Graph;
 use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
+use paceline_graph::Graph;
 use paceline_jit::{CompileError, Compiled, Features, Settings};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_epoch::Stalled;
-use paceline_exec::{Domain, NoSlot, Slots};
+use paceline_epoch::{Domain, NoSlot, Slots};
 
 use crate::target::Target;
 

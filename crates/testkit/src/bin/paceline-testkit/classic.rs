@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use paceline_load::classic::text::{to_asm, to_c_array};
+use paceline_classic::text::{to_asm, to_c_array};
 use paceline_testkit::classic::{Bench, Interface, Libpcap, Sample, sample, shrink};
 use paceline_testkit::say;
 
@@ -85,8 +85,7 @@ fn report(small: &Sample, bench: &mut Bench) {
     for packet in &small.packets {
         say!("packet: {}", packet.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     }
-    let Ok(filter) =
-        paceline_load::classic::Filter::new(small.insns.clone(), paceline_load::classic::Purpose::Socket)
+    let Ok(filter) = paceline_classic::Filter::new(small.insns.clone(), paceline_classic::Purpose::Socket)
     else {
         return;
     };

@@ -1,5 +1,5 @@
 //! Counting, and in the model checker counting while workers look:
-//! `RUSTFLAGS="--cfg loom" cargo test -p paceline-exec --release --lib slots`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p paceline-epoch --release --lib slots`.
 
 #[cfg(loom)]
 mod model {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use paceline_epoch::{Domain, Pin};
+use crate::{Domain, Pin};
 
 use crate::sync::model::{AtomicPtr, Ordering};
 

@@ -1,4 +1,6 @@
-//! The graph of a chain.
+//! The graph of a chain: nodes are programs, known by their index alone, and an edge leads from a program and a verdict to
+//! the next program or to the end. Compilers and interpreters of chains need no more than this.
+#![forbid(unsafe_code)]
 
 use paceline_frame::Verdict;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use paceline_epoch::{Domain, Pin, defer_drops};
+use crate::{Domain, Pin, defer_drops};
 
 use crate::rcu::Rcu;
-use crate::sync::model::{Mutex, lock};
+use crate::sync::lock;
+use crate::sync::model::Mutex;
 
 /// Counted values by key, and an image of them that is replaced whenever a key comes or goes. Values are cloned under a lock, and
 /// dropped there only while another clone is left.

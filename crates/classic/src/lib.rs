@@ -17,6 +17,8 @@
 //! packet: as often as libpcap's loop over the headers of `protochain` can without coming to a state that it was in, so that
 //! what does not end there ends here without a match.
 
+#![forbid(unsafe_code)]
+
 mod ancillary;
 mod check;
 mod convert;
