@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use paceline::capture::{ReadError, WriteError};
 use paceline::filter::text::TextError;
 use paceline::filter::{CheckError, FilterError, Missing};
 use paceline::kernel::KernelFileError;
 use paceline::network::{NetworkError, SnapshotError};
-use paceline::port::{ReadError, WriteError};
 use paceline::{
     CreateError, CreateErrorKind, Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError,
     NoProgram, Object, OpenError, Refused, SetupError, SkippedProgram, UpdateError, section_tells_type,

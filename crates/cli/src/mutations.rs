@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use paceline::port::{CaptureReader, CaptureWriter};
+use paceline::capture::{CaptureReader, CaptureWriter};
 use paceline::verifier::{Observer, Options};
 use paceline::{
     Burst, Collection, FrameMeta, Host, Limits, LoadOptions, Object, Outputs, ProgramSpec, ReplayOptions,

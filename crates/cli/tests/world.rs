@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use paceline::FrameMeta;
-use paceline::port::{CaptureWriter, Header, PcapHeader, Resolution};
+use paceline::capture::{CaptureWriter, Header, PcapHeader, Resolution};
 use serde_json::{Value, json};
 
 use common::{Folder, example, fixture, paceline, packets};

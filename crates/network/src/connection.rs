@@ -89,8 +89,9 @@ impl Connection {
         Self { record, protocol, zone, tuples }
     }
 
-    /// The same with what a listing says of it; `seconds` are left of it.
-    pub(crate) fn listed(mut self, status: u32, mark: u32, tcp_state: u8, seconds: u32) -> Self {
+    /// The same in a state: bits of [`status`], its mark, its state of TCP (`enum tcp_conntrack`), and the seconds until it expires.
+    #[must_use]
+    pub fn listed(mut self, status: u32, mark: u32, tcp_state: u8, seconds: u32) -> Self {
         self.record.set_word(STATUS, status);
         self.record.set_word(MARK, mark);
         self.record.set_word(TIMEOUT, seconds.saturating_mul(TICKS));

@@ -8,7 +8,7 @@ use crate::{Family, Mac, Prefix};
 pub const LOOPBACK: u32 = 1;
 
 /// Bytes of an Ethernet header.
-const ETHERNET_HEADER: u32 = 14;
+pub const ETHERNET_HEADER: u32 = 14;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,11 +52,6 @@ impl Interface {
     #[must_use]
     pub fn forwards_to(&self, destination: IpAddr) -> bool {
         self.forwards[Family::from(destination) as usize]
-    }
-
-    /// Bytes of the header of a type of link, as iproute2 names or numbers them.
-    pub(crate) fn header_of(link_type: &str) -> u32 {
-        if matches!(link_type, "ether" | "[1]" | "loopback" | "[772]") { ETHERNET_HEADER } else { 0 }
     }
 
     /// An address of this interface for packets: one in the network of `near` rather than another.

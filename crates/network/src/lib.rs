@@ -1,50 +1,40 @@
-//! A model of the kernel's network for programs: interfaces, routes, rules and neighbors, as iproute2 prints them in
-//! JSON; sockets, as its `ss` prints them; tracked connections, as `conntrack -L` does.
+//! A model of the kernel's network for programs: interfaces, routes, rules and neighbors, sockets and tracked connections.
 //!
 //! ```
-//! use paceline_network::{Flow, Network, Tables};
+//! use paceline_network::{Flow, Kind, NetworkBuilder, NextHop, Route, Tables, tables};
 //!
-//! let network = Network::parse(r#"
-//!     [{"ifindex": 2, "ifname": "eth0", "mtu": 1500, "address": "02:00:00:00:00:01", "link_type": "ether"}]
-//!     [{"dst": "10.0.0.0/8", "dev": "eth0", "gateway": "192.0.2.1"}]
-//!     [{"dst": "192.0.2.1", "dev": "eth0", "lladdr": "02:00:00:00:00:02", "state": ["REACHABLE"]}]
-//! "#)?;
-//! let flow = Flow::to("10.1.2.3".parse()?);
-//! let found = network.route(&flow, Tables::ByRules).expect("there is a route");
-//! assert_eq!(network.neighbor(2, found.gateway().unwrap()), Some([2, 0, 0, 0, 0, 2]));
+//! let mut network = NetworkBuilder::default();
+//! let hop = NextHop { interface: 1, gateway: Some("192.0.2.1".parse()?), ..NextHop::default() };
+//! network.route(tables::MAIN, Route::new("10.0.0.0/8".parse().unwrap(), Kind::Unicast, vec![hop]));
+//! let network = network.build();
+//! let found = network.route(&Flow::to("10.1.2.3".parse()?), Tables::ByRules).expect("there is a route");
+//! assert_eq!(found.gateway(), Some("192.0.2.1".parse()?));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It says what Linux 6.18 says (`net/ipv4/fib_trie.c`, `net/ipv6/route.c`, `net/core/fib_rules.c`), but for the choice among
-//! several next hops, which there depends on a secret of the kernel and here on addresses and weights alone. What is not
-//! there is refused when it is read: rules of VRFs, of users and of tunnels.
+//! Look-ups follow Linux 6.18 (`net/ipv4/fib_trie.c`, `net/ipv6/route.c`, `net/core/fib_rules.c`), but for the choice among several
+//! next hops, which there depends on a secret of the kernel and here on addresses and weights alone. Rules of VRFs, of users and of
+//! tunnels have no form here.
 #![forbid(unsafe_code)]
 
+mod builder;
 pub mod connection;
-mod conntrack;
-mod host;
 mod interface;
-mod json;
-mod line;
 mod prefix;
 mod record;
 mod rule;
 mod socket;
-mod ss;
 mod table;
-mod text;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+pub use builder::{NetworkBuilder, TakenInterface};
 pub use connection::{Connection, Connections};
-pub use host::SnapshotError;
-pub use interface::{Interface, LOOPBACK};
-pub use json::{NetworkError, Problem};
-pub use line::LineProblem;
+pub use interface::{ETHERNET_HEADER, Interface, LOOPBACK};
 pub use prefix::Prefix;
 pub use rule::{Action, Rule};
-pub use socket::{Protocol, Socket, State, Tuple};
+pub use socket::{Protocol, Socket, SocketSpec, State, Tuple};
 pub use table::{Found, Kind, NextHop, Route};
 
 use socket::Sockets;
@@ -141,8 +131,10 @@ pub struct Network {
 
 /// IPv4 or IPv6, as an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Family {
+pub enum Family {
+    /// IPv4.
     V4,
+    /// IPv6.
     V6,
 }
 

@@ -131,24 +131,28 @@ impl Clone for Socket {
 
 /// The description of a socket.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts {
-    pub(crate) protocol: Protocol,
-    pub(crate) state: State,
+pub struct SocketSpec {
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Its state.
+    pub state: State,
     /// The address it is bound to, which tells its family.
-    pub(crate) local: IpAddr,
-    pub(crate) local_port: u16,
-    pub(crate) remote: Option<(IpAddr, u16)>,
+    pub local: IpAddr,
+    /// The port it is bound to.
+    pub local_port: u16,
+    /// Address and port of its peer, if it is connected.
+    pub remote: Option<(IpAddr, u16)>,
     /// The interface it is bound to.
-    pub(crate) interface: Option<u32>,
+    pub interface: Option<u32>,
     /// Whether it is for IPv6 only (`IPV6_V6ONLY`).
-    pub(crate) v6_only: bool,
-    /// Connections that wait to be accepted, and most of them.
-    pub(crate) queues: (u32, u32),
+    pub v6_only: bool,
+    /// Number of connections that wait to be accepted, and its limit.
+    pub queues: (u32, u32),
 }
 
 impl Socket {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { protocol, state, local, local_port, remote, interface, v6_only, queues } = parts;
+    pub(crate) fn new(spec: SocketSpec) -> Self {
+        let SocketSpec { protocol, state, local, local_port, remote, interface, v6_only, queues } = spec;
         let mut record = Record::default();
         let number = |value: u32| value.to_ne_bytes();
         let (family, kind) =

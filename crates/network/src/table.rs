@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use crate::prefix::first_bits;
-use crate::{Family, Flow, Network, NoRoute, Prefix, tables};
+use crate::{Family, Flow, Network, NoRoute, Prefix};
 
 /// What becomes of packets that a route is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,21 @@ pub struct Route {
     pub locked_mtu: Option<u32>,
     /// The ways to go on; none for routes that go nowhere.
     pub hops: Vec<NextHop>,
+}
+
+impl Default for NextHop {
+    /// No interface, no gateway, a weight of 1.
+    fn default() -> Self {
+        Self { interface: 0, gateway: None, weight: 1, dead: false, linkdown: false, encapsulates: false }
+    }
+}
+
+impl Route {
+    /// A route for all types of service, with metric 0, no source address and no locked MTU.
+    #[must_use]
+    pub fn new(destination: Prefix, kind: Kind, hops: Vec<NextHop>) -> Self {
+        Self { destination, kind, tos: 0, metric: 0, source: None, locked_mtu: None, hops }
+    }
 }
 
 /// A route that was found, with the next hop that was chosen.
@@ -218,15 +233,4 @@ fn choose<'a>(route: &'a Route, usable: impl Fn(&&NextHop) -> bool, flow: &Flow)
         }
         None => true,
     })
-}
-
-/// The number of a table, which may have a name.
-pub(crate) fn table_number(name: &str) -> Option<u32> {
-    match name {
-        "local" => Some(tables::LOCAL),
-        "main" => Some(tables::MAIN),
-        "default" => Some(tables::DEFAULT),
-        "unspec" => Some(0),
-        number => number.parse().ok(),
-    }
 }

@@ -47,6 +47,7 @@ pub mod filter;
 pub mod json;
 pub mod kernel;
 mod live;
+pub mod network;
 mod object;
 mod pipeline;
 mod replay;
@@ -57,6 +58,7 @@ mod tables;
 mod verify;
 
 pub use paceline_btf as btf;
+pub use paceline_capture as capture;
 pub use paceline_chain as chain;
 pub use paceline_epoch as epoch;
 pub use paceline_frame::{
@@ -70,7 +72,6 @@ pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
     PerCpu, Plain, Record, RedirectTarget as MapTarget, TypeError, TypedMap,
 };
-pub use paceline_network as network;
 pub use paceline_port as port;
 pub use paceline_spec::{
     Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,

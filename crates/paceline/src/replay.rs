@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
+use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_frame::{Burst, MAX_BURST, Verdict};
-use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_vm::{BurstFault, Chain, Fault, Host, Program, Target};
 
 use crate::ChainWorker;

@@ -1,79 +1,13 @@
-//! Where frames come from and go to: ports, and captures in the pcap and pcapng formats.
+//! Ports: where bursts of packets come from and where groups of packets go.
 //!
-//! A [`CaptureReader`] fills bursts from a byte stream, a [`CaptureWriter`] puts frames of those bursts back into
-//! one. Between the two travel [`Records`]: what the capture holds beside the packets' bytes, as it was found.
-//! Packets that nobody changed therefore come out byte for byte, in the format, byte order and time resolution
-//! of the input.
-//!
-//! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use paceline_frame::{Burst, Verdict};
-//! use paceline_port::{CaptureReader, CaptureWriter};
-//! # use paceline_port::{Header, PcapHeader, Resolution};
-//! # let (mut input, mut output) = (Vec::new(), Vec::new());
-//! # let mut made = CaptureWriter::new(&mut input, &Header::Pcap(PcapHeader::new(Resolution::Nano)))?;
-//! # made.push(&[7; 60], &Default::default())?;
-//! # drop(made);
-//!
-//! let mut reader = CaptureReader::new(&input[..])?;
-//! let mut passed = CaptureWriter::new(&mut output, reader.header())?;
-//! let mut burst = Burst::default();
-//! while reader.fill(&mut burst)? > 0 {
-//!     for mut frame in burst.iter_mut() {
-//!         frame.set_verdict(Verdict::Pass); // a program would do this
-//!     }
-//!     passed.write(&burst, reader.records(), |frame| frame.verdict() == Verdict::Pass)?;
-//! }
-//! passed.finish(reader.records())?; // blocks after the last packet, then everything buffered
-//! # assert_eq!(output, input);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! # What does not come out as it went in
-//!
-//! - A snapshot length below 65,535 becomes 262,144, in pcap headers and interface descriptions: a program can make
-//!   packets longer, and libpcap cuts or refuses what is longer than the snapshot length. Captures that are read for
-//!   filters ([`CaptureReader::for_filters`]) keep theirs.
-//! - The header of a pcap version before 2.4 becomes one of 2.4, and records have the order of lengths of that version.
-//! - The length of a pcapng section becomes unknown, since packets may be missing.
-//! - `epb_hash` options, and custom options and blocks that are not to be copied by who edits a capture, are left out.
-//! - A Simple Packet Block whose packet was cut, or has changed its length, becomes an Enhanced Packet Block with time
-//!   stamp 0, the earliest of its interface.
-//! - Padding after packets becomes zero.
-//!
-//! Statistics blocks stay as they were: they tell what was captured.
-//!
-//! # Ports
-//! A [`Port`] fills a burst with what has arrived, without waiting, and sends groups of packets. [`MemoryPort`] and [`Generator`] have
-//! their packets in memory; [`Gathered`] makes a port of one that knows single packets only. Captures are no ports: what is
-//! written needs the [`Records`] of what was read.
-
+//! A [`Port`] fills a burst with the packets that have arrived, without waiting, and sends groups of packets. [`MemoryPort`] and
+//! [`Generator`] have their packets in memory; [`Gathered`] makes a port of a [`PacketPort`], which handles single packets only.
 #![forbid(unsafe_code)]
 
-mod byte_order;
-mod error;
 mod gather;
-mod input;
-mod link_type;
 mod memory;
-mod packet_log;
-mod pcap;
-mod pcapng;
 mod port;
-mod pseudo_header;
-mod reader;
-mod records;
-mod writer;
 
-pub use byte_order::ByteOrder;
-pub use error::{Part, ReadError, WriteError};
 pub use gather::{Gathered, PacketPort};
-pub use link_type::LinkType;
 pub use memory::{Generator, MemoryPort};
-pub use packet_log::PacketLog;
-pub use pcap::{PcapHeader, Resolution};
 pub use port::{Group, Port, PortError};
-pub use reader::{CaptureReader, Header, Link};
-pub use records::Records;
-pub use writer::CaptureWriter;

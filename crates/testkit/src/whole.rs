@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paceline::port::CaptureReader;
+use paceline::capture::CaptureReader;
 use paceline::{
     Burst, Collection, Engine, FrameRef, Host, InitialValue, Limits, LoadOptions, MapKind, MapSpec, Object,
     ProgramKind, ProgramSpec, Verdict, XdpAttach,

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use paceline::port::{ByteOrder, CaptureReader, Link};
+use paceline::capture::{ByteOrder, CaptureReader, Link};
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::{ConvertOptions, Filter, Purpose, Rules};
 use paceline_testkit::classic::{self, Libpcap, Target};

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use paceline::port::CaptureReader;
+use paceline::capture::CaptureReader;
 use paceline::{Burst, FrameMeta, Host};
 use paceline_classic::text::{
     Language, assemble, filter_source, parse, parse_c_array, parse_decimal, program_source, to_asm,

@@ -9,11 +9,11 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use fastrand::Rng;
+use paceline::capture::CaptureReader;
 use paceline::filter::{
     ConvertOptions, Filter, Libpcap, PacketFilter, Packets, Purpose, Rules, Select, Selection, SockFilter,
     Target, select, target_of,
 };
-use paceline::port::CaptureReader;
 use paceline::{Engine, Host};
 use paceline_testkit::classic::{is_defined, steered};
 use paceline_testkit::skip;
@@ -130,7 +130,7 @@ impl Given {
         let filter = PacketFilter::new("filter", filter, &options, Engine::best())
             .unwrap_or_else(|error| panic!("{expression}: {error}"));
         let mut out = Vec::new();
-        let writer = paceline::port::CaptureWriter::new(&mut out, reader.header()).expect("memory");
+        let writer = paceline::capture::CaptureWriter::new(&mut out, reader.header()).expect("memory");
         let mut selections = [Selection::new(filter, Some(writer))];
         let go_on = |_| std::ops::ControlFlow::Continue(());
         let (_, ended) = select(&mut reader, &mut selections, &mut Host::default(), Select::default(), go_on);

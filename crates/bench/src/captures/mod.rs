@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use paceline_capture::{CaptureReader, CaptureWriter};
 use paceline_frame::Burst;
-use paceline_port::{CaptureReader, CaptureWriter};
 
 use crate::measure::{Work, interleaved};
 use crate::report::{Bar, Figure, Row};

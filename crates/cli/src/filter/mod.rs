@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use paceline::capture::{CaptureReader, Link};
 use paceline::filter::{Matched, Select, SelectError, Selection, Target, select, target_of};
-use paceline::port::{CaptureReader, Link};
 use paceline::{Engine, Host};
 
 pub(crate) use args::{EXAMPLES, FilterArgs};

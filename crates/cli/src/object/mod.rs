@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
 
-use paceline::port::CaptureReader;
+use paceline::capture::CaptureReader;
 use paceline::{GivenType, MapSpec, Object, ObjectOptions, OpenError};
 
 pub(crate) use args::{MapArg, MapValue, ObjectArgs};

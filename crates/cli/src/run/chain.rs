@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use paceline::port::CaptureReader;
+use paceline::capture::CaptureReader;
 use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 use signal_hook::consts::SIGHUP;
 

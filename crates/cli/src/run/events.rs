@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paceline::btf::{Btf, Type};
-use paceline::port::PacketLog;
+use paceline::capture::PacketLog;
 use paceline::{Collection, Event, Host, Map, Origin, Record};
 use serde_json::json;
 

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use paceline::port::CaptureReader;
+use paceline::capture::CaptureReader;
 use paceline::{Collection, Map, Meaning, Outputs, Program, ReplayError, ReplayOptions, replay};
 
 use crate::args::{ClockArg, RunArgs};

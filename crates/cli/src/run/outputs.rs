@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use paceline::port::{CaptureWriter, Header};
+use paceline::capture::{CaptureWriter, Header};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;

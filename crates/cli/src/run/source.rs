@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use paceline::Object;
-use paceline::port::{CaptureReader, ReadError};
+use paceline::capture::{CaptureReader, ReadError};
 
 use super::outputs::Taken;
 use crate::args::{RunArgs, Target};

@@ -80,10 +80,10 @@ impl World {
 fn read(path: &Path) -> Result<Network, Failure> {
     let failed = |source| Failure::Network { name: path.display().to_string(), source };
     if path == Path::new(HOST) {
-        return Network::of_host().map_err(|error| failed(error.into()));
+        return paceline::network::of_host().map_err(|error| failed(error.into()));
     }
     let text = fs::read_to_string(path).map_err(|error| failed(NetworkFailure::Read(error)))?;
-    Network::parse(&text).map_err(|error| failed(error.into()))
+    paceline::network::parse(&text).map_err(|error| failed(error.into()))
 }
 
 /// An interface by its index, or by its name in a network.

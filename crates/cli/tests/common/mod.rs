@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use paceline::capture::{CaptureReader, CaptureWriter, Header, PcapHeader, Resolution};
 use paceline::filter::Libpcap;
-use paceline::port::{CaptureReader, CaptureWriter, Header, PcapHeader, Resolution};
 use paceline::{Burst, FrameMeta};
 use tempfile::TempDir;
 

@@ -36,7 +36,7 @@ pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
 pub use select::{Matched, Select, SelectError, Selection, select};
 
-use paceline_port::{ByteOrder, Link};
+use paceline_capture::{ByteOrder, Link};
 
 /// The target of expressions that select packets of a capture, as tcpdump compiles them for a file.
 #[must_use]

@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
+use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_frame::Burst;
-use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_vm::{Fault, Host};
 
 use super::PacketFilter;

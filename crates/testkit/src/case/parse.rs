@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use paceline_btf::Btf;
 use paceline_frame::Verdict;
-use paceline_network::Network;
 use paceline_spec::{InitialValue, Linkage, MapKind};
 
 use super::data::parse_number;
@@ -53,8 +52,8 @@ fn network(directive: &Directive<'_>) -> Result<CaseNetwork, ParseError> {
     }
     let lines: Vec<&str> = directive.block.iter().map(|(_, line)| line.trim()).collect();
     let text = lines.join("\n");
-    let network =
-        Network::parse(&text).map_err(|error| directive.error(Problem::Network(error.to_string())))?;
+    let network = paceline_iproute::parse(&text)
+        .map_err(|error| directive.error(Problem::Network(error.to_string())))?;
     Ok(CaseNetwork { text, network: Arc::new(network) })
 }
 

@@ -12,8 +12,8 @@ mod network;
 mod odd;
 mod pcapng;
 
+use paceline_capture::{CaptureWriter, Header, PcapHeader, Resolution, WriteError};
 use paceline_frame::FrameMeta;
-use paceline_port::{CaptureWriter, Header, PcapHeader, Resolution, WriteError};
 
 /// One captured packet.
 #[derive(Clone, Debug, PartialEq, Eq)]

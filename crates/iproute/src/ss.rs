@@ -2,8 +2,10 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::line::{LineProblem, Words};
-use crate::socket::{Parts, Protocol, Socket, State};
+use paceline_network::{Protocol, SocketSpec, State};
+
+use crate::Problem;
+use crate::line::Words;
 
 /// The kinds of sockets that `ss` names before their states, those that are no matter here included.
 const NETIDS: [&str; 12] =
@@ -43,8 +45,8 @@ fn state(word: &str) -> Option<State> {
 /// an interface.
 pub(crate) fn parse(
     line: &str,
-    index: impl Fn(&str) -> Result<u32, LineProblem>,
-) -> Result<Option<Socket>, LineProblem> {
+    index: impl Fn(&str) -> Result<u32, Problem>,
+) -> Result<Option<SocketSpec>, Problem> {
     let mut words = Words::new(line);
     let mut word = words.next("State")?;
     if matches!(word, "Netid" | "State") {
@@ -54,7 +56,7 @@ pub(crate) fn parse(
     if netid.is_some() {
         word = words.next("State")?;
     }
-    let state = state(word).ok_or_else(|| LineProblem::wrong("State", word, "no state of a socket"))?;
+    let state = state(word).ok_or_else(|| Problem::wrong("State", word, "no state of a socket"))?;
     let protocol = match netid {
         Some(&"tcp") => Protocol::Tcp,
         Some(&"udp") => Protocol::Udp,
@@ -73,8 +75,7 @@ pub(crate) fn parse(
     let v6_only = matches!(local.address, Some(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_none());
     let remote = remote.address.zip(remote.port);
     let interface = local.interface.map(index).transpose()?;
-    let parts = Parts { protocol, state, local: address, local_port, remote, interface, v6_only, queues };
-    Ok(Some(Socket::new(parts)))
+    Ok(Some(SocketSpec { protocol, state, local: address, local_port, remote, interface, v6_only, queues }))
 }
 
 /// An address with a port, and the interface.
@@ -85,8 +86,8 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn parse(field: &'static str, text: &'a str) -> Result<Self, LineProblem> {
-        let wrong = |what| LineProblem::wrong(field, text, what);
+    fn parse(field: &'static str, text: &'a str) -> Result<Self, Problem> {
+        let wrong = |what| Problem::wrong(field, text, what);
         let (host, port) = text.rsplit_once(':').ok_or_else(|| wrong("no address with a port"))?;
         let port = match port {
             "*" => None,

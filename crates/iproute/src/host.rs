@@ -3,7 +3,9 @@
 use std::process::Command;
 use std::{fs, io};
 
-use crate::{Network, NetworkError};
+use paceline_network::Network;
+
+use crate::{NetworkError, parse};
 
 /// What is asked of `ip`: numbers rather than names from files that only this host has.
 const QUESTIONS: [&[&str]; 7] = [
@@ -47,33 +49,31 @@ pub enum SnapshotError {
     Parse(#[from] NetworkError),
 }
 
-impl Network {
-    /// The description by iproute2 of the network namespace that the calling thread is in, as [`Network::parse`] takes it, with the
-    /// tracked connections if they can be read.
-    ///
-    /// # Errors
-    /// [`SnapshotError`]: there is no `ip` or no `ss`, or it failed.
-    pub fn host_text() -> Result<String, SnapshotError> {
-        let mut text = String::new();
-        for question in QUESTIONS {
-            text.push_str(&ask("ip", &[&["-N", "-j"], question].concat())?);
-            text.push('\n');
-        }
-        text.push_str(&ask("ss", &["-tuanH"])?);
-        text.push_str(&fs::read_to_string(CONNECTIONS).unwrap_or_default());
-        if let Ok(cookies) = fs::read_to_string(COOKIES) {
-            text.push_str(&format!("net.ipv4.tcp_syncookies = {cookies}"));
-        }
-        Ok(text)
+/// The description by iproute2 of the network namespace that the calling thread is in, as [`parse`] takes it, with the
+/// tracked connections if they can be read.
+///
+/// # Errors
+/// [`SnapshotError`]: there is no `ip` or no `ss`, or it failed.
+pub fn host_text() -> Result<String, SnapshotError> {
+    let mut text = String::new();
+    for question in QUESTIONS {
+        text.push_str(&ask("ip", &[&["-N", "-j"], question].concat())?);
+        text.push('\n');
     }
+    text.push_str(&ask("ss", &["-tuanH"])?);
+    text.push_str(&fs::read_to_string(CONNECTIONS).unwrap_or_default());
+    if let Ok(cookies) = fs::read_to_string(COOKIES) {
+        text.push_str(&format!("net.ipv4.tcp_syncookies = {cookies}"));
+    }
+    Ok(text)
+}
 
-    /// The network namespace that the calling thread is in, as it is now.
-    ///
-    /// # Errors
-    /// [`SnapshotError`].
-    pub fn of_host() -> Result<Self, SnapshotError> {
-        Ok(Self::parse(&Self::host_text()?)?)
-    }
+/// The network namespace that the calling thread is in, as it is now.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn of_host() -> Result<Network, SnapshotError> {
+    Ok(parse(&host_text()?)?)
 }
 
 /// The output of a tool of iproute2.

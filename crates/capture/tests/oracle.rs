@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Bytes, Order, copy, packet, read, resized};
-use paceline_port::ReadError;
+use paceline_capture::ReadError;
 
 /// Says that a test is skipped, which an environment with `PACELINE_REQUIRE_ALL=1` does not allow.
 fn skip(name: &str, reason: &str) {

@@ -2,9 +2,11 @@
 
 use std::net::IpAddr;
 
-use crate::connection::{Connection, status};
-use crate::line::{LineProblem, Words, number};
-use crate::socket::{Protocol, Tuple};
+use paceline_network::connection::{Connection, status};
+use paceline_network::{Protocol, Tuple};
+
+use crate::Problem;
+use crate::line::{Words, number};
 
 /// Seconds left of a connection whose line has no timeout: five days, the default for TCP.
 const LONG: u32 = 432_000;
@@ -48,25 +50,23 @@ struct Half {
 }
 
 impl Half {
-    fn tuple(&self) -> Result<Tuple, LineProblem> {
-        let (source, destination) = (
-            self.source.ok_or(LineProblem::Missing("src"))?,
-            self.destination.ok_or(LineProblem::Missing("dst"))?,
-        );
+    fn tuple(&self) -> Result<Tuple, Problem> {
+        let (source, destination) =
+            (self.source.ok_or(Problem::Missing("src"))?, self.destination.ok_or(Problem::Missing("dst"))?);
         if source.is_ipv4() != destination.is_ipv4() {
-            return Err(LineProblem::wrong("dst", &destination.to_string(), "of another version than src"));
+            return Err(Problem::wrong("dst", &destination.to_string(), "of another version than src"));
         }
         Ok(Tuple {
             source,
-            source_port: self.source_port.ok_or(LineProblem::Missing("sport"))?,
+            source_port: self.source_port.ok_or(Problem::Missing("sport"))?,
             destination,
-            destination_port: self.destination_port.ok_or(LineProblem::Missing("dport"))?,
+            destination_port: self.destination_port.ok_or(Problem::Missing("dport"))?,
         })
     }
 }
 
 /// The connection of a line; `None` for protocols that programs cannot ask for.
-pub(crate) fn parse(line: &str) -> Result<Option<Connection>, LineProblem> {
+pub(crate) fn parse(line: &str) -> Result<Option<Connection>, Problem> {
     let mut words = Words::new(line);
     let mut name = words.next("protocol")?;
     if matches!(name, "ipv4" | "ipv6") {
@@ -111,14 +111,14 @@ pub(crate) fn parse(line: &str) -> Result<Option<Connection>, LineProblem> {
 }
 
 /// Sets a part of a tuple: of the second one if the first has it.
-fn set(halves: &mut [Half; 2], name: &str, value: &str) -> Result<(), LineProblem> {
+fn set(halves: &mut [Half; 2], name: &str, value: &str) -> Result<(), Problem> {
     fn put<T: std::str::FromStr>(
         places: [&mut Option<T>; 2],
         field: &'static str,
         value: &str,
         is_not: &'static str,
-    ) -> Result<(), LineProblem> {
-        let parsed = value.parse().map_err(|_| LineProblem::wrong(field, value, is_not))?;
+    ) -> Result<(), Problem> {
+        let parsed = value.parse().map_err(|_| Problem::wrong(field, value, is_not))?;
         if let Some(place) = places.into_iter().find(|place| place.is_none()) {
             *place = Some(parsed);
         }

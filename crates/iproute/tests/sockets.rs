@@ -14,7 +14,7 @@ fn tuple(text: &str) -> Tuple {
 }
 
 fn network(text: &str) -> Network {
-    Network::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    paceline_iproute::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const SS: &str = "\
@@ -136,7 +136,7 @@ fn mistakes_are_told_with_their_line() {
         ("net.ipv4.tcp_syncookies = on", "line 1: net.ipv4.tcp_syncookies: on is no such number"),
         ("[]\n  [{]\n", "line 2, column 5: key must be a string"),
     ] {
-        let error = Network::parse(text).map(drop).expect_err(text).to_string();
+        let error = paceline_iproute::parse(text).map(drop).expect_err(text).to_string();
         assert_eq!(error, wanted, "{text}");
     }
 }

@@ -5,8 +5,8 @@ mod common;
 use std::io::{self, ErrorKind, Read, Write};
 
 use common::{Bytes, ORDERS, Order, copy, error, packet, read};
+use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_frame::Burst;
-use paceline_port::{CaptureReader, CaptureWriter, ReadError, WriteError};
 
 const MICRO: u32 = 0xa1b2_c3d4;
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Bytes, ORDERS, Order, copy, error, packet, read, resized};
+use paceline_capture::{ByteOrder, CaptureReader, CaptureWriter};
 use paceline_frame::Burst;
-use paceline_port::{ByteOrder, CaptureReader, CaptureWriter};
 
 const MICRO: u32 = 0xa1b2_c3d4;
 const NANO: u32 = 0xa1b2_3c4d;
@@ -287,7 +287,7 @@ fn what_is_longer_than_the_snapshot_length_is_cut_for_filters() {
         let capture = Bytes::new(Order::Little).pcap(MICRO, said, 1).bytes;
         assert_eq!(
             filters(&capture),
-            (paceline_port::Link { snaplen: taken, ..filters(&capture).0 }, capture)
+            (paceline_capture::Link { snaplen: taken, ..filters(&capture).0 }, capture)
         );
     }
     // USB packets may be longer.

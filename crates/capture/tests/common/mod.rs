@@ -2,8 +2,8 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+use paceline_capture::{CaptureReader, CaptureWriter, ReadError};
 use paceline_frame::{Burst, FrameMeta};
-use paceline_port::{CaptureReader, CaptureWriter, ReadError};
 
 /// Byte order of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

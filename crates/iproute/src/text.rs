@@ -1,0 +1,82 @@
+//! The text of a network: lists of JSON and lines of words, one after the other.
+
+use paceline_network::Network;
+use serde_json::Deserializer;
+
+use crate::draft::Draft;
+use crate::json::Object;
+use crate::line::number;
+use crate::{NetworkError, Problem, conntrack, ss};
+
+/// The setting that says when TCP's cookies are sent.
+const COOKIES: &str = "net.ipv4.tcp_syncookies";
+
+/// Reads what these print, one after the other:
+/// `ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf` of iproute2,
+/// `ss -tuan`, `conntrack -L` and `sysctl net.ipv4.tcp_syncookies`.
+///
+/// Interfaces come first; what else is left out is as in a new network namespace, but for two things: without routes
+/// of the table `local` those are made that the interfaces' addresses come with, and without the settings of `netconf`
+/// all interfaces forward packets. The first list of rules is that for IPv4 unless its addresses say otherwise. Where
+/// `ss` does not say what kind a socket is, it is one of TCP, or of UDP if it is not connected.
+///
+/// # Errors
+/// [`NetworkError`] names the place.
+pub fn parse(text: &str) -> Result<Network, NetworkError> {
+    let mut draft = Draft::default();
+    let (mut at, mut list) = (0, 0);
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let blank = rest.len() - rest.trim_start().len();
+        let is_indented = rest.get(..blank).is_some_and(|blank| blank.ends_with([' ', '\t']));
+        at += blank;
+        let rest = rest.get(blank..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(draft.builder.build());
+        }
+        if rest.starts_with(['[', '{']) {
+            list += 1;
+            at += read_list(&mut draft, text, at, list)?;
+            continue;
+        }
+        let line = rest.lines().next().unwrap_or_default();
+        // More of the line before, such as `ss -i` prints it.
+        if !is_indented {
+            let number = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+            read_line(&mut draft, line).map_err(|problem| NetworkError::Line { line: number, problem })?;
+        }
+        at += line.len();
+    }
+}
+
+/// Reads the list at a place of the text; gives its length.
+fn read_list(draft: &mut Draft, text: &str, at: usize, list: usize) -> Result<usize, NetworkError> {
+    let rest = text.get(at..).unwrap_or_default();
+    let mut lists = Deserializer::from_str(rest).into_iter::<Vec<Object>>();
+    let entries = lists.next().transpose().map_err(|error| NetworkError::json(text, at, &error))?;
+    draft.add_list(list, &entries.unwrap_or_default())?;
+    Ok(lists.byte_offset().max(1))
+}
+
+fn read_line(draft: &mut Draft, line: &str) -> Result<(), Problem> {
+    if let Some((name, value)) = line.split_once('=')
+        && name.trim() == COOKIES
+    {
+        draft.builder.syncookies(number(COOKIES, value.trim())?);
+        return Ok(());
+    }
+    if ss::is_line(line) {
+        if let Some(socket) = ss::parse(line, |name| draft.index_of(name))? {
+            draft.builder.socket(socket);
+        }
+        return Ok(());
+    }
+    if conntrack::is_line(line) {
+        if let Some(connection) = conntrack::parse(line)? {
+            draft.builder.connection(connection);
+        }
+        return Ok(());
+    }
+    // conntrack ends with how many there are.
+    if line.starts_with("conntrack v") { Ok(()) } else { Err(Problem::UnknownLine) }
+}
