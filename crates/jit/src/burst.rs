@@ -13,7 +13,7 @@ use crate::error::CompileError;
 use crate::part::Part;
 use crate::plan::{FRAME, HOST_ARGUMENT, HOST_KEPT, LoopPlan, Needs, Place, SCRATCH, SCRATCH_2};
 use crate::program::{ALIGNMENT, Piece};
-use crate::settings::{LoopEnd, Prefetch};
+use crate::settings::Prefetch;
 use crate::x64::{Alu, Cond, Fill, Gpr, Label, Mem, OpSize, Width};
 
 /// Where the address of the first frame comes in.
@@ -195,10 +195,6 @@ impl<'a> Emitter<'a> {
             self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, plan.room);
         }
         self.asm.mov_rr(Width::Q64, FRAME, FIRST);
-        if self.settings.loop_end == LoopEnd::Counter {
-            self.asm.alu_rr(Alu::Sub, Width::Q64, END, FIRST);
-            self.asm.shift_ri(crate::x64::Shift::Shr, Width::Q64, END, FRAME_SIZE.trailing_zeros() as u8);
-        }
         match plan.end {
             Place::Register(END) => {}
             Place::Register(gpr) => self.asm.mov_rr(Width::Q64, gpr, END),
@@ -234,7 +230,7 @@ impl<'a> Emitter<'a> {
     /// Fetches the first packets, before the loop.
     fn prefetch_first(&mut self, plan: &LoopPlan) {
         let distance = self.prefetch_distance();
-        if distance < 2 || self.settings.loop_end == LoopEnd::Counter {
+        if distance < 2 {
             return;
         }
         let (next, last) = (SCRATCH, SCRATCH_2);
@@ -271,20 +267,8 @@ impl<'a> Emitter<'a> {
             return;
         }
         self.asm.lea(Width::Q64, SCRATCH, Mem::at(FRAME, distance * FRAME_SIZE));
-        match (self.settings.loop_end, plan.end) {
-            (LoopEnd::Pointer, _) => {
-                self.compare_with_end(plan, SCRATCH);
-                self.asm.cmovcc(Cond::Ae, Width::Q64, SCRATCH, FRAME);
-            }
-            (LoopEnd::Counter, Place::Register(left)) => {
-                self.asm.alu_ri(Alu::Cmp, Width::Q64, left, distance);
-                self.asm.cmovcc(Cond::Be, Width::Q64, SCRATCH, FRAME);
-            }
-            (LoopEnd::Counter, Place::Stack(left)) => {
-                self.asm.alu_mi(Alu::Cmp, OpSize::Q64, left, distance);
-                self.asm.cmovcc(Cond::Be, Width::Q64, SCRATCH, FRAME);
-            }
-        }
+        self.compare_with_end(plan, SCRATCH);
+        self.asm.cmovcc(Cond::Ae, Width::Q64, SCRATCH, FRAME);
         self.asm.load(OpSize::Q64, SCRATCH, Mem::at(SCRATCH, Frame::OFFSET_DATA as i32));
         self.asm.prefetcht0(Mem::at(SCRATCH, 0));
     }
@@ -336,11 +320,7 @@ impl<'a> Emitter<'a> {
         let Some(looped) = &self.looped else { return };
         let (plan, top, done) = (looped.plan.clone(), looped.top, looped.done);
         self.asm.alu_ri(Alu::Add, Width::Q64, FRAME, FRAME_SIZE);
-        match (self.settings.loop_end, plan.end) {
-            (LoopEnd::Pointer, _) => self.compare_with_end(&plan, FRAME),
-            (LoopEnd::Counter, Place::Register(left)) => self.asm.alu_ri(Alu::Sub, Width::Q64, left, 1),
-            (LoopEnd::Counter, Place::Stack(left)) => self.asm.alu_mi(Alu::Sub, OpSize::Q64, left, 1),
-        }
+        self.compare_with_end(&plan, FRAME);
         self.asm.jcc(Cond::Ne, top);
         self.asm.jmp(done);
     }

@@ -65,4 +65,4 @@ pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,
 };
 pub use program::{Compiled, CompiledFunction, Stats, compile, compile_chain, compile_unverified};
-pub use settings::{Features, LoopEnd, Prefetch, Settings};
+pub use settings::{Features, Prefetch, Settings};

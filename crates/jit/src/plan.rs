@@ -151,7 +151,7 @@ impl Plan {
         host_is_shared: bool,
         settings: &Settings,
     ) -> Self {
-        let leaf = !needs.calls && !settings.full_prologue;
+        let leaf = !needs.calls && !settings.full_prologue();
         let keeps_host = is_main && !leaf && (needs.host || host_is_shared);
         let host = if is_main && leaf { HOST_ARGUMENT } else { HOST_KEPT };
         let registers = assign(needs, leaf, needs.host && host == HOST_ARGUMENT);
@@ -213,14 +213,14 @@ impl Plan {
 
 /// Bytes of a function's stack, and where its count of rounds is, below the program's own.
 fn stack(function: &FunctionFact, needs: Needs, settings: &Settings) -> (u32, Option<i32>) {
-    let stack = if settings.full_prologue { 512 } else { function.stack.next_multiple_of(8) };
+    let stack = if settings.full_prologue() { 512 } else { function.stack.next_multiple_of(8) };
     if needs.may_goto { (stack + 8, Some(-(stack as i32 + 8))) } else { (stack, None) }
 }
 
 /// The callee-saved registers that a function changes, in the order in which they are saved.
 fn changed(function: &FunctionFact, registers: &[Gpr; 10], settings: &Settings) -> Vec<Gpr> {
     (6..10)
-        .filter(|&n| settings.full_prologue || Reg::new(n).is_some_and(|r| function.saved.contains(r)))
+        .filter(|&n| settings.full_prologue() || Reg::new(n).is_some_and(|r| function.saved.contains(r)))
         .map(|n| registers[usize::from(n)])
         .filter(|gpr| CALLEE_SAVED.contains(gpr))
         .collect()
@@ -307,7 +307,7 @@ impl LoopPlan {
         let needs = |needs: Needs| Needs { calls: needs.calls || needs.tail_calls, ..needs };
         let mains: Vec<(&FunctionFact, Needs)> = mains.iter().map(|&(f, n)| (f, needs(n))).collect();
         let calls = mains.iter().any(|(_, needs)| needs.calls);
-        let keeps_host = host && (calls || settings.full_prologue);
+        let keeps_host = host && (calls || settings.full_prologue());
         let host_in_argument = host && !keeps_host;
         let host_in = if keeps_host { HOST_KEPT } else { HOST_ARGUMENT };
         let (mut used, mut changes) = (vec![FRAME], vec![FRAME]);
@@ -315,7 +315,7 @@ impl LoopPlan {
         changes.extend(keeps_host.then_some(HOST_KEPT));
         let (mut nodes, mut depth) = (Vec::with_capacity(mains.len()), 0);
         for &(function, needs) in &mains {
-            let leaf = !needs.calls && !settings.full_prologue;
+            let leaf = !needs.calls && !settings.full_prologue();
             let registers = assign(needs, leaf, host_in_argument);
             used.extend(needs.registers.iter().filter_map(|reg| registers.get(usize::from(reg.number()))));
             changes.extend(changed(function, &registers, settings));
@@ -352,7 +352,7 @@ impl LoopPlan {
         };
         let (end_slot, runs_left) = (end.is_none().then(&mut slot), counts_runs.then(&mut slot));
         let pushes = mains.iter().any(|(_, needs)| needs.pushes);
-        let in_red_zone = !calls && !pushes && !settings.full_prologue && depth <= RED_ZONE;
+        let in_red_zone = !calls && !pushes && !settings.full_prologue() && depth <= RED_ZONE;
         let room = if in_red_zone { 0 } else { room(depth, saved.len(), calls) };
         nodes.iter_mut().for_each(|node| node.frame.1 = room);
         let at = |slot: i32| Mem::at(Gpr::Rsp, room + slot);

@@ -42,16 +42,6 @@ pub enum Prefetch {
     Ahead(u8),
 }
 
-/// How the loop over a burst knows its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LoopEnd {
-    /// The address past the last frame is kept.
-    #[default]
-    Pointer,
-    /// The packets that are left are counted.
-    Counter,
-}
-
 /// How to compile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -59,11 +49,20 @@ pub struct Settings {
     pub features: Features,
     /// Whether every access to memory is checked when it happens: slow, and for programs that nobody verified.
     pub checked: bool,
-    /// Whether every function saves all callee-saved registers and has all of its stack, needed or not: what the lean
-    /// prologue is measured against.
+    /// Whether every function saves all callee-saved registers and has all of its stack, needed or not: a baseline for the
+    /// benchmark of prologues.
+    #[cfg(feature = "variants")]
     pub full_prologue: bool,
     /// How far ahead packets are fetched.
     pub prefetch: Prefetch,
-    /// How loops know their end.
-    pub loop_end: LoopEnd,
+}
+
+impl Settings {
+    /// Whether every function has the full prologue.
+    pub(crate) fn full_prologue(&self) -> bool {
+        #[cfg(feature = "variants")]
+        return self.full_prologue;
+        #[cfg(not(feature = "variants"))]
+        false
+    }
 }

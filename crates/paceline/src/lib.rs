@@ -79,11 +79,11 @@ pub use paceline_spec::{
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
-    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError,
-    ChainOrder, Choice, CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback,
-    Fault, FaultKind, Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names,
-    NamesError, NativeCode, NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
-    Target, TimeSource, UpdateError, has_helper,
+    Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
+    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultKind,
+    Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode,
+    NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics, Target, TimeSource,
+    UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

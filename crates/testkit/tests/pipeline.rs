@@ -10,13 +10,10 @@ use paceline_testkit::redirects::{Out, Rig, goes_to_cpu, packets, sorted};
 use paceline_testkit::text;
 
 /// Packets through a rig, with bursts of this length at most.
-fn run(packets: &[(u32, Vec<u8>)], burst: usize, each_alone: bool, engine: Engine) -> (Out, PipelineCounts) {
+fn run(packets: &[(u32, Vec<u8>)], burst: usize, engine: Engine) -> (Out, PipelineCounts) {
     let mut rig = Rig::new(engine).unwrap();
     for worker in &mut rig.workers {
         worker.set_burst(burst);
-        if each_alone {
-            worker.act_on_each();
-        }
     }
     let (out, counts) = rig.run(packets);
     (out, PipelineCounts { bursts: 0, ..counts })
@@ -33,20 +30,19 @@ fn bursts_of_any_length_come_to_the_same() {
         // Those of other CPUs come when these have time: another burst's length, another order.
         let (mut packets, in_order) = (packets(seed, 3000), seed % 2 == 0);
         packets.retain(|(_, packet)| !in_order || !goes_to_cpu(packet));
-        let run = |burst, each_alone, engine| {
-            let (out, counts) = run(&packets, burst, each_alone, engine);
+        let run = |burst, engine| {
+            let (out, counts) = run(&packets, burst, engine);
             (if in_order { out } else { sorted(out) }, counts)
         };
-        let expected = run(1, true, Engine::Plain);
+        let expected = run(1, Engine::Plain);
         assert!(expected.0.values().all(|out| out.len() > 20), "all ports have packets");
         let counts = expected.1;
         assert!(counts.no_target > 0 && counts.stopped > 0 && counts.unknown > 0, "{counts:?}");
         for (burst, engine) in
             [(64, Engine::best()), (7, Engine::best()), (64, Engine::Threaded), (1, Engine::best())]
         {
-            assert!(run(burst, false, engine) == expected, "seed {seed}, bursts of {burst}, {engine}");
+            assert!(run(burst, engine) == expected, "seed {seed}, bursts of {burst}, {engine}");
         }
-        assert!(run(64, true, Engine::best()) == expected, "seed {seed}, each alone");
     }
 }
 
@@ -61,7 +57,7 @@ fn asking(what: u8, which: u8, then: u8, where_to: u8) -> Vec<u8> {
 fn what_packets_ask_for() {
     const PASS: u8 = Verdict::Pass as u8;
     let ask = |ifindex: u32, what: u8, which: u8| {
-        run(&[(ifindex, asking(what, which, PASS, 0))], 64, false, Engine::best())
+        run(&[(ifindex, asking(what, which, PASS, 0))], 64, Engine::best())
     };
     let came_out = |(out, _): &(Out, PipelineCounts)| -> Vec<u32> {
         out.iter().flat_map(|(&port, packets)| packets.iter().map(move |_| port)).collect()
@@ -93,7 +89,7 @@ fn written(out: &Out, port: u32) -> Vec<[u8; 4]> {
 fn packets_go_out_through_the_programs_of_entries() {
     const PASS: u8 = Verdict::Pass as u8;
     // To all: the others get it as it was, whoever comes first.
-    let (out, counts) = run(&[(2, asking(10, 0, PASS, 0))], 64, false, Engine::best());
+    let (out, counts) = run(&[(2, asking(10, 0, PASS, 0))], 64, Engine::best());
     assert_eq!([written(&out, 2), written(&out, 3)], [[[0; 4]], [[0; 4]]]);
     assert_eq!([written(&out, 4), written(&out, 5)], [[[4, 2, 0, 0]], [[5, 2, 0, 0]]]);
     assert_eq!((counts.sent, counts.stopped, counts.packets()), (4, 0, 1));
@@ -101,7 +97,7 @@ fn packets_go_out_through_the_programs_of_entries() {
     for verdict in [0, 1, 3, 4, 5] {
         let packets =
             [(2, asking(6, 4, verdict, 3)), (2, asking(6, 4, PASS, 0)), (2, asking(5, 4, verdict, 0))];
-        let (out, counts) = run(&packets, 64, false, Engine::best());
+        let (out, counts) = run(&packets, 64, Engine::best());
         assert_eq!(written(&out, 4), [[4, 2, 0, 0], [0; 4]], "in order, the last one past the entry");
         assert_eq!((counts.stopped, counts.sent, counts.no_target), (1, 2, 0));
     }
@@ -116,7 +112,7 @@ fn packets_go_to_other_cpus() {
         (4, asking(9, 1, Verdict::Tx as u8, 0)),
         (4, asking(9, 0, 1, 0)),
     ];
-    let (out, counts) = run(&packets, 64, false, Engine::best());
+    let (out, counts) = run(&packets, 64, Engine::best());
     assert_eq!(written(&out, 0), [[0; 4], [0, 4, 0, 99]], "its own has no program, and came first");
     assert_eq!(written(&out, 3), [[0, 4, 0, 99]], "the program there redirects");
     assert_eq!(counts.of(Verdict::Aborted), 1, "from there nothing is sent back");

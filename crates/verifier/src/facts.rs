@@ -1,6 +1,6 @@
 //! What was proven, kept for the code generator.
 
-use paceline_isa::{Callee, Code, DecodeError, Insn, Reg, RegSet, decode};
+use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapSpec, ProgramSpec};
 
@@ -203,43 +203,6 @@ impl Verified {
         stats: Stats,
     ) -> Self {
         Self { program, maps, code, insns, functions, stats }
-    }
-
-    /// What was proven in an earlier run, as a cache kept it: `insns` are the facts of each slot ([`facts`](Self::facts)),
-    /// the others what the functions of these names gave.
-    ///
-    /// # Errors
-    /// The first slot of the program that is no instruction.
-    ///
-    /// # Safety
-    /// [`verify`](crate::verify) must have accepted this very program with maps of the same specifications and with the
-    /// same types, and all parts must be from that result: the code that is made of them is not checked again.
-    ///
-    /// ```
-    /// use paceline_isa::assemble;
-    /// use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
-    /// use paceline_verifier::{Options, Verified, verify};
-    ///
-    /// let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
-    /// let program = ProgramSpec::new("pass", kind, assemble("r0 = 2\nexit", &())?.encode()?);
-    /// let first = verify(&program, &[], None, &Options::default())?;
-    /// let (facts, functions) = (first.facts().to_vec(), first.functions().to_vec());
-    /// // SAFETY: the parts are those of the program, which was just accepted.
-    /// let again = unsafe { Verified::from_parts(program, &[], facts, functions, *first.stats()) }?;
-    /// assert_eq!(again.facts(), first.facts());
-    /// assert_eq!(again.code(), first.code());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[allow(unsafe_code, reason = "to declare, for the caller to argue; nothing unsafe is done here")]
-    pub unsafe fn from_parts(
-        program: ProgramSpec,
-        maps: &[MapSpec],
-        insns: Vec<InsnFact>,
-        functions: Vec<FunctionFact>,
-        stats: Stats,
-    ) -> Result<Self, DecodeError> {
-        let code = decode(&program.insns)?;
-        Ok(Self::new(program, kept_maps(maps), code, insns, functions, stats))
     }
 
     /// The program.

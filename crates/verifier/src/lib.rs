@@ -19,8 +19,7 @@
 //!
 //! What the kernel (6.18, privileged loader) accepts; the sources are `kernel/bpf/verifier.c` and `net/core/filter.c`.
 //! Reading stack bytes that were never written is accepted as there, and they read as zero on every engine.
-// `Verified::from_parts` is an unsafe function to declare, which `forbid` would refuse; there is no unsafe block.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod cfg;
 mod compare;

@@ -26,7 +26,7 @@ mod target;
 mod threaded;
 mod time;
 
-pub use chain::{Chain, ChainCounts, ChainError, ChainOrder};
+pub use chain::{Chain, ChainCounts, ChainError};
 pub use engine::{Engine, NoSuchEngine};
 pub use fault::{Fault, FaultKind};
 pub use form::ProgramError;
@@ -37,7 +37,7 @@ pub use native::NativeCode;
 pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
 pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
-pub use paceline_jit::{LoopEnd, Prefetch, Settings as NativeSettings};
+pub use paceline_jit::{Prefetch, Settings as NativeSettings};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program};
 pub use region::{Access, Near};
 pub use site::{
@@ -45,7 +45,7 @@ pub use site::{
     SiteStatistics, UpdateError,
 };
 pub use target::Target;
-#[cfg(feature = "match-dispatch")]
+#[cfg(feature = "variants")]
 #[doc(hidden)]
 pub use threaded::by_match::by_match;
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use paceline::{Burst, Collection, Engine, FrameMeta, Host, LoadOptions, Object, Program, XdpAttach};
 use paceline_testkit::text;
-use paceline_vm::{LoopEnd, NativeSettings, Prefetch};
+use paceline_vm::{NativeSettings, Prefetch};
 
 use super::cache::{evict, in_huge_pages};
 use crate::chains::programs::IPV4;
@@ -42,14 +42,12 @@ enum Role {
     Ones,
     /// The loop with packets fetched so far ahead.
     Ahead(u8),
-    /// The loop that counts.
-    Counter,
     /// The C compiler's loop, with packets fetched so far ahead; 0 for not at all.
     Native(u32),
 }
 
 impl Role {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 12] = [
         Self::Ours,
         Self::Single,
         Self::Ones,
@@ -59,7 +57,6 @@ impl Role {
         Self::Ahead(8),
         Self::Ahead(16),
         Self::Ahead(24),
-        Self::Counter,
         Self::Native(0),
         Self::Native(8),
         Self::Native(24),
@@ -94,7 +91,6 @@ impl Role {
             Self::Ones => "bursts of 1".to_owned(),
             Self::Ahead(0) => "nothing fetched ahead".to_owned(),
             Self::Ahead(packets) => format!("fetched {packets} ahead"),
-            Self::Counter => "packets counted down".to_owned(),
             Self::Native(0) => format!("native C -O2 inlined in the loop ({})", native()),
             Self::Native(ahead) => format!("the same with prefetch {ahead} ahead ({})", native()),
         }
@@ -212,7 +208,6 @@ fn ours(
     };
     let change = move |settings: &mut NativeSettings| match role {
         Role::Ahead(packets) => settings.prefetch = Prefetch::Ahead(packets),
-        Role::Counter => settings.loop_end = LoopEnd::Counter,
         _ => {}
     };
     let program = Program::load_with_settings(&verified, maps, change)?;

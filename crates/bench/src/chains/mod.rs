@@ -1,5 +1,5 @@
-//! What a chain costs (`chains`): all programs in one function against one call per program, against other mechanisms, and
-//! stage by stage.
+//! What a chain costs (`chains`): all programs in one function against one call per program, and against other
+//! mechanisms.
 //!
 //! Everybody runs bursts of 64 packets. That all come to the same verdicts is seen before anything is timed.
 
@@ -13,7 +13,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use paceline::{Burst, Chain, ChainOrder, Engine, FrameMeta, Host, Map, Program};
+use paceline::{Burst, Chain, Engine, FrameMeta, Host, Map, Program};
 use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next};
 use paceline_verifier::Verified;
@@ -43,7 +43,6 @@ pub(crate) fn table(settings: Settings) -> Table {
     rows.extend(steps(settings)?);
     rows.extend(two_in_one(settings)?);
     rows.extend(real_programs(settings)?);
-    rows.extend(orders(settings)?);
     rows.extend(recompiled(settings)?);
     Ok(rows.into())
 }
@@ -53,9 +52,9 @@ fn borrowed(parts: &[Part]) -> Vec<(&Verified, Vec<Arc<Map>>)> {
 }
 
 /// A chain in which each program runs after the one before it passed the packet.
-fn chain(parts: &[Part], order: ChainOrder) -> Result<Chain, Box<dyn Error>> {
+fn chain(parts: &[Part]) -> Result<Chain, Box<dyn Error>> {
     let graph = Graph::sequence(parts.len())?;
-    Ok(Chain::load_in_order(&borrowed(parts), graph, Engine::Jit, order)?)
+    Ok(Chain::load(&borrowed(parts), graph, Engine::Jit)?)
 }
 
 /// The same with programs that are called one by one.
@@ -172,14 +171,14 @@ fn steps(settings: Settings) -> Rows {
         };
         let mut each = Vec::new();
         for length in LENGTHS {
-            each.push(running(chain(&of_length(length), ChainOrder::PacketByPacket)?));
+            each.push(running(chain(&of_length(length))?));
         }
         let others = each.len();
         let longest = LENGTHS[LENGTHS.len() - 1];
         for length in [1, longest] {
             each.push(running(called(&of_length(length))?));
             each.push(hashed(&of_length(length))?);
-            each.push(counting(chain(&of_length(length), ChainOrder::PacketByPacket)?));
+            each.push(counting(chain(&of_length(length))?));
         }
         let times = measure_apart(settings, each)?;
         let per_step = |long: Timing, short: Timing| long.minus(short).divided_by((longest - 1) as f64);
@@ -241,8 +240,7 @@ fn two_in_one(settings: Settings) -> Rows {
     let contenders = |fused: Chain, one: Chain| vec![running(fused), running(one)];
     let mut rows = Vec::new();
     for (name, bursts) in [("hit", hit()?), ("miss", Packets::miss()?.into_shuffled())] {
-        let runs =
-            contenders(chain(&two, ChainOrder::PacketByPacket)?, chain(&one, ChainOrder::PacketByPacket)?);
+        let runs = contenders(chain(&two)?, chain(&one)?);
         let times = measure(settings, runs, bursts)?;
         let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
         let row = Row::new(format!("two programs fused, {name}"), "one program that does both", figure);
@@ -258,8 +256,7 @@ fn real_programs(settings: Settings) -> Rows {
         let (name, bursts) = if miss { ("miss", Packets::miss()?.into_shuffled()) } else { ("hit", hit()?) };
         let (fused, apart) = (programs::examples(examples, 3)?, programs::examples(examples, 3)?);
         let graph = through(fused.len())?;
-        let one =
-            Chain::load_in_order(&borrowed(&fused), graph.clone(), Engine::Jit, ChainOrder::PacketByPacket)?;
+        let one = Chain::load(&borrowed(&fused), graph.clone(), Engine::Jit)?;
         let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
         let programs = apart.iter().map(load).collect::<Result<Vec<_>, _>>()?;
         let times = measure(settings, vec![running(one), running(Chain::new(programs, graph)?)], bursts)?;
@@ -278,31 +275,6 @@ fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
         _ => Edges::NONE,
     };
     Ok(Graph::new((0..nodes).map(edges).collect())?)
-}
-
-/// Packet by packet against stage by stage, for chains of more and more code. All hit, so that only the code decides.
-fn orders(settings: Settings) -> Rows {
-    let mut rows = Vec::new();
-    for length in [2, 8, 32] {
-        let examples = &programs::EXAMPLES[1];
-        for (what, round, parts) in [
-            ("W2", ROUND, programs::workload("port22", length)?),
-            ("examples", ROUND, programs::examples(examples, length)?),
-            ("1,000 instructions", ROUND / 50, programs::long(1_000, length)?),
-            ("10,000 instructions", ROUND / 500, programs::long(10_000, length)?),
-        ] {
-            let graph = through(length)?;
-            let load = |order| Chain::load_in_order(&borrowed(&parts), graph.clone(), Engine::Jit, order);
-            let (packets, stages) = (load(ChainOrder::PacketByPacket)?, load(ChainOrder::StageByStage)?);
-            let bytes = packets.native_code().map_or(0, |code| code.bytes().len());
-            let runs = vec![running(packets), running(stages)];
-            let times = measure_rounds(settings, round, runs, hit()?)?;
-            let figure = Figure::Time { ours: times[0], against: Some(times[1]) };
-            let name = format!("{length} times {what}, {bytes} bytes of code, packet by packet");
-            rows.push(Row::new(name, "stage by stage", figure));
-        }
-    }
-    Ok(rows)
 }
 
 /// What it takes to compile a chain again.

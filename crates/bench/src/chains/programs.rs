@@ -8,7 +8,6 @@ use paceline_spec::XdpAttach;
 use paceline_testkit::text;
 
 use super::Part;
-use crate::engines::OBJECT;
 
 /// The seed's first program.
 pub(super) const PASS: &str = "r0 = 2\nexit";
@@ -69,31 +68,12 @@ pub(super) fn part(program: &str) -> Result<Part, Box<dyn Error>> {
     Ok((text::verified(program, XdpAttach::Interface, &[])?, Vec::new()))
 }
 
-/// So many of one of the benchmarks' workloads, each with maps of its own.
-pub(super) fn workload(name: &str, count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
-    let object = Object::parse(OBJECT)?;
-    (0..count).map(|_| of_object(&object, Some(&format!("{name}_program")))).collect()
-}
-
 /// So many programs of these examples, one after the other, each with maps of its own.
 pub(super) fn examples(names: &[&str], count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
     let open = |name: &&str| Ok(Object::open(folder.join(format!("{name}.o")))?);
     let objects = names.iter().map(open).collect::<Result<Vec<Object>, Box<dyn Error>>>()?;
     objects.iter().cycle().take(count).map(|object| of_object(object, None)).collect()
-}
-
-/// Programs of so many instructions without a loop, which mix the packet's first bytes.
-pub(super) fn long(instructions: usize, count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
-    let mut text =
-        "r2 = *(u32 *)(r1 + 0)\nr3 = *(u32 *)(r1 + 4)\nr0 = 1\nr4 = r2\nr4 += 34\nif r4 > r3 goto out\n"
-            .to_owned();
-    for step in 0..instructions / 4 {
-        text += &format!("r4 = *(u32 *)(r2 + {})\nr4 ^= {step}\nr0 += r4\nr0 *= 5\n", step % 30);
-    }
-    text += "r0 &= 1\nr0 += 1\nout:\nexit";
-    let part = part(&text)?;
-    Ok(vec![part; count])
 }
 
 fn of_object(object: &Object, name: Option<&str>) -> Result<Part, Box<dyn Error>> {

@@ -7,9 +7,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, 
 use paceline_frame::Verdict;
 use paceline_graph::{Edges, Graph, Next};
 use paceline_isa::assemble;
-use paceline_jit::{
-    Compiled, CompiledFunction, Features, LoopEnd, Prefetch, Settings, compile, compile_chain,
-};
+use paceline_jit::{Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
 
@@ -40,7 +38,6 @@ pub(crate) fn of(case: &Case) -> String {
         match word {
             "baseline" => settings.features = Features::BASELINE,
             "burst" => burst = true,
-            "counter" => settings.loop_end = LoopEnd::Counter,
             "wildcard" => wildcard = true,
             "prefetch" => settings.prefetch = Prefetch::Ahead(8),
             other => panic!("{}: no setting {other}", case.name),

@@ -143,8 +143,6 @@ pub(super) struct Outlets {
     cpus: Vec<CpuOutlet>,
     maps: Seen<Arc<Map>>,
     egress: Egress,
-    /// Sends each packet before it looks at the next one: what groups are measured against.
-    pub(super) each_alone: bool,
 }
 
 impl Outlets {
@@ -154,7 +152,6 @@ impl Outlets {
     /// [`SendError`] of the first place at fault. The others have what was for them.
     pub(super) fn act(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
         self.maps.follow_maps(&act.shared.maps);
-        let mut result = Ok(());
         for (index, frame) in act.burst.iter().enumerate() {
             let verdict = match (frame.verdict(), act.from) {
                 // There is no interface to go back to (`cpu_map_bpf_prog_run_xdp`).
@@ -181,11 +178,8 @@ impl Outlets {
                     act.counts.no_target += u64::from(!found);
                 }
             }
-            if self.each_alone {
-                result = result.and(self.send(act));
-            }
         }
-        result.and(self.send(act))
+        self.send(act)
     }
 
     /// Puts a packet before all places that it is redirected to, if there is any.

@@ -115,12 +115,6 @@ impl Worker {
         self.burst = Burst::new(most);
     }
 
-    /// Acts on each packet before it looks at the next one's verdict: to measure what groups are worth.
-    #[doc(hidden)]
-    pub fn act_on_each(&mut self) {
-        self.outlets.each_alone = true;
-    }
-
     /// What the programs' helpers see of the world.
     pub fn host_mut(&mut self) -> &mut Host {
         &mut self.host

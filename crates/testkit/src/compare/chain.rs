@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use paceline::{Chain, ChainOrder, Engine, FrameMeta, Map};
+use paceline::{Chain, Engine, FrameMeta, Map};
 use paceline_chain::{Edges, Graph, Next};
 use paceline_frame::{MAX_BURST, Verdict};
-use paceline_isa::{Callee, Insn, assemble};
+use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::Verified;
 
@@ -21,9 +21,6 @@ const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags:
 
 /// Most programs of a graph.
 const NODES: usize = 6;
-
-/// Number of `bpf_get_prandom_u32`.
-const RANDOM: i32 = 7;
 
 /// A chain to run.
 #[derive(Clone, Debug)]
@@ -38,15 +35,6 @@ impl ChainWork {
     fn nodes(&self) -> &[Verified] {
         let nodes = self.graph.nodes().len();
         self.work.programs.get(..nodes).unwrap_or_default()
-    }
-
-    /// Whether programs can run in another order: none sees what another one did for another packet.
-    fn is_apart(&self) -> bool {
-        let random = |insn: &Insn| matches!(insn, Insn::Call(Callee::Helper(RANDOM)));
-        let code = || self.work.programs.iter().flat_map(|verified| verified.code().iter());
-        self.work.used.is_empty()
-            && !self.nodes().iter().any(Verified::has_tail_calls)
-            && !code().any(|(_, insn)| random(insn))
     }
 }
 
@@ -144,26 +132,22 @@ pub enum ChainWay {
     Called(Engine),
     /// As one function of native code, without or with counts.
     Fused(bool),
-    /// Stage by stage.
-    Staged(Engine),
 }
 
 impl ChainWay {
     /// All of them, the first of which the others are compared with.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 6] = [
         Self::Called(Engine::Plain),
         Self::Called(Engine::Threaded),
         Self::Called(Engine::CheckedJit),
         Self::Called(Engine::Jit),
         Self::Fused(false),
         Self::Fused(true),
-        Self::Staged(Engine::Jit),
-        Self::Staged(Engine::Threaded),
     ];
 
     pub(crate) fn engine(self) -> Engine {
         match self {
-            Self::Called(engine) | Self::Staged(engine) => engine,
+            Self::Called(engine) => engine,
             Self::Fused(_) => Engine::Jit,
         }
     }
@@ -212,8 +196,7 @@ impl ChainSubject {
                 let programs = programs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
                 Chain::new(programs, graph)
             }
-            ChainWay::Fused(_) => Chain::load_in_order(&parts(), graph, engine, ChainOrder::PacketByPacket),
-            ChainWay::Staged(_) => Chain::load_in_order(&parts(), graph, engine, ChainOrder::StageByStage),
+            ChainWay::Fused(_) => Chain::load(&parts(), graph, engine),
         };
         chain.map_err(|error| error.to_string())
     }
@@ -273,10 +256,8 @@ impl ChainSubject {
 /// # Errors
 /// How two of them differ, or why one does not take the chain.
 pub fn compare_chains(subjects: &mut [ChainSubject], work: &ChainWork) -> Result<(), String> {
-    let apart = work.is_apart();
     let mut first: Option<(ChainWay, ChainLeft)> = None;
-    for subject in subjects.iter_mut().filter(|subject| apart || !matches!(subject.way, ChainWay::Staged(_)))
-    {
+    for subject in subjects {
         let left = subject.run(work).map_err(|error| format!("{:?}: {error}", subject.way))?;
         match &first {
             None => first = Some((subject.way, left)),

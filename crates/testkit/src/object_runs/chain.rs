@@ -1,6 +1,6 @@
 //! Programs of an object as a chain, on all ways to run one.
 
-use paceline::{Chain, ChainOrder};
+use paceline::Chain;
 use paceline_chain::Graph;
 use paceline_frame::Verdict;
 use paceline_verifier::Verified;
@@ -19,11 +19,10 @@ pub struct ChainTrial<'a> {
     pub graph: Graph,
 }
 
-/// How the ways to run a chain differ, if they do. Stage by stage is left out: with shared maps another order leaves
-/// something else.
+/// The difference between the ways to run a chain, if there is one.
 #[must_use]
 pub fn chain_difference(chain: &ChainTrial<'_>) -> Option<String> {
-    let ways = ChainWay::ALL.into_iter().filter(|way| !matches!(way, ChainWay::Staged(_)));
+    let ways = ChainWay::ALL.into_iter();
     let mut first: Option<(ChainWay, Observation, Option<Vec<u64>>)> = None;
     for way in ways.filter(|way| way.engine().is_available() && chain.trial.engines.contains(&way.engine())) {
         let (observation, counts) = match run(chain, way) {
@@ -57,9 +56,9 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
             let programs = chain.programs.iter().map(load).collect::<Result<Vec<_>, _>>();
             Chain::new(programs.map_err(|error| refused(&error))?, graph)
         }
-        ChainWay::Fused(_) | ChainWay::Staged(_) => {
+        ChainWay::Fused(_) => {
             let parts: Vec<_> = chain.programs.iter().map(|verified| (*verified, maps())).collect();
-            Chain::load_in_order(&parts, graph, engine, ChainOrder::PacketByPacket)
+            Chain::load(&parts, graph, engine)
         }
     };
     let built = built.map_err(|error| refused(&error))?;

@@ -3,7 +3,6 @@
 mod called;
 mod counts;
 mod fused;
-mod stages;
 
 use std::sync::Arc;
 
@@ -46,19 +45,6 @@ struct Shared {
     programs: Box<[Program]>,
     /// That code.
     fused: Option<fused::Fused>,
-}
-
-/// In which order the packets of a burst go through a chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ChainOrder {
-    /// Each packet through all programs, then the next packet. As native code, all programs are one function. That is the
-    /// faster order, however much code there is: processors fetch code that runs straight on ahead.
-    #[default]
-    PacketByPacket,
-    /// All packets through a program, then those that go on through the next. A program then runs for a packet before
-    /// others have run for the packets before it: what they leave in maps that they share can differ. Chains with tail
-    /// calls go packet by packet.
-    StageByStage,
 }
 
 /// Why programs and a graph are no chain.
@@ -104,32 +90,15 @@ impl Chain {
         graph: Graph,
         engine: Engine,
     ) -> Result<Self, ChainError> {
-        Self::load_in_order(parts, graph, engine, ChainOrder::PacketByPacket)
-    }
-
-    /// The same with the packets of a burst in a certain order.
-    ///
-    /// # Errors
-    /// [`ChainError`].
-    pub fn load_in_order(
-        parts: &[(&Verified, Vec<Arc<Map>>)],
-        graph: Graph,
-        engine: Engine,
-        order: ChainOrder,
-    ) -> Result<Self, ChainError> {
         check_nodes(&graph, parts.len())?;
-        let staged = match order {
-            ChainOrder::PacketByPacket => false,
-            ChainOrder::StageByStage => !parts.iter().any(|(verified, _)| verified.has_tail_calls()),
-        };
-        if engine == Engine::Jit && !staged {
+        if engine == Engine::Jit {
             return fused::load(parts, graph);
         }
         let load = |(node, (verified, maps)): (usize, &(&Verified, Vec<Arc<Map>>))| {
             Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
         };
         let programs = parts.iter().enumerate().map(load).collect::<Result<_, _>>()?;
-        Ok(Self::calling(programs, graph, if staged { stages::run } else { called::run }))
+        Self::new(programs, graph)
     }
 
     fn calling(programs: Vec<Program>, graph: Graph, entry: BurstEntry) -> Self {

@@ -54,6 +54,7 @@ impl Maker {
         Self { native: Self::is_native(), fallback: None }
     }
 
+    #[cfg(feature = "variants")]
     pub(super) fn without_code(self) -> Self {
         Self { native: false, ..self }
     }

@@ -179,7 +179,7 @@ impl<C: Choice> Site<C> {
     }
 
     /// The same site, made to search in Rust, as on machines without native code: for tests.
-    #[doc(hidden)]
+    #[cfg(feature = "variants")]
     #[must_use]
     pub fn without_code(self) -> Self {
         Self::with_maker(self.shared.maker.without_code())

@@ -7,7 +7,7 @@
 //! processor predicts by what came before. In builds that do not optimize, and on other architectures, handlers return
 //! to a loop instead.
 
-#[cfg(feature = "match-dispatch")]
+#[cfg(feature = "variants")]
 pub(crate) mod by_match;
 mod draft;
 mod fuse;

@@ -86,7 +86,7 @@ impl Note {
     }
 
     /// The code of its kind; `None` for the second part of an operation.
-    #[cfg(any(test, feature = "match-dispatch"))]
+    #[cfg(any(test, feature = "variants"))]
     pub(super) fn code(self) -> Option<u16> {
         Some(self.code).filter(|code| usize::from(*code) < MAX_KINDS)
     }

@@ -164,7 +164,7 @@ unsafe fn operand(op: &Op, host: *mut Host, source: Source) -> u64 {
 /// # Safety
 /// `ip` must be an operation of that kind, made from a verified program, which runs on the host's machine and came to
 /// this operation; the packet is the host's.
-#[cfg_attr(feature = "match-dispatch", inline(always))]
+#[cfg_attr(feature = "variants", inline(always))]
 pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
     ip: *const Op,
     host: *mut Host,
