@@ -41,7 +41,7 @@ impl Base {
             | Target::Record { .. }
             | Target::Object(_)
             | Target::Map(_) => Self::Memory,
-            Target::PacketEnd | Target::Code { .. } => return None,
+            Target::PacketEnd | Target::Code { .. } | Target::Dynptr { .. } => return None,
         })
     }
 

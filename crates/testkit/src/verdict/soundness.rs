@@ -320,7 +320,9 @@ impl<'a> Membership<'a> {
                 self.maps.iter().any(|map| map.ring_buffer().is_some() && map.contains(start, size as usize))
             }
             Target::Object(kind) => self.machine.has_object(kind, variable_end),
-            Target::Memory { .. } | Target::Slice { .. } | Target::Code { .. } => true,
+            Target::Memory { .. } | Target::Slice { .. } | Target::Dynptr { .. } | Target::Code { .. } => {
+                true
+            }
         }
     }
 }

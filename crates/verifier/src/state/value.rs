@@ -45,6 +45,8 @@ pub enum DynptrMemory {
     Value,
     /// A record of a ring buffer.
     Record,
+    /// That of a dynptr that a global function is lent, which may be any of these; the function's parameter, from 0.
+    Lent(u8),
 }
 
 /// How far something has got that ends at some time: a loop that gets further cannot go on for ever.
@@ -257,6 +259,13 @@ pub enum Target {
         writable: bool,
         /// Where the buffer is, if the slice must not outlive something there.
         buffer: Option<Buffer>,
+        /// What of a global function's caller it is, if the dynptr is that: the packet or not.
+        lent: Option<Lent>,
+    },
+    /// A dynptr that a global function is lent (`CONST_PTR_TO_DYNPTR`). The pointer's id is that of the dynptr.
+    Dynptr {
+        /// Which parameter it is, from 0.
+        parameter: u8,
     },
     /// A subprogram, as a callback.
     Code {
@@ -382,6 +391,7 @@ impl fmt::Display for Target {
             Self::Memory { .. } => f.write_str("memory"),
             Self::Object(kind) => f.write_str(kind.name()),
             Self::Slice { .. } => f.write_str("slice of a dynptr"),
+            Self::Dynptr { .. } => f.write_str("dynptr of the caller"),
             Self::Record { .. } => f.write_str("ring buffer record"),
             Self::Code { .. } => f.write_str("function"),
         }

@@ -99,7 +99,8 @@ impl Walk<'_> {
             value.pointer().is_some_and(|p| match p.target {
                 Target::PacketEnd => true,
                 Target::Slice { buffer: Some(Buffer::Dynptr { .. }), .. } => false,
-                Target::Slice { .. } => true,
+                // Whether it is the packet only the function's caller knows.
+                Target::Slice { lent, .. } => lent.is_none(),
                 _ => p.is_packet(),
             })
         };

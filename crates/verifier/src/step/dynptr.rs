@@ -9,7 +9,7 @@ use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::error::{Cause, Check, RegName, broken};
 use crate::state::{
-    Buffer, Byte, Dynptr, DynptrMemory, Lost, Pointer, Reference, Slot, Stack, Target, Value, parts,
+    Buffer, Byte, Dynptr, DynptrMemory, Lent, Lost, Pointer, Reference, Slot, Stack, Target, Value, parts,
 };
 use crate::walk::Walk;
 
@@ -31,8 +31,14 @@ impl Walk<'_> {
         Ok((span, frame))
     }
 
-    /// A dynptr that is there.
+    /// A dynptr that is there, or that a global function is lent.
     pub(super) fn check_dynptr(&mut self, callee: &str, register: Reg, value: &Value) -> Check<Dynptr> {
+        if let Some(pointer @ Pointer { target: Target::Dynptr { parameter }, .. }) = value.pointer()
+            && pointer.offset() == Some(0)
+        {
+            let memory = DynptrMemory::Lent(*parameter);
+            return Ok(Dynptr { id: pointer.id, first: true, memory, reference: 0 });
+        }
         let (span, frame) = self.dynptr_span(callee, register, value)?;
         let (low, high) = (Stack::place(span.offsets().min).0, Stack::place(span.offsets().min + 8).0);
         let half = |index| self.state.frame(frame).and_then(|frame| frame.stack.slot(index).dynptr());
@@ -101,18 +107,28 @@ impl Walk<'_> {
         }
     }
 
-    /// Where a slice of a dynptr may be besides the dynptr's own memory, if that is the packet; else which dynptr it is of.
-    pub(super) fn buffer_of(dynptr: &Dynptr, span: Option<&Span>) -> Option<Buffer> {
-        match dynptr.memory {
-            DynptrMemory::Packet => span.and_then(Span::as_buffer),
-            _ => Some(Buffer::Dynptr { id: dynptr.id, reference: dynptr.reference }),
-        }
+    /// A slice of a dynptr, or null: the dynptr's own memory, or where that may be the packet the buffer instead.
+    pub(super) fn slice(&mut self, dynptr: &Dynptr, size: u32, writable: bool, span: Option<&Span>) -> Value {
+        let buffer = span.and_then(Span::as_buffer);
+        let target = match dynptr.memory {
+            DynptrMemory::Packet => Target::Slice { size, writable, buffer, lent: None },
+            DynptrMemory::Lent(parameter) => {
+                let lent = Some(Lent { parameter, packet_moved: false });
+                Target::Slice { size, writable, buffer, lent }
+            }
+            DynptrMemory::Value | DynptrMemory::Record => return self.dynptr_data(dynptr, size, writable),
+        };
+        self.or_null(target)
     }
 
-    /// A pointer to memory of a dynptr, or null.
-    pub(super) fn slice(&mut self, size: u32, writable: bool, buffer: Option<Buffer>) -> Value {
-        let slice = Pointer::to(Target::Slice { size, writable, buffer });
-        Value::Pointer(Pointer { nullable: true, id: self.new_id(), ..slice })
+    /// Memory of a dynptr that is not the packet, or null (`bpf_dynptr_data`).
+    pub(super) fn dynptr_data(&mut self, dynptr: &Dynptr, size: u32, writable: bool) -> Value {
+        let buffer = Some(Buffer::Dynptr { id: dynptr.id, reference: dynptr.reference });
+        self.or_null(Target::Slice { size, writable, buffer, lent: None })
+    }
+
+    fn or_null(&mut self, target: Target) -> Value {
+        Value::Pointer(Pointer { nullable: true, id: self.new_id(), ..Pointer::to(target) })
     }
 
     /// Slices that may be certain buffers are numbers from here on. The kernel leaves them as they are.

@@ -11,7 +11,7 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span, check_context_pointer};
 use crate::error::{Cause, Check, Hint, Refusal, RegName, broken, broken_with};
 use crate::lend::{self, Loan, Needs};
-use crate::state::{Frame, Lent, Pointer, State, Target, Value};
+use crate::state::{Dynptr, DynptrMemory, Frame, Lent, Pointer, State, Target, Value};
 use crate::walk::{Root, Walk};
 
 /// What a global function takes in one register (`btf_prepare_func_args`).
@@ -23,6 +23,8 @@ pub(crate) enum Parameter {
     Context,
     /// Memory of a size in bytes, or null unless tagged `arg:nonnull`.
     Memory { size: u32, nullable: bool },
+    /// A dynptr, which the function may use and not end.
+    Dynptr,
 }
 
 /// What is known of a global function by its type.
@@ -57,6 +59,10 @@ fn set_parameters(walk: &mut Walk<'_>, frame: &mut Frame, function: usize) -> Re
                 let lent = Some(Lent { parameter: number, packet_moved: false });
                 let target = Target::Memory { size, writable: true, lent };
                 Value::Pointer(Pointer { nullable, id, ..Pointer::to(target) })
+            }
+            Parameter::Dynptr => {
+                let id = walk.new_id();
+                Value::Pointer(Pointer { id, ..Pointer::to(Target::Dynptr { parameter: number }) })
             }
         };
         frame.set(reg, value);
@@ -115,10 +121,7 @@ impl Walk<'_> {
     pub(super) fn call_global(&mut self, function: usize) -> Check {
         let global = self.global(function)?;
         for (number, (reg, &parameter)) in (0..).zip(ARGUMENTS.into_iter().zip(&global.parameters)) {
-            self.check_parameter(&global.name, reg, parameter)?;
-            if let (Parameter::Memory { .. }, Value::Pointer(pointer)) = (parameter, self.read(reg)?) {
-                self.note_loan((function, number), reg, &pointer);
-            }
+            self.check_parameter((function, number), &global.name, reg, parameter)?;
         }
         self.add_root(Root::Global(function));
         if self.flow.functions.get(function).is_some_and(|f| f.moves_packet) {
@@ -157,10 +160,12 @@ impl Walk<'_> {
     /// The packet may have been moved, and memory that was lent may lie in it.
     pub(super) fn note_packet_moved(&mut self) {
         let is_lent = |value: &Value| {
-            value.pointer().is_some_and(|p| matches!(p.target, Target::Memory { lent: Some(_), .. }))
+            let target = value.pointer().map(|p| p.target);
+            matches!(target, Some(Target::Memory { lent: Some(_), .. } | Target::Slice { lent: Some(_), .. }))
         };
         self.state.update(is_lent, |value| {
-            if let Value::Pointer(Pointer { target: Target::Memory { lent: Some(lent), .. }, .. }) = value {
+            let Value::Pointer(Pointer { target, .. }) = value else { return };
+            if let Target::Memory { lent: Some(lent), .. } | Target::Slice { lent: Some(lent), .. } = target {
                 lent.packet_moved = true;
             }
         });
@@ -172,7 +177,24 @@ impl Walk<'_> {
         info.map_or_else(|| format!("function at {start}"), |info| info.name.clone())
     }
 
-    fn check_parameter(&mut self, name: &str, reg: Reg, parameter: Parameter) -> Check {
+    /// Says what memory the dynptr is to that a call lends.
+    fn note_lent_dynptr(&mut self, parameter: lend::Parameter, dynptr: &Dynptr) {
+        let from = match dynptr.memory {
+            DynptrMemory::Lent(parameter) => Some((self.root.function(), parameter)),
+            _ => None,
+        };
+        let in_packet = dynptr.memory == DynptrMemory::Packet;
+        self.loans.lend(parameter, Loan { slot: self.slot, alignment: 1, in_packet, from });
+    }
+
+    /// Checks what a call gives for a parameter: a function's index and which one it is.
+    fn check_parameter(
+        &mut self,
+        place: lend::Parameter,
+        name: &str,
+        reg: Reg,
+        parameter: Parameter,
+    ) -> Check {
         let value = self.read(reg)?;
         match (parameter, value) {
             (Parameter::Number, Value::Scalar(_)) => Ok(()),
@@ -193,9 +215,16 @@ impl Walk<'_> {
                     return broken_with(Cause::MayBeNull(RegName(reg), pointer.target), Hint::NullCheck);
                 }
                 // The function asks for itself whether it is null.
-                self.check_lent(name, reg, &Pointer { nullable: false, ..pointer }, u64::from(size))
+                self.check_lent(name, reg, &Pointer { nullable: false, ..pointer }, u64::from(size))?;
+                self.note_loan(place, reg, &pointer);
+                Ok(())
             }
             (Parameter::Memory { .. }, other) => wrong_argument(name, reg, "a pointer to memory", &other),
+            (Parameter::Dynptr, value) => {
+                let dynptr = self.check_dynptr(name, reg, &value)?;
+                self.note_lent_dynptr(place, &dynptr);
+                Ok(())
+            }
         }
     }
 
@@ -243,6 +272,11 @@ fn parameter(
         return Ok(Parameter::Context);
     }
     let (id, pointee) = btf.resolve(*pointee).map_err(|_| "an argument has no type")?;
+    // `btf_is_dynptr_ptr`
+    let is_structure = matches!(pointee, Type::Struct(_) | Type::Forward { union: false, .. });
+    if is_structure && btf.type_name(id) == "bpf_dynptr" {
+        return if is_nonnull { Err("a dynptr has a tag") } else { Ok(Parameter::Dynptr) };
+    }
     if matches!(pointee, Type::Struct(_)) && btf.type_name(id) == kind.context().name {
         return Ok(Parameter::Context);
     }

@@ -438,10 +438,9 @@ impl Walk<'_> {
                 Some(map) => self.looked_up(map, arguments.key),
                 None => Value::unknown(),
             },
-            Return::DynptrMemoryOrNull => {
-                let buffer = arguments.dynptr.and_then(|dynptr| Self::buffer_of(&dynptr, None));
-                self.slice(arguments.record_size, true, buffer)
-            }
+            Return::DynptrMemoryOrNull => arguments
+                .dynptr
+                .map_or(Value::Unset, |dynptr| self.dynptr_data(&dynptr, arguments.record_size, true)),
             Return::SocketOrNull | Return::SockCommonOrNull => {
                 prototype.returns.object().map_or_else(Value::unknown, |kind| self.acquire(kind))
             }

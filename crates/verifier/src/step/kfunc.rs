@@ -86,12 +86,9 @@ impl Walk<'_> {
         match kfunc.returns {
             KfuncReturn::Number => self.return_number(),
             KfuncReturn::SliceOrNull { writable } => {
-                let buffer = match &arguments.dynptr {
-                    Some(dynptr) => Self::buffer_of(dynptr, arguments.written.first()),
-                    None => None,
-                };
-                let slice = self.slice(arguments.size, writable, buffer);
-                self.state.set(Reg::R0, slice);
+                let buffer = arguments.written.first();
+                let slice = arguments.dynptr.map(|of| self.slice(&of, arguments.size, writable, buffer));
+                self.state.set(Reg::R0, slice.unwrap_or(Value::Unset));
             }
             KfuncReturn::ObjectOrNull(kind) => {
                 let object = self.acquire(kind);

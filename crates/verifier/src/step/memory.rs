@@ -208,6 +208,7 @@ impl Walk<'_> {
                 | Target::Slice { .. }
                 | Target::Object(_)
                 | Target::Map(_)
+                | Target::Dynptr { .. }
         );
         if is_refused {
             return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
@@ -258,8 +259,9 @@ impl Walk<'_> {
                 self.touch_lent(lent);
                 Ok(())
             }
-            Target::Slice { size, writable, buffer } => {
+            Target::Slice { size, writable, buffer, lent } => {
                 span.check_memory(size, writable)?;
+                self.touch_lent(lent);
                 buffer.map_or(Ok(()), |buffer| self.touch_buffer(span.access, buffer))
             }
             Target::Record { size } => span.check_within(u64::from(size)),
