@@ -149,6 +149,16 @@ static KFUNCS: &[Kfunc] = &[
         KfuncReturn::Number,
     ),
     function("bpf_dynptr_clone", &[KfuncArg::Dynptr, KfuncArg::NewDynptr], KfuncReturn::Number),
+    function(
+        "bpf_dynptr_copy",
+        &[KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::Number],
+        KfuncReturn::Number,
+    ),
+    function(
+        "bpf_dynptr_memset",
+        &[KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::Number, KfuncArg::Number],
+        KfuncReturn::Number,
+    ),
     // The kernel has these three for programs that are bound to a device; here no device has such metadata.
     for_xdp("bpf_xdp_metadata_rx_timestamp", &[KfuncArg::Context, KfuncArg::Out(8)]),
     for_xdp("bpf_xdp_metadata_rx_hash", &[KfuncArg::Context, KfuncArg::Out(4), KfuncArg::Out(4)]),
@@ -227,8 +237,6 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("bpf_rbtree_remove", OBJECTS),
     ("bpf_rbtree_first", OBJECTS),
     ("bpf_cpumask_create", OBJECTS),
-    ("bpf_dynptr_copy", "an implementation"),
-    ("bpf_dynptr_memset", "an implementation"),
     ("bpf_rcu_read_lock", "an implementation"),
     ("bpf_rcu_read_unlock", "an implementation"),
     ("bpf_preempt_disable", "an implementation"),

@@ -100,6 +100,24 @@ fn span<'f>(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Bytes<
     packet.get_mut(start..start + len as usize).map(Bytes::Packet).ok_or(Errno::EINVAL)
 }
 
+/// The same bytes, copied.
+fn read_bytes(dynptr: Dynptr, offset: u32, len: u32, host: &Host) -> Result<Vec<u8>, Errno> {
+    Ok(match span(dynptr, offset, len, host)? {
+        Bytes::Packet(bytes) => bytes.to_vec(),
+        // SAFETY: the memory is the dynptr's.
+        Bytes::Memory(at) => unsafe { args::bytes(at, len as usize) },
+    })
+}
+
+fn write_bytes(dynptr: Dynptr, offset: u32, bytes: &[u8], host: &Host) -> Result<(), Errno> {
+    match span(dynptr, offset, bytes.len() as u32, host)? {
+        Bytes::Packet(span) => span.copy_from_slice(bytes),
+        // SAFETY: the memory is the dynptr's.
+        Bytes::Memory(at) => unsafe { memory::copy_to(at, bytes) },
+    }
+    Ok(())
+}
+
 /// `long bpf_dynptr_read(dst, len, src, offset, flags)`
 pub(super) unsafe extern "C" fn read(
     to: u64,
@@ -133,17 +151,13 @@ pub(super) unsafe extern "C" fn write(
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    let bytes = unsafe { args::bytes(from, len as u32 as usize) };
-    // SAFETY: the same.
-    match span(unsafe { Dynptr::load(to) }, offset as u32, len as u32, host) {
+    let (bytes, to) = unsafe { (args::bytes(from, len as u32 as usize), Dynptr::load(to)) };
+    let written = match flags {
+        0 => write_bytes(to, offset as u32, &bytes, host),
         // Other than in reads the bounds come first.
-        Ok(_) if flags != 0 => return Errno::EINVAL.to_return(),
-        Ok(Bytes::Packet(span)) => span.copy_from_slice(&bytes),
-        // SAFETY: the memory is the dynptr's.
-        Ok(Bytes::Memory(at)) => unsafe { memory::copy_to(at, &bytes) },
-        Err(errno) => return errno.to_return(),
-    }
-    0
+        _ => span(to, offset as u32, len as u32, host).and(Err(Errno::EINVAL)),
+    };
+    written.map_or_else(Errno::to_return, |()| 0)
 }
 
 /// `long bpf_dynptr_from_mem(data, size, flags, ptr)`: to memory of a map value.
@@ -356,4 +370,80 @@ pub(super) unsafe extern "C" fn clone(ptr: u64, clone: u64, _: u64, _: u64, _: u
     // SAFETY: the same.
     unsafe { dynptr.store(clone) };
     if dynptr.data == 0 { int(Errno::EINVAL) } else { 0 }
+}
+
+/// Bytes that the kernel copies at a time where a dynptr is not in one piece, as no packet is that was cut since.
+const CHUNK: usize = 256;
+
+/// Pieces of a length: where each starts, and its own length.
+fn chunks(len: u32) -> impl Iterator<Item = (u32, u32)> {
+    (0..len).step_by(CHUNK).map(move |start| (start, (len - start).min(CHUNK as u32)))
+}
+
+/// An `int` in `r0`: 0, or what went wrong.
+fn outcome(result: Result<(), Errno>) -> u64 {
+    result.map_or_else(int, |()| 0)
+}
+
+/// `int bpf_dynptr_copy(dst, dst_offset, src, src_offset, size)`
+pub(super) unsafe extern "C" fn copy(
+    to: u64,
+    to_offset: u64,
+    from: u64,
+    from_offset: u64,
+    size: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let [to, from] = unsafe { [Dynptr::load(to), Dynptr::load(from)] };
+    outcome(copied((to, to_offset as u32), (from, from_offset as u32), size as u32, host))
+}
+
+fn copied(
+    (to, to_offset): (Dynptr, u32),
+    (from, from_offset): (Dynptr, u32),
+    size: u32,
+    host: &Host,
+) -> Result<(), Errno> {
+    let is_there = |dynptr, offset| span(dynptr, offset, size, host).map(drop);
+    if is_there(to, to_offset).is_ok() || is_there(from, from_offset).is_ok() {
+        let bytes = read_bytes(from, from_offset, size, host)?;
+        return write_bytes(to, to_offset, &bytes, host);
+    }
+    if !to.has(to_offset, size) || !from.has(from_offset, size) {
+        return Err(Errno::E2BIG);
+    }
+    for (start, len) in chunks(size) {
+        let bytes = read_bytes(from, from_offset + start, len, host)?;
+        write_bytes(to, to_offset + start, &bytes, host)?;
+    }
+    Ok(())
+}
+
+/// `int bpf_dynptr_memset(ptr, offset, size, byte)`
+pub(super) unsafe extern "C" fn memset(
+    ptr: u64,
+    offset: u64,
+    size: u64,
+    byte: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the arguments fit the prototype.
+    let dynptr = unsafe { Dynptr::load(ptr) };
+    outcome(filled(dynptr, offset as u32, size as u32, byte as u8, host))
+}
+
+fn filled(dynptr: Dynptr, offset: u32, size: u32, byte: u8, host: &Host) -> Result<(), Errno> {
+    // Other than writes of nothing this one of nothing is none where the dynptr is null.
+    if !dynptr.has(offset, size) {
+        return Err(Errno::E2BIG);
+    }
+    if span(dynptr, offset, size, host).is_ok() {
+        return write_bytes(dynptr, offset, &vec![byte; size as usize], host);
+    }
+    for (start, len) in chunks(size) {
+        write_bytes(dynptr, offset + start, &vec![byte; len as usize], host)?;
+    }
+    Ok(())
 }

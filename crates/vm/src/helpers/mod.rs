@@ -139,6 +139,8 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
         "bpf_dynptr_is_rdonly" => dynptr::is_rdonly,
         "bpf_dynptr_adjust" => dynptr::adjust,
         "bpf_dynptr_clone" => dynptr::clone,
+        "bpf_dynptr_copy" => dynptr::copy,
+        "bpf_dynptr_memset" => dynptr::memset,
         "bpf_xdp_metadata_rx_timestamp" | "bpf_xdp_metadata_rx_hash" | "bpf_xdp_metadata_rx_vlan_tag" => {
             metadata::none
         }
