@@ -29,6 +29,6 @@ pub use file::{
     Located, MapSource, ObjectSource,
 };
 pub use paceline_graph::{Edges, Graph, GraphError, MAX_RUNS, Meaning, Next, Node};
-pub use plan::{Entrant, Lead, Plan, PlanError, Reason, Surprise, Tie};
+pub use plan::{Entrant, Lead, Plan, PlanError, Reason, Tie, Warning};
 pub use run_config::{DEFAULT_PRIORITY, RunConfig, RunConfigError};
 pub use sequence::{Place, Placement, Sequence, SequenceError};

@@ -69,7 +69,7 @@ pub struct Lead {
 
 /// What a chain does that its user may not expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surprise {
+pub enum Warning {
     /// The last program goes on after this verdict, and nothing is left to go on to: libxdp's dispatcher passes the
     /// packet then.
     LastPasses {
@@ -119,7 +119,7 @@ pub struct Plan {
     /// Why each node is where it is.
     pub reasons: Vec<Reason>,
     /// What may not be expected.
-    pub surprises: Vec<Surprise>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Plan {
@@ -145,9 +145,9 @@ impl Plan {
         let order = order.into_iter().map(|(index, _)| index).collect();
         let last = actions.len().saturating_sub(1);
         let to_pass = actions.last().copied().unwrap_or_default().with(Verdict::Pass, false);
-        let surprises = to_pass.iter().map(|verdict| Surprise::LastPasses { node: last, verdict }).collect();
+        let warnings = to_pass.iter().map(|verdict| Warning::LastPasses { node: last, verdict }).collect();
         let graph = sequence(&actions, Some(Next::End(Verdict::Pass)))?;
-        Ok(Self { order, graph, reasons, surprises }.with_unreached())
+        Ok(Self { order, graph, reasons, warnings }.with_unreached())
     }
 
     /// The programs in the order given, each of which runs when the verdict of the one before is one of its actions. The
@@ -159,7 +159,7 @@ impl Plan {
         let graph = sequence(actions, None)?;
         let order: Vec<_> = (0..actions.len()).collect();
         let reasons = vec![Reason::Placed; order.len()];
-        Ok(Self { order, graph, reasons, surprises: Vec::new() }.with_unreached())
+        Ok(Self { order, graph, reasons, warnings: Vec::new() }.with_unreached())
     }
 
     /// The programs with these edges, which lead to programs by their index; packets enter at `first`.
@@ -179,16 +179,16 @@ impl Plan {
             order.iter().filter_map(|index| edges.get(*index)).map(|edges| edges.map(node_of)).collect();
         let graph = Graph::new(moved)?;
         let reasons = (0..order.len()).map(|node| reason_in(&graph, node)).collect();
-        Ok(Self { order, graph, reasons, surprises: Vec::new() }.with_unreached())
+        Ok(Self { order, graph, reasons, warnings: Vec::new() }.with_unreached())
     }
 
     fn with_unreached(mut self) -> Self {
         let reached = self.graph.reached();
         let unreached = reached.iter().enumerate().filter(|(_, reached)| !**reached);
-        self.surprises.extend(unreached.map(|(node, _)| Surprise::Unreached { node }));
+        self.warnings.extend(unreached.map(|(node, _)| Warning::Unreached { node }));
         let ends = self.graph.ends();
         let endless = reached.iter().zip(ends).position(|(reached, ends)| *reached && !ends);
-        self.surprises.extend(endless.map(|node| Surprise::Endless { node }));
+        self.warnings.extend(endless.map(|node| Warning::Endless { node }));
         self
     }
 }
@@ -298,8 +298,8 @@ mod tests {
         assert_eq!(plan.graph.after(0, Verdict::Pass as u32), Next::End(Verdict::Pass));
         assert_eq!(plan.graph.after(1, Verdict::Drop as u32), Next::End(Verdict::Pass));
         assert_eq!(plan.graph.after(1, Verdict::Redirect as u32), Next::End(Verdict::Redirect));
-        let verdicts = [Verdict::Drop, Verdict::Tx].map(|verdict| Surprise::LastPasses { node: 1, verdict });
-        assert_eq!(plan.surprises, verdicts);
+        let verdicts = [Verdict::Drop, Verdict::Tx].map(|verdict| Warning::LastPasses { node: 1, verdict });
+        assert_eq!(plan.warnings, verdicts);
     }
 
     #[test]
@@ -308,13 +308,13 @@ mod tests {
         let plan = Plan::in_sequence(&actions).unwrap();
         assert_eq!(plan.graph.after(0, Verdict::Drop as u32), Next::Program(1));
         assert_eq!(plan.graph.after(1, Verdict::Drop as u32), Next::End(Verdict::Drop));
-        assert_eq!(plan.surprises, []);
+        assert_eq!(plan.warnings, []);
     }
 
     #[test]
     fn programs_behind_one_that_never_goes_on_are_named() {
         let plan = Plan::in_sequence(&[Actions::NONE, Actions::PASS]).unwrap();
-        assert_eq!(plan.surprises, [Surprise::Unreached { node: 1 }]);
+        assert_eq!(plan.warnings, [Warning::Unreached { node: 1 }]);
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
             plan.reasons[1],
             Reason::Led(vec![Lead { from: 0, after: None }, Lead { from: 3, after: None }])
         );
-        assert_eq!(plan.surprises, [Surprise::Unreached { node: 3 }]);
+        assert_eq!(plan.warnings, [Warning::Unreached { node: 3 }]);
         assert_eq!(Plan::by_edges(4, &[Edges::NONE]), Err(PlanError::NoEntry { first: 4, programs: 1 }));
         assert_eq!(Plan::by_edges(0, &[]), Err(PlanError::Graph(GraphError::Empty)));
     }

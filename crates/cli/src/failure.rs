@@ -12,7 +12,7 @@ use paceline::filter::{CheckError, FilterError, Missing};
 use paceline::kernel::KernelFileError;
 use paceline::network::{NetworkError, SnapshotError};
 use paceline::{
-    CreateError, CreateErrorKind, Engine, EntryError, Fault, LoadError, NAMES_VARIABLE, NamesError,
+    CreateError, CreateErrorKind, Engine, EntryError, Fault, JitSymbolsError, LoadError, NAMES_VARIABLE,
     NoProgram, Object, OpenError, Refused, SetupError, SkippedProgram, UpdateError, section_tells_type,
 };
 
@@ -94,7 +94,7 @@ pub(crate) enum Failure {
     #[error("standard output: {0}")]
     Stdout(io::Error),
     #[error(transparent)]
-    Names(#[from] NamesError),
+    Names(#[from] JitSymbolsError),
     #[error("names of native code, as {NAMES_VARIABLE} asks for: {0}")]
     AnnounceNames(io::Error),
     #[error("cannot handle interrupts: {0}")]

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use args::{Args, Command};
 use clap::Parser;
 use failure::Failure;
-use paceline::Names;
+use paceline::JitSymbols;
 
 fn main() -> ExitCode {
     let command = Args::parse().command;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 
 /// Tells `perf` and `gdb` of native code, where the environment asks for it: before the first code is made.
 fn announce_names() -> Result<(), Failure> {
-    Names::from_env()?.announce().map_err(Failure::AnnounceNames)
+    JitSymbols::from_env()?.announce().map_err(Failure::AnnounceNames)
 }
 
 fn execute(command: Command) -> Result<ExitCode, Failure> {

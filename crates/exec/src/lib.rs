@@ -61,9 +61,9 @@
 //! A fork of the process has a copy of all code, which it may run as long as it likes, and installs none: that is an
 //! [`ExecError::Forked`].
 //!
-//! # Names
+//! # JitSymbols
 //! A [`Function`] says what a stretch of code is called and which instructions it was made from. [`find`] answers that
-//! for an address, also in a signal handler; [`Names`] tells `perf` and `gdb`.
+//! for an address, also in a signal handler; [`JitSymbols`] tells `perf` and `gdb`.
 //!
 //! # Machines
 //! Code can be installed on x86-64 and s390x, whose instruction caches follow writes; elsewhere an arena can be made and
@@ -88,6 +88,6 @@ pub use block::CodeBlock;
 pub use code::{Code, CodeMap, Function, Relocation, SourceLine};
 pub use error::ExecError;
 pub use memory::GUARD_BYTE;
-pub use names::{NAMES_VARIABLE, Names, NamesError};
+pub use names::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_epoch::{Domain, Pin, Reader};
 pub use registry::{Location, find};

@@ -16,13 +16,13 @@ mod gdb;
 mod jitdump;
 mod perf_map;
 
-/// The environment variable that [`Names::from_env`] reads.
+/// The environment variable that [`JitSymbols::from_env`] reads.
 pub const NAMES_VARIABLE: &str = "PACELINE_JIT_NAMES";
 
 /// Whom to tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Names {
+pub struct JitSymbols {
     /// `/tmp/perf-PID.map` for `perf report`. Lines stay after code is freed, until other code gets its place. For
     /// arenas that are made after the announcement: `perf` looks there for no other memory than theirs.
     pub perf_map: bool,
@@ -37,18 +37,18 @@ pub struct Names {
 /// A word in the environment that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{NAMES_VARIABLE}: unknown {word:?}; known are perf-map, jitdump and gdb, separated by commas")]
-pub struct NamesError {
+pub struct JitSymbolsError {
     /// The word.
     pub word: String,
 }
 
-impl Names {
+impl JitSymbols {
     /// As `PACELINE_JIT_NAMES` says: `perf-map`, `jitdump` and `gdb`, separated by commas; nothing if it is not set.
     /// The folder for jitdump is `JITDUMPDIR`, as for LLVM, or else the current one.
     ///
     /// # Errors
-    /// [`NamesError`] for any other word.
-    pub fn from_env() -> Result<Self, NamesError> {
+    /// [`JitSymbolsError`] for any other word.
+    pub fn from_env() -> Result<Self, JitSymbolsError> {
         let words = env::var_os(NAMES_VARIABLE).unwrap_or_default();
         let folder = env::var_os("JITDUMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
         let mut names = Self::default();
@@ -57,7 +57,7 @@ impl Names {
                 "perf-map" => names.perf_map = true,
                 "jitdump" => names.jitdump = Some(folder.clone()),
                 "gdb" => names.gdb = true,
-                _ => return Err(NamesError { word: word.to_owned() }),
+                _ => return Err(JitSymbolsError { word: word.to_owned() }),
             }
         }
         Ok(names)

@@ -8,7 +8,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use paceline_exec::{Arena, Code, CodeBlock, CodeMap, Domain, ExecError, Function, Names, SourceLine, find};
+use paceline_exec::{
+    Arena, Code, CodeBlock, CodeMap, Domain, ExecError, Function, JitSymbols, SourceLine, find,
+};
 
 /// Says that a test did not run, which is a failure where everything has to.
 fn skip(test: &str, reason: &str) {
@@ -105,7 +107,7 @@ fn burn() {
     let Some(time) = env::var("PACELINE_EXEC_TEST_BURN").ok().and_then(|time| time.parse().ok()) else {
         return;
     };
-    Names::from_env().unwrap().announce().unwrap();
+    JitSymbols::from_env().unwrap().announce().unwrap();
     let arena = Arena::global().unwrap();
     let first = install(arena, "paceline_replaced");
     let address = first.address();
@@ -125,7 +127,7 @@ fn trap() {
     if env::var_os("PACELINE_EXEC_TEST_TRAP").is_none() {
         return;
     }
-    Names::from_env().unwrap().announce().unwrap();
+    JitSymbols::from_env().unwrap().announce().unwrap();
     let code = [0x90, 0xcc, 0x90, 0xb8, 42, 0, 0, 0, 0xc3]; // nop; int3; nop; mov eax, 42; ret
     let line = |slot, line| SourceLine { slot, file: "trap.bpf.c".into(), line };
     let function = Function {

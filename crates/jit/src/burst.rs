@@ -8,9 +8,9 @@ use paceline_frame::{Frame, Verdict};
 use paceline_graph::{Graph, MAX_RUNS};
 use paceline_verifier::FunctionFact;
 
+use crate::chain_program::ChainProgram;
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
-use crate::part::Part;
 use crate::plan::{FRAME, HOST_ARGUMENT, HOST_KEPT, LoopPlan, Needs, Place, SCRATCH, SCRATCH_2};
 use crate::program::{ALIGNMENT, Piece};
 use crate::settings::Prefetch;
@@ -160,7 +160,7 @@ impl<'a> Emitter<'a> {
         self.asm.bind(block.label);
         match block.what {
             BlockKind::Program => return self.node_in_loop(block.node),
-            BlockKind::Exit => self.tell_apart(),
+            BlockKind::Exit => self.branch_on_verdict(),
             BlockKind::KnownExit(code) => self.leave_with(code),
             BlockKind::End(verdict) => self.end_with(verdict),
         }
@@ -278,7 +278,8 @@ impl<'a> Emitter<'a> {
         let Some(looped) = &self.looped else { return };
         let plan = looped.plan.clone();
         self.prefetch_ahead(&plan);
-        let seen = |part: &Part<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
+        let seen =
+            |part: &ChainProgram<'_>| part.any(|needs| needs.host && (needs.calls || needs.tail_calls));
         if self.parts.iter().any(seen) {
             self.asm.store(OpSize::Q64, Mem::at(plan.host, self.links.host.frame), FRAME);
         }

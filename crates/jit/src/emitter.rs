@@ -5,14 +5,14 @@ use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
 
 use crate::burst::Loop;
+use crate::chain_program::ChainProgram;
 use crate::checked::Stubs;
+use crate::const_exit::ConstExits;
 use crate::defer::Deferred;
 use crate::error::CompileError;
 use crate::links::Links;
 use crate::liveness::Liveness;
-use crate::part::Part;
 use crate::plan::{FRAME, Place, Plan, SCRATCH_2};
-use crate::returns::Returns;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::x64::{Alu, Assembler, Gpr, Held, Label, Mem, Width};
@@ -35,7 +35,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) asm: Assembler,
     pub(crate) settings: &'a Settings,
     /// The programs, by node.
-    pub(crate) parts: &'a [Part<'a>],
+    pub(crate) parts: &'a [ChainProgram<'a>],
     /// The one that is being emitted, and what is known of it.
     pub(crate) node: usize,
     pub(crate) source: &'a Source<'a>,
@@ -69,13 +69,13 @@ pub(crate) struct Emitter<'a> {
     /// Whether all results of that program lead to the same place.
     pub(crate) one_end: bool,
     /// What the program that is emitted into a loop always returns where.
-    pub(crate) returns: &'a Returns,
+    pub(crate) returns: &'a ConstExits,
     /// The stubs of checked code.
     pub(crate) stubs: Option<Stubs>,
 }
 
 impl<'a> Emitter<'a> {
-    pub(crate) fn new(parts: &'a [Part<'a>], settings: &'a Settings) -> Result<Self, CompileError> {
+    pub(crate) fn new(parts: &'a [ChainProgram<'a>], settings: &'a Settings) -> Result<Self, CompileError> {
         let mut asm = Assembler::new();
         let entries = parts
             .iter()

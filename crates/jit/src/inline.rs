@@ -22,7 +22,7 @@ pub(crate) enum Inline {
     Array(ArrayLink, Option<u32>),
     /// Tells the host's CPU.
     Cpu,
-    /// Returns 0.
+    /// ConstExits 0.
     Zero,
 }
 

@@ -27,30 +27,30 @@
 
 mod alu;
 mod atomic;
+mod bounds_elim;
 mod branch;
 mod burst;
 mod call;
+mod chain_exits;
+mod chain_program;
 mod checked;
+mod const_exit;
 mod context;
 mod defer;
 mod dispatcher;
 mod division;
-mod edges;
 mod emitter;
 mod error;
 mod inline;
-mod lengths;
 mod links;
 mod liveness;
 mod look_up;
 mod memory;
 mod packet;
 mod packet_start;
-mod part;
 mod plan;
 mod program;
 mod prologue;
-mod returns;
 mod rounds;
 mod settings;
 mod source;
@@ -58,8 +58,8 @@ mod stack;
 mod tail_call;
 pub mod x64;
 
+pub use chain_exits::COUNTS;
 pub use dispatcher::{Case, Dispatcher, Otherwise, RUN, TokenArgument, dispatchers};
-pub use edges::COUNTS;
 pub use error::CompileError;
 pub use links::{
     ArrayLink, CheckedLinks, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink, RunOffsets,

@@ -3,7 +3,7 @@
 
 use paceline_isa::{Insn, Reg};
 
-use crate::defer::{Base, Kept, Part, Value};
+use crate::defer::{Base, Kept, StackStore, Value};
 use crate::emitter::Emitter;
 use crate::inline::MAP_LOOKUP_ELEM;
 use crate::links::{Links, LookUpLink};
@@ -72,7 +72,7 @@ impl Emitter<'_> {
     fn load_key(&mut self, bytes: u8) {
         let on_stack = self.stack_offset(Reg::R2, 0);
         let start = on_stack.unwrap_or(0);
-        let stored = if on_stack.is_some() { self.deferred.parts } else { Default::default() };
+        let stored = if on_stack.is_some() { self.deferred.stores } else { Default::default() };
         let key = self.gpr(Reg::R2);
         let (base, disp) = match self.deferred.get(Reg::R2) {
             Value::Sum(base, disp) if !base.is(Reg::R2) => (base, disp),
@@ -92,7 +92,7 @@ impl Emitter<'_> {
             }
             let into = if loaded { SCRATCH } else { key };
             let mem = self.place(base, disp.wrapping_add(from));
-            self.asm.load(size_of_part(part), into, mem);
+            self.asm.load(size_of_store(part), into, mem);
             if shift != 0 {
                 self.asm.shift_ri(Shift::Shl, Width::Q64, into, shift);
             }
@@ -114,7 +114,7 @@ impl Emitter<'_> {
     }
 }
 
-fn size_of_part(part: Part) -> OpSize {
+fn size_of_store(part: StackStore) -> OpSize {
     match part.bytes {
         1 => OpSize::B8,
         2 => OpSize::W16,

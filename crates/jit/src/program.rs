@@ -5,11 +5,11 @@ use paceline_isa::Code;
 use paceline_spec::ProgramKind;
 use paceline_verifier::Verified;
 
+use crate::bounds_elim;
+use crate::chain_program::ChainProgram;
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
-use crate::lengths;
 use crate::links::Links;
-use crate::part::Part;
 use crate::plan::Needs;
 use crate::settings::Settings;
 use crate::source::Source;
@@ -78,7 +78,7 @@ pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Resul
         // What checks the verifier does not build on what the verifier found.
         return compile_unverified(verified.program().kind, verified.code(), links, settings);
     }
-    compile_program(&Part::new(Source::verified(verified), links), settings, true)
+    compile_program(&ChainProgram::new(Source::verified(verified), links), settings, true)
 }
 
 /// Compiles a program that nobody verified. Unless the code is [checked](Settings::checked) it does what the program does:
@@ -92,10 +92,14 @@ pub fn compile_unverified(
     links: &Links,
     settings: &Settings,
 ) -> Result<Compiled, CompileError> {
-    compile_program(&Part::new(Source::unverified(kind, code), links), settings, false)
+    compile_program(&ChainProgram::new(Source::unverified(kind, code), links), settings, false)
 }
 
-fn compile_program(part: &Part<'_>, settings: &Settings, bursts: bool) -> Result<Compiled, CompileError> {
+fn compile_program(
+    part: &ChainProgram<'_>,
+    settings: &Settings,
+    bursts: bool,
+) -> Result<Compiled, CompileError> {
     let mut emitter = Emitter::new(std::slice::from_ref(part), settings)?;
     let (entry, tail_entry) = (emitter.asm.new_label(), emitter.asm.new_label());
     emitter.asm.bind(entry);
@@ -133,10 +137,10 @@ pub fn compile_chain(
     assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
     let mut sources: Vec<Source<'_>> =
         programs.iter().map(|(verified, _)| Source::verified(verified)).collect();
-    lengths::narrow(&mut sources, graph);
+    bounds_elim::narrow(&mut sources, graph);
     let links = programs.iter().map(|(_, links)| *links);
-    let parts: Vec<Part<'_>> =
-        sources.into_iter().zip(links).map(|(source, links)| Part::new(source, links)).collect();
+    let parts: Vec<ChainProgram<'_>> =
+        sources.into_iter().zip(links).map(|(source, links)| ChainProgram::new(source, links)).collect();
     let mut emitter = Emitter::new(&parts, settings).map_err(|error| (0, error))?;
     let mut pieces = Pieces::default();
     let entries = emitter.chain(graph, &mut pieces).map_err(|error| (emitter.node, error))?;
@@ -224,7 +228,7 @@ struct Entries {
 }
 
 fn finish(emitter: Emitter<'_>, pieces: &Pieces, entries: Entries) -> Result<Compiled, CompileError> {
-    let reached = |part: &Part<'_>| -> usize {
+    let reached = |part: &ChainProgram<'_>| -> usize {
         part.source.functions.iter().map(|function| part.source.reached(function).count()).sum()
     };
     let instructions = emitter.parts.iter().map(reached).sum();

@@ -4,7 +4,7 @@ use paceline_isa::{Callee, Insn, Reg};
 use paceline_spec::{Errno, MAX_LOOPS};
 use paceline_verifier::CallbackFact;
 
-use crate::defer::{Parts, Value};
+use crate::defer::{StackStores, Value};
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::x64::{Alu, Cond, Gpr, Label, Width};
@@ -40,7 +40,7 @@ impl Emitter<'_> {
         };
         self.flush_memory();
         self.end_store();
-        self.deferred.parts = Parts::default();
+        self.deferred.stores = StackStores::default();
         for reg in [Reg::R1, Reg::R3].into_iter().chain(has_flags.then_some(Reg::R4)) {
             self.materialize(reg);
         }

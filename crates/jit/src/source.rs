@@ -7,7 +7,7 @@ use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
 use paceline_verifier::{FunctionFact, InsnFact, MapFact, Verified};
 
-use crate::lengths::{Lengths, Narrowed};
+use crate::bounds_elim::{Lengths, Narrowed};
 
 /// Bytes of stack of a function that nobody looked into (`MAX_BPF_STACK`).
 const MAX_STACK: u32 = 512;

@@ -7,8 +7,8 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
+use crate::map_ops::{LOCK, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD};
-use crate::storage::{LOCK, Mode, Storage};
 use crate::timer::Timers;
 use crate::{spin_lock, words};
 
@@ -79,7 +79,7 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request, ACCESS | NUMA_NODE | MapFlags::MMAPABLE | MapFlags::INNER_MAP)?;
         request.check_value_at_most(MAX_VALUE)?;
         let slab = new_slab(request, 1)?;
@@ -104,7 +104,7 @@ impl Array {
     }
 }
 
-impl Storage for Array {
+impl MapOps for Array {
     #[inline]
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(0, index_of(key, self.entries)?)
@@ -203,7 +203,7 @@ pub(crate) struct PerCpuArray {
 }
 
 impl PerCpuArray {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request, ACCESS)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
         let slab = new_slab(request, request.limits.cpus)?;
@@ -225,7 +225,7 @@ pub(crate) fn fill_all_cpus(slab: &Slab, cell: usize, value: &[u8]) {
     }
 }
 
-impl Storage for PerCpuArray {
+impl MapOps for PerCpuArray {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(cpu, index_of(key, self.entries)?)

@@ -4,7 +4,7 @@ use paceline_spec::{Errno, MapKind};
 use thiserror::Error;
 
 use crate::map::{Keys, Map};
-use crate::storage::LOCK;
+use crate::map_ops::LOCK;
 
 /// A batch that ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -8,8 +8,8 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::hashing;
+use crate::map_ops::{MapOps, Mode};
 use crate::slab::{Shape, Slab};
-use crate::storage::{Mode, Storage};
 use crate::words;
 
 /// The low bits of `map_extra` are how many hashes there are.
@@ -37,7 +37,7 @@ fn bits_for(entries: u32, hashes: u32) -> u64 {
 }
 
 impl BloomFilter {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         let spec = &request.spec;
         request.check_value_at_most(MAX_ALLOCATION)?;
         request.check_entries()?;
@@ -62,7 +62,7 @@ impl BloomFilter {
     }
 }
 
-impl Storage for BloomFilter {
+impl MapOps for BloomFilter {
     fn has_keys(&self) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }

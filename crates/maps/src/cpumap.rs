@@ -9,7 +9,7 @@ use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{EntryProgram, Kept, named};
 use crate::map::RedirectTarget;
-use crate::storage::{Mode, Storage};
+use crate::map_ops::{MapOps, Mode};
 
 /// Longest queue in packets, from `cpu_map_update_elem`.
 const MAX_QUEUE: u32 = 16384;
@@ -26,7 +26,7 @@ pub(crate) struct CpuMap {
 }
 
 impl CpuMap {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_entries()?;
         request.check_index_key()?;
         request.check_value_is_one_of(&[4, 8])?;
@@ -47,7 +47,7 @@ impl CpuMap {
     }
 }
 
-impl Storage for CpuMap {
+impl MapOps for CpuMap {
     fn user_value_size(&self) -> usize {
         self.value_size
     }

@@ -11,8 +11,8 @@ use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::entry_program::{EntryProgram, Kept, named};
 use crate::map::RedirectTarget;
+use crate::map_ops::{MapOps, Mode};
 use crate::slots::Caller;
-use crate::storage::{Mode, Storage};
 use crate::table::{Table, TableShape};
 use crate::words;
 
@@ -47,7 +47,7 @@ pub(crate) struct DevMap {
 }
 
 impl DevMap {
-    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request)?;
         let (entries, programs) = (Entries::open(request)?, Kept::default());
         Ok(Box::new(Self { entries, programs, value_size: request.value_size() }))
@@ -63,7 +63,7 @@ impl DevMap {
     }
 }
 
-impl Storage for DevMap {
+impl MapOps for DevMap {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.entries.address(self.entries.index(key)?)
     }
@@ -123,7 +123,7 @@ pub(crate) struct DevMapHash {
 }
 
 impl DevMapHash {
-    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request)?;
         request.check_entries_at_most(MAX_HASH_ENTRIES)?;
         let shape = TableShape::of(request, 1);
@@ -138,7 +138,7 @@ impl DevMapHash {
     }
 }
 
-impl Storage for DevMapHash {
+impl MapOps for DevMapHash {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.table.payload_address(self.table.find(key)?)
     }
@@ -201,7 +201,7 @@ impl Storage for DevMapHash {
         self.table.find(&index.to_ne_bytes()).is_some()
     }
 
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         true
     }
 }

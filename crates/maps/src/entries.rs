@@ -8,8 +8,8 @@ use paceline_spec::Errno;
 
 use crate::array;
 use crate::create::{CreateErrorKind, Request};
+use crate::map_ops::Mode;
 use crate::slab::{Shape, Slab};
-use crate::storage::Mode;
 
 pub(crate) struct Entries {
     slab: Slab,

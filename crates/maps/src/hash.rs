@@ -9,9 +9,9 @@ use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::lru::Clock;
+use crate::map_ops::{MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD};
 use crate::slots::{Caller, Permit};
-use crate::storage::{Mode, Storage};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
 use crate::timer::Timers;
 use crate::{spin_lock, words};
@@ -173,17 +173,17 @@ pub(crate) struct Hash {
 }
 
 impl Hash {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request)?;
         Self::build(request)
     }
 
-    pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check_lru(request)?;
         Self::build(request)
     }
 
-    fn build(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    fn build(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         let shape = TableShape::of(request, words::words_for(request.value_size()));
         request.check_memory(shape.bytes(0))?;
         Ok(Box::new(Self {
@@ -209,7 +209,7 @@ impl lookup::Elements for Hash {
     }
 }
 
-impl Storage for Hash {
+impl MapOps for Hash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         let table = &self.elements.table;
@@ -220,7 +220,7 @@ impl Storage for Hash {
         Some(LookupFunction::of_table(self, false))
     }
 
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         true
     }
 
@@ -301,7 +301,7 @@ pub(crate) struct PerCpuHash {
 }
 
 impl PerCpuHash {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_flags(FLAGS)?;
         check_sizes(request)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
@@ -309,13 +309,13 @@ impl PerCpuHash {
         Self::build(request)
     }
 
-    pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open_lru(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check_lru(request)?;
         request.check_value_at_most(MAX_PER_CPU_VALUE)?;
         Self::build(request)
     }
 
-    fn build(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    fn build(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         let shape = TableShape::of(request, 0);
         let (words, lanes) = (words::words_for(request.value_size()), request.limits.cpus);
         let beside = ((words * WORD) as u64).saturating_mul(lanes as u64);
@@ -342,7 +342,7 @@ impl lookup::Elements for PerCpuHash {
     }
 }
 
-impl Storage for PerCpuHash {
+impl MapOps for PerCpuHash {
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         let table = &self.elements.table;
@@ -353,7 +353,7 @@ impl Storage for PerCpuHash {
         Some(LookupFunction::of_table(self, true))
     }
 
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         true
     }
 

@@ -13,9 +13,9 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::lookup::LookupFunction;
+use crate::map_ops::{MapOps, Mode};
 use crate::routes::{Prefix, Routes};
 use crate::slots::Caller;
-use crate::storage::{Mode, Storage};
 use crate::table::{Spare, Table, TableShape};
 use crate::words;
 
@@ -40,7 +40,7 @@ pub(crate) struct LpmTrie {
 const ADDRESS: usize = 4;
 
 impl LpmTrie {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_entries()?;
         request.check_flags(NUMA_NODE | ACCESS | MapFlags::NO_PREALLOC)?;
         request.check_has_flag(MapFlags::NO_PREALLOC)?;
@@ -256,7 +256,7 @@ impl Changes<'_> {
     }
 }
 
-impl Storage for LpmTrie {
+impl MapOps for LpmTrie {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         let slot = match key.try_into() {
             Ok(key) => self.route(u64::from_ne_bytes(key)),
@@ -275,7 +275,7 @@ impl Storage for LpmTrie {
         })
     }
 
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         true
     }
 

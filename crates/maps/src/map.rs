@@ -15,10 +15,10 @@ use crate::described::Described;
 use crate::freeze::Freeze;
 use crate::lookup::LookupFunction;
 use crate::map_of_maps::InnerMaps;
+use crate::map_ops::{self, LOCK, MapOps, Mode};
 use crate::map_user::Users;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
-use crate::storage::{self, LOCK, Mode, Storage};
 use crate::timer::Timers;
 use crate::words;
 
@@ -52,7 +52,7 @@ pub struct Map {
     /// Of the storage.
     lookup_function: Option<LookupFunction>,
     users: Users,
-    storage: Box<dyn Storage>,
+    storage: Box<dyn MapOps>,
 }
 
 /// What programs may do with the values of a map.
@@ -186,7 +186,7 @@ impl Map {
         if spec.kind != MapKind::BloomFilter {
             request.check_extra_at_most(0)?;
         }
-        let storage = storage::open(&mut request)?;
+        let storage = map_ops::open(&mut request)?;
         request.check_special_fields()?;
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
@@ -263,8 +263,8 @@ impl Map {
     /// ([`Reader::pin`](paceline_epoch::Reader::pin), of the [global domain](paceline_epoch::Domain::global)) from before a look-up
     /// until they are done with what it found.
     #[must_use]
-    pub fn elements_can_go(&self) -> bool {
-        self.storage.elements_can_go()
+    pub fn frees_values(&self) -> bool {
+        self.storage.frees_values()
     }
 
     /// `bpf_map_update_elem`. In the per-CPU kinds only this CPU's value changes; a new element is zero on the

@@ -17,9 +17,9 @@ use crate::entries::Entries;
 use crate::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::{Map, Mismatch};
+use crate::map_ops::{MapOps, Mode};
 use crate::map_user::MapUser;
 use crate::slots::Caller;
-use crate::storage::{Mode, Storage};
 use crate::table::{Found, Table, TableShape};
 use crate::words;
 
@@ -142,7 +142,7 @@ pub(crate) struct ArrayOfMaps {
 }
 
 impl ArrayOfMaps {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_value_is_one_of(&[4])?;
         array::check(request, REFERENCE_FLAGS)?;
         let template = Template::of(request)?;
@@ -159,12 +159,12 @@ impl ArrayOfMaps {
     }
 }
 
-impl Storage for ArrayOfMaps {
+impl MapOps for ArrayOfMaps {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         from_handle(self.handles.load(self.handles.index(key)?)?)
     }
 
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         true
     }
 
@@ -222,7 +222,7 @@ pub(crate) struct HashOfMaps {
 }
 
 impl HashOfMaps {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_value_is_one_of(&[4])?;
         hash::check(request)?;
         let template = Template::of(request)?;
@@ -257,7 +257,7 @@ impl lookup::Elements for HashOfMaps {
     }
 }
 
-impl Storage for HashOfMaps {
+impl MapOps for HashOfMaps {
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         lookup::Elements::value(self, self.table.found(self.table.find(key)?), cpu)
     }
@@ -266,7 +266,7 @@ impl Storage for HashOfMaps {
         Some(LookupFunction::of_table(self, false))
     }
 
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         true
     }
 

@@ -5,7 +5,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
-use crate::storage::{Mode, Storage};
+use crate::map_ops::{MapOps, Mode};
 
 /// `BPF_F_PRESERVE_ELEMS`: entries outlive the descriptor that set them; without effect here.
 const PRESERVE_ELEMS: MapFlags = MapFlags(1 << 11);
@@ -16,7 +16,7 @@ pub(crate) struct PerfEventArray {
 
 impl PerfEventArray {
     /// `max_entries` of 0 stands for one entry per CPU, as in libbpf.
-    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         if request.spec.max_entries == 0 {
             request.spec.max_entries = u32::try_from(request.limits.cpus).unwrap_or(u32::MAX);
         }
@@ -26,7 +26,7 @@ impl PerfEventArray {
     }
 }
 
-impl Storage for PerfEventArray {
+impl MapOps for PerfEventArray {
     fn user_value_size(&self) -> usize {
         4
     }

@@ -12,7 +12,7 @@ use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::map::Map;
-use crate::storage::{Mode, Storage};
+use crate::map_ops::{MapOps, Mode};
 
 /// Second half of an entry that is there: 0 is a program number too.
 const PRESENT: u32 = 1;
@@ -43,7 +43,7 @@ pub struct TokenLayout {
 }
 
 impl ProgArray {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         array::check(request, REFERENCE_FLAGS)?;
         request.check_value_is_one_of(&[4])?;
         let programs = Entries::with_companions(request)?;
@@ -148,7 +148,7 @@ impl Map {
     }
 }
 
-impl Storage for ProgArray {
+impl MapOps for ProgArray {
     fn user_value_size(&self) -> usize {
         4
     }

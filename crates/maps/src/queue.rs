@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use paceline_spec::{Errno, MapKind};
 
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
+use crate::map_ops::{EXIST, MapOps, Mode, NO_EXIST};
 use crate::slab::{Shape, Slab};
-use crate::storage::{EXIST, Mode, NO_EXIST, Storage};
 use crate::words;
 
 /// `BPF_MAP_TYPE_QUEUE` and `BPF_MAP_TYPE_STACK`
@@ -26,7 +26,7 @@ struct Ends {
 }
 
 impl Queue {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_entries()?;
         request.check_no_key()?;
         request.check_flags(NUMA_NODE | ACCESS)?;
@@ -72,7 +72,7 @@ impl Ends {
     }
 }
 
-impl Storage for Queue {
+impl MapOps for Queue {
     fn has_keys(&self) -> Result<(), Errno> {
         Err(Errno::EINVAL)
     }

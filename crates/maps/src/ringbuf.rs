@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use paceline_spec::Errno;
 
 use crate::create::{CreateErrorKind, NUMA_NODE, Request};
+use crate::map_ops::{MapOps, Mode};
 use crate::slab::{NoMemory, WORD, Zeroed};
-use crate::storage::{Mode, Storage};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, model_fence};
 
 /// `RINGBUF_MAX_RECORD_SZ`
@@ -100,7 +100,7 @@ fn room(len: u64) -> u64 {
 }
 
 impl RingBuffer {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_flags(NUMA_NODE)?;
         let spec = &request.spec;
         if spec.key_size != 0 {
@@ -410,7 +410,7 @@ impl RingBuffer {
     }
 }
 
-impl Storage for RingBuffer {
+impl MapOps for RingBuffer {
     fn contains(&self, address: usize, len: usize) -> bool {
         self.offset_of(address).is_some()
             && self.reserved(address).is_some_and(|(start, size)| address - start + len <= size)

@@ -9,7 +9,7 @@ use paceline_spec::Errno;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
 use crate::map::RedirectTarget;
-use crate::storage::{Mode, Storage};
+use crate::map_ops::{MapOps, Mode};
 
 /// Second half of an entry that is there: any number may be stored, 0 too.
 const PRESENT: u32 = 1;
@@ -23,7 +23,7 @@ pub(crate) struct XskMap {
 }
 
 impl XskMap {
-    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         request.check_entries()?;
         request.check_index_key()?;
         request.check_value_is_one_of(&[4])?;
@@ -32,7 +32,7 @@ impl XskMap {
     }
 }
 
-impl Storage for XskMap {
+impl MapOps for XskMap {
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.entries.address(self.entries.index(key)?)
     }

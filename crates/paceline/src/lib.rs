@@ -34,7 +34,7 @@
 //! | run several programs, one after the other, and change them under traffic | [`LiveChain`], [`chain`] |
 //! | tail calls | [`Collection::install`], [`Program::install`] |
 //! | see what waits for workers that stall, and bound it | [`epoch::Domain::backlog`], [`epoch::Domain::set_limit`] |
-//! | have `perf` and `gdb` name native code | [`Names`] |
+//! | have `perf` and `gdb` name native code | [`JitSymbols`] |
 //! | load objects that pin maps by name | [`Instance::load`] |
 //! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
 //! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
@@ -80,10 +80,10 @@ pub use paceline_spec::{
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{
     Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
-    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultKind,
-    Host, InstallError, KeyedSite, LoadError as EngineError, NAMES_VARIABLE, Names, NamesError, NativeCode,
-    NativeFunction, Near, NoSuchEngine, Program, ProgramError, Site, SiteStatistics, Target, TimeSource,
-    UpdateError, has_helper,
+    CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress,
+    FaultKind, Host, InstallError, JitSymbols, JitSymbolsError, KeyedSite, LoadError as EngineError,
+    NAMES_VARIABLE, NativeCode, NativeFunction, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
+    Target, TimeSource, UpdateError, has_helper,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

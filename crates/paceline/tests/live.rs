@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Place, RunConfig, SequenceError, Surprise};
+use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Place, RunConfig, SequenceError, Warning};
 use paceline::isa::assemble;
 use paceline::port::MemoryPort;
 use paceline::{
@@ -92,7 +92,7 @@ fn programs_are_added_moved_replaced_and_removed() {
     assert_eq!(verdict(&chain), Verdict::Pass);
     let config = RunConfig { actions: Actions::NONE, ..RunConfig::default() };
     let layout = chain.change(None, vec![Change::Configure { name: "a".to_owned(), config }]).unwrap();
-    assert_eq!(layout.surprises, [Surprise::Unreached { node: 1 }]);
+    assert_eq!(layout.warnings, [Warning::Unreached { node: 1 }]);
 }
 
 #[test]

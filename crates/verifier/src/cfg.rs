@@ -34,14 +34,14 @@ pub(crate) struct ControlFlow {
     /// Registers whose value may still be read, before each slot.
     pub(crate) live: Vec<RegSet>,
     /// Where states are compared.
-    pub(crate) meetings: Vec<Meeting>,
-    /// Whether any of these is [`Meeting::Round`].
+    pub(crate) meetings: Vec<PrunePoint>,
+    /// Whether any of these is [`PrunePoint::Round`].
     pub(crate) has_rounds: bool,
 }
 
 /// Whether the states at a slot are compared with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Meeting {
+pub(crate) enum PrunePoint {
     /// No.
     #[default]
     Never,
@@ -63,7 +63,7 @@ impl ControlFlow {
         let mut flow = Self {
             functions,
             live: vec![RegSet::EMPTY; code.len()],
-            meetings: vec![Meeting::Never; code.len()],
+            meetings: vec![PrunePoint::Never; code.len()],
             has_rounds: false,
         };
         flow.check_reachable(code)?;
@@ -103,26 +103,26 @@ impl ControlFlow {
     fn find_meetings(&mut self, program: &ProgramSpec, code: &Code) {
         for (slot, insn) in code.iter() {
             if makes_rounds(program, insn) {
-                self.mark_meeting(slot, Meeting::Round);
+                self.mark_meeting(slot, PrunePoint::Round);
                 self.has_rounds = true;
             }
             if let Some(target) = insn.jump_target(slot) {
-                self.mark_meeting(target as usize, Meeting::Sometimes);
+                self.mark_meeting(target as usize, PrunePoint::Sometimes);
                 if insn.falls_through() {
-                    self.mark_meeting(slot, Meeting::Sometimes);
+                    self.mark_meeting(slot, PrunePoint::Sometimes);
                 }
             }
             if insn.is_call() {
-                self.mark_meeting(slot + 1, Meeting::Sometimes);
+                self.mark_meeting(slot + 1, PrunePoint::Sometimes);
             }
             if let (Insn::Call(Callee::Subprogram(_)), Some(target)) = (insn, insn.subprogram_target(slot)) {
-                self.mark_meeting(slot, Meeting::Sometimes);
-                self.mark_meeting(target as usize, Meeting::Sometimes);
+                self.mark_meeting(slot, PrunePoint::Sometimes);
+                self.mark_meeting(target as usize, PrunePoint::Sometimes);
             }
         }
     }
 
-    fn mark_meeting(&mut self, slot: usize, meeting: Meeting) {
+    fn mark_meeting(&mut self, slot: usize, meeting: PrunePoint) {
         if let Some(mark) = self.meetings.get_mut(slot) {
             *mark = meeting.max(*mark);
         }

@@ -2,7 +2,7 @@
 
 use paceline_isa::{Reg, RegSet};
 
-use crate::demand::Demands;
+use crate::precision::Precision;
 use crate::reads::StackReads;
 use crate::state::{Byte, Frame, Link, Lock, PacketRange, Pointer, Scalar, Slot, State, Target, Value};
 use crate::walk::Walk;
@@ -11,9 +11,9 @@ impl Walk<'_> {
     /// Whether the current state is covered by an earlier one of the same slot. What makes progress and has an id
     /// up to `same_up_to` must be the very same.
     pub(crate) fn compare(&self, earlier: &State, rigor: Rigor, same_up_to: u32) -> bool {
-        let (demands, reads) = (&self.demands, &self.reads);
+        let (precision, reads) = (&self.precision, &self.reads);
         let (ids, links) = (Vec::new(), Vec::new());
-        let mut comparison = Comparison { demands, reads, rigor, same_up_to, ids, links, steps: 1 };
+        let mut comparison = Comparison { precision, reads, rigor, same_up_to, ids, links, steps: 1 };
         let is_covered = self.compare_with(&mut comparison, earlier);
         self.checkpoints.spend(comparison.steps);
         is_covered
@@ -57,7 +57,7 @@ pub(crate) enum Rigor {
 
 /// A comparison of two states: an earlier one, and one that it may cover.
 struct Comparison<'a> {
-    demands: &'a Demands,
+    precision: &'a Precision,
     reads: &'a StackReads,
     rigor: Rigor,
     same_up_to: u32,
@@ -165,7 +165,7 @@ impl Comparison<'_> {
     }
 
     fn is_precise(&self, scalar: &Scalar) -> bool {
-        self.rigor != Rigor::Demanded || self.demands.is_demanded(scalar.mark)
+        self.rigor != Rigor::Demanded || self.precision.is_precise(scalar.mark)
     }
 
     fn value(&mut self, old: &Value, new: &Value) -> bool {

@@ -15,8 +15,8 @@
 use paceline_isa::{Callee, Insn};
 use paceline_spec::helper::Helper;
 
-use crate::demand::Demands;
 use crate::domain::Number;
+use crate::precision::Precision;
 use crate::reads::{StackReads, Word};
 use crate::state::{Frame, Progress, Scalar, State, Value};
 use crate::walk::Walk;
@@ -42,8 +42,8 @@ impl Walk<'_> {
         let Some(earlier) = self.checkpoints.open_at(slot, just_kept).find(is_same_call) else { return };
         for (number, old) in earlier.frames().enumerate() {
             let Some(new) = state.frame(number) else { return };
-            if widened(&self.demands, old, new).next().is_some() {
-                let changes: Vec<Place> = widened(&self.demands, old, new).collect();
+            if widened(&self.precision, old, new).next().is_some() {
+                let changes: Vec<Place> = widened(&self.precision, old, new).collect();
                 let Some(frame) = state.frame_mut(number) else { return };
                 changes.into_iter().for_each(|place| place.forget(frame));
             }
@@ -52,18 +52,18 @@ impl Walk<'_> {
 
     /// The current path ends at a checkpoint of which not all is known: what turns out to matter of that matters of the
     /// current state too.
-    pub(crate) fn share_demands_with(&mut self, earlier: &State) {
-        let (demands, reads) = (&mut self.demands, &mut self.reads);
+    pub(crate) fn share_precision_with(&mut self, earlier: &State) {
+        let (precision, reads) = (&mut self.precision, &mut self.reads);
         for (old, new) in earlier.frames().zip(self.state.frames()) {
             imply_zeroed(reads, old, new);
             for (old, new) in old.registers().iter().zip(new.registers()) {
-                share(demands, old, new);
+                share(precision, old, new);
             }
             for (old, new) in old.stack.slots().iter().zip(new.stack.slots()) {
                 reads.imply(old.origin, new.origin, !new.fresh);
-                share(demands, &old.value, &new.value);
+                share(precision, &old.value, &new.value);
                 if old.zeros_of_value(new) != 0 {
-                    demand(demands, &new.value);
+                    mark_precise(precision, &new.value);
                 }
             }
         }
@@ -81,15 +81,15 @@ pub(crate) fn imply_zeroed(reads: &mut StackReads, old: &Frame, new: &Frame) {
 }
 
 /// Says that what a register or a slot holds matters, if it is a number.
-pub(crate) fn demand(demands: &mut Demands, value: &Value) {
+pub(crate) fn mark_precise(precision: &mut Precision, value: &Value) {
     if let Value::Scalar(scalar) = value {
-        demands.demand(scalar.mark);
+        precision.mark_precise(scalar.mark);
     }
 }
 
-fn share(demands: &mut Demands, old: &Value, new: &Value) {
+fn share(precision: &mut Precision, old: &Value, new: &Value) {
     if let (Value::Scalar(old), Value::Scalar(new)) = (old, new) {
-        demands.imply(old.mark, new.mark);
+        precision.imply(old.mark, new.mark);
     }
 }
 
@@ -111,10 +111,10 @@ impl Place {
     }
 }
 
-fn widened(demands: &Demands, old: &Frame, new: &Frame) -> impl Iterator<Item = Place> {
+fn widened(precision: &Precision, old: &Frame, new: &Frame) -> impl Iterator<Item = Place> {
     let is_wide = |old: &Value, new: &Value| match (old, new) {
         (Value::Scalar(old), Value::Scalar(new)) => {
-            old.number != new.number && !demands.is_demanded(old.mark) && !decided(demands, new)
+            old.number != new.number && !precision.is_precise(old.mark) && !decided(precision, new)
         }
         _ => false,
     };
@@ -127,8 +127,8 @@ fn widened(demands: &Demands, old: &Frame, new: &Frame) -> impl Iterator<Item = 
 }
 
 /// Whether a number is known to have decided something since the last checkpoint; one that came from none has no mark.
-fn decided(demands: &Demands, scalar: &Scalar) -> bool {
-    scalar.mark != crate::demand::Mark::NONE && demands.is_demanded(scalar.mark)
+fn decided(precision: &Precision, scalar: &Scalar) -> bool {
+    scalar.mark != crate::precision::Mark::NONE && precision.is_precise(scalar.mark)
 }
 
 /// The oldest that is there in both states and has made progress from one to the other, by its id.

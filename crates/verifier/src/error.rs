@@ -564,11 +564,11 @@ impl From<Cause> for Problem {
 pub(crate) type Check<T = ()> = Result<T, Box<Problem>>;
 
 /// A rule that is broken.
-pub(crate) fn broken<T>(cause: Cause) -> Check<T> {
+pub(crate) fn reject<T>(cause: Cause) -> Check<T> {
     Err(Box::new(cause.into()))
 }
 
-/// A rule that is broken, and what would mend it.
-pub(crate) fn broken_with<T>(cause: Cause, hint: Hint) -> Check<T> {
+/// A rule that is reject, and what would mend it.
+pub(crate) fn reject_with<T>(cause: Cause, hint: Hint) -> Check<T> {
     Err(Box::new(Problem::from(cause).with(hint)))
 }

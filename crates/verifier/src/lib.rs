@@ -12,7 +12,7 @@
 //!
 //! What keeps that from taking for ever are checkpoints (`prune`): states kept where paths meet. A path ends when
 //! an earlier state covers it in all that mattered. What matters is found by exploring: numbers carry marks of where
-//! they came from, and a number that decides something demands its mark and so all it came from (`demand`). The
+//! their origin, and a number that decides something makes its mark and all origins precise (`precision`). The
 //! kernel finds the same by walking back over the instructions.
 //!
 //! # What it accepts
@@ -24,13 +24,13 @@
 mod cfg;
 mod compare;
 mod converge;
-mod demand;
 mod depth;
 pub mod domain;
 mod error;
 mod facts;
 mod lend;
 mod observe;
+mod precision;
 mod prune;
 mod reads;
 pub mod state;

@@ -2,17 +2,17 @@
 //!
 //! A state is covered if every run from it was, in all that matters, explored from an earlier one. What matters was
 //! found out by exploring: registers that are live, stack bytes that were read, numbers that decided something
-//! (see [`crate::demand`]). A checkpoint may cover others only when all paths from it have ended; one whose paths
+//! (see [`crate::precision`]). A checkpoint may cover others only when all paths from it have ended; one whose paths
 //! have not is on the current path itself, and meeting it again without any change is an endless loop. Loops that
 //! something else bounds end earlier: see [`crate::converge`].
 
 use std::cell::Cell;
 
-use crate::cfg::Meeting;
+use crate::cfg::PrunePoint;
 use crate::compare::Rigor;
-use crate::converge::{demand, imply_zeroed, progress_between};
-use crate::demand::Demands;
+use crate::converge::{imply_zeroed, mark_precise, progress_between};
 use crate::error::{Cause, Check, Hint};
+use crate::precision::Precision;
 use crate::state::{Frame, State, Value};
 use crate::walk::Walk;
 
@@ -188,19 +188,19 @@ impl Walk<'_> {
     pub(crate) fn meets_earlier_state(&mut self) -> Check<bool> {
         let slot = self.slot;
         let meeting = self.flow.meetings.get(slot).copied().unwrap_or_default();
-        if meeting == Meeting::Never {
+        if meeting == PrunePoint::Never {
             return Ok(false);
         }
-        let is_round = meeting == Meeting::Round;
+        let is_round = meeting == PrunePoint::Round;
         if is_round {
             self.start_calling_back();
         }
         match self.look_for_earlier(slot, is_round) {
             Found::Covered(index) => {
                 match self.checkpoints.unsettled_by(index) {
-                    None => self.inherit_demands(index),
+                    None => self.inherit_precision(index),
                     Some(open) => {
-                        self.share_demands(index);
+                        self.share_precision(index);
                         self.checkpoints.wait_for(open);
                     }
                 }
@@ -208,7 +208,7 @@ impl Walk<'_> {
                 self.stats.pruned += 1;
                 Ok(true)
             }
-            Found::Loop => crate::error::broken_with(Cause::InfiniteLoop, Hint::BoundLoop),
+            Found::Loop => crate::error::reject_with(Cause::InfiniteLoop, Hint::BoundLoop),
             Found::Nothing { keeps } => {
                 if keeps {
                     self.keep(slot)?;
@@ -287,14 +287,14 @@ impl Walk<'_> {
         if self.options.exact { Rigor::Same } else { wanted }
     }
 
-    /// Keeps the state: from here on, what is demanded of it is noted with it.
+    /// Keeps the state: from here on its precise numbers and the reads of its stack are recorded with it.
     fn keep(&mut self, slot: usize) -> Check {
-        let (demands, reads) = (&mut self.demands, &mut self.reads);
+        let (precision, reads) = (&mut self.precision, &mut self.reads);
         for number in 0..=self.state.depth() {
             let Some(frame) = self.state.frame_mut(number) else { continue };
             for value in frame.values_mut() {
                 if let Value::Scalar(scalar) = value {
-                    scalar.mark = demands.checkpoint(scalar.mark);
+                    scalar.mark = precision.checkpoint(scalar.mark);
                 }
             }
             for slot in frame.stack.slots_mut() {
@@ -311,39 +311,39 @@ impl Walk<'_> {
         self.hold(self.state.bytes())
     }
 
-    fn share_demands(&mut self, index: usize) {
+    fn share_precision(&mut self, index: usize) {
         // Taken out and put back, since sharing changes what is next to it.
         let Some(earlier) = self.checkpoints.all.get_mut(index).and_then(|c| c.state.take()) else { return };
-        self.share_demands_with(&earlier);
+        self.share_precision_with(&earlier);
         self.checkpoints.all[index].state = Some(earlier);
     }
 
     /// What mattered of the covering state matters of the covered one too, for the checkpoints on its path.
-    fn inherit_demands(&mut self, index: usize) {
+    fn inherit_precision(&mut self, index: usize) {
         let Some(earlier) = self.checkpoints.all.get(index).and_then(|c| c.state.as_ref()) else { return };
-        let (demands, reads) = (&mut self.demands, &mut self.reads);
+        let (precision, reads) = (&mut self.precision, &mut self.reads);
         for (old, new) in earlier.frames().zip(self.state.frames()) {
             imply_zeroed(reads, old, new);
             for (old, new) in old.registers().iter().zip(new.registers()) {
-                inherit(demands, old, new);
+                inherit(precision, old, new);
             }
             for (old, new) in old.stack.slots().iter().zip(new.stack.slots()) {
                 reads.inherit(old.origin, new.origin, !new.fresh);
                 if reads.bytes_read(old.origin) != 0 {
-                    inherit(demands, &old.value, &new.value);
+                    inherit(precision, &old.value, &new.value);
                 }
                 if old.zeros_of_value(new) & reads.bytes_read(old.origin) != 0 {
-                    demand(demands, &new.value);
+                    mark_precise(precision, &new.value);
                 }
             }
         }
     }
 }
 
-fn inherit(demands: &mut Demands, old: &Value, new: &Value) {
+fn inherit(precision: &mut Precision, old: &Value, new: &Value) {
     if let (Value::Scalar(old), Value::Scalar(new)) = (old, new)
-        && demands.is_demanded(old.mark)
+        && precision.is_precise(old.mark)
     {
-        demands.demand(new.mark);
+        precision.mark_precise(new.mark);
     }
 }

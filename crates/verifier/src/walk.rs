@@ -13,11 +13,11 @@ use paceline_spec::{MapSpec, ProgramSpec};
 
 use crate::Options;
 use crate::cfg::ControlFlow;
-use crate::demand::Demands;
 use crate::error::{Branch, Cause, Check, Hint, Problem, Refusal};
 use crate::facts::{Facts, Stats};
 use crate::lend::Loans;
 use crate::observe::{Observer, PathEnd};
+use crate::precision::Precision;
 use crate::prune::Checkpoints;
 use crate::reads::StackReads;
 use crate::state::{Frame, Lost, MapRef, State, Value};
@@ -106,7 +106,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) state: State,
     /// The slot that is looked at.
     pub(crate) slot: usize,
-    pub(crate) demands: Demands,
+    pub(crate) precision: Precision,
     pub(crate) reads: StackReads,
     pub(crate) checkpoints: Checkpoints,
     /// Deepest stack use of each function, in bytes.
@@ -155,7 +155,7 @@ impl<'a> Walk<'a> {
             stats: Stats::default(),
             state: State::new(Frame::new(0, 0, 0)),
             slot: 0,
-            demands: Demands::new(),
+            precision: Precision::new(),
             reads: StackReads::new(flow.functions.len()),
             checkpoints: Checkpoints::new(code.len()),
             stack_used: vec![0; flow.functions.len()],
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
     /// Walks all paths from a state at the start of a function.
     pub(crate) fn explore(&mut self, state: State, slot: usize) -> Result<(), Box<Refusal>> {
         self.checkpoints.restart();
-        self.demands = Demands::new();
+        self.precision = Precision::new();
         self.reads.restart();
         self.trail.entries.truncate(1);
         self.held = 0;
@@ -232,11 +232,11 @@ impl<'a> Walk<'a> {
 
     fn step(&mut self) -> Check<Next> {
         if self.stats.instructions >= self.options.max_instructions {
-            return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+            return crate::error::reject_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
         }
         let work = self.checkpoints.work();
         if work > self.options.max_work {
-            return crate::error::broken_with(Cause::TooMuchWork(work), Hint::BoundLoop);
+            return crate::error::reject_with(Cause::TooMuchWork(work), Hint::BoundLoop);
         }
         if self.meets_earlier_state()? {
             if let Some(observer) = &mut self.observer {
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
         }
         let Some(&insn) = self.code.get(self.slot) else {
             // The shape of the program was checked: control gets to instructions only.
-            return crate::error::broken(Cause::FallsOff);
+            return crate::error::reject(Cause::FallsOff);
         };
         if insn.is_jump() {
             self.checkpoints.count_jump();
@@ -266,7 +266,7 @@ impl<'a> Walk<'a> {
     /// Lets a branch wait and goes on at `next`.
     fn fork(&mut self, next: usize, target: usize, state: State) -> Check {
         if self.waiting.len() >= MAX_WAITING {
-            return crate::error::broken_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
+            return crate::error::reject_with(Cause::TooComplex(self.stats.instructions), Hint::BoundLoop);
         }
         let slot = self.slot;
         let trail = self.trail.add(self.at, Branch { slot, taken: target != slot + 1 });
@@ -285,10 +285,10 @@ impl<'a> Walk<'a> {
     /// Counts a state that is held from now on.
     pub(crate) fn hold(&mut self, bytes: usize) -> Check {
         self.held += bytes;
-        let all = self.held + self.demands.bytes() + self.reads.bytes();
+        let all = self.held + self.precision.bytes() + self.reads.bytes();
         self.stats.peak_bytes = self.stats.peak_bytes.max(all);
         if all > self.options.max_bytes {
-            return crate::error::broken_with(Cause::TooMuchMemory(all), Hint::BoundLoop);
+            return crate::error::reject_with(Cause::TooMuchMemory(all), Hint::BoundLoop);
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn read(&self, reg: Reg) -> Check<Value> {
         match self.state.get(reg) {
             Value::Unset => {
-                crate::error::broken_with(Cause::NotSet(crate::error::RegName(reg)), Hint::Initialize)
+                crate::error::reject_with(Cause::NotSet(crate::error::RegName(reg)), Hint::Initialize)
             }
             value => Ok(value),
         }
@@ -306,7 +306,7 @@ impl<'a> Walk<'a> {
     /// Changes a register, which must not be the frame pointer.
     pub(crate) fn write(&mut self, reg: Reg, value: Value) -> Check {
         if reg == Reg::R10 {
-            return crate::error::broken(Cause::FramePointer);
+            return crate::error::reject(Cause::FramePointer);
         }
         self.state.set(reg, value);
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline_spec::ProgramSpec;
 
-use crate::region::{Access, Near};
+use crate::region::{Access, FaultAddress};
 
 /// A program did what it may not, or did not end. The packet has no verdict then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum FaultKind {
         /// Bytes.
         len: u64,
         /// What the address is close to.
-        near: Near,
+        near: FaultAddress,
     },
     /// It accessed the context in a way its layout does not have.
     #[error("{access} of {len} bytes at offset {offset} of {context}, which has no such field")]
@@ -61,7 +61,7 @@ pub enum FaultKind {
         /// What the helper wants there.
         expected: &'static str,
         /// What the register points to, for pointers.
-        near: Option<Near>,
+        near: Option<FaultAddress>,
     },
     /// It called a helper while it had a spin lock, which that helper or another worker might wait for.
     #[error("call to {0} while it has a lock")]

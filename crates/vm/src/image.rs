@@ -15,7 +15,7 @@ use paceline_spec::ProgramSpec;
 
 use crate::engine::Engine;
 use crate::host::Host;
-use crate::later::Home;
+use crate::later::CallbackCode;
 use crate::threaded::Operations;
 
 /// An argument register that nothing was put into.
@@ -58,7 +58,7 @@ pub(crate) struct Image {
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
     /// Where the functions are that timers may call, in code that is compiled.
-    pub(crate) _home: Option<Arc<Home>>,
+    pub(crate) _home: Option<Arc<CallbackCode>>,
     /// The program's native code, where it has some.
     pub(crate) native: Option<Native>,
 }

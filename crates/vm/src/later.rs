@@ -1,6 +1,6 @@
 //! Functions of programs that timers call: without a packet, when no program runs.
 //!
-//! Engines know such a function by an address. In code that is compiled that lies in the program's [`Home`], which is found by it
+//! Engines know such a function by an address. In code that is compiled that lies in the program's [`CallbackCode`], which is found by it
 //! and keeps the code; the machine that checks every access takes the function's slot, and the image.
 
 use std::any::Any;
@@ -26,32 +26,32 @@ use crate::threaded::{self, Operations};
 use crate::time::Clock;
 
 /// Code with functions that timers may call, and the maps that it uses.
-pub(crate) struct Home {
+pub(crate) struct CallbackCode {
     range: Range<u64>,
-    code: HomeCode,
+    code: CallbackForm,
     /// As of [`Image::cpus`]: functions are entered past the check at the entry of their program.
     cpus: usize,
     _maps: Vec<Arc<Map>>,
 }
 
 /// In which form it is.
-pub(crate) enum HomeCode {
+pub(crate) enum CallbackForm {
     /// Native code.
     Native(Arc<CodeBlock>),
     /// Operations of the threaded interpreter.
     Threaded(Operations),
 }
 
-fn homes() -> MutexGuard<'static, BTreeMap<u64, Weak<Home>>> {
-    static HOMES: Mutex<BTreeMap<u64, Weak<Home>>> = Mutex::new(BTreeMap::new());
-    HOMES.lock().unwrap_or_else(PoisonError::into_inner)
+fn callback_code() -> MutexGuard<'static, BTreeMap<u64, Weak<CallbackCode>>> {
+    static CALLBACK_CODE: Mutex<BTreeMap<u64, Weak<CallbackCode>>> = Mutex::new(BTreeMap::new());
+    CALLBACK_CODE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Home {
+impl CallbackCode {
     /// The home of the functions of programs that are compiled together, if timers may call any.
     pub(crate) fn new<'a>(
         programs: impl IntoIterator<Item = (&'a Code, &'a [Arc<Map>])>,
-        code: impl FnOnce() -> HomeCode,
+        code: impl FnOnce() -> CallbackForm,
     ) -> Option<Arc<Self>> {
         let calls_later = |(_, insn): (usize, &Insn)| {
             matches!(insn, Insn::Call(Callee::Helper(Helper::TIMER_SET_CALLBACK)))
@@ -65,36 +65,36 @@ impl Home {
         is_called.then(|| {
             let code = code();
             let range = match &code {
-                HomeCode::Native(block) => {
+                CallbackForm::Native(block) => {
                     let start = block.address() as u64;
                     start..start + block.len() as u64
                 }
-                HomeCode::Threaded(operations) => operations.range(),
+                CallbackForm::Threaded(operations) => operations.range(),
             };
             let home = Arc::new(Self { range, code, cpus, _maps: all_maps });
-            homes().insert(home.range.start, Arc::downgrade(&home));
+            callback_code().insert(home.range.start, Arc::downgrade(&home));
             home
         })
     }
 
     /// The home that an address lies in.
     pub(crate) fn of(address: u64) -> Option<Arc<Self>> {
-        let home = homes().range(..=address).next_back()?.1.upgrade()?;
+        let home = callback_code().range(..=address).next_back()?.1.upgrade()?;
         home.range.contains(&address).then_some(home)
     }
 }
 
-impl Drop for Home {
+impl Drop for CallbackCode {
     fn drop(&mut self) {
         // Its place is taken as long as its code lies there.
-        homes().remove(&self.range.start);
+        callback_code().remove(&self.range.start);
     }
 }
 
 /// A function that a timer calls.
 pub(crate) enum Later {
     /// In a home, at an address.
-    Compiled(Arc<Home>, u64),
+    Compiled(Arc<CallbackCode>, u64),
     /// On the machine that checks every access, from a slot on.
     Checked(Arc<Image>, usize),
 }
@@ -140,11 +140,11 @@ impl Later {
             Self::Compiled(home, address) => match home.code {
                 // SAFETY: the address is that of a function which takes what a helper takes, in code that the home keeps; the
                 // arguments are what the verifier said they are.
-                HomeCode::Native(_) => unsafe {
+                CallbackForm::Native(_) => unsafe {
                     transmute::<usize, HelperFn>(*address as usize)(r1, r2, r3, r4, r5, host);
                 },
                 // SAFETY: it is an operation at which a function starts, otherwise as above.
-                HomeCode::Threaded(_) => unsafe {
+                CallbackForm::Threaded(_) => unsafe {
                     threaded::run_function(*address, arguments, host);
                 },
             },

@@ -36,10 +36,10 @@ pub use load::LoadError;
 pub use native::NativeCode;
 pub use observe::Observed;
 pub use paceline_exec::{CodeMap, Function as NativeFunction};
-pub use paceline_exec::{NAMES_VARIABLE, Names, NamesError};
+pub use paceline_exec::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 pub use paceline_jit::{Prefetch, Settings as NativeSettings};
 pub use program::{BurstFault, DEFAULT_BUDGET, Exit, InstallError, Program};
-pub use region::{Access, Near};
+pub use region::{Access, FaultAddress};
 pub use site::{
     ByKey, ByProgram, CallSite, Caller, Calls, Choice, DispatcherCode, Fallback, KeyedSite, Site,
     SiteStatistics, UpdateError,

@@ -28,7 +28,7 @@ impl fmt::Display for Access {
 
 /// The region that a bad address lies in or close to, as far as one can tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Near {
+pub enum FaultAddress {
     /// The null page: most likely a look-up that found nothing and was not checked.
     Null,
     /// The packet.
@@ -62,7 +62,7 @@ pub enum Near {
     Nothing,
 }
 
-impl fmt::Display for Near {
+impl fmt::Display for FaultAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("near the null pointer (a look-up's result that was not checked?)"),
@@ -183,22 +183,22 @@ impl Regions {
 
     /// What a bad address belongs to, going by the pointer it was made from: where that points into a region, the
     /// access left that region; else the nearest one is named.
-    pub(crate) fn near(&self, address: u64, pointer: u64) -> Near {
+    pub(crate) fn near(&self, address: u64, pointer: u64) -> FaultAddress {
         let map_of = |address: u64| self.maps().find(|map| map.contains(address as usize, 1));
         let packet = self.frame().map(|f| (f, f.data_meta() as u64..f.data_end() as u64));
         let touches = |range: &Range<u64>| (range.start..=range.end).contains(&pointer);
         if address < NEAR {
-            return Near::Null;
+            return FaultAddress::Null;
         }
         if let Some(map) = self.map(pointer) {
-            return Near::Map { name: map.spec().name.clone() };
+            return FaultAddress::Map { name: map.spec().name.clone() };
         }
         if let Some(map) = map_of(address).or(map_of(pointer)) {
-            return Near::MapValue { name: map.spec().name.clone() };
+            return FaultAddress::MapValue { name: map.spec().name.clone() };
         }
         if let Some(offset) = self.context_offset(pointer) {
             let offset = offset.wrapping_add(address.wrapping_sub(pointer)) as i64;
-            return Near::Context { offset };
+            return FaultAddress::Context { offset };
         }
         let stack_is_nearer = packet.as_ref().is_none_or(|(_, range)| {
             touches(&self.stack)
@@ -207,12 +207,12 @@ impl Regions {
         let offset_from = |start: u64| address.wrapping_sub(start) as i64;
         match packet {
             _ if stack_is_nearer && distance(&self.stack, address) < NEAR => {
-                Near::Stack { offset: offset_from(self.frame_pointer) }
+                FaultAddress::Stack { offset: offset_from(self.frame_pointer) }
             }
             Some((frame, range)) if distance(&range, address) < NEAR => {
-                Near::Packet { offset: offset_from(frame.data() as u64), len: frame.len() }
+                FaultAddress::Packet { offset: offset_from(frame.data() as u64), len: frame.len() }
             }
-            _ => Near::Nothing,
+            _ => FaultAddress::Nothing,
         }
     }
 }

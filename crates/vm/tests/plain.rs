@@ -9,7 +9,7 @@ use paceline_isa::{Names, assemble};
 use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapFlags, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
-use paceline_vm::{Access, FaultKind, Host, Near, Program, ProgramError};
+use paceline_vm::{Access, FaultAddress, FaultKind, Host, Program, ProgramError};
 
 struct TestNames;
 
@@ -56,7 +56,7 @@ fn fault(text: &str) -> (usize, FaultKind) {
 }
 
 #[track_caller]
-fn assert_out_of_bounds(text: &str, at: usize, access: Access, near: &Near) {
+fn assert_out_of_bounds(text: &str, at: usize, access: Access, near: &FaultAddress) {
     match fault(text) {
         (slot, FaultKind::OutOfBounds { access: found, near: place, .. }) => {
             assert_eq!((slot, found, &place), (at, access, near));
@@ -67,14 +67,14 @@ fn assert_out_of_bounds(text: &str, at: usize, access: Access, near: &Near) {
 
 #[test]
 fn a_read_past_the_packet_is_told_by_its_offset() {
-    let near = Near::Packet { offset: 57, len: 60 };
+    let near = FaultAddress::Packet { offset: 57, len: 60 };
     assert_out_of_bounds("r2 = *(u32 *)(r1 + 0)\n r0 = *(u32 *)(r2 + 57)\n exit", 1, Access::Read, &near);
     assert_eq!(run(&program("r2 = *(u32 *)(r1 + 0)\n r0 = *(u32 *)(r2 + 56)\n exit")), Ok(0x0707_0707));
 }
 
 #[test]
 fn a_write_before_the_packet_is_stopped() {
-    let near = Near::Packet { offset: -1, len: 60 };
+    let near = FaultAddress::Packet { offset: -1, len: 60 };
     assert_out_of_bounds(
         "r2 = *(u32 *)(r1 + 0)\n *(u8 *)(r2 - 1) = 0\n r0 = 0\n exit",
         1,
@@ -86,9 +86,9 @@ fn a_write_before_the_packet_is_stopped() {
 #[test]
 fn the_stack_is_512_bytes_and_zero() {
     assert_eq!(run(&program("r0 = *(u64 *)(r10 - 512)\n exit")), Ok(0));
-    let near = Near::Stack { offset: -520 };
+    let near = FaultAddress::Stack { offset: -520 };
     assert_out_of_bounds("r0 = *(u64 *)(r10 - 520)\n exit", 0, Access::Read, &near);
-    assert_out_of_bounds("r0 = *(u8 *)(r10 + 0)\n exit", 0, Access::Read, &Near::Stack { offset: 0 });
+    assert_out_of_bounds("r0 = *(u8 *)(r10 + 0)\n exit", 0, Access::Read, &FaultAddress::Stack { offset: 0 });
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_stack_frame_is_zero_again_when_it_is_entered_again() {
 fn a_lookup_that_found_nothing_is_told_as_null() {
     let text = "*(u32 *)(r10 - 4) = 1\n r1 = map[hits] ll\n r2 = r10\n r2 += -4\n\
                 call bpf_map_lookup_elem\n r0 = *(u64 *)(r0 + 0)\n exit";
-    assert_out_of_bounds(text, 6, Access::Read, &Near::Null);
+    assert_out_of_bounds(text, 6, Access::Read, &FaultAddress::Null);
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn a_value_ends_where_it_ends() {
 
 #[test]
 fn a_map_itself_is_no_memory() {
-    let near = Near::Map { name: "hits".to_owned() };
+    let near = FaultAddress::Map { name: "hits".to_owned() };
     assert_out_of_bounds("r1 = map[hits] ll\n r0 = *(u64 *)(r1 + 0)\n exit", 2, Access::Read, &near);
 }
 
 #[test]
 fn a_read_only_map_is_not_written() {
-    let near = Near::MapValue { name: "config".to_owned() };
+    let near = FaultAddress::MapValue { name: "config".to_owned() };
     let text = "r1 = map_value[config] + 0 ll\n *(u64 *)(r1 + 0) = 1\n r0 = 0\n exit";
     assert_out_of_bounds(text, 2, Access::Write, &near);
     let text = "*(u64 *)(r10 - 8) = 0\n r1 = map[config] ll\n r2 = r10\n r2 += -4\n r3 = r10\n r3 += -8\n r4 = 0\n\

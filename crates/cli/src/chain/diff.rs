@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::failure::ChainFailure;
 use super::file::{self, maps_of};
 use super::load::LoadHow;
-use super::show::{LayoutAsJson, target, write_surprises};
+use super::show::{LayoutAsJson, target, write_warnings};
 use crate::args::DiffArgs;
 use crate::console;
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ pub(super) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
                 writeln!(out, "{what:<8} {}: {}", console::shown(object), console::shown(map))
             })?;
         }
-        write_surprises(out, &after)
+        write_warnings(out, &after)
     })
 }
 

@@ -17,7 +17,7 @@ use paceline::chain::{Drawing, dot, svg};
 pub(crate) use failure::ChainFailure;
 pub(crate) use load::{LoadHow, Loaded, Part, load, reload};
 pub(crate) use place::PlaceArg;
-pub(crate) use show::{LayoutAsJson, write_surprises, write_text as write_layout};
+pub(crate) use show::{LayoutAsJson, write_text as write_layout, write_warnings};
 pub(crate) use status::{StatusAsJson, write_text as write_status};
 pub(crate) use trace::{Tracer, TracesAsJson, write_text as write_traces};
 

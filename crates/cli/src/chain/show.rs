@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use paceline::chain::{Actions, Edges, Lead, MAX_RUNS, Next, Place, Placement, Reason, Surprise, Tie};
+use paceline::chain::{Actions, Edges, Lead, MAX_RUNS, Next, Place, Placement, Reason, Tie, Warning};
 use paceline::{Layout, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -36,7 +36,7 @@ pub(crate) fn write_text(out: &mut dyn Write, layout: &Layout) -> io::Result<()>
             writeln!(out, "  {after:<8} -> {}", target(layout, next))?;
         }
     }
-    write_surprises(out, layout)
+    write_warnings(out, layout)
 }
 
 /// Each program, and why it is where it is.
@@ -44,14 +44,11 @@ pub(super) fn write_reasons(out: &mut dyn Write, layout: &Layout) -> io::Result<
     for (node, reason) in layout.reasons.iter().enumerate() {
         writeln!(out, "{}. {}: {}", node + 1, name(layout, node), reason_text(layout, node, reason))?;
     }
-    write_surprises(out, layout)
+    write_warnings(out, layout)
 }
 
-pub(crate) fn write_surprises(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
-    layout
-        .surprises
-        .iter()
-        .try_for_each(|surprise| writeln!(out, "warning: {}", surprise_text(layout, surprise)))
+pub(crate) fn write_warnings(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
+    layout.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {}", warning_text(layout, warning)))
 }
 
 fn reason_text(layout: &Layout, node: usize, reason: &Reason) -> String {
@@ -98,17 +95,17 @@ fn lead_text(layout: &Layout, lead: &Lead) -> String {
     format!("after {} of {}", lead.after.map_or("*", Verdict::name), name(layout, lead.from))
 }
 
-fn surprise_text(layout: &Layout, surprise: &Surprise) -> String {
-    match surprise {
-        Surprise::LastPasses { node, verdict } => format!(
+fn warning_text(layout: &Layout, warning: &Warning) -> String {
+    match warning {
+        Warning::LastPasses { node, verdict } => format!(
             "{verdict} of {} becomes pass: it is one of its chain call actions, and the last program's pass, as with libxdp",
             name(layout, *node)
         ),
-        Surprise::Endless { node } => format!(
+        Warning::Endless { node } => format!(
             "nothing leads to an end from {} on: its packets are aborted after {MAX_RUNS} programs",
             name(layout, *node)
         ),
-        Surprise::Unreached { node } => format!("no packet can come to {}", name(layout, *node)),
+        Warning::Unreached { node } => format!("no packet can come to {}", name(layout, *node)),
     }
 }
 
@@ -125,7 +122,7 @@ impl LayoutAsJson<'_> {
     pub(crate) fn to_json(&self) -> Json {
         let layout = self.0;
         let programs: Vec<Json> = (0..layout.names.len()).map(|node| program(layout, node)).collect();
-        let warnings = layout.surprises.iter().map(|surprise| surprise_text(layout, surprise));
+        let warnings = layout.warnings.iter().map(|warning| warning_text(layout, warning));
         let warnings: Vec<_> = warnings.collect();
         json!({ "revision": layout.revision, "programs": programs, "warnings": warnings })
     }

@@ -138,7 +138,7 @@ fn warn(loaded: &Loaded, args: &RunArgs) {
             layout.names.join(", ")
         ));
     }
-    console::warnings(|out| crate::chain::write_surprises(out, &layout));
+    console::warnings(|out| crate::chain::write_warnings(out, &layout));
 }
 
 /// What runs the bursts.

@@ -36,7 +36,9 @@ impl Test {
 
 impl Emitter<'_> {
     pub(crate) fn deferred_jump_if(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
-        let Insn::JumpIf { width, condition, dst, src, .. } = *insn else { return self.plainly(slot, insn) };
+        let Insn::JumpIf { width, condition, dst, src, .. } = *insn else {
+            return self.emit_materialized(slot, insn);
+        };
         let fact = self.source.fact(slot);
         if !fact.may_jump {
             return Ok(());

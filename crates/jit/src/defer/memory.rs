@@ -14,7 +14,9 @@ use crate::x64::{Mem, Width as NativeWidth};
 
 impl Emitter<'_> {
     pub(crate) fn defer_load(&mut self, slot: usize, insn: &Insn, after: RegSet) -> Result<(), CompileError> {
-        let Insn::Load { size, signed, dst, base, offset } = *insn else { return self.plainly(slot, insn) };
+        let Insn::Load { size, signed, dst, base, offset } = *insn else {
+            return self.emit_materialized(slot, insn);
+        };
         if !after.contains(dst) {
             self.deferred.kill(dst);
             return Ok(());

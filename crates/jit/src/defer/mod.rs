@@ -10,17 +10,17 @@ mod alu;
 mod branch;
 mod flush;
 mod memory;
-mod parts;
 mod rotate;
+mod stack_stores;
 mod store;
 mod value;
 
 use paceline_isa::{Callee, Insn, Reg, RegSet};
 
+use crate::bounds_elim::may_move_packet;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::inline::Inline;
-use crate::lengths::may_move_packet;
 use crate::liveness::reads;
 use crate::look_up::look_up_link;
 use crate::source::{is_tail_call, known_map};
@@ -28,7 +28,7 @@ use crate::source::{is_tail_call, known_map};
 use crate::stack::Cells;
 use crate::x64::Held;
 
-pub(crate) use parts::{Part, Parts};
+pub(crate) use stack_stores::{StackStore, StackStores};
 pub(crate) use store::{Kept, Stored};
 pub(crate) use value::{Base, Bytes, Shifted, Value, Way};
 
@@ -45,7 +45,7 @@ pub(crate) struct Deferred {
     /// The last store to the stack, of 32 bits of something that has not changed since.
     pub(crate) stored: Option<Stored>,
     /// The stores to the stack before it.
-    pub(crate) parts: Parts,
+    pub(crate) stores: StackStores,
     /// What the instruction or those after it read of the stack; `None` if that may be all.
     stack: Option<Cells>,
 }
@@ -58,7 +58,7 @@ impl Default for Deferred {
             bits: [64; 10],
             live: RegSet::EMPTY,
             stored: None,
-            parts: Parts::default(),
+            stores: StackStores::default(),
             stack: None,
         }
     }
@@ -191,18 +191,18 @@ impl Emitter<'_> {
                     self.reserve();
                 }
             }
-            _ => self.plainly(slot, insn)?,
+            _ => self.emit_materialized(slot, insn)?,
         }
         Ok(())
     }
 
     /// Emits an instruction with its operands in registers.
-    pub(crate) fn plainly(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
+    pub(crate) fn emit_materialized(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let touches_memory = matches!(insn, Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::Call(_));
         if touches_memory {
             self.flush_memory();
             self.end_store();
-            self.deferred.parts = Parts::default();
+            self.deferred.stores = StackStores::default();
         }
         for reg in reads(insn).iter() {
             self.materialize(reg);
@@ -247,7 +247,7 @@ impl Emitter<'_> {
             Value::Const(index) if is_tail_call(insn) && known_map(self.source, slot).is_some() => {
                 self.flush_memory();
                 self.end_store();
-                self.deferred.parts = Parts::default();
+                self.deferred.stores = StackStores::default();
                 self.materialize(Reg::R1);
                 for reg in RegSet::CALLER_SAVED.iter() {
                     self.before_write(reg);
@@ -259,7 +259,7 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
-            _ => self.plainly(slot, insn),
+            _ => self.emit_materialized(slot, insn),
         }
     }
 

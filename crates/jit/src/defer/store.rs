@@ -4,7 +4,7 @@
 use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
 use paceline_verifier::Base as Memory;
 
-use super::{Base, Part, Parts, Value};
+use super::{Base, StackStore, StackStores, Value};
 use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
@@ -91,10 +91,10 @@ impl Emitter<'_> {
         let (size, base, offset, src) = match *insn {
             Insn::Store { size, base, offset, src } => (size, base, offset, src),
             Insn::StoreRelease { size, base, offset, src } => (size, base, offset, Operand::Reg(src)),
-            _ => return self.plainly(slot, insn),
+            _ => return self.emit_materialized(slot, insn),
         };
         if accesses_context(self.source, slot) {
-            return self.plainly(slot, insn);
+            return self.emit_materialized(slot, insn);
         }
         let after_it = self.liveness.stack_after(self.source, slot, insn);
         if let (Some(live), Some((start, end))) = (after_it, stored(self.source, slot, insn))
@@ -151,7 +151,7 @@ impl Emitter<'_> {
     /// Remembers a store to the stack, or that one may have changed there what is remembered.
     fn note_store(&mut self, slot: usize, insn: &Insn, src: Operand) {
         let Insn::Store { size, .. } = *insn else {
-            self.deferred.parts = Parts::default();
+            self.deferred.stores = StackStores::default();
             return;
         };
         match (stored(self.source, slot, insn), self.source.fact(slot).memory) {
@@ -164,10 +164,10 @@ impl Emitter<'_> {
                     },
                 };
                 let number = number.map(|number| eval::zero_extend(size, number));
-                self.deferred.parts.store(Part { at, bytes: size.bytes() as u8, number });
+                self.deferred.stores.store(StackStore { at, bytes: size.bytes() as u8, number });
             }
             (None, Some(memory)) if !matches!(memory.base, Memory::OwnStack | Memory::Mixed) => {}
-            _ => self.deferred.parts = Parts::default(),
+            _ => self.deferred.stores = StackStores::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use paceline_spec::{Errno, InitialValue, MapFlags, MapKind};
 
 use super::{FillError, Map};
 use crate::freeze::Writing;
-use crate::storage::{LOCK, Mode};
+use crate::map_ops::{LOCK, Mode};
 
 impl Map {
     /// `BPF_MAP_LOOKUP_ELEM`: a copy of the value, [`user_value_size`](Self::user_value_size) bytes. Special fields, such

@@ -9,7 +9,7 @@ mod worker;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use paceline_chain::{Graph, Reason, RunConfig, Surprise};
+use paceline_chain::{Graph, Reason, RunConfig, Warning};
 use paceline_epoch::defer_drops;
 use paceline_vm::{Chain, Program, Target as SiteTarget};
 
@@ -38,7 +38,7 @@ pub struct Layout {
     /// Why each program is where it is, by node.
     pub reasons: Vec<Reason>,
     /// What may not be expected.
-    pub surprises: Vec<Surprise>,
+    pub warnings: Vec<Warning>,
 }
 
 /// A layout, ready to run.

@@ -236,7 +236,7 @@ impl State {
             configs: members.iter().map(|member| member.config()).collect(),
             graph: plan.graph.clone(),
             reasons: plan.reasons,
-            surprises: plan.surprises,
+            warnings: plan.warnings,
         };
         let parts: Option<Vec<_>> = members.iter().map(|member| native_part(member)).collect();
         let chain = match parts {

@@ -9,7 +9,7 @@ use paceline_vm::{Fault, Host};
 
 use super::Shared;
 use super::counts::PipelineCounts;
-use super::cpus::Lane;
+use super::cpus::CpuQueue;
 use super::egress::Egress;
 use super::known::Seen;
 use super::queue::{Queue, Through};
@@ -75,14 +75,14 @@ impl From<PortError> for SendError {
 }
 
 /// A port and what waits to be sent to it.
-pub(super) struct Outlet {
+pub(super) struct TxPort {
     /// The number of the interface or socket that it is.
     pub(super) number: u32,
     pub(super) port: Box<dyn Port>,
     queue: Queue,
 }
 
-impl Outlet {
+impl TxPort {
     pub(super) fn new(number: u32, port: impl Port + 'static) -> Self {
         Self { number, port: Box::new(port), queue: Queue::default() }
     }
@@ -111,20 +111,22 @@ impl Outlet {
 }
 
 /// Another CPU, and what waits to be handed over to it.
-struct CpuOutlet {
+struct CpuTx {
     cpu: u32,
-    lane: Weak<Lane>,
+    cpu_queue: Weak<CpuQueue>,
     queue: Queue,
 }
 
-impl CpuOutlet {
+impl CpuTx {
     fn send(&mut self, act: &mut Act<'_>) {
         if self.queue.is_empty() {
             return;
         }
-        let lane = self.lane.upgrade();
+        let cpu_queue = self.cpu_queue.upgrade();
         for (through, indices) in self.queue.runs() {
-            let sent = lane.as_ref().map_or(0, |lane| lane.send(Group::new(act.burst, indices), through));
+            let sent = cpu_queue
+                .as_ref()
+                .map_or(0, |cpu_queue| cpu_queue.send(Group::new(act.burst, indices), through));
             act.count(sent, indices.len());
         }
         self.queue.clear();
@@ -133,19 +135,19 @@ impl CpuOutlet {
 
 /// Where a worker's packets go. The order of packets that go to one place is that of the burst, whatever sends them there.
 #[derive(Default)]
-pub(super) struct Outlets {
+pub(super) struct TxPorts {
     /// Interfaces. Of several queues of one the first sends.
-    pub(super) ports: Vec<Outlet>,
+    pub(super) ports: Vec<TxPort>,
     /// Where packets go that pass.
-    pub(super) passed: Option<Outlet>,
+    pub(super) passed: Option<TxPort>,
     /// Sockets, by the numbers that socket maps hold.
-    pub(super) sockets: Vec<Outlet>,
-    cpus: Vec<CpuOutlet>,
+    pub(super) sockets: Vec<TxPort>,
+    cpus: Vec<CpuTx>,
     maps: Seen<Arc<Map>>,
     egress: Egress,
 }
 
-impl Outlets {
+impl TxPorts {
     /// Acts on a burst.
     ///
     /// # Errors
@@ -167,11 +169,11 @@ impl Outlets {
                 }
                 Verdict::Pass => {
                     let passed = self.passed.iter_mut();
-                    passed.for_each(|outlet| outlet.queue.push(index, Through::default()));
+                    passed.for_each(|tx_port| tx_port.queue.push(index, Through::default()));
                 }
                 Verdict::Tx => {
-                    let outlet = act.from.and_then(|from| self.ports.get_mut(from));
-                    push(outlet, index, Through::default());
+                    let tx_port = act.from.and_then(|from| self.ports.get_mut(from));
+                    push(tx_port, index, Through::default());
                 }
                 Verdict::Redirect => {
                     let found = self.redirect(frame, index, act.shared);
@@ -213,46 +215,46 @@ impl Outlets {
             }
             Element::Socket { socket } => push(find(&mut self.sockets, socket), index, Through::default()),
             Element::Cpu { cpu, queue_size, program } => {
-                let outlet = self.cpu(cpu, shared);
+                let tx_port = self.cpu(cpu, shared);
                 let through = Through { program, room: queue_size };
-                outlet.map(|outlet| outlet.queue.push(index, through)).is_some()
+                tx_port.map(|tx_port| tx_port.queue.push(index, through)).is_some()
             }
         }
     }
 
-    fn cpu(&mut self, cpu: u32, shared: &Shared) -> Option<&mut CpuOutlet> {
-        let known = self.cpus.iter().position(|outlet| outlet.cpu == cpu);
+    fn cpu(&mut self, cpu: u32, shared: &Shared) -> Option<&mut CpuTx> {
+        let known = self.cpus.iter().position(|tx_port| tx_port.cpu == cpu);
         let Some(known) = known else {
-            self.cpus.push(CpuOutlet { cpu, lane: shared.lanes.get(cpu)?, queue: Queue::default() });
+            self.cpus.push(CpuTx { cpu, cpu_queue: shared.cpu_queues.get(cpu)?, queue: Queue::default() });
             return self.cpus.last_mut();
         };
-        let outlet = &mut self.cpus[known];
-        if outlet.lane.strong_count() == 0 {
+        let tx_port = &mut self.cpus[known];
+        if tx_port.cpu_queue.strong_count() == 0 {
             // Its worker has gone; there may be another.
-            outlet.lane = shared.lanes.get(cpu)?;
+            tx_port.cpu_queue = shared.cpu_queues.get(cpu)?;
         }
-        Some(outlet)
+        Some(tx_port)
     }
 
     fn send(&mut self, act: &mut Act<'_>) -> Result<(), SendError> {
         let Self { ports, passed, sockets, cpus, egress, .. } = self;
         let mut result = Ok(());
-        for outlets in [ports.as_mut_slice(), passed.as_mut_slice(), sockets.as_mut_slice()] {
-            for outlet in outlets.iter_mut().filter(|outlet| !outlet.queue.is_empty()) {
-                result = result.and(outlet.send(act, egress));
+        for tx_ports in [ports.as_mut_slice(), passed.as_mut_slice(), sockets.as_mut_slice()] {
+            for tx_port in tx_ports.iter_mut().filter(|tx_port| !tx_port.queue.is_empty()) {
+                result = result.and(tx_port.send(act, egress));
             }
         }
-        cpus.iter_mut().for_each(|outlet| outlet.send(act));
+        cpus.iter_mut().for_each(|tx_port| tx_port.send(act));
         result
     }
 }
 
-fn find(outlets: &mut [Outlet], number: u32) -> Option<&mut Outlet> {
-    outlets.iter_mut().find(|outlet| outlet.number == number)
+fn find(tx_ports: &mut [TxPort], number: u32) -> Option<&mut TxPort> {
+    tx_ports.iter_mut().find(|tx_port| tx_port.number == number)
 }
 
-fn push(outlet: Option<&mut Outlet>, index: usize, through: Through) -> bool {
-    outlet.map(|outlet| outlet.queue.push(index, through)).is_some()
+fn push(tx_port: Option<&mut TxPort>, index: usize, through: Through) -> bool {
+    tx_port.map(|tx_port| tx_port.queue.push(index, through)).is_some()
 }
 
 /// All entries of a device map.

@@ -42,7 +42,7 @@ impl Waiting {
 }
 
 /// The queue of a CPU.
-pub(super) struct Lane {
+pub(super) struct CpuQueue {
     packets: Mutex<Packets>,
     /// How many wait: whoever finds none need not lock.
     len: AtomicUsize,
@@ -57,7 +57,7 @@ struct Packets {
     spare: Vec<Waiting>,
 }
 
-impl Lane {
+impl CpuQueue {
     fn new(lost: Arc<AtomicU64>) -> Self {
         Self { packets: Mutex::default(), len: AtomicUsize::new(0), lost }
     }
@@ -96,7 +96,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for CpuQueue {
     /// The last worker of the CPU has gone, and nobody is handing packets over to it.
     fn drop(&mut self) {
         let waiting = self.lock().waiting.len();
@@ -106,29 +106,29 @@ impl Drop for Lane {
 
 /// The queues of the CPUs that have workers.
 #[derive(Default)]
-pub(super) struct Lanes {
-    by_cpu: Mutex<HashMap<u32, Weak<Lane>>>,
+pub(super) struct CpuQueues {
+    by_cpu: Mutex<HashMap<u32, Weak<CpuQueue>>>,
     /// Packets that waited when the last worker of their CPU went.
     lost: Arc<AtomicU64>,
 }
 
-impl Lanes {
+impl CpuQueues {
     /// That of a worker. Workers of one CPU share it.
-    pub(super) fn open(&self, cpu: u32) -> Arc<Lane> {
-        let mut lanes = self.by_cpu.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.retain(|_, lane| lane.strong_count() > 0);
-        if let Some(lane) = lanes.get(&cpu).and_then(Weak::upgrade) {
-            return lane;
+    pub(super) fn open(&self, cpu: u32) -> Arc<CpuQueue> {
+        let mut cpu_queues = self.by_cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        cpu_queues.retain(|_, cpu_queue| cpu_queue.strong_count() > 0);
+        if let Some(cpu_queue) = cpu_queues.get(&cpu).and_then(Weak::upgrade) {
+            return cpu_queue;
         }
-        let lane = Arc::new(Lane::new(Arc::clone(&self.lost)));
-        lanes.insert(cpu, Arc::downgrade(&lane));
-        lane
+        let cpu_queue = Arc::new(CpuQueue::new(Arc::clone(&self.lost)));
+        cpu_queues.insert(cpu, Arc::downgrade(&cpu_queue));
+        cpu_queue
     }
 
     /// That of a CPU which has a worker.
-    pub(super) fn get(&self, cpu: u32) -> Option<Weak<Lane>> {
-        let lanes = self.by_cpu.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.get(&cpu).filter(|lane| lane.strong_count() > 0).cloned()
+    pub(super) fn get(&self, cpu: u32) -> Option<Weak<CpuQueue>> {
+        let cpu_queues = self.by_cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        cpu_queues.get(&cpu).filter(|cpu_queue| cpu_queue.strong_count() > 0).cloned()
     }
 
     pub(super) fn lost(&self) -> u64 {

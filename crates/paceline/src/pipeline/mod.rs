@@ -19,7 +19,7 @@ pub use counts::{PipelineCounts, PortErrors};
 pub use worker::{Worker, WorkerError};
 
 use counts::{Errors, Totals};
-use cpus::Lanes;
+use cpus::CpuQueues;
 use known::KnownMaps;
 
 /// Which program the packets of each interface run through, for any number of workers. Clones are handles to the same pipeline.
@@ -65,7 +65,7 @@ pub struct Pipeline {
 struct Shared {
     site: KeyedSite,
     maps: KnownMaps,
-    lanes: Lanes,
+    cpu_queues: CpuQueues,
     totals: Totals,
     errors: Errors,
 }
@@ -77,7 +77,7 @@ impl Pipeline {
         let shared = Shared {
             site: KeyedSite::by_key(),
             maps: KnownMaps::default(),
-            lanes: Lanes::default(),
+            cpu_queues: CpuQueues::default(),
             totals: Totals::default(),
             errors: Errors::default(),
         };
@@ -112,7 +112,7 @@ impl Pipeline {
     #[must_use]
     pub fn counts(&self) -> PipelineCounts {
         let mut counts = self.shared.totals.sum();
-        counts.lost += self.shared.lanes.lost();
+        counts.lost += self.shared.cpu_queues.lost();
         counts
     }
 

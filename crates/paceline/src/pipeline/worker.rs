@@ -8,9 +8,9 @@ use paceline_port::{Port, PortError};
 use paceline_vm::{BurstFault, ByKey, Caller, Fault, Host, Target};
 
 use super::Shared;
-use super::actions::{Act, Outlet, Outlets, SendError};
+use super::actions::{Act, SendError, TxPort, TxPorts};
 use super::counts::{Counts, PipelineCounts};
-use super::cpus::Lane;
+use super::cpus::CpuQueue;
 use super::known::Seen;
 
 /// Why a worker did not finish a burst.
@@ -59,11 +59,11 @@ pub struct Worker {
     caller: Caller<ByKey>,
     host: Host,
     burst: Burst,
-    outlets: Outlets,
+    tx_ports: TxPorts,
     /// Queues of the ports, by index; `None` for those that are sent to alone.
     queues: Vec<Option<u16>>,
     /// What other CPUs hand over.
-    lane: Arc<Lane>,
+    cpu_queue: Arc<CpuQueue>,
     /// The programs that it goes through.
     arrival: Seen<Target>,
     counts: Arc<Counts>,
@@ -74,11 +74,11 @@ impl Worker {
         Self {
             caller: shared.site.caller(),
             counts: shared.totals.register(),
-            lane: shared.lanes.open(cpu as u32),
+            cpu_queue: shared.cpu_queues.open(cpu as u32),
             shared,
             host: Host::new(cpu),
             burst: Burst::new(MAX_BURST),
-            outlets: Outlets::default(),
+            tx_ports: TxPorts::default(),
             queues: Vec::new(),
             arrival: Seen::default(),
         }
@@ -86,25 +86,25 @@ impl Worker {
 
     /// Receives from a port, as a queue of an interface, and sends to it what goes to the interface.
     pub fn attach(&mut self, ifindex: u32, queue: u16, port: impl Port + 'static) {
-        self.outlets.ports.push(Outlet::new(ifindex, port));
+        self.tx_ports.ports.push(TxPort::new(ifindex, port));
         self.queues.push(Some(queue));
     }
 
     /// Sends to a port what goes to the interface, and leaves it to another worker to receive from it.
     pub fn attach_to_send(&mut self, ifindex: u32, port: impl Port + 'static) {
-        self.outlets.ports.push(Outlet::new(ifindex, port));
+        self.tx_ports.ports.push(TxPort::new(ifindex, port));
         self.queues.push(None);
     }
 
     /// Sends packets that pass to a port. Without one they are counted and released.
     pub fn deliver_to(&mut self, port: impl Port + 'static) {
-        self.outlets.passed = Some(Outlet::new(0, port));
+        self.tx_ports.passed = Some(TxPort::new(0, port));
     }
 
     /// Sends to a port what programs redirect to the socket of this number: the one that was stored in a socket map. Where the
     /// kernel has sockets of an interface's queue, there are the ports of the worker that has the queue.
     pub fn attach_socket(&mut self, socket: u32, port: impl Port + 'static) {
-        self.outlets.sockets.push(Outlet::new(socket, port));
+        self.tx_ports.sockets.push(TxPort::new(socket, port));
     }
 
     /// Takes no more packets at once than this.
@@ -132,7 +132,7 @@ impl Worker {
     pub fn poll(&mut self) -> Result<usize, WorkerError> {
         let fired = self.host.fire_timers().map_err(|fault| WorkerError::Timer { fault });
         let mut result = fired.map(|_| 0);
-        for index in 0..self.outlets.ports.len() {
+        for index in 0..self.tx_ports.ports.len() {
             let polled = self.poll_port(index);
             result = self.with(result, polled);
         }
@@ -154,10 +154,10 @@ impl Worker {
 
     fn poll_port(&mut self, index: usize) -> Result<usize, WorkerError> {
         let Some(queue) = self.queues[index] else { return Ok(0) };
-        let outlet = &mut self.outlets.ports[index];
-        let ifindex = outlet.number;
+        let tx_port = &mut self.tx_ports.ports[index];
+        let ifindex = tx_port.number;
         self.burst.clear();
-        let received = outlet.port.receive(&mut self.burst);
+        let received = tx_port.port.receive(&mut self.burst);
         let received = received.map_err(|source| WorkerError::Receive { ifindex, source });
         if self.burst.is_empty() {
             return received;
@@ -172,7 +172,7 @@ impl Worker {
     /// What was handed over goes through the program of the CPU map's entry, or passes.
     fn poll_lane(&mut self) -> Result<usize, WorkerError> {
         self.burst.clear();
-        let program = self.lane.receive(&mut self.burst);
+        let program = self.cpu_queue.receive(&mut self.burst);
         if self.burst.is_empty() {
             return Ok(0);
         }
@@ -205,7 +205,7 @@ impl Worker {
             self.burst.truncate(index);
             WorkerError::Fault { ifindex, index, fault }
         });
-        let acted = self.outlets.act(&mut Act {
+        let acted = self.tx_ports.act(&mut Act {
             burst: &self.burst,
             from,
             shared: &self.shared,
@@ -225,6 +225,6 @@ impl Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("ports", &self.outlets.ports.len()).finish_non_exhaustive()
+        f.debug_struct("Worker").field("ports", &self.tx_ports.ports.len()).finish_non_exhaustive()
     }
 }

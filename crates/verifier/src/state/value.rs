@@ -5,8 +5,8 @@ use std::fmt;
 use paceline_isa::{AluOp, Width};
 use paceline_spec::ObjectKind;
 
-use crate::demand::Mark;
 use crate::domain::Number;
+use crate::precision::Mark;
 
 /// What a register or a spilled stack slot holds.
 #[derive(Clone, Copy, Debug)]

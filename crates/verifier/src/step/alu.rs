@@ -4,7 +4,7 @@ use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width};
 
 use super::bits;
 use crate::domain::Number;
-use crate::error::{Cause, Check, broken};
+use crate::error::{Cause, Check, reject};
 use crate::state::{Link, Scalar, Value};
 use crate::walk::Walk;
 
@@ -26,7 +26,7 @@ impl Walk<'_> {
     }
 
     fn alu_scalars(&mut self, width: Width, op: AluOp, a: &Scalar, b: &Scalar) -> Scalar {
-        let mark = self.demands.join(a.mark, b.mark);
+        let mark = self.precision.join(a.mark, b.mark);
         // Adding a constant keeps the distance to equal numbers known.
         let link = match (a.link, b.number.as_constant()) {
             (Some(link), Some(value)) if op == AluOp::Add => link.moved(&a.number, width, value as i64),
@@ -120,8 +120,8 @@ fn check_immediate(width: Width, op: AluOp, src: Operand) -> Check {
     let Operand::Imm(imm) = src else { return Ok(()) };
     let bits = if width == Width::W64 { 64 } else { 32 };
     match op {
-        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod if imm == 0 => broken(Cause::DivisionByZero),
-        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh if !(0..bits).contains(&imm) => broken(Cause::Shift(imm)),
+        AluOp::Div | AluOp::SDiv | AluOp::Mod | AluOp::SMod if imm == 0 => reject(Cause::DivisionByZero),
+        AluOp::Lsh | AluOp::Rsh | AluOp::Arsh if !(0..bits).contains(&imm) => reject(Cause::Shift(imm)),
         _ => Ok(()),
     }
 }

@@ -39,8 +39,8 @@ impl Walk<'_> {
         let fallen = self.assume(&mut falling, &comparison, false);
         if !(taken && fallen) {
             // The outcome hangs on the operands: for other numbers it might be the other way.
-            self.demand(&a);
-            self.demand(&b);
+            self.mark_precise(&a);
+            self.mark_precise(&b);
         }
         // Both ways impossible cannot happen on a state that some run has; going on is sound in any case.
         let next = self.slot + 1;
@@ -107,7 +107,7 @@ impl Walk<'_> {
         let Some((na, nb)) = Number::refine(&a.number, &b.number, width, condition, holds) else {
             return false;
         };
-        let mark = self.demands.join(a.mark, b.mark);
+        let mark = self.precision.join(a.mark, b.mark);
         let mut learn = |reg: Reg, old: &Scalar, number: Number| {
             if number != old.number {
                 let new = Scalar { number, mark, ..*old };
@@ -129,11 +129,11 @@ impl Walk<'_> {
     fn learn_linked(&mut self, state: &mut State, known: &Scalar) {
         let Some(link) = known.link else { return };
         let linked = |value: &Value| value.scalar().and_then(|s| s.link).is_some_and(|l| l.id == link.id);
-        let demands = &mut self.demands;
+        let precision = &mut self.precision;
         state.update(linked, |value| {
             let Value::Scalar(scalar) = value else { return };
             let expected = scalar.link.map_or(Number::UNKNOWN, |other| other.follow(link, &known.number));
-            scalar.mark = demands.join(scalar.mark, known.mark);
+            scalar.mark = precision.join(scalar.mark, known.mark);
             scalar.number = scalar.number.meet(&expected).unwrap_or(expected);
         });
     }

@@ -4,7 +4,7 @@ use paceline_isa::{Callee, Insn, Reg, RegSet};
 
 use super::memory::describe;
 use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, broken, broken_with};
+use crate::error::{Cause, Check, Hint, reject, reject_with};
 use crate::facts::is_tail_call;
 use crate::state::{Buffer, Frame, Lost, Target, Value};
 use crate::walk::{Next, Root, Walk};
@@ -25,7 +25,7 @@ impl Walk<'_> {
                     insn.subprogram_target(self.slot).and_then(|target| usize::try_from(target).ok());
                 let function = target.and_then(|target| self.flow.function_starting(target));
                 let Some((target, function)) = target.zip(function) else {
-                    return broken(Cause::CallOutOfRange { target: target.map_or(-1, |t| t as i64) });
+                    return reject(Cause::CallOutOfRange { target: target.map_or(-1, |t| t as i64) });
                 };
                 if self.flow.functions.get(function).is_some_and(|f| f.is_global) {
                     self.check_no_lock("the call of a global function")?;
@@ -66,7 +66,7 @@ impl Walk<'_> {
     pub(super) fn new_frame(&mut self, function: usize) -> Check<Frame> {
         let depth = self.state.depth() + 1;
         if depth >= MAX_FRAMES {
-            return broken(Cause::CallDepth(depth + 1));
+            return reject(Cause::CallDepth(depth + 1));
         }
         let mut frame = Frame::new(function, self.slot, depth as u8);
         frame.may_goto.id = self.new_id();
@@ -118,7 +118,7 @@ impl Walk<'_> {
         match self.root {
             Root::Timer { .. } => self.check_timer_return(&result)?,
             Root::Global(_) if result.scalar().is_none() => {
-                return broken(Cause::GlobalReturn(describe(&result)));
+                return reject(Cause::GlobalReturn(describe(&result)));
             }
             Root::Main | Root::Global(_) => self.note_as_number(&result),
         }
@@ -128,7 +128,7 @@ impl Walk<'_> {
     /// What was acquired must be given back before the program ends.
     pub(super) fn check_nothing_held(&self) -> Check {
         match self.state.references.first() {
-            Some(reference) => broken_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release),
+            Some(reference) => reject_with(Cause::Leak { slot: reference.slot as usize }, Hint::Release),
             None => Ok(()),
         }
     }
@@ -136,7 +136,7 @@ impl Walk<'_> {
     fn leave(&mut self) -> Check<Next> {
         let result = self.state.get(Reg::R0);
         if result.pointer().is_some_and(|p| matches!(p.target, Target::Stack { .. })) {
-            return broken(Cause::StackPointerReturned);
+            return reject(Cause::StackPointerReturned);
         }
         if self.state.top().is_callback {
             return self.leave_callback(&result);

@@ -10,7 +10,7 @@ use paceline_spec::helper::{Callback, Helper};
 use super::helper::{Arguments, wrong_argument};
 use super::memory::describe;
 use crate::domain::Number;
-use crate::error::{Cause, Check, broken};
+use crate::error::{Cause, Check, reject};
 use crate::state::{Frame, MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Root, Walk};
 
@@ -20,7 +20,7 @@ impl Walk<'_> {
         let Value::Pointer(Pointer { target: Target::Code { slot }, .. }) = value else { return Ok(()) };
         match self.flow.function_starting(*slot as usize) {
             Some(function) if function != 0 && !self.flow.functions[function].is_global => Ok(()),
-            _ => broken(Cause::CallbackLinkage),
+            _ => reject(Cause::CallbackLinkage),
         }
     }
 
@@ -67,7 +67,7 @@ impl Walk<'_> {
         match (callback, self.state.get(Reg::R1)) {
             (Callback::Elements, _) => Ok(true),
             (Callback::Count, Value::Scalar(count)) => {
-                self.demands.demand(count.mark);
+                self.precision.mark_precise(count.mark);
                 Ok(u64::from(rounds) < count.number.umax())
             }
             (Callback::Count, other) => wrong_argument(helper, Reg::R1, "a number", &other),
@@ -126,11 +126,11 @@ impl Walk<'_> {
     pub(super) fn check_timer_return(&mut self, result: &Value) -> Check {
         match result {
             Value::Scalar(scalar) if scalar.number.as_constant() == Some(0) => {
-                self.demands.demand(scalar.mark);
+                self.precision.mark_precise(scalar.mark);
                 Ok(())
             }
-            Value::Scalar(scalar) => broken(Cause::TimerReturn(scalar.number.to_string())),
-            other => broken(Cause::TimerReturn(describe(other))),
+            Value::Scalar(scalar) => reject(Cause::TimerReturn(scalar.number.to_string())),
+            other => reject(Cause::TimerReturn(describe(other))),
         }
     }
 
@@ -138,10 +138,10 @@ impl Walk<'_> {
     pub(super) fn leave_callback(&mut self, result: &Value) -> Check<Next> {
         match result {
             Value::Scalar(scalar) if scalar.number.smin() >= 0 && scalar.number.smax() <= 1 => {
-                self.demands.demand(scalar.mark);
+                self.precision.mark_precise(scalar.mark);
             }
-            Value::Scalar(scalar) => return broken(Cause::CallbackReturn(scalar.number.to_string())),
-            other => return broken(Cause::CallbackReturn(describe(other))),
+            Value::Scalar(scalar) => return reject(Cause::CallbackReturn(scalar.number.to_string())),
+            other => return reject(Cause::CallbackReturn(describe(other))),
         }
         let Some(frame) = self.state.pop() else { return Ok(Next::End) };
         self.lose_buffers();

@@ -7,7 +7,7 @@ use paceline_spec::kfunc::DYNPTR_BYTES;
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
-use crate::error::{Cause, Check, RegName, broken};
+use crate::error::{Cause, Check, RegName, reject};
 use crate::state::{
     Buffer, Byte, Dynptr, DynptrMemory, Lent, Lost, Pointer, Reference, Slot, Stack, Target, Value, parts,
 };
@@ -44,7 +44,7 @@ impl Walk<'_> {
         let half = |index| self.state.frame(frame).and_then(|frame| frame.stack.slot(index).dynptr());
         match (half(low), half(high)) {
             (Some(low), Some(high)) if low.first && !high.first && low.id == high.id => Ok(low),
-            _ => broken(Cause::NoDynptr(RegName(register))),
+            _ => reject(Cause::NoDynptr(RegName(register))),
         }
     }
 
@@ -175,7 +175,7 @@ impl Walk<'_> {
         let size = (range.max - range.min).unsigned_abs() + span.size;
         let Some(frame) = self.state.frame(frame) else { return Ok(()) };
         match parts(range.min, size).any(|(index, _)| frame.stack.slot(index).dynptr().is_some()) {
-            true => broken(Cause::DynptrWritten(RegName(span.register))),
+            true => reject(Cause::DynptrWritten(RegName(span.register))),
             false => Ok(()),
         }
     }

@@ -9,7 +9,7 @@ use paceline_spec::ProgramKind;
 use super::ARGUMENTS;
 use super::helper::wrong_argument;
 use super::memory::{Access, Span, check_context_pointer};
-use crate::error::{Cause, Check, Hint, Refusal, RegName, broken, broken_with};
+use crate::error::{Cause, Check, Hint, Refusal, RegName, reject, reject_with};
 use crate::lend::{self, Loan, Needs};
 use crate::state::{Dynptr, DynptrMemory, Frame, Lent, Pointer, State, Target, Value};
 use crate::walk::{Root, Walk};
@@ -93,9 +93,9 @@ impl Walk<'_> {
         let start = self.flow.functions.get(function).map_or(0, |f| f.start);
         let info = self.program.functions.iter().find(|f| f.start == start);
         let (Some(info), Some(btf)) = (info, self.btf) else {
-            return broken(Cause::GlobalFunction { name: String::new(), problem: "its type is not known" });
+            return reject(Cause::GlobalFunction { name: String::new(), problem: "its type is not known" });
         };
-        let problem = |problem| broken(Cause::GlobalFunction { name: info.name.clone(), problem });
+        let problem = |problem| reject(Cause::GlobalFunction { name: info.name.clone(), problem });
         let Some(Type::Func { proto, .. }) = btf.get(info.btf_id) else {
             return problem("its type is no function");
         };
@@ -204,7 +204,7 @@ impl Walk<'_> {
             }
             (Parameter::Context, other) => wrong_argument(name, reg, "the context", &other),
             (Parameter::Memory { nullable, .. }, value) if value.is_null() => {
-                self.demand(&value);
+                self.mark_precise(&value);
                 if nullable {
                     return Ok(());
                 }
@@ -212,7 +212,7 @@ impl Walk<'_> {
             }
             (Parameter::Memory { size, nullable }, Value::Pointer(pointer)) => {
                 if pointer.nullable && !nullable {
-                    return broken_with(Cause::MayBeNull(RegName(reg), pointer.target), Hint::NullCheck);
+                    return reject_with(Cause::MayBeNull(RegName(reg), pointer.target), Hint::NullCheck);
                 }
                 // The function asks for itself whether it is null.
                 self.check_lent(name, reg, &Pointer { nullable: false, ..pointer }, u64::from(size))?;

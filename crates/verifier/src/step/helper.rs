@@ -10,7 +10,7 @@ use super::memory::{Access, Span, check_context_pointer, describe};
 use super::stack::check_aligned;
 use super::{ARGUMENTS, MAX_OFFSET};
 use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 use crate::state::{Byte, Dynptr, DynptrMemory, MapRef, Pointer, Reference, Stack, Target, Value};
 use crate::walk::{Next, Walk};
 
@@ -42,15 +42,15 @@ impl Walk<'_> {
     pub(super) fn call_helper(&mut self, id: i32) -> Check<Next> {
         self.check_poison(id)?;
         let Some(helper) = u32::try_from(id).ok().and_then(Helper::from_id) else {
-            return broken(Cause::UnknownHelper(id));
+            return reject(Cause::UnknownHelper(id));
         };
         if !helper.is_for(self.program.kind) {
-            return broken_with(Cause::HelperNotAllowed(helper.name), Hint::OtherHelper);
+            return reject_with(Cause::HelperNotAllowed(helper.name), Hint::OtherHelper);
         }
         if helper.is_gpl_only() && !is_gpl_compatible(&self.program.license) {
-            return broken_with(Cause::GplOnly(helper.name), Hint::License);
+            return reject_with(Cause::GplOnly(helper.name), Hint::License);
         }
-        let Some(prototype) = helper.prototype else { return broken(Cause::MissingHelper(helper.name)) };
+        let Some(prototype) = helper.prototype else { return reject(Cause::MissingHelper(helper.name)) };
         if helper.name == "bpf_tail_call" {
             self.check_nothing_held()?;
         }
@@ -103,7 +103,7 @@ impl Walk<'_> {
                 Arg::Map => {
                     let map = self.check_map_argument(helper, reg, &value)?;
                     if arguments.map.is_some_and(|other| other != map) {
-                        return broken(Cause::Timer(RegName(reg), "the timer is in a value of another map"));
+                        return reject(Cause::Timer(RegName(reg), "the timer is in a value of another map"));
                     }
                     arguments.map = Some(map);
                 }
@@ -214,12 +214,12 @@ impl Walk<'_> {
             Value::Pointer(Pointer { target: Target::Map(map), nullable: false, .. }) => *map,
             other => return wrong_argument(helper.name, reg, "a map", other),
         };
-        let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
+        let Some(spec) = self.map(map) else { return reject(Cause::NoMap(map.index as i32)) };
         if !helper.takes_map(spec.kind) {
-            return broken(Cause::MapKind { helper: helper.name, kind: spec.kind });
+            return reject(Cause::MapKind { helper: helper.name, kind: spec.kind });
         }
         if spec.flags.contains(MapFlags::RDONLY_PROG) && helper.changes_map() {
-            return broken(Cause::ReadOnly(RegName(reg), Target::Map(map)));
+            return reject(Cause::ReadOnly(RegName(reg), Target::Map(map)));
         }
         self.facts.map(self.slot, map);
         Ok(map)
@@ -230,7 +230,7 @@ impl Walk<'_> {
         match value {
             Value::Pointer(Pointer { target: Target::Stack { .. }, .. }) => Ok(()),
             value if value.is_null() => {
-                self.demand(value);
+                self.mark_precise(value);
                 Ok(())
             }
             other => wrong_argument(helper, reg, "a pointer to the stack or null", other),
@@ -242,7 +242,7 @@ impl Walk<'_> {
         let Some(size) = size.and_then(|size| u32::try_from(size).ok()) else {
             return wrong_argument(helper, reg, "a size that is known", value);
         };
-        self.demand(value);
+        self.mark_precise(value);
         Ok(size)
     }
 
@@ -270,15 +270,15 @@ impl Walk<'_> {
         let Some(number) = value.scalar().map(|s| s.number) else {
             return wrong_argument(callee, reg, "a size", value);
         };
-        self.demand(value);
+        self.mark_precise(value);
         if number.smin() < 0 {
-            return broken_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
+            return reject_with(Cause::NegativeSize(RegName(reg), number.smin()), Hint::BoundOffset);
         }
         if !or_zero && number.umin() == 0 {
-            return broken(Cause::ZeroSize(RegName(reg)));
+            return reject(Cause::ZeroSize(RegName(reg)));
         }
         if number.umax() >= MAX_OFFSET as u64 {
-            return broken_with(Cause::UnboundedSize(RegName(reg), number.umax()), Hint::BoundOffset);
+            return reject_with(Cause::UnboundedSize(RegName(reg), number.umax()), Hint::BoundOffset);
         }
         Ok(number.umax())
     }
@@ -294,7 +294,7 @@ impl Walk<'_> {
         let (pointer, value) = (self.read(address)?, self.read(reg)?);
         let most = self.check_size(helper.name, reg, &value, size == Arg::SizeOrZero)?;
         if most == 0 && pointer.is_null() {
-            self.demand(&pointer);
+            self.mark_precise(&pointer);
             return Ok(());
         }
         // Where null is taken the kernel takes a pointer that may be null as well, with any size.
@@ -372,7 +372,7 @@ impl Walk<'_> {
         };
         let span = Span { register, pointer, offset: 0, size, access };
         if pointer.nullable {
-            return broken_with(Cause::MayBeNull(RegName(register), pointer.target), Hint::NullCheck);
+            return reject_with(Cause::MayBeNull(RegName(register), pointer.target), Hint::NullCheck);
         }
         match pointer.target {
             Target::Stack { frame } => {
@@ -384,7 +384,7 @@ impl Walk<'_> {
                 }
             }
             Target::Packet { .. } if !packet => {
-                return broken(Cause::PacketArgument(RegName(register), name));
+                return reject(Cause::PacketArgument(RegName(register), name));
             }
             Target::MapValue(_)
             | Target::Packet { .. }
@@ -426,7 +426,7 @@ impl Walk<'_> {
             return None;
         }
         let key = scalar.number.zero_extend(size as u32 * 8).as_constant()?;
-        self.demands.demand(scalar.mark);
+        self.precision.mark_precise(scalar.mark);
         Some(key)
     }
 
@@ -491,7 +491,7 @@ fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
     match pointer.target {
         Target::Stack { .. } => check_aligned(&span),
         _ if span.is_aligned() => Ok(()),
-        _ => broken(Cause::ArgumentAlignment(RegName(register), size)),
+        _ => reject(Cause::ArgumentAlignment(RegName(register), size)),
     }
 }
 
@@ -506,5 +506,5 @@ pub(super) fn wrong_argument<T>(callee: &str, reg: Reg, wanted: &'static str, fo
     let nullable = found.pointer().is_some_and(|p| p.nullable);
     let cause =
         Cause::Argument { register: RegName(reg), helper: callee.to_owned(), wanted, found: describe(found) };
-    if nullable { broken_with(cause, Hint::NullCheck) } else { broken(cause) }
+    if nullable { reject_with(cause, Hint::NullCheck) } else { reject(cause) }
 }

@@ -9,7 +9,7 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::domain::Number;
-use crate::error::{Cause, Check, RegName, broken};
+use crate::error::{Cause, Check, RegName, reject};
 use crate::state::{
     Byte, Dynptr, DynptrMemory, NumIterator, Pointer, Progress, Reference, Slot, Stack, State, Target, Value,
 };
@@ -56,10 +56,10 @@ impl Walk<'_> {
     pub(super) fn call_kfunc(&mut self, index: i32) -> Check<Next> {
         let Some(kfunc) = self.program.kfunc(index).filter(|kfunc| kfunc.is_for(self.program.kind)) else {
             let named = usize::try_from(index).ok().and_then(|index| self.program.kfuncs.get(index));
-            return broken(Cause::Kfunc(named.map_or_else(|| index.to_string(), |kfunc| kfunc.name.clone())));
+            return reject(Cause::Kfunc(named.map_or_else(|| index.to_string(), |kfunc| kfunc.name.clone())));
         };
         if !Kfunc::converted().contains(kfunc) && !is_gpl_compatible(&self.program.license) {
-            return broken(Cause::GplOnly(kfunc.name));
+            return reject(Cause::GplOnly(kfunc.name));
         }
         let arguments = self.check_kfunc_arguments(kfunc)?;
         self.forget_caller_saved();
@@ -141,7 +141,7 @@ impl Walk<'_> {
                     let buffer = i.checked_sub(1).and_then(|i| ARGUMENTS.get(i).copied()).unwrap_or(reg);
                     let value = self.read(buffer)?;
                     if value.is_null() {
-                        self.demand(&value);
+                        self.mark_precise(&value);
                     } else {
                         let size = arguments.size.into();
                         arguments.written.push(self.check_memory_of_kfunc(kfunc, buffer, &value, size)?);
@@ -154,7 +154,7 @@ impl Walk<'_> {
 
     fn known_size(&mut self, name: &str, register: Reg, value: &Value) -> Check<u32> {
         let size = value.scalar().and_then(|scalar| scalar.number.as_constant());
-        self.demand(value);
+        self.mark_precise(value);
         match size.and_then(|size| u32::try_from(size).ok()) {
             Some(size) => Ok(size),
             None => wrong_argument(name, register, "a size that is known", value),
@@ -179,9 +179,9 @@ impl Walk<'_> {
         self.check_stack(&span, frame)?;
         let place = Place { frame, slot: Stack::place(offset).0 };
         match (kfunc.iterator, place.of(&self.state)) {
-            (Some(IteratorStep::New), Some(_)) => broken(Cause::IteratorThere(RegName(register))),
+            (Some(IteratorStep::New), Some(_)) => reject(Cause::IteratorThere(RegName(register))),
             (Some(IteratorStep::Next | IteratorStep::Destroy), None) => {
-                broken(Cause::NoIterator(RegName(register)))
+                reject(Cause::NoIterator(RegName(register)))
             }
             _ => Ok(place),
         }

@@ -7,7 +7,7 @@ use paceline_spec::{MapSpec, ProgramKind};
 
 use super::helper::wrong_argument;
 use super::memory::Span;
-use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 use crate::state::{Lock, MapRef, Pointer, Target, Value};
 use crate::walk::Walk;
 
@@ -28,7 +28,7 @@ impl Walk<'_> {
             }
             (_, Some(_)) => "another lock is held than the one given back",
         };
-        broken(Cause::SpinLock(RegName(reg), problem))
+        reject(Cause::SpinLock(RegName(reg), problem))
     }
 
     /// The lock that a pointer is to: of which map, and which of its values.
@@ -46,7 +46,7 @@ impl Walk<'_> {
             }
             (Some(_), Some(_)) => return Ok(Lock { map, id: pointer.id, slot: self.slot as u32 }),
         };
-        broken(Cause::SpinLock(RegName(reg), problem))
+        reject(Cause::SpinLock(RegName(reg), problem))
     }
 
     /// The map whose value has the timer that a pointer is to (`process_timer_func`).
@@ -63,7 +63,7 @@ impl Walk<'_> {
             }
             (Some(_), Some(_)) => return Ok(map),
         };
-        broken(Cause::Timer(RegName(reg), problem))
+        reject(Cause::Timer(RegName(reg), problem))
     }
 
     /// While a lock is held nothing is called but functions that are verified with their callers, and what gives it back.
@@ -85,7 +85,7 @@ impl Walk<'_> {
     /// What must not be done with a lock.
     pub(super) fn check_no_lock(&self, what: &'static str) -> Check {
         match self.state.lock {
-            Some(lock) => broken_with(Cause::LockHeld { what, slot: lock.slot as usize }, Hint::Unlock),
+            Some(lock) => reject_with(Cause::LockHeld { what, slot: lock.slot as usize }, Hint::Unlock),
             None => Ok(()),
         }
     }
@@ -94,7 +94,7 @@ impl Walk<'_> {
     pub(super) fn check_map_with_lock(&self, map: MapRef) -> Check {
         let has_lock = self.map(map).is_some_and(|spec| spec.spin_lock().is_some());
         if has_lock && self.program.kind == ProgramKind::SocketFilter {
-            return broken(Cause::NotAllowed("a map with a bpf_spin_lock"));
+            return reject(Cause::NotAllowed("a map with a bpf_spin_lock"));
         }
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Walk<'_> {
             start < offset + i64::from(field.size) && offset < end
         });
         match touched {
-            Some(field) => broken(Cause::SpecialField(RegName(span.register), field.kind)),
+            Some(field) => reject(Cause::SpecialField(RegName(span.register), field.kind)),
             None => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ObjectKind};
 use super::stack::check_aligned;
 use super::{MAX_OFFSET, bits};
 use crate::domain::{Number, Tnum};
-use crate::error::{Cause, Check, Hint, OffsetRange, RegName, broken, broken_with};
+use crate::error::{Cause, Check, Hint, OffsetRange, RegName, reject, reject_with};
 use crate::facts::Base;
 use crate::lend::Needs;
 use crate::state::{MapRef, PacketRange, Pointer, Region, Target, Value};
@@ -87,21 +87,21 @@ impl Span {
         let range = self.offsets();
         if range.min < 0 && variable.as_constant().is_none() {
             let cause = Cause::NegativeOffset(RegName(self.register), self.pointer.target, range.min);
-            return broken_with(cause, Hint::BoundOffset);
+            return reject_with(cause, Hint::BoundOffset);
         }
         if !self.fits(range.min, limit) {
-            return broken(self.out_of_bounds(Some(limit)));
+            return reject(self.out_of_bounds(Some(limit)));
         }
         if variable.umax() >= MAX_OFFSET as u64 {
             let cause = Cause::UnboundedOffset(RegName(self.register), self.pointer.target);
-            return broken_with(cause, Hint::BoundOffset);
+            return reject_with(cause, Hint::BoundOffset);
         }
         let last = self.fixed() + variable.umax() as i64;
         if !self.fits(last, limit) {
             // The element before is the last one of as many bytes.
             let before = last.checked_sub(self.size as i64).is_some_and(|before| self.fits(before, limit));
             let hint = if before { Hint::OffByOne } else { Hint::BoundOffset };
-            return broken_with(self.out_of_bounds(Some(limit)), hint);
+            return reject_with(self.out_of_bounds(Some(limit)), hint);
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Span {
     /// Checks against memory of a size that may be read only.
     fn check_memory(&self, size: u32, writable: bool) -> Check {
         if self.access == Access::Write && !writable {
-            return broken(Cause::ReadOnly(RegName(self.register), self.pointer.target));
+            return reject(Cause::ReadOnly(RegName(self.register), self.pointer.target));
         }
         self.check_within(u64::from(size))
     }
@@ -119,15 +119,15 @@ impl Span {
         let variable = &self.pointer.variable;
         if variable.smin() < 0 {
             let cause = Cause::NegativeOffset(RegName(self.register), self.pointer.target, variable.smin());
-            return broken_with(cause, Hint::BoundOffset);
+            return reject_with(cause, Hint::BoundOffset);
         }
         match range {
             PacketRange::Bytes(bytes) if self.fits(self.fixed(), u64::from(bytes)) => Ok(()),
             PacketRange::Bytes(0) | PacketRange::AtEnd | PacketRange::BeyondEnd => {
-                broken_with(self.out_of_bounds(Some(0)), Hint::MissingBoundsCheck)
+                reject_with(self.out_of_bounds(Some(0)), Hint::MissingBoundsCheck)
             }
             PacketRange::Bytes(bytes) => {
-                broken_with(self.out_of_bounds(Some(bytes.into())), Hint::ShortBoundsCheck)
+                reject_with(self.out_of_bounds(Some(bytes.into())), Hint::ShortBoundsCheck)
             }
         }
     }
@@ -211,14 +211,14 @@ impl Walk<'_> {
                 | Target::Dynptr { .. }
         );
         if is_refused {
-            return broken(Cause::Atomic(RegName(base), pointer.target.to_string()));
+            return reject(Cause::Atomic(RegName(base), pointer.target.to_string()));
         }
         let span = span(base, pointer, offset, size, Access::Write);
         if matches!(pointer.target, Target::Stack { .. }) {
             return check_aligned(&span);
         }
         if !span.is_aligned() {
-            return broken(Cause::AtomicAlignment(RegName(base), size.bytes()));
+            return reject(Cause::AtomicAlignment(RegName(base), size.bytes()));
         }
         if let Target::Memory { lent: Some(lent), .. } = pointer.target {
             self.need_of_lent(lent, Needs::to_be_aligned(size.bytes()));
@@ -230,10 +230,10 @@ impl Walk<'_> {
     fn base(&mut self, base: Reg, offset: i16) -> Check<Pointer> {
         let pointer = match self.read(base)? {
             Value::Pointer(pointer) => pointer,
-            other => return broken(Cause::NoMemory(RegName(base), describe(&other))),
+            other => return reject(Cause::NoMemory(RegName(base), describe(&other))),
         };
         if pointer.nullable {
-            return broken_with(Cause::MayBeNull(RegName(base), pointer.target), Hint::NullCheck);
+            return reject_with(Cause::MayBeNull(RegName(base), pointer.target), Hint::NullCheck);
         }
         // The kernel rewrites context accesses, and so do we: they must be that on every path.
         if let Some(before) = self.facts.base(self.slot) {
@@ -241,7 +241,7 @@ impl Walk<'_> {
             if is_context != (before == Base::Context) {
                 let other = if is_context { Target::PacketEnd } else { Target::Context };
                 let other = if is_context { other_of(before).unwrap_or(other) } else { other };
-                return broken(Cause::MixedPointers(other, pointer.target));
+                return reject(Cause::MixedPointers(other, pointer.target));
             }
         }
         let depth = self.state.depth();
@@ -273,20 +273,20 @@ impl Walk<'_> {
             }
             _ => {
                 let found = describe(&Value::Pointer(span.pointer));
-                broken(Cause::NoMemory(RegName(span.register), found))
+                reject(Cause::NoMemory(RegName(span.register), found))
             }
         }
     }
 
     pub(super) fn check_map_value(&self, span: &Span, map: MapRef) -> Check {
-        let Some(spec) = self.map(map) else { return broken(Cause::NoMap(map.index as i32)) };
+        let Some(spec) = self.map(map) else { return reject(Cause::NoMap(map.index as i32)) };
         let (register, target) = (RegName(span.register), span.pointer.target);
         match span.access {
             Access::Write if is_read_only(spec) => {
-                return broken(Cause::ReadOnly(register, target));
+                return reject(Cause::ReadOnly(register, target));
             }
             Access::Read if spec.flags.contains(MapFlags::WRONLY_PROG) => {
-                return broken(Cause::WriteOnly(register, target));
+                return reject(Cause::WriteOnly(register, target));
             }
             _ => {}
         }
@@ -330,7 +330,7 @@ impl Walk<'_> {
         };
         if signed {
             // A pointer has no sign to extend.
-            return broken(Cause::Context { offset: span.fixed(), size: span.size, write: false });
+            return reject(Cause::Context { offset: span.fixed(), size: span.size, write: false });
         }
         Ok(Value::Pointer(Pointer::to(target)))
     }
@@ -340,19 +340,19 @@ impl Walk<'_> {
         let (offset, size, write) = (span.fixed(), span.size, span.access == Access::Write);
         let at = u64::try_from(offset).ok();
         let field = at.and_then(|at| self.program.kind.context_field(at, size, write));
-        field.map_or_else(|| broken(Cause::Context { offset, size, write }), Ok)
+        field.map_or_else(|| reject(Cause::Context { offset, size, write }), Ok)
     }
 
     /// A legacy packet load (`check_ld_abs`). Where the packet ends before, it returns 0 from the function.
     pub(super) fn load_packet(&mut self, size: Size, index: Option<Reg>) -> Check<Next> {
         if !self.program.kind.rules().packet_loads {
-            return broken(Cause::NotAllowed("a legacy packet load"));
+            return reject(Cause::NotAllowed("a legacy packet load"));
         }
         self.check_no_lock("a legacy packet load")?;
         self.check_nothing_held()?;
         let context = self.read(Reg::R6)?;
         let Some(pointer) = context.pointer().filter(|p| p.target == Target::Context && !p.nullable) else {
-            return broken(Cause::NoMemory(RegName(Reg::R6), describe(&context)));
+            return reject(Cause::NoMemory(RegName(Reg::R6), describe(&context)));
         };
         if let Some(index) = index {
             self.read(index)?;
@@ -368,8 +368,8 @@ impl Walk<'_> {
 pub(super) fn check_context_pointer(register: Reg, pointer: &Pointer) -> Check {
     match pointer.offset() {
         Some(0) => Ok(()),
-        Some(offset) => broken(Cause::ChangedContext(RegName(register), offset.to_string())),
-        None => broken(Cause::ChangedContext(RegName(register), pointer.variable.to_string())),
+        Some(offset) => reject(Cause::ChangedContext(RegName(register), offset.to_string())),
+        None => reject(Cause::ChangedContext(RegName(register), pointer.variable.to_string())),
     }
 }
 

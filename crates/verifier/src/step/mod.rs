@@ -23,7 +23,7 @@ use paceline_spec::{MapKind, MapSpec, Poison};
 
 use crate::MAX_USED_MAPS;
 use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, Refusal, broken, broken_with};
+use crate::error::{Cause, Check, Hint, Refusal, reject, reject_with};
 use crate::state::{MapRef, Pointer, Target, Value};
 use crate::walk::{Next, Walk};
 
@@ -73,10 +73,10 @@ impl Walk<'_> {
             Insn::Call(callee) => return self.call(insn, callee),
             Insn::Exit => return self.exit(),
             Insn::LoadPacket { size, index, .. } => return self.load_packet(size, index),
-            Insn::AddrSpaceCast { .. } => return broken(Cause::NotAllowed("a cast between address spaces")),
+            Insn::AddrSpaceCast { .. } => return reject(Cause::NotAllowed("a cast between address spaces")),
             Insn::MayGoto { .. } => return Ok(self.may_goto(self.jump_target(insn))),
             Insn::CallReg(_) => {
-                return broken_with(Cause::NotAllowed("a call through a register"), Hint::Optimize);
+                return reject_with(Cause::NotAllowed("a call through a register"), Hint::Optimize);
             }
         }
         Ok(next)
@@ -131,16 +131,16 @@ impl Walk<'_> {
                 Ok(Value::Pointer(Pointer::to(Target::Code { slot })))
             }
             Imm64::MapFd(_) | Imm64::MapValueFd { .. } => {
-                broken(Cause::NotAllowed("a map by file descriptor"))
+                reject(Cause::NotAllowed("a map by file descriptor"))
             }
-            Imm64::Variable { .. } => broken(Cause::NotAllowed("the address of a kernel variable")),
+            Imm64::Variable { .. } => reject(Cause::NotAllowed("the address of a kernel variable")),
         }
     }
 
     fn map_index(&self, index: i32) -> Check<MapRef> {
         match u32::try_from(index) {
             Ok(i) if (i as usize) < self.maps.len() => Ok(MapRef { index: i, inner: false }),
-            _ => broken(Cause::NoMap(index)),
+            _ => reject(Cause::NoMap(index)),
         }
     }
 
@@ -153,8 +153,8 @@ impl Walk<'_> {
                 let fixed = i32::try_from(offset).unwrap_or(i32::MAX);
                 Ok(Value::Pointer(Pointer { fixed, ..Pointer::to(Target::MapValue(map)) }))
             }
-            Some(spec) => broken(Cause::MapAddress(spec.name.clone(), offset)),
-            None => broken(Cause::NoMap(map.index as i32)),
+            Some(spec) => reject(Cause::MapAddress(spec.name.clone(), offset)),
+            None => reject(Cause::NoMap(map.index as i32)),
         }
     }
 
@@ -165,9 +165,9 @@ impl Walk<'_> {
     }
 
     /// Says that a number decided something, so that states that differ in it are different.
-    fn demand(&mut self, value: &Value) {
+    fn mark_precise(&mut self, value: &Value) {
         if let Value::Scalar(scalar) = value {
-            self.demands.demand(scalar.mark);
+            self.precision.mark_precise(scalar.mark);
         }
     }
 
@@ -176,7 +176,7 @@ impl Walk<'_> {
         if helper == Poison::HELPER
             && let Some(poison) = self.program.poison_at(self.slot)
         {
-            return broken(Cause::Poisoned(poison.reason.to_string()));
+            return reject(Cause::Poisoned(poison.reason.to_string()));
         }
         Ok(())
     }

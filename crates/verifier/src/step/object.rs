@@ -6,7 +6,7 @@ use paceline_spec::ObjectKind;
 
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
-use crate::error::{Cause, Check, RegName, broken};
+use crate::error::{Cause, Check, RegName, reject};
 use crate::state::{Pointer, Reference, Target, Value};
 use crate::walk::Walk;
 
@@ -15,13 +15,13 @@ impl Span {
     pub(super) fn check_object(&self, kind: ObjectKind) -> Check {
         let range = self.offsets();
         if range.min != range.max {
-            return broken(Cause::UnboundedOffset(RegName(self.register), self.pointer.target));
+            return reject(Cause::UnboundedOffset(RegName(self.register), self.pointer.target));
         }
         let write = self.access == Access::Write;
         let offset = u64::try_from(range.min).ok();
         match offset.and_then(|offset| kind.field(offset, self.size, write)) {
             Some(_) => Ok(()),
-            None => broken(Cause::Object { kind, offset: range.min, size: self.size, write }),
+            None => reject(Cause::Object { kind, offset: range.min, size: self.size, write }),
         }
     }
 }

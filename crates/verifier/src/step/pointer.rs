@@ -5,7 +5,7 @@ use paceline_spec::ObjectKind;
 
 use super::MAX_OFFSET;
 use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 use crate::state::{PacketRange, Pointer, Scalar, Target, Value};
 use crate::walk::Walk;
 
@@ -24,7 +24,7 @@ impl Walk<'_> {
         let any = || Value::number(if width == Width::W64 { Number::UNKNOWN } else { Number::unsigned(32) });
         match (a, b) {
             (Value::Pointer(_), Value::Pointer(_)) if op == AluOp::Sub => Ok(any()),
-            (Value::Pointer(_), Value::Pointer(_)) => broken(Cause::TwoPointers(RegName(dst), name(op))),
+            (Value::Pointer(_), Value::Pointer(_)) => reject(Cause::TwoPointers(RegName(dst), name(op))),
             (Value::Pointer(pointer), Value::Scalar(scalar)) => {
                 if width == Width::W32 {
                     return if op == AluOp::Sub { Ok(any()) } else { prohibited(dst, op, &pointer) };
@@ -35,7 +35,7 @@ impl Walk<'_> {
                 let from = src.reg().unwrap_or(dst);
                 match (width, op) {
                     (Width::W32, AluOp::Sub) => Ok(any()),
-                    (Width::W64, AluOp::Sub) => broken(Cause::PointerSubtracted(RegName(dst))),
+                    (Width::W64, AluOp::Sub) => reject(Cause::PointerSubtracted(RegName(dst))),
                     (Width::W64, AluOp::Add) => self.offset_pointer(from, op, &pointer, &scalar),
                     _ => prohibited(from, op, &pointer),
                 }
@@ -47,9 +47,9 @@ impl Walk<'_> {
 
     fn offset_pointer(&mut self, reg: Reg, op: AluOp, pointer: &Pointer, scalar: &Scalar) -> Check<Value> {
         if pointer.nullable {
-            return broken_with(Cause::NullableArithmetic(RegName(reg), pointer.target), Hint::NullCheck);
+            return reject_with(Cause::NullableArithmetic(RegName(reg), pointer.target), Hint::NullCheck);
         }
-        self.demands.demand(scalar.mark);
+        self.precision.mark_precise(scalar.mark);
         let target = pointer.target;
         match target {
             Target::PacketEnd | Target::Object(ObjectKind::Socket | ObjectKind::SockCommon) => {
@@ -69,7 +69,7 @@ impl Walk<'_> {
             _ => return prohibited(reg, op, pointer),
         };
         if i64::from(moved.fixed).abs() >= MAX_OFFSET {
-            return broken(Cause::PointerOffset(RegName(reg), target, moved.fixed.to_string()));
+            return reject(Cause::PointerOffset(RegName(reg), target, moved.fixed.to_string()));
         }
         check_offset(reg, target, &moved.variable)?;
         Ok(Value::Pointer(moved))
@@ -120,13 +120,13 @@ fn check_offset(reg: Reg, target: Target, number: &Number) -> Check {
     let hint = if is_known { None } else { Some(Hint::BoundOffset) };
     let cause = Cause::PointerOffset(RegName(reg), target, number.to_string());
     match hint {
-        Some(hint) => broken_with(cause, hint),
-        None => broken(cause),
+        Some(hint) => reject_with(cause, hint),
+        None => reject(cause),
     }
 }
 
 fn prohibited<T>(reg: Reg, op: AluOp, pointer: &Pointer) -> Check<T> {
-    broken(Cause::PointerOperation(RegName(reg), name(op), pointer.target))
+    reject(Cause::PointerOperation(RegName(reg), name(op), pointer.target))
 }
 
 /// An operation in words.

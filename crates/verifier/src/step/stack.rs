@@ -6,7 +6,7 @@ use super::alu::truncated;
 use super::dynptr::may_be_buffer;
 use super::memory::{Access, Span};
 use crate::domain::Number;
-use crate::error::{Cause, Check, Hint, RegName, broken, broken_with};
+use crate::error::{Cause, Check, Hint, RegName, reject, reject_with};
 use crate::reads::Word;
 use crate::state::{Byte, Lost, MAX_STACK, Slot, Stack, Target, Value, parts};
 use crate::walk::Walk;
@@ -25,7 +25,7 @@ impl Walk<'_> {
                 write: span.access == Access::Write,
             };
             let hint = if range.min == range.max { Hint::StackTooDeep } else { Hint::BoundOffset };
-            return if range.min < lowest { broken_with(cause, hint) } else { broken(cause) };
+            return if range.min < lowest { reject_with(cause, hint) } else { reject(cause) };
         }
         let function = self.state.frame(frame).map_or(0, |f| f.function);
         if let Some(used) = self.stack_used.get_mut(function) {
@@ -74,10 +74,10 @@ impl Walk<'_> {
         for (index, bytes) in parts(offset, size) {
             if let Some(slot) = frame.stack.slots().get(index) {
                 if slot.iterator().is_some() {
-                    return broken(Cause::IteratorRead);
+                    return reject(Cause::IteratorRead);
                 }
                 if slot.dynptr().is_some() {
-                    return broken(Cause::DynptrRead);
+                    return reject(Cause::DynptrRead);
                 }
                 self.reads.read(slot.origin, bytes & !slot.fresh);
             }
@@ -121,15 +121,15 @@ impl Walk<'_> {
         if let Value::Pointer(pointer) = value {
             let register = RegName(src.reg().unwrap_or(Reg::R0));
             if size != 8 {
-                return broken(Cause::PartialSpill(register));
+                return reject(Cause::PartialSpill(register));
             }
             if matches!(pointer.target, Target::Stack { .. }) && frame != self.state.depth() {
-                return broken(Cause::StackPointerEscapes(register));
+                return reject(Cause::StackPointerEscapes(register));
             }
         }
         let is_zero = value.is_null();
         if first != 0 && is_zero {
-            self.demand(&value);
+            self.mark_precise(&value);
         }
         let value = self.end_slices_under(value, frame, range.min);
         self.lose_dynptrs(frame, range.min, span.size);
@@ -164,19 +164,19 @@ impl Walk<'_> {
         self.note_seen(frame, range.min, size);
         let is_zero = value.is_null();
         if is_zero {
-            self.demand(value);
+            self.mark_precise(value);
         }
         self.lose_dynptrs(frame, range.min, size);
         self.note_as_number(value);
         parts(range.min, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
-        let demands = &mut self.demands;
+        let precision = &mut self.precision;
         let Some(frame) = self.state.frame_mut(frame) else { return };
         for (index, bytes) in parts(range.min, size) {
             let slot = frame.stack.slot_mut(index);
             // Zeros over zeros change nothing.
             let changed = bytes & !if is_zero { slot.zeros() } else { 0 };
             if let (true, Value::Scalar(scalar)) = (changed != bytes, &slot.value) {
-                demands.demand(scalar.mark);
+                precision.mark_precise(scalar.mark);
             }
             if changed != 0 {
                 slot.overwrite(changed, Byte::Data);
@@ -218,7 +218,7 @@ pub(super) fn check_aligned(span: &Span) -> Check {
     if span.is_aligned() {
         return Ok(());
     }
-    broken(Cause::StackAlignment { offset: span.offsets(), size: span.size })
+    reject(Cause::StackAlignment { offset: span.offsets(), size: span.size })
 }
 
 /// The value of bytes of a slot (`check_stack_read_fixed_off`).
@@ -227,7 +227,7 @@ fn load_slot(slot: &Slot, first: usize, size: usize) -> Check<Value> {
     let spilled = slot.spilled_bytes();
     match slot.value {
         value if spilled == 8 && size == 8 => return Ok(value),
-        Value::Pointer(_) => return broken(Cause::PartialFill),
+        Value::Pointer(_) => return reject(Cause::PartialFill),
         Value::Scalar(scalar) if slot.holds_low_bytes(first, size) => {
             return Ok(Value::Scalar(truncated(&scalar, size as u32 * 8)));
         }

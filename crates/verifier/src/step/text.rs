@@ -6,7 +6,7 @@ use paceline_spec::format;
 
 use super::helper::{Arguments, wrong_argument};
 use super::memory::{Access, Span};
-use crate::error::{Cause, Check, RegName, broken};
+use crate::error::{Cause, Check, RegName, reject};
 use crate::state::{Pointer, Target, Value};
 use crate::walk::Walk;
 
@@ -30,7 +30,7 @@ impl Walk<'_> {
         let mut text = rest.iter().copied().take_while(|&byte| byte != 0).collect::<Vec<u8>>();
         // What the bytes are short of the value is zeros.
         if text.len() == rest.len() && bytes.len() >= size {
-            return broken(Cause::TextEnd(RegName(register)));
+            return reject(Cause::TextEnd(RegName(register)));
         }
         text.push(0);
         Ok(text)
@@ -42,13 +42,13 @@ impl Walk<'_> {
         let len = self.read(Reg::R5)?;
         // What is known of the size counts, as in the kernel.
         let bytes = len.scalar().map_or(0, |scalar| scalar.number.bits().value());
-        self.demand(&len);
+        self.mark_precise(&len);
         if bytes % 8 != 0 {
-            return broken(Cause::FormatArguments(bytes));
+            return reject(Cause::FormatArguments(bytes));
         }
         match format::parse(text, usize::try_from(bytes / 8).unwrap_or(usize::MAX)) {
             Some(_) => Ok(()),
-            None => broken(Cause::Format),
+            None => reject(Cause::Format),
         }
     }
 }

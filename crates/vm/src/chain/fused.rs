@@ -11,7 +11,7 @@ use super::{Chain, ChainError, Shared};
 use crate::engine::Engine;
 use crate::form::{Form, check_code};
 use crate::image::BurstEntry;
-use crate::later::{Home, HomeCode};
+use crate::later::{CallbackCode, CallbackForm};
 use crate::load::{LoadError, check_load};
 use crate::native::{self, NativeCode};
 use crate::program::Uses;
@@ -20,7 +20,7 @@ use crate::program::Uses;
 pub(super) struct Fused {
     block: Arc<CodeBlock>,
     /// Where the functions are that timers may call.
-    _home: Option<Arc<Home>>,
+    _home: Option<Arc<CallbackCode>>,
     maps: Vec<Arc<Map>>,
     /// Keeps the programs in the maps that it uses.
     _tables: Vec<MapUser>,
@@ -55,7 +55,7 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         native::chain(parts, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
     let programs = parts.iter().map(|(verified, maps)| (verified.code(), maps.as_slice()));
-    let home = Home::new(programs, || HomeCode::Native(block.clone()));
+    let home = CallbackCode::new(programs, || CallbackForm::Native(block.clone()));
     let entry = |offset: u32| -> BurstEntry {
         // SAFETY: the code there is a chain's loop, which is called like this.
         unsafe { std::mem::transmute::<usize, BurstEntry>(block.address() + offset as usize) }

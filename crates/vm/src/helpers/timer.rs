@@ -9,7 +9,7 @@ use paceline_spec::Errno;
 
 use super::args;
 use crate::host::Host;
-use crate::later::{Home, Later};
+use crate::later::{CallbackCode, Later};
 use crate::time::Clock;
 
 const CLOCK_REALTIME: u64 = 0;
@@ -83,7 +83,7 @@ pub(super) unsafe extern "C" fn set_callback(
     // SAFETY: the argument fits the prototype.
     let timer = unsafe { timer(address) };
     result(timer.and_then(|timer| {
-        let home = Home::of(function).ok_or(Errno::EINVAL)?;
+        let home = CallbackCode::of(function).ok_or(Errno::EINVAL)?;
         // SAFETY: the verifier has shown that the function takes the values of the timer's map.
         unsafe { timer.set_callback(Later::Compiled(home, function).into_callback()) }.map(|()| 0)
     }))

@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::form::{Form, check};
 use crate::image::{BurstEntry, Entry, Image, Native, least_cpus, packet_by_packet};
 use crate::interpreter;
-use crate::later::{Home, HomeCode};
+use crate::later::{CallbackCode, CallbackForm};
 use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program};
 
@@ -95,7 +95,7 @@ fn install(
     let home = if settings.checked {
         None
     } else {
-        Home::new([(&code, &*maps)], || HomeCode::Native(block.clone()))
+        CallbackCode::new([(&code, &*maps)], || CallbackForm::Native(block.clone()))
     };
     let image = Image {
         entry: image_entry,

@@ -16,7 +16,7 @@ use paceline_isa::{AluOp, Condition, Size, Width};
 use super::draft::Draft;
 use super::kind::{Fused, Kind, Source};
 use super::live::effect;
-use super::part::Anchor;
+use super::packet_field::Anchor;
 
 /// Most operations that are executed in one go.
 const MOST: usize = 3;

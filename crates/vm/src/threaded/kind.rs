@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use paceline_isa::{AluOp, AtomicOp, Condition, Size, Width};
 use paceline_spec::helper::Callback;
 
-use super::part::Anchor;
+use super::packet_field::Anchor;
 
 /// Where the second operand comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ pub(super) enum Kind {
     Sum,
     /// `dst` = `imm` bytes from where the packet starts.
     Address,
-    /// `dst` = a [`Part`](super::part::Part) of the packet: its offset is `offset`, its register `src`, its mask `imm`; what it
+    /// `dst` = a [`PacketField`](super::packet_field::PacketField) of the packet: its offset is `offset`, its register `src`, its mask `imm`; what it
     /// is shifted by is the second part's immediate.
     LoadPart {
         size: Size,

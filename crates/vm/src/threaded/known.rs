@@ -11,7 +11,7 @@ use paceline_isa::{AluOp, Condition, Size, Width, eval};
 use super::draft::{Draft, Target};
 use super::kind::{Direction, Kind, Reach, Source};
 use super::machine::SHADOW;
-use super::part::{Anchor, Part, all};
+use super::packet_field::{Anchor, PacketField, all};
 
 /// What a register holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Known {
     End,
     /// So many more than another register.
     Sum(u8, i32),
-    Part(Part),
+    PacketField(PacketField),
 }
 
 impl Known {
@@ -32,7 +32,7 @@ impl Known {
     fn overwrite(&mut self, register: u8, in_shadow: bool) {
         match self {
             Self::Sum(base, _) if *base == register => *self = Self::Nothing,
-            Self::Part(part) if part.anchor == Anchor::Register && part.register == register => {
+            Self::PacketField(part) if part.anchor == Anchor::Register && part.register == register => {
                 if in_shadow {
                     part.register = SHADOW;
                 } else {
@@ -44,7 +44,7 @@ impl Known {
     }
 
     fn is_part(self) -> bool {
-        matches!(self, Self::Part(_))
+        matches!(self, Self::PacketField(_))
     }
 }
 
@@ -96,7 +96,7 @@ impl State {
     /// After a call: the packet may be elsewhere, and `r0` to `r5` hold anything, as does the shadow.
     fn call(&mut self) {
         (0..6).chain([SHADOW]).for_each(|register| self.set(register, Known::Nothing));
-        self.forget(|known| matches!(known, Known::Start(_) | Known::End | Known::Part(_)));
+        self.forget(|known| matches!(known, Known::Start(_) | Known::End | Known::PacketField(_)));
     }
 }
 
@@ -219,20 +219,20 @@ impl State {
             }
             Kind::Reverse(size) => {
                 let swapped = |known| match known {
-                    Known::Part(part) => part.swapped(size),
+                    Known::PacketField(part) => part.swapped(size),
                     _ => None,
                 };
-                let known = swapped(self.get(dst)).map_or(Known::Nothing, Known::Part);
+                let known = swapped(self.get(dst)).map_or(Known::Nothing, Known::PacketField);
                 self.set(dst, known);
                 materialized(known, draft).unwrap_or(draft)
             }
             Kind::Load { size, signed: false, reach: Reach::Packet } => {
                 let part = self.place(src, draft.offset, size);
-                self.set(dst, part.map_or(Known::Nothing, Known::Part));
+                self.set(dst, part.map_or(Known::Nothing, Known::PacketField));
                 // What a load by that register itself gives is no shorter.
                 match part {
-                    Some(Part { anchor: Anchor::Register, register, .. }) if register == src => draft,
-                    _ => part.and_then(|part| materialized(Known::Part(part), draft)).unwrap_or(draft),
+                    Some(PacketField { anchor: Anchor::Register, register, .. }) if register == src => draft,
+                    _ => part.and_then(|part| materialized(Known::PacketField(part), draft)).unwrap_or(draft),
                 }
             }
             Kind::LoadFrame(Size::Dw) => {
@@ -263,7 +263,7 @@ impl State {
 
     fn alu_imm(&self, width: Width, op: AluOp, dst: u8, imm: i32) -> Known {
         let known = self.get(dst);
-        let part = |part: Option<Part>| part.map_or(Known::Nothing, Known::Part);
+        let part = |part: Option<PacketField>| part.map_or(Known::Nothing, Known::PacketField);
         match (op, known) {
             (AluOp::Mov, _) => Known::Constant(eval::truncate(width, imm as u64)),
             (_, Known::Constant(value)) => Known::Constant(eval::alu(width, op, value, imm as u64)),
@@ -275,9 +275,9 @@ impl State {
                 _ => Known::Nothing,
             },
             // What a mask leaves of 32 bits is the same in 64.
-            (AluOp::And, Known::Part(number)) => part(number.masked(imm as u32)),
-            (AluOp::Rsh, Known::Part(number)) => part(number.shifted_right(imm as u32 & 63)),
-            (AluOp::Lsh, Known::Part(number)) => part(number.shifted_left(imm as u32 & 63)),
+            (AluOp::And, Known::PacketField(number)) => part(number.masked(imm as u32)),
+            (AluOp::Rsh, Known::PacketField(number)) => part(number.shifted_right(imm as u32 & 63)),
+            (AluOp::Lsh, Known::PacketField(number)) => part(number.shifted_left(imm as u32 & 63)),
             _ => Known::Nothing,
         }
     }
@@ -287,31 +287,30 @@ impl State {
             (AluOp::Mov, ..) if width == Width::W64 && dst == src => self.get(dst),
             (AluOp::Mov, ..) if width == Width::W64 => self.sum(src),
             (AluOp::Mov, _, Known::Constant(value)) => Known::Constant(eval::truncate(width, value)),
-            (AluOp::Mov, _, Known::Part(part)) => Known::Part(part),
+            (AluOp::Mov, _, Known::PacketField(part)) => Known::PacketField(part),
             // Their bits are not the same ones.
-            (AluOp::Or | AluOp::Add | AluOp::Xor, Known::Part(a), Known::Part(b)) => {
-                a.joined(b).map_or(Known::Nothing, Known::Part)
+            (AluOp::Or | AluOp::Add | AluOp::Xor, Known::PacketField(a), Known::PacketField(b)) => {
+                a.joined(b).map_or(Known::Nothing, Known::PacketField)
             }
             _ => Known::Nothing,
         }
     }
 
     /// The packet's bytes at an address, as a number.
-    fn place(&self, base: u8, offset: i16, size: Size) -> Option<Part> {
+    fn place(&self, base: u8, offset: i16, size: Size) -> Option<PacketField> {
         let at = |more: i32| i16::try_from(i32::from(offset).checked_add(more)?).ok();
         match self.sum(base) {
-            Known::Start(start) => Part::loaded(Anchor::Start, 0, at(start)?, size),
-            Known::Sum(base, more) => Part::loaded(Anchor::Register, base, at(more)?, size),
-            _ => Part::loaded(Anchor::Register, base, offset, size),
+            Known::Start(start) => PacketField::loaded(Anchor::Start, 0, at(start)?, size),
+            Known::Sum(base, more) => PacketField::loaded(Anchor::Register, base, at(more)?, size),
+            _ => PacketField::loaded(Anchor::Register, base, offset, size),
         }
     }
 
     /// The end of a header: a known place in the packet, and as many bytes more as a byte says.
     fn address(&self, draft: Draft) -> Option<Draft> {
         let (start, part) = match (self.get(draft.dst), self.get(draft.src)) {
-            (Known::Start(start), Known::Part(part)) | (Known::Part(part), Known::Start(start)) => {
-                (start, part)
-            }
+            (Known::Start(start), Known::PacketField(part))
+            | (Known::PacketField(part), Known::Start(start)) => (start, part),
             _ => return None,
         };
         let is_reg = matches!(draft.kind, Kind::Alu { src: Source::Reg, .. });
@@ -357,7 +356,7 @@ impl State {
 
     /// A comparison of a part of the packet with a number.
     fn jump_imm(&self, width: Width, condition: Condition, draft: Draft) -> Option<Draft> {
-        let Known::Part(part) = self.get(draft.dst) else { return None };
+        let Known::PacketField(part) = self.get(draft.dst) else { return None };
         let number = draft.imm as u32;
         if width == Width::W64 && draft.imm < 0 {
             return None;
@@ -414,7 +413,7 @@ fn mirrored(condition: Condition) -> Option<Condition> {
     }
 }
 
-fn direction(part: Part) -> Option<Direction> {
+fn direction(part: PacketField) -> Option<Direction> {
     match part.shift {
         0 => None,
         1.. => Some(Direction::Left),
@@ -429,7 +428,7 @@ fn materialized(known: Known, draft: Draft) -> Option<Draft> {
         Known::Sum(src, imm) if src != draft.dst && imm != 0 => {
             Some(Draft { kind: Kind::Sum, src, imm, ..draft })
         }
-        Known::Part(part) => {
+        Known::PacketField(part) => {
             let shift = direction(part);
             Some(Draft {
                 kind: Kind::LoadPart { size: part.size, anchor: part.anchor, reversed: part.reversed, shift },

@@ -5,7 +5,7 @@
 use super::draft::{Draft, Target};
 use super::kind::{Kind, Source};
 use super::machine::SHADOW;
-use super::part::Anchor;
+use super::packet_field::Anchor;
 
 /// A set of registers.
 type Registers = u16;

@@ -18,7 +18,7 @@ mod known;
 mod live;
 mod machine;
 mod op;
-mod part;
+mod packet_field;
 #[cfg(test)]
 mod tests;
 mod translate;
@@ -33,7 +33,7 @@ use crate::form::{Form, ProgramError, check};
 use crate::host::{Host, STACK_FRAME};
 use crate::image::{Image, least_cpus};
 use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
-use crate::later::{Home, HomeCode};
+use crate::later::{CallbackCode, CallbackForm};
 use crate::program::{DEFAULT_BUDGET, Exit, Program};
 use handlers::Dispatch;
 use kind::Kind;
@@ -84,7 +84,7 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
     let code = check(&spec, &maps, Form::Proven(verified))?;
     let operations = translate::translate(verified, &maps);
     let cpus = least_cpus(verified.code(), &maps);
-    let home = Home::new([(&code, &*maps)], || HomeCode::Threaded(operations.clone()));
+    let home = CallbackCode::new([(&code, &*maps)], || CallbackForm::Threaded(operations.clone()));
     Program::with_image(Image {
         entry: entry::<Threaded>,
         tail_entry: tail_entry::<Threaded>,

@@ -5,7 +5,7 @@ use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
 
 use super::kind::{Direction, Fused, KINDS, Kind};
-use super::part::Anchor;
+use super::packet_field::Anchor;
 use super::translate::translate;
 
 /// Where the packet is, and whether it has so many bytes.

@@ -6,7 +6,7 @@
 mod call;
 mod codes;
 mod memory;
-mod part;
+mod packet_field;
 
 use paceline_isa::{Size, SwapOrder, eval};
 
@@ -267,25 +267,30 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
             Kind::Sum => set(host, op.dst, get(host, op.src).wrapping_add(op.imm as u64)),
             Kind::Address => set(host, op.dst, packet.start.wrapping_add(op.imm as u64)),
             Kind::LoadPart { size, anchor, reversed, shift } => {
-                set(host, op.dst, part::load(ip, size, anchor, reversed, shift, host, packet));
+                set(host, op.dst, packet_field::load(ip, size, anchor, reversed, shift, host, packet));
                 return D::go(ip.add(1 + usize::from(shift.is_some())), host, packet);
             }
             Kind::AddressPart { anchor, shift } => {
-                set(host, op.dst, part::address(ip, anchor, shift, host, packet));
+                set(host, op.dst, packet_field::address(ip, anchor, shift, host, packet));
                 return D::go(ip.add(2), host, packet);
             }
             Kind::JumpLen { shorter } => {
-                return part::jump::<D>(part::is_shorter(op, packet) == shorter, ip, host, packet);
+                return packet_field::jump::<D>(
+                    packet_field::is_shorter(op, packet) == shorter,
+                    ip,
+                    host,
+                    packet,
+                );
             }
             Kind::JumpEnd { before } => {
-                let ends = part::ends_before(get(host, op.src), op, packet);
-                return part::jump::<D>(ends == before, ip, host, packet);
+                let ends = packet_field::ends_before(get(host, op.src), op, packet);
+                return packet_field::jump::<D>(ends == before, ip, host, packet);
             }
             Kind::Test { size, anchor, masked, equal } => {
-                return part::test::<D>(size, anchor, masked, equal, ip, host, packet);
+                return packet_field::test::<D>(size, anchor, masked, equal, ip, host, packet);
             }
             Kind::Return(width) => return D::end_with(host, eval::truncate(width, op.imm as u64)),
-            Kind::Fused(fused) => return part::run::<D>(fused, ip, host, packet),
+            Kind::Fused(fused) => return packet_field::run::<D>(fused, ip, host, packet),
         }
         D::go(ip.add(1), host, packet)
     }

@@ -29,13 +29,13 @@ impl Known {
 
 /// `r0` before each slot of a function.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Returns {
+pub(crate) struct ConstExits {
     before: Vec<Known>,
     /// Slots from which on the function does nothing but find it.
     quiet: Vec<bool>,
 }
 
-impl Returns {
+impl ConstExits {
     pub(crate) fn of(source: &Source<'_>, function: &FunctionFact) -> Self {
         let mut returns = Self { before: vec![Known::Nothing; source.code.len() + 1], quiet: Vec::new() };
         returns.meet(function.start, Known::Different);

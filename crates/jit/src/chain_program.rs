@@ -3,14 +3,14 @@
 use paceline_isa::Insn;
 use paceline_verifier::FunctionFact;
 
+use crate::const_exit::ConstExits;
 use crate::links::Links;
 use crate::liveness::Liveness;
 use crate::plan::{Needs, Plan, asks_for_start};
-use crate::returns::Returns;
 use crate::settings::Settings;
 use crate::source::Source;
 
-pub(crate) struct Part<'a> {
+pub(crate) struct ChainProgram<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) links: &'a Links,
     /// The functions and what they need, the main program first.
@@ -19,10 +19,10 @@ pub(crate) struct Part<'a> {
     /// Instructions that have code of the program's own: asking where the packet starts and exits are shared with others.
     pub(crate) instructions: usize,
     /// What the main function returns where, in a loop.
-    pub(crate) returns: Returns,
+    pub(crate) returns: ConstExits,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ChainProgram<'a> {
     pub(crate) fn new(source: Source<'a>, links: &'a Links) -> Self {
         let functions = source
             .functions
@@ -31,7 +31,7 @@ impl<'a> Part<'a> {
             .collect();
         let liveness = Liveness::of(&source, links);
         let instructions = instructions(&source, &liveness);
-        let returns = source.functions.first().map(|main| Returns::of(&source, main)).unwrap_or_default();
+        let returns = source.functions.first().map(|main| ConstExits::of(&source, main)).unwrap_or_default();
         Self { source, links, functions, liveness, instructions, returns }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Instructions that have code of the program's own, see [`Part::instructions`].
+/// Instructions that have code of the program's own, see [`ChainProgram::instructions`].
 fn instructions(source: &Source<'_>, liveness: &Liveness) -> usize {
     let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
         Insn::Exit => false,

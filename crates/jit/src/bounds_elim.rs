@@ -10,8 +10,8 @@ use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
 
+use crate::chain_exits::COUNTS;
 use crate::context;
-use crate::edges::COUNTS;
 use crate::plan::accesses_context;
 use crate::source::{Source, is_tail_call};
 

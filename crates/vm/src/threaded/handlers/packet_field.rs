@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::memory::load_unshared;
 use crate::threaded::kind::{Direction, Fused};
 use crate::threaded::op::{Op, Packet};
-use crate::threaded::part::Anchor;
+use crate::threaded::packet_field::Anchor;
 
 /// Operations that a test is: it has a second part.
 const TEST: usize = 2;

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
-pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn Storage>, CreateErrorKind> {
+pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
     match request.spec.kind {
         MapKind::Array => array::Array::open(request),
         MapKind::PerCpuArray => array::PerCpuArray::open(request),
@@ -83,7 +83,7 @@ impl Mode {
 
 /// The operations of a kind. Keys and values have the sizes of the map: [`Map`](crate::Map) checks that, and the
 /// access flags, before it calls. What a kind does not name it refuses as the kernel does.
-pub(crate) trait Storage: Send + Sync {
+pub(crate) trait MapOps: Send + Sync {
     /// A program's look-up: the address of the value.
     fn lookup(&self, _key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         None
@@ -95,7 +95,7 @@ pub(crate) trait Storage: Send + Sync {
     }
 
     /// Whether what a look-up found can be another element's later: programs that use the map run pinned.
-    fn elements_can_go(&self) -> bool {
+    fn frees_values(&self) -> bool {
         false
     }
 

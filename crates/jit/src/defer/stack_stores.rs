@@ -5,7 +5,7 @@
 
 /// What one store wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct StackStore {
     /// Where, from the frame pointer.
     pub(crate) at: i32,
     /// 1, 2, 4 or 8.
@@ -14,7 +14,7 @@ pub(crate) struct Part {
     pub(crate) number: Option<u64>,
 }
 
-impl Part {
+impl StackStore {
     fn end(&self) -> i32 {
         self.at + i32::from(self.bytes)
     }
@@ -28,18 +28,18 @@ const LONGEST: i32 = 4;
 
 /// The last stores to the stack, none of which overlaps another.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Parts {
-    parts: [Part; MOST],
+pub(crate) struct StackStores {
+    parts: [StackStore; MOST],
     len: usize,
 }
 
-impl Parts {
-    fn all(&self) -> &[Part] {
+impl StackStores {
+    fn all(&self) -> &[StackStore] {
         self.parts.get(..self.len).unwrap_or_default()
     }
 
     /// Something was stored.
-    pub(crate) fn store(&mut self, new: Part) {
+    pub(crate) fn store(&mut self, new: StackStore) {
         self.forget(new.at, new.end());
         if self.len == MOST {
             self.parts.rotate_left(1);
@@ -63,7 +63,7 @@ impl Parts {
     }
 
     /// So many bytes from a place on, in parts that can be loaded.
-    pub(crate) fn of(&self, start: i32, bytes: u8) -> impl Iterator<Item = Part> {
+    pub(crate) fn of(&self, start: i32, bytes: u8) -> impl Iterator<Item = StackStore> {
         let end = start + i32::from(bytes);
         let mut at = start;
         std::iter::from_fn(move || {
@@ -75,7 +75,7 @@ impl Parts {
             let part = stored.copied().unwrap_or_else(|| {
                 let next = self.all().iter().map(|part| part.at - at).filter(|&ahead| ahead > 0);
                 let most = next.fold(left.min(LONGEST), i32::min);
-                Part { at, bytes: 1 << most.ilog2(), number: None }
+                StackStore { at, bytes: 1 << most.ilog2(), number: None }
             });
             at = part.end();
             Some(part)
@@ -85,11 +85,11 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, Parts};
+    use super::{StackStore, StackStores};
 
-    fn parts(stores: &[(i32, u8)]) -> Parts {
-        let mut parts = Parts::default();
-        stores.iter().for_each(|&(at, bytes)| parts.store(Part { at, bytes, number: None }));
+    fn parts(stores: &[(i32, u8)]) -> StackStores {
+        let mut parts = StackStores::default();
+        stores.iter().for_each(|&(at, bytes)| parts.store(StackStore { at, bytes, number: None }));
         parts
     }
 
@@ -118,8 +118,8 @@ mod tests {
 
     #[test]
     fn numbers_are_forgotten_with_any_byte() {
-        let mut parts = Parts::default();
-        parts.store(Part { at: -8, bytes: 4, number: Some(7) });
+        let mut parts = StackStores::default();
+        parts.store(StackStore { at: -8, bytes: 4, number: Some(7) });
         parts.forget(-4, 0);
         assert_eq!(parts.of(-8, 4).next().and_then(|part| part.number), Some(7));
         parts.forget(-5, -4);

@@ -218,7 +218,7 @@ impl Emitter<'_> {
     }
 
     /// Goes where the result in `rax` leads.
-    pub(crate) fn tell_apart(&mut self) {
+    pub(crate) fn branch_on_verdict(&mut self) {
         self.check_fault();
         let Some(looped) = &self.looped else { return };
         let (counted, redirects) = (looped.counted, looped.redirects);

@@ -16,7 +16,7 @@ pub(super) enum Anchor {
 
 /// A number of up to 32 bits: `size` bytes of the packet, shifted and masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct PacketField {
     pub(super) anchor: Anchor,
     /// The register, or 0.
     pub(super) register: u8,
@@ -44,7 +44,7 @@ pub(super) fn all(size: Size) -> u32 {
     u32::MAX >> (32 - 8 * size.bytes().min(4))
 }
 
-impl Part {
+impl PacketField {
     /// What a load gives; `None` for eight bytes, which no shape here needs.
     pub(super) fn loaded(anchor: Anchor, register: u8, offset: i16, size: Size) -> Option<Self> {
         let part = Self { anchor, register, offset, size, reversed: false, shift: 0, mask: all(size) };
@@ -118,12 +118,12 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn byte(offset: i16) -> Option<Part> {
-        Part::loaded(Anchor::Start, 0, offset, Size::B)
+    fn byte(offset: i16) -> Option<PacketField> {
+        PacketField::loaded(Anchor::Start, 0, offset, Size::B)
     }
 
     /// What the part is of some bytes, by its definition.
-    fn value(part: Part, bytes: [u8; 8]) -> u64 {
+    fn value(part: PacketField, bytes: [u8; 8]) -> u64 {
         let at = part.offset as usize;
         let big = (part.reversed == cfg!(target_endian = "little")) && part.size != Size::B;
         let field = &bytes[at..at + part.size.bytes()];
@@ -153,7 +153,7 @@ mod tests {
         let (first, third) = (byte(0).unwrap(), byte(2).unwrap());
         assert_eq!(first.shifted_left(8).unwrap().joined(third), None);
         assert_eq!(first.joined(byte(1).unwrap()), None, "the same bits of the number");
-        let elsewhere = Part { anchor: Anchor::Register, register: 3, ..byte(1).unwrap() };
+        let elsewhere = PacketField { anchor: Anchor::Register, register: 3, ..byte(1).unwrap() };
         assert_eq!(first.shifted_left(8).unwrap().joined(elsewhere), None);
     }
 
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn equality_is_of_the_bytes_as_they_lie() {
-        let half = Part::loaded(Anchor::Start, 0, 0, Size::H).unwrap();
+        let half = PacketField::loaded(Anchor::Start, 0, 0, Size::H).unwrap();
         let network = if cfg!(target_endian = "little") { half.swapped(Size::H).unwrap() } else { half };
         let of = |mask: u16, value: u16| Equality {
             mask: u16::from_ne_bytes(mask.to_be_bytes()).into(),
