@@ -9,6 +9,9 @@ pub struct RegSet(u16);
 impl RegSet {
     /// No register.
     pub const EMPTY: Self = Self(0);
+
+    /// All registers.
+    pub const ALL: Self = Self((1 << Reg::ALL.len()) - 1);
     /// `r1` to `r5`: arguments of a call.
     pub const ARGUMENTS: Self = Self(0b11_1110);
     /// `r0` to `r5`: what a call may change.

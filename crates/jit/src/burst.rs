@@ -275,7 +275,7 @@ impl<'a> Emitter<'a> {
 
     /// What belongs to a packet, whichever programs run.
     fn begin_packet(&mut self) {
-        let Some(looped) = &self.looped else { return };
+        let Some(looped) = &self.looped else { return self.internal("no loop over a burst is open") };
         let plan = looped.plan.clone();
         self.prefetch_ahead(&plan);
         let seen =
@@ -291,9 +291,11 @@ impl<'a> Emitter<'a> {
 
     /// Emits the main function of a program.
     fn node_in_loop(&mut self, node: usize) -> Result<(), CompileError> {
-        let (Some(part), Some(looped)) = (self.parts.get(node), &mut self.looped) else { return Ok(()) };
+        let (Some(part), Some(looped)) = (self.parts.get(node), &mut self.looped) else {
+            return Err(CompileError::Internal("a node of the loop has no program"));
+        };
         let (Some(&(function, _)), Some(plan)) = (part.functions.first(), looped.plan.nodes.get(node)) else {
-            return Ok(());
+            return Err(CompileError::Internal("a node of the loop has no plan"));
         };
         (self.function, self.plan) = (function, plan.clone());
         let (runs_left, host) = (looped.plan.runs_left, looped.plan.host);
@@ -318,7 +320,7 @@ impl<'a> Emitter<'a> {
 
     /// Goes on with the next packet, or ends.
     pub(crate) fn next_packet(&mut self) {
-        let Some(looped) = &self.looped else { return };
+        let Some(looped) = &self.looped else { return self.internal("no loop over a burst is open") };
         let (plan, top, done) = (looped.plan.clone(), looped.top, looped.done);
         self.asm.alu_ri(Alu::Add, Width::Q64, FRAME, FRAME_SIZE);
         self.compare_with_end(&plan, FRAME);
@@ -350,7 +352,7 @@ impl<'a> Emitter<'a> {
             self.asm.bind(overrun);
             self.end_overrun();
         }
-        let Some(looped) = self.looped.take() else { return };
+        let Some(looped) = self.looped.take() else { return self.internal("no loop over a burst is open") };
         self.asm.bind(looped.done);
         self.asm.mov_rr(Width::Q64, Gpr::Rax, FRAME);
         self.loop_epilogue(&looped.plan);

@@ -11,7 +11,7 @@ use crate::x64::{Label, Width};
 impl Emitter<'_> {
     pub(crate) fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let start = self.function_at(slot, insn)?;
-        let Some(entry) = self.entry_of(start) else { return Ok(()) };
+        let entry = self.entry_of(start).ok_or(CompileError::Internal("a called function has no entry"))?;
         if self.settings.checked {
             self.execute(slot);
         }
@@ -59,7 +59,10 @@ impl Emitter<'_> {
     pub(crate) fn callbacks(&mut self) {
         for (node, start, label) in std::mem::take(&mut self.callbacks) {
             self.enter_node(node);
-            let Some(entry) = self.entry_of(start) else { continue };
+            let Some(entry) = self.entry_of(start) else {
+                self.internal("a callback has no entry");
+                continue;
+            };
             self.asm.bind(label);
             self.asm.push(HOST_KEPT);
             self.asm.mov_rr(Width::Q64, HOST_KEPT, HOST_ARGUMENT);

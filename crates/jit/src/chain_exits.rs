@@ -155,7 +155,7 @@ impl Emitter<'_> {
     pub(crate) fn leave_with(&mut self, code: u32) {
         self.bind_waiting(|block, node| block.node == node && block.what == BlockKind::KnownExit(code));
         self.check_fault();
-        let Some(looped) = &mut self.looped else { return };
+        let Some(looped) = &mut self.looped else { return self.internal("no loop over a burst is open") };
         let Some(graph) = looped.graph else {
             self.asm.store_imm(OpSize::D32, VERDICT, code.cast_signed());
             return self.next_packet();
@@ -183,7 +183,7 @@ impl Emitter<'_> {
 
     /// Emits a block that waits here, if one does: what follows is what it does.
     fn bind_waiting(&mut self, is: impl Fn(&Block, usize) -> bool) {
-        let Some(looped) = &mut self.looped else { return };
+        let Some(looped) = &mut self.looped else { return self.internal("no loop over a burst is open") };
         if let Some(index) = looped.waiting.iter().position(|block| is(block, self.node)) {
             let block = looped.waiting.remove(index);
             self.asm.bind(block.label);
@@ -220,7 +220,7 @@ impl Emitter<'_> {
     /// Goes where the result in `rax` leads.
     pub(crate) fn branch_on_verdict(&mut self) {
         self.check_fault();
-        let Some(looped) = &self.looped else { return };
+        let Some(looped) = &self.looped else { return self.internal("no loop over a burst is open") };
         let (counted, redirects) = (looped.counted, looped.redirects);
         let Some(graph) = looped.graph else {
             self.asm.store(OpSize::D32, VERDICT, Gpr::Rax);

@@ -54,9 +54,17 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// The stubs, which all checked code has.
+    fn stubs(&mut self) -> Option<Stubs> {
+        if self.stubs.is_none() {
+            self.internal("checked code without its stubs");
+        }
+        self.stubs
+    }
+
     /// Where the runtime enters: `extern "C" fn(r1, r2, &mut Run) -> r0`. Registers that are not set are zero.
     pub(crate) fn enter_checked(&mut self, main: Label) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         for gpr in KEPT {
             self.asm.push(gpr);
         }
@@ -84,14 +92,14 @@ impl Emitter<'_> {
 
     /// The start of a function, whose frame the runtime has made.
     pub(crate) fn enter_checked_function(&mut self) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         self.prologue();
         self.asm.load(OpSize::Q64, CHECKED_FRAME, Mem::at(RUN, stubs.links.run.frame_pointer));
     }
 
     /// What all functions have in common.
     pub(crate) fn finish_checks(&mut self) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         self.asm.bind(stubs.done);
         self.asm.call(stubs.leave);
         self.asm.bind(stubs.left);
@@ -105,7 +113,7 @@ impl Emitter<'_> {
 
     /// Calls the runtime with the slot in the second scratch register and a pointer in the first, which gets the result.
     fn stub(&mut self, label: Label, address: u64) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         let saved = |n: i32| Mem::at(RUN, stubs.links.run.registers + 8 * n);
         let registers: Vec<(i32, Gpr)> =
             (0..6).filter_map(|n| Some((i32::from(n), self.gpr(Reg::new(n)?)))).collect();
@@ -130,7 +138,7 @@ impl Emitter<'_> {
 
     /// Takes an instruction from the budget.
     pub(crate) fn count(&mut self, slot: usize) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         let within = self.asm.new_label();
         self.asm.alu_mi(Alu::Sub, OpSize::Q64, Mem::at(RUN, stubs.links.run.budget), 1);
         self.asm.jcc(Cond::Ae, within);
@@ -141,7 +149,7 @@ impl Emitter<'_> {
 
     /// Lets the runtime do what an instruction does.
     pub(crate) fn execute(&mut self, slot: usize) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         self.asm.mov_ri(SCRATCH_2, slot as u64);
         self.asm.call(stubs.execute);
         self.asm.alu_ri(Alu::Cmp, Width::D32, SCRATCH, 1);
@@ -150,7 +158,7 @@ impl Emitter<'_> {
 
     /// `may_goto`, of which the runtime keeps count.
     pub(crate) fn checked_may_goto(&mut self, slot: usize, target: Label) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         self.asm.mov_ri(SCRATCH_2, slot as u64);
         self.asm.call(stubs.execute);
         self.asm.alu_ri(Alu::Cmp, Width::D32, SCRATCH, 1);
@@ -160,13 +168,16 @@ impl Emitter<'_> {
     /// A helper that calls a function of the program: the runtime says each time which one is next, if any, and what is
     /// in its registers.
     pub(crate) fn call_back(&mut self, slot: usize) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         self.execute(slot);
         let again = self.asm.new_label();
         self.asm.bind(again);
         let callback = Mem::at(RUN, stubs.links.run.callback);
         for start in self.source.callbacks() {
-            let Some(entry) = self.entry_of(start) else { continue };
+            let Some(entry) = self.entry_of(start) else {
+                self.internal("a callback has no entry");
+                continue;
+            };
             let other = self.asm.new_label();
             self.asm.alu_mi(Alu::Cmp, OpSize::Q64, callback, start as i32);
             self.asm.jcc(Cond::Ne, other);
@@ -189,7 +200,7 @@ impl Emitter<'_> {
 
     /// A load, which may be from the context: then the value is where the runtime has put it, all 64 bits of it.
     pub(crate) fn checked_load(&mut self, slot: usize, size: Size, signed: bool, dst: Gpr, base: Reg) {
-        let Some(stubs) = self.stubs else { return };
+        let Some(stubs) = self.stubs() else { return };
         let mem = self.checked_address(slot, base);
         let (plain, done) = (self.asm.new_label(), self.asm.new_label());
         self.asm.lea(Width::Q64, SCRATCH_2, Mem::at(RUN, stubs.links.run.value));

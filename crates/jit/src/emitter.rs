@@ -66,6 +66,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) callbacks: Vec<(usize, usize, Label)>,
     /// The loop that the program is emitted into.
     pub(crate) looped: Option<Loop<'a>>,
+    /// The first state that should not occur, see [`internal`](Self::internal).
+    internal: Option<&'static str>,
     /// Whether all results of that program lead to the same place.
     pub(crate) one_end: bool,
     /// What the program that is emitted into a loop always returns where.
@@ -104,6 +106,7 @@ impl<'a> Emitter<'a> {
             skipped: None,
             callbacks: Vec::new(),
             looped: None,
+            internal: None,
             one_end: false,
             returns: &first.returns,
             stubs: None,
@@ -118,7 +121,7 @@ impl<'a> Emitter<'a> {
 
     /// Goes on with another program.
     pub(crate) fn enter_node(&mut self, node: usize) {
-        let Some(part) = self.parts.get(node) else { return };
+        let Some(part) = self.parts.get(node) else { return self.internal("a node has no program") };
         (self.node, self.source, self.links, self.liveness) =
             (node, &part.source, part.links, &part.liveness);
     }
@@ -144,6 +147,16 @@ impl<'a> Emitter<'a> {
             *place = Some(self.asm.new_block_label());
         }
         Ok(())
+    }
+
+    /// Records a state that the code generator excludes. Emission goes on, and [`check_internal`](Self::check_internal) fails.
+    pub(crate) fn internal(&mut self, what: &'static str) {
+        self.internal.get_or_insert(what);
+    }
+
+    /// Fails after [`internal`](Self::internal).
+    pub(crate) fn check_internal(&self) -> Result<(), CompileError> {
+        self.internal.map_or(Ok(()), |what| Err(CompileError::Internal(what)))
     }
 
     /// Where a function is entered.

@@ -65,6 +65,9 @@ pub enum CompileError {
         /// The register.
         register: Reg,
     },
+    /// A state that the code generator excludes: a bug of Paceline, not of the program.
+    #[error("internal error of the code generator: {0}")]
+    Internal(&'static str),
     /// The code is too long, or the code generator is at fault.
     #[error(transparent)]
     Assemble(#[from] AssembleError),

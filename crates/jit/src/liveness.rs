@@ -54,13 +54,18 @@ impl Liveness {
     }
 }
 
-/// What may be in such a set, at any of several places.
+/// A set of places whose values may still be read. Its default is the empty set.
 pub(crate) trait Live: Copy + Default + PartialEq {
-    /// What is in either.
+    /// All places: the answer for slots outside of the program, where nothing is known to be dead.
+    const ALL: Self;
+
+    /// The places of either set.
     fn union(self, other: Self) -> Self;
 }
 
 impl Live for RegSet {
+    const ALL: Self = Self::ALL;
+
     fn union(self, other: Self) -> Self {
         self.union(other)
     }
@@ -132,12 +137,12 @@ impl<S: Live> Backward<S> {
     }
 
     fn before(&self, slot: usize) -> S {
-        self.before.get(slot).copied().unwrap_or_default()
+        self.before.get(slot).copied().unwrap_or(S::ALL)
     }
 
     fn at_target(&self, slot: usize, insn: &Insn) -> S {
         let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
-        target.map_or(S::default(), |target| self.before(target))
+        target.map_or(S::ALL, |target| self.before(target))
     }
 
     fn after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> S {

@@ -117,7 +117,9 @@ fn compile_program(
     let burst_entry = bursts.then(|| emitter.burst(None, false, |piece| pieces.add(piece))).transpose()?;
     emitter.functions(&mut pieces)?;
     emitter.callbacks();
-    emitter.finish_checks();
+    if settings.checked {
+        emitter.finish_checks();
+    }
     finish(emitter, &pieces, Entries { entry, tail_entry, burst: burst_entry, counted: None })
 }
 
@@ -163,10 +165,9 @@ impl<'a> Emitter<'a> {
     /// Emits a function as it is called; its code begins at `start`.
     fn function(&mut self, index: usize, start: Label, pieces: &mut Pieces) -> Result<(), CompileError> {
         let plan = self.parts.get(self.node).and_then(|part| part.plan(index, self.settings));
-        let Some((function, plan)) = plan else { return Ok(()) };
-        if let Some(label) = self.entry_of(function.start) {
-            self.asm.bind(label);
-        }
+        let (function, plan) = plan.ok_or(CompileError::Internal("a function has no plan"))?;
+        let label = self.entry_of(function.start);
+        self.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
         (self.function, self.plan) = (function, plan);
         let mut lacks_cpu = None;
         if self.settings.checked {
@@ -233,23 +234,25 @@ fn finish(emitter: Emitter<'_>, pieces: &Pieces, entries: Entries) -> Result<Com
     };
     let instructions = emitter.parts.iter().map(reached).sum();
     let all: usize = emitter.parts.iter().map(|part| part.source.code.iter().count()).sum();
+    emitter.check_internal()?;
     let code = emitter.asm.finish()?;
-    let offset = |label| code.offset(label).unwrap_or(0);
+    let offset = |label| code.offset(label).ok_or(CompileError::Internal("a label is not bound"));
     let function = |piece: &Piece| {
-        let start = offset(piece.start);
-        let len = offset(piece.end).saturating_sub(start);
-        CompiledFunction { node: piece.node, slot: piece.slot, burst: piece.burst, offset: start, len }
+        let start = offset(piece.start)?;
+        let len = offset(piece.end)?.saturating_sub(start);
+        Ok(CompiledFunction { node: piece.node, slot: piece.slot, burst: piece.burst, offset: start, len })
     };
-    let mut functions: Vec<CompiledFunction> = pieces.0.iter().map(function).collect();
+    let mut functions =
+        pieces.0.iter().map(function).collect::<Result<Vec<CompiledFunction>, CompileError>>()?;
     // What follows the last function belongs to it as far as names go.
     if let Some(last) = functions.last_mut() {
         last.len = (code.bytes.len() as u32).saturating_sub(last.offset);
     }
     Ok(Compiled {
-        entry: offset(entries.entry),
-        tail_entry: offset(entries.tail_entry),
-        burst_entry: entries.burst.map(offset),
-        counted_entry: entries.counted.map(offset),
+        entry: offset(entries.entry)?,
+        tail_entry: offset(entries.tail_entry)?,
+        burst_entry: entries.burst.map(offset).transpose()?,
+        counted_entry: entries.counted.map(offset).transpose()?,
         functions,
         stats: Stats { instructions, dropped: all - instructions, bytes: code.bytes.len() },
         bytes: code.bytes,

@@ -18,6 +18,8 @@ const STACK: i32 = 512;
 pub(crate) struct Cells(u128);
 
 impl Live for Cells {
+    const ALL: Self = Self(u128::MAX);
+
     fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
