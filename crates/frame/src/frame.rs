@@ -197,6 +197,18 @@ impl Frame {
         unsafe { std::slice::from_raw_parts(self.data_meta, len) }
     }
 
+    /// Address of the first byte of the buffer.
+    #[must_use]
+    pub fn hard_start(&self) -> *mut u8 {
+        self.hard_start
+    }
+
+    /// Length of the buffer in bytes, with headroom and tailroom.
+    #[must_use]
+    pub fn buffer_len(&self) -> u32 {
+        self.buffer_len
+    }
+
     /// Address of the packet's first byte.
     #[must_use]
     pub fn data(&self) -> *mut u8 {

@@ -26,8 +26,10 @@ const TAIL: &str = "
 - Sockets and tracked connections are those of the network that the host is given; there is no namespace but the packet's own, and none of
   several sockets with `SO_REUSEPORT` is chosen by a hash: the first one is found. Connections that programs put into the table are
   there for all hosts of that network. TCP's cookies are the kernel's with another secret.
-- `bpf_probe_read_kernel` reads the packet and the connections that the program has, on every engine; other addresses are `EFAULT` or `ERANGE`.
+- `bpf_probe_read_kernel` reads the packet, what `bpf_cast_to_kern_ctx` gives and the connections that the program has, on every engine; other
+  addresses are `EFAULT` or `ERANGE`.
   There is no other memory of a kernel, and the program's own it reads by itself.
+- `bpf_cast_to_kern_ctx` is for XDP programs only, and what it gives has the fields that [VERIFIER.md](VERIFIER.md) names.
 - `bpf_timer_cancel` does not wait for the timer's function where another worker is in it, as no packet waits for another worker here.
   In the function itself it is `EDEADLK`, as in the kernel.
 - Entries of device maps take any interface but 0, and those of socket maps any number: what these stand for is up to who runs the

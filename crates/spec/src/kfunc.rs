@@ -51,6 +51,8 @@ pub enum KfuncReturn {
         /// Whether it may be written.
         writable: bool,
     },
+    /// An object that is there as long as the program runs.
+    Object(ObjectKind),
     /// An object, or null. The program must give it back (`KF_ACQUIRE`).
     ObjectOrNull(ObjectKind),
 }
@@ -159,6 +161,7 @@ static KFUNCS: &[Kfunc] = &[
         &[KfuncArg::Dynptr, KfuncArg::Number, KfuncArg::Number, KfuncArg::Number],
         KfuncReturn::Number,
     ),
+    of_xdp("bpf_cast_to_kern_ctx", &[KfuncArg::Context], KfuncReturn::Object(ObjectKind::XdpBuff)),
     // The kernel has these three for programs that are bound to a device; here no device has such metadata.
     for_xdp("bpf_xdp_metadata_rx_timestamp", &[KfuncArg::Context, KfuncArg::Out(8)]),
     for_xdp("bpf_xdp_metadata_rx_hash", &[KfuncArg::Context, KfuncArg::Out(4), KfuncArg::Out(4)]),
@@ -241,7 +244,6 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("bpf_rcu_read_unlock", "an implementation"),
     ("bpf_preempt_disable", "an implementation"),
     ("bpf_preempt_enable", "an implementation"),
-    ("bpf_cast_to_kern_ctx", "types of a kernel"),
     ("bpf_rdonly_cast", "types of a kernel"),
     ("bpf_wq_init", "functions of a program that run later"),
     ("bpf_arena_alloc_pages", "arenas"),

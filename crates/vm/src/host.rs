@@ -13,6 +13,7 @@ use paceline_maps::Origin;
 use paceline_network::{Connection, Network};
 
 use crate::fault::{Fault, FaultKind};
+use crate::kernel_context::KernelContext;
 use crate::later::Timers;
 use crate::memory;
 use crate::region::{Access, Regions};
@@ -89,6 +90,8 @@ pub struct Host {
     network: Arc<Network>,
     /// The connections that the running program has.
     connections: Vec<Arc<Connection>>,
+    /// The packet as the kernel's structures say it, from the first time on that a program asked.
+    kernel_context: Option<Box<KernelContext>>,
     time: TimeSource,
     arrivals: Arrivals,
     trace: Box<dyn Write + Send>,
@@ -143,6 +146,7 @@ impl Host {
             secret: common_secret(),
             network: empty_network(),
             connections: Vec::new(),
+            kernel_context: None,
             time: TimeSource::System,
             arrivals: Arrivals::default(),
             trace: Box::new(std::io::stderr()),
@@ -204,6 +208,18 @@ impl Host {
         let found = self.connections.iter().position(|known| known.record().addr() as u64 == record);
         if let Some(index) = found {
             self.connections.swap_remove(index);
+        }
+    }
+
+    /// The address of a packet's `struct xdp_buff`.
+    pub(crate) fn kernel_context(&mut self, frame: &Frame) -> u64 {
+        self.kernel_context.get_or_insert_with(KernelContext::new).describe(frame)
+    }
+
+    /// The packet's ends were moved.
+    pub(crate) fn packet_moved(&self, frame: &Frame) {
+        if let Some(context) = &self.kernel_context {
+            context.follow(frame);
         }
     }
 
@@ -281,14 +297,16 @@ impl Host {
         len
     }
 
-    /// Copies bytes of what a kernel would have in its memory and every engine knows to be the program's to read: the packet, and
-    /// the connections that it has. False if they are not in one of these.
+    /// Copies bytes of what a kernel would have in its memory and every engine knows to be the program's to read: the packet, its
+    /// context, and the connections that it has. False if they are not in one of these.
     pub(crate) fn copy_kernel_memory(&self, address: u64, bytes: &mut [u8]) -> bool {
         let offset_in = |start: u64| usize::try_from(address.checked_sub(start)?).ok();
         let copied = self.connections.iter().any(|connection| {
             let offset = offset_in(connection.record().addr() as u64);
             offset.is_some_and(|offset| connection.copy_record(offset, bytes))
         });
+        let copied =
+            copied || self.kernel_context.as_ref().is_some_and(|context| context.copy(address, bytes));
         // SAFETY: the frame is null or the run's, which nothing else looks at while a helper does.
         let Some(frame) = (unsafe { self.frame.as_ref() }).filter(|_| !copied) else { return copied };
         [(frame.data(), frame.packet()), (frame.data_meta(), frame.metadata())].into_iter().any(

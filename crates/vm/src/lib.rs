@@ -13,6 +13,7 @@ mod helpers;
 mod host;
 mod image;
 mod interpreter;
+mod kernel_context;
 mod later;
 mod load;
 mod memory;

@@ -5,8 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use paceline_frame::Frame;
+use paceline_isa::Size;
 use paceline_maps::Map;
 use paceline_spec::{MapKind, ObjectKind};
+
+use crate::memory;
 
 /// Whether memory is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -164,6 +167,23 @@ impl Regions {
             let offset = address.checked_sub(object);
             offset.is_some_and(|offset| kind.field(offset, len, access == Access::Write).is_some())
         })
+    }
+
+    /// Notes an object that the program has from here on, and what it points to.
+    ///
+    /// # Safety
+    /// There must be an object of the kind at the address.
+    pub(crate) unsafe fn note_object(&mut self, kind: ObjectKind, address: u64) {
+        if self.objects.contains(&(kind, address)) {
+            return;
+        }
+        self.objects.push((kind, address));
+        for field in kind.fields() {
+            if let Some(to) = field.to {
+                // SAFETY: the field is the object's, and points to an object of the kind.
+                unsafe { self.note_object(to, memory::load(address + u64::from(field.offset), Size::Dw)) };
+            }
+        }
     }
 
     /// Where an object of a wanted kind is among those that the program has.

@@ -1,5 +1,5 @@
-//! Objects of the kernel that programs are given pointers to: sockets and tracked connections. A program reads their fields,
-//! by a table for each kind, and must give back those that it was given.
+//! Objects of the kernel that programs are given pointers to: sockets, tracked connections, maps, the kernel's context. A program reads
+//! their fields, by a table for each kind, and must give back those that it acquired.
 
 mod types;
 
@@ -18,6 +18,12 @@ pub enum ObjectKind {
     NewConnection,
     /// A map itself (`struct bpf_map`).
     Map,
+    /// The context of an XDP program as the kernel has it (`struct xdp_buff`).
+    XdpBuff,
+    /// The queue that a packet came from (`struct xdp_rxq_info`).
+    RxQueue,
+    /// The interface of a queue (`struct net_device`).
+    Device,
 }
 
 /// Sizes of access that a field allows.
@@ -44,6 +50,8 @@ pub struct ObjectField {
     pub size: u16,
     /// Whether programs may write it.
     pub writable: bool,
+    /// The object that it points to, never null.
+    pub to: Option<ObjectKind>,
     sizes: Sizes,
 }
 
@@ -63,7 +71,7 @@ impl ObjectField {
 }
 
 const fn field(name: &'static str, offset: u16, size: u16, sizes: Sizes) -> ObjectField {
-    ObjectField { name, offset, size, writable: false, sizes }
+    ObjectField { name, offset, size, writable: false, to: None, sizes }
 }
 
 /// `struct bpf_sock`, by `bpf_sock_is_valid_access` in `net/core/filter.c`.
@@ -119,10 +127,32 @@ static MAP: &[ObjectField] = &[
     field("id", 92, 4, Sizes::Any),
 ];
 
+/// `struct xdp_buff`. `txq` is a device map's, and what a program without one finds there the kernel does not say.
+static XDP_BUFF: &[ObjectField] = &[
+    field("data", 0, 8, Sizes::Whole),
+    field("data_end", 8, 8, Sizes::Whole),
+    field("data_meta", 16, 8, Sizes::Whole),
+    field("data_hard_start", 24, 8, Sizes::Whole),
+    pointer("rxq", 32, ObjectKind::RxQueue),
+    field("frame_sz", 48, 4, Sizes::Any),
+    field("flags", 52, 4, Sizes::Any),
+];
+
+static RX_QUEUE: &[ObjectField] =
+    &[pointer("dev", 0, ObjectKind::Device), field("queue_index", 8, 4, Sizes::Any)];
+
+/// `struct net_device`, where a Linux 6.18 has the field on machines of 64 bits; that depends on its configuration.
+static DEVICE: &[ObjectField] = &[field("ifindex", 224, 4, Sizes::Any)];
+
+const fn pointer(name: &'static str, offset: u16, to: ObjectKind) -> ObjectField {
+    ObjectField { to: Some(to), ..field(name, offset, 8, Sizes::Whole) }
+}
+
 /// Whether a structure of the kernel's is that of an object, whose types are [`types`]. `struct bpf_sock` is the same everywhere.
 #[must_use]
 pub fn is_structure(name: &str) -> bool {
-    [ObjectKind::Connection, ObjectKind::Map].iter().any(|kind| kind.structure() == name)
+    use ObjectKind::{Connection, Device, Map, RxQueue, XdpBuff};
+    [Connection, Map, XdpBuff, RxQueue, Device].iter().any(|kind| kind.structure() == name)
 }
 
 impl ObjectKind {
@@ -134,6 +164,9 @@ impl ObjectKind {
             Self::Connection => "nf_conn",
             Self::NewConnection => "nf_conn___init",
             Self::Map => "bpf_map",
+            Self::XdpBuff => "xdp_buff",
+            Self::RxQueue => "xdp_rxq_info",
+            Self::Device => "net_device",
         }
     }
 
@@ -146,6 +179,9 @@ impl ObjectKind {
             Self::Connection => "connection",
             Self::NewConnection => "new connection",
             Self::Map => "map",
+            Self::XdpBuff => "kernel's context",
+            Self::RxQueue => "receive queue",
+            Self::Device => "interface",
         }
     }
 
@@ -155,6 +191,12 @@ impl ObjectKind {
         matches!(self, Self::Socket | Self::SockCommon)
     }
 
+    /// Whether a program that was given one must give it back.
+    #[must_use]
+    pub const fn is_acquired(self) -> bool {
+        matches!(self, Self::Socket | Self::SockCommon | Self::Connection | Self::NewConnection)
+    }
+
     /// The fields by rising offset.
     #[must_use]
     pub fn fields(self) -> &'static [ObjectField] {
@@ -162,6 +204,9 @@ impl ObjectKind {
             Self::Socket | Self::SockCommon => SOCKET,
             Self::Connection | Self::NewConnection => CONNECTION,
             Self::Map => MAP,
+            Self::XdpBuff => XDP_BUFF,
+            Self::RxQueue => RX_QUEUE,
+            Self::Device => DEVICE,
         }
     }
 

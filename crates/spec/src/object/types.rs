@@ -14,6 +14,7 @@ pub fn types() -> &'static Btf {
         let mut draft = Draft::default();
         draft.connection();
         draft.map();
+        draft.kernel_context();
         draft.btf
     })
 }
@@ -70,6 +71,24 @@ impl Draft {
         self.structure(ObjectKind::Map.structure(), 256, &members);
     }
 
+    /// `struct xdp_buff` and what it points to.
+    fn kernel_context(&mut self) {
+        let (anything, word) = (self.btf.add(Type::Ptr(0)), self.unsigned("unsigned int", 4));
+        let mut to = None;
+        for kind in [ObjectKind::Device, ObjectKind::RxQueue, ObjectKind::XdpBuff] {
+            let ty = |field: &ObjectField| match (field.to, field.size) {
+                (Some(_), _) => to.unwrap_or(anything),
+                (None, 8) => anything,
+                (None, _) => word,
+            };
+            let members: Vec<_> =
+                kind.fields().iter().map(|field| (field.name, ty(field), field.offset.into())).collect();
+            let end = kind.fields().last().map_or(0, |field| u32::from(field.offset + field.size));
+            let structure = self.structure(kind.structure(), end.next_multiple_of(8), &members);
+            to = Some(self.btf.add(Type::Ptr(structure)));
+        }
+    }
+
     /// `struct nf_conn` of Linux 6.18 on machines of 64 bits.
     fn connection(&mut self) {
         let (byte, half, word) = (
@@ -121,16 +140,25 @@ mod tests {
 
     #[test]
     fn members_lie_where_fields_do() {
+        let of_connection = ["timeout", "status", "mark"].map(|name| (ObjectKind::Connection, name));
+        let of_context = [
+            (ObjectKind::XdpBuff, "data_end"),
+            (ObjectKind::XdpBuff, "rxq"),
+            (ObjectKind::XdpBuff, "frame_sz"),
+            (ObjectKind::RxQueue, "dev"),
+            (ObjectKind::RxQueue, "queue_index"),
+            (ObjectKind::Device, "ifindex"),
+        ];
         let btf = types();
-        let found = btf.types().find_map(|(_, ty)| match ty {
-            Type::Struct(found) if btf.is_named(found.name, "nf_conn") => Some(found),
-            _ => None,
-        });
-        let connection = found.expect("it is there");
-        for name in ["timeout", "status", "mark"] {
-            let member = connection.members.iter().find(|m| btf.is_named(m.name, name)).expect(name);
+        for (kind, name) in of_connection.into_iter().chain(of_context) {
+            let found = btf.types().find_map(|(_, ty)| match ty {
+                Type::Struct(found) if btf.is_named(found.name, kind.structure()) => Some(found),
+                _ => None,
+            });
+            let structure = found.expect("it is there");
+            let member = structure.members.iter().find(|m| btf.is_named(m.name, name)).expect(name);
             let size = btf.size_of(member.ty).expect("a size");
-            let field = ObjectKind::Connection.field(u64::from(member.bit_offset) / 8, size, false);
+            let field = kind.field(u64::from(member.bit_offset) / 8, size, false);
             assert_eq!(field.map(|field| field.name), Some(name));
         }
     }

@@ -498,7 +498,11 @@ fn check_aligned_argument(register: Reg, value: &Value, size: u64) -> Check {
 /// Whether it points to something that must be given back.
 fn is_reference(value: &Value) -> bool {
     let target = value.pointer().map(|pointer| pointer.target);
-    matches!(target, Some(Target::Record { .. } | Target::Object(_)))
+    match target {
+        Some(Target::Record { .. }) => true,
+        Some(Target::Object(kind)) => kind.is_acquired(),
+        _ => false,
+    }
 }
 
 /// An argument of the wrong kind.

@@ -90,6 +90,9 @@ impl Walk<'_> {
                 let slice = arguments.dynptr.map(|of| self.slice(&of, arguments.size, writable, buffer));
                 self.state.set(Reg::R0, slice.unwrap_or(Value::Unset));
             }
+            KfuncReturn::Object(kind) => {
+                self.state.set(Reg::R0, Value::Pointer(Pointer::to(Target::Object(kind))));
+            }
             KfuncReturn::ObjectOrNull(kind) => {
                 let object = self.acquire(kind);
                 self.state.set(Reg::R0, object);

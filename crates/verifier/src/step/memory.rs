@@ -4,6 +4,7 @@ use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ObjectKind};
 
+use super::object::load_object;
 use super::stack::check_aligned;
 use super::{MAX_OFFSET, bits};
 use crate::domain::{Number, Tnum};
@@ -146,6 +147,7 @@ impl Walk<'_> {
                 self.check_map_value(&span, map)?;
                 Value::number(self.frozen_value(&span, map).unwrap_or(any))
             }
+            Target::Object(kind) => load_object(&span, kind)?,
             _ => {
                 self.check_span(&span)?;
                 Value::number(any)
@@ -265,8 +267,8 @@ impl Walk<'_> {
                 buffer.map_or(Ok(()), |buffer| self.touch_buffer(span.access, buffer))
             }
             Target::Record { size } => span.check_within(u64::from(size)),
-            Target::Object(kind) => span.check_object(kind),
-            Target::Map(_) => span.check_object(ObjectKind::Map),
+            Target::Object(kind) => span.object_field(kind).map(drop),
+            Target::Map(_) => span.object_field(ObjectKind::Map).map(drop),
             Target::Context if span.access == Access::Write => {
                 check_context_pointer(span.register, &span.pointer)?;
                 self.context_field(span).map(drop)

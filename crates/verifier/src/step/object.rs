@@ -2,17 +2,18 @@
 //! (`check_sock_access`, `check_ptr_to_btf_access`, `check_func_arg_reg_off` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::Reg;
-use paceline_spec::ObjectKind;
+use paceline_spec::{ObjectField, ObjectKind};
 
 use super::helper::wrong_argument;
 use super::memory::{Access, Span};
+use crate::domain::Number;
 use crate::error::{Cause, Check, RegName, reject};
 use crate::state::{Pointer, Reference, Target, Value};
 use crate::walk::Walk;
 
 impl Span {
-    /// Checks against the fields of an object, at a place that is known.
-    pub(super) fn check_object(&self, kind: ObjectKind) -> Check {
+    /// The field of an object that is accessed, at a place that is known.
+    pub(super) fn object_field(&self, kind: ObjectKind) -> Check<&'static ObjectField> {
         let range = self.offsets();
         if range.min != range.max {
             return reject(Cause::UnboundedOffset(RegName(self.register), self.pointer.target));
@@ -20,10 +21,17 @@ impl Span {
         let write = self.access == Access::Write;
         let offset = u64::try_from(range.min).ok();
         match offset.and_then(|offset| kind.field(offset, self.size, write)) {
-            Some(_) => Ok(()),
+            Some(field) => Ok(field),
             None => reject(Cause::Object { kind, offset: range.min, size: self.size, write }),
         }
     }
+}
+
+/// What a load from an object gives (`btf_struct_access`).
+pub(super) fn load_object(span: &Span, kind: ObjectKind) -> Check<Value> {
+    let to = span.object_field(kind)?.to;
+    let number = || Value::number(Number::unsigned(span.size as u32 * 8));
+    Ok(to.map_or_else(number, |kind| Value::Pointer(Pointer::to(Target::Object(kind)))))
 }
 
 impl Walk<'_> {

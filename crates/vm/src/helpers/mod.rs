@@ -141,6 +141,7 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
         "bpf_dynptr_clone" => dynptr::clone,
         "bpf_dynptr_copy" => dynptr::copy,
         "bpf_dynptr_memset" => dynptr::memset,
+        "bpf_cast_to_kern_ctx" => metadata::kernel_context,
         "bpf_xdp_metadata_rx_timestamp" | "bpf_xdp_metadata_rx_hash" | "bpf_xdp_metadata_rx_vlan_tag" => {
             metadata::none
         }

@@ -7,10 +7,13 @@ use super::args;
 use crate::host::Host;
 use crate::memory;
 
-/// What the kernel's adjust helpers return: `-EACCES` for a length that metadata cannot have, else `-EINVAL`.
-fn adjust(result: Result<(), AdjustError>) -> u64 {
-    match result {
-        Ok(()) => 0,
+/// Moves an end of the packet, and gives what the kernel's adjust helpers return: `-EACCES` for a length that metadata cannot have, else `-EINVAL`.
+fn adjust(frame: &mut Frame, host: &Host, change: impl FnOnce(&mut Frame) -> Result<(), AdjustError>) -> u64 {
+    match change(frame) {
+        Ok(()) => {
+            host.packet_moved(frame);
+            0
+        }
         Err(AdjustError::BadMetadata) => Errno::EACCES.to_return(),
         Err(AdjustError::NoRoom | AdjustError::TooShort) => Errno::EINVAL.to_return(),
     }
@@ -23,10 +26,10 @@ pub(super) unsafe extern "C" fn adjust_head(
     _: u64,
     _: u64,
     _: u64,
-    _: &mut Host,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    adjust(unsafe { args::frame(ctx) }.adjust_head(delta as i32))
+    adjust(unsafe { args::frame(ctx) }, host, |frame| frame.adjust_head(delta as i32))
 }
 
 /// `long bpf_xdp_adjust_meta(ctx, delta)`
@@ -36,10 +39,10 @@ pub(super) unsafe extern "C" fn adjust_meta(
     _: u64,
     _: u64,
     _: u64,
-    _: &mut Host,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    adjust(unsafe { args::frame(ctx) }.adjust_meta(delta as i32))
+    adjust(unsafe { args::frame(ctx) }, host, |frame| frame.adjust_meta(delta as i32))
 }
 
 /// `long bpf_xdp_adjust_tail(ctx, delta)`
@@ -49,10 +52,10 @@ pub(super) unsafe extern "C" fn adjust_tail(
     _: u64,
     _: u64,
     _: u64,
-    _: &mut Host,
+    host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    adjust(unsafe { args::frame(ctx) }.adjust_tail(delta as i32))
+    adjust(unsafe { args::frame(ctx) }, host, |frame| frame.adjust_tail(delta as i32))
 }
 
 /// `u64 bpf_xdp_get_buff_len(ctx)`

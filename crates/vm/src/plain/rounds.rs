@@ -117,10 +117,11 @@ impl Machine<'_> {
         {
             self.regions.objects.swap_remove(index);
         }
-        if let KfuncReturn::ObjectOrNull(kind) = kfunc.returns
-            && r0 != 0
-        {
-            self.regions.objects.push((kind, r0));
+        match kfunc.returns {
+            KfuncReturn::ObjectOrNull(kind) if r0 != 0 => self.regions.objects.push((kind, r0)),
+            // SAFETY: the function has just given it.
+            KfuncReturn::Object(kind) => unsafe { self.regions.note_object(kind, r0) },
+            _ => {}
         }
         Ok(r0)
     }
