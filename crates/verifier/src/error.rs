@@ -194,6 +194,9 @@ pub enum Cause {
     /// A helper for GPL programs in another.
     #[error("helper {0} may be called from programs under the GPL only")]
     GplOnly(&'static str),
+    /// A kernel function, all of which are for GPL programs, in another, whether the call is reached or not.
+    #[error("kernel function {0} may be called from programs under the GPL only")]
+    GplKfunc(String),
     /// A helper's argument is of the wrong kind.
     #[error("{register}: {helper} wants {wanted}, not {found}")]
     Argument {
@@ -309,6 +312,9 @@ pub enum Cause {
     /// The bytes of a dynptr are read.
     #[error("a dynptr on the stack is read")]
     DynptrRead,
+    /// A dynptr to a record is overwritten that was not given back.
+    #[error("a dynptr on the stack to a record that was not given back is overwritten")]
+    RecordOverwritten,
     /// A helper would write over a dynptr.
     #[error("{0}: a dynptr on the stack would be written over")]
     DynptrWritten(RegName),

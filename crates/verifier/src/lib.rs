@@ -123,6 +123,7 @@ fn verify_with(
         return Err(Refusal::at(0, Cause::Length { slots }));
     }
     let code = decode(&program.insns).map_err(malformed)?;
+    step::check_license(program, &code)?;
     let flow = ControlFlow::of(program, &code)?;
     let mut walk = Walk::new(program, &code, maps, btf, options, &flow);
     walk.observer = observer.map(|observer| observer as &mut dyn Observer);

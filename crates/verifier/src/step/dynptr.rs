@@ -162,10 +162,7 @@ impl Walk<'_> {
         let (frame, start, size) = (usize::from(frame), i64::from(start), end.abs_diff(start).into());
         match access {
             Access::Read => self.note_read(frame, start, size),
-            Access::Write => {
-                self.overwrite_bytes(frame, start, size);
-                Ok(())
-            }
+            Access::Write => self.overwrite_bytes(frame, start, size),
         }
     }
 
@@ -180,13 +177,17 @@ impl Walk<'_> {
         }
     }
 
-    /// Stack bytes are written, so that a dynptr of which some were is none any more.
-    pub(super) fn lose_dynptrs(&mut self, frame: usize, offset: i64, size: u64) {
-        let Some(found) = self.state.frame(frame) else { return };
-        let touched = parts(offset, size).filter_map(|(index, _)| found.stack.slot(index).dynptr());
-        let ids: Vec<u32> = touched.map(|dynptr| dynptr.id).collect();
+    /// Stack bytes are written, so that a dynptr of which some were is none any more. One to a record must be given back first
+    /// (`destroy_if_dynptr_stack_slot`).
+    pub(super) fn lose_dynptrs(&mut self, frame: usize, offset: i64, size: u64) -> Check {
+        let Some(found) = self.state.frame(frame) else { return Ok(()) };
+        let touched = || parts(offset, size).filter_map(|(index, _)| found.stack.slot(index).dynptr());
+        if touched().any(|dynptr| dynptr.reference != 0) {
+            return reject(Cause::RecordOverwritten);
+        }
+        let ids: Vec<u32> = touched().map(|dynptr| dynptr.id).collect();
         if ids.is_empty() {
-            return;
+            return Ok(());
         }
         let is_part = |slot: &Slot| slot.dynptr().is_some_and(|dynptr| ids.contains(&dynptr.id));
         if let Some(frame) = self.state.frame_mut(frame) {
@@ -195,6 +196,7 @@ impl Walk<'_> {
             }
         }
         self.end_slices(|buffer| matches!(buffer, Buffer::Dynptr { id, .. } if ids.contains(id)));
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Calls of kernel functions, by the table of their prototypes, and the steps of iterators.
 
-use paceline_isa::Reg;
+use paceline_isa::{Callee, Code, Insn, Reg};
+use paceline_spec::ProgramSpec;
 use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::kfunc::{IteratorStep, Kfunc, KfuncArg, KfuncReturn, NUM_ITERATOR_BYTES};
 
@@ -9,11 +10,32 @@ use super::helper::wrong_argument;
 use super::memory::{Access, Span};
 use super::stack::check_aligned;
 use crate::domain::Number;
-use crate::error::{Cause, Check, RegName, reject};
+use crate::error::{Cause, Check, Hint, Refusal, RegName, reject};
 use crate::state::{
     Byte, Dynptr, DynptrMemory, NumIterator, Pointer, Progress, Reference, Slot, Stack, State, Target, Value,
 };
 use crate::walk::{Next, Walk};
+
+/// Kernel functions are for programs under the GPL, wherever the call is (`add_kfunc_call`); of a helper the walk asks.
+pub(crate) fn check_license(program: &ProgramSpec, code: &Code) -> Result<(), Box<Refusal>> {
+    if is_gpl_compatible(&program.license) {
+        return Ok(());
+    }
+    let restricted = |insn: &Insn| match *insn {
+        Insn::Call(Callee::Kfunc { btf_id, .. }) => {
+            let called = usize::try_from(btf_id).ok().and_then(|index| program.kfuncs.get(index));
+            called.filter(|kfunc| !kfunc.converted)
+        }
+        _ => None,
+    };
+    match code.iter().find_map(|(slot, insn)| Some((slot, restricted(insn)?))) {
+        Some((slot, kfunc)) => {
+            let refusal = Refusal::at(slot, Cause::GplKfunc(kfunc.name.clone()));
+            Err(Box::new(Refusal { hint: Some(Hint::License), ..*refusal }))
+        }
+        None => Ok(()),
+    }
+}
 
 /// The place of an iterator: number of the frame, and of the slot in its stack.
 #[derive(Clone, Copy)]
@@ -58,9 +80,6 @@ impl Walk<'_> {
             let named = usize::try_from(index).ok().and_then(|index| self.program.kfuncs.get(index));
             return reject(Cause::Kfunc(named.map_or_else(|| index.to_string(), |kfunc| kfunc.name.clone())));
         };
-        if !Kfunc::converted().contains(kfunc) && !is_gpl_compatible(&self.program.license) {
-            return reject(Cause::GplOnly(kfunc.name));
-        }
         let arguments = self.check_kfunc_arguments(kfunc)?;
         self.forget_caller_saved();
         if let Some(id) = arguments.released {
@@ -191,7 +210,9 @@ impl Walk<'_> {
     }
 
     fn new_iterator(&mut self, place: Place) -> Check {
-        self.end_slices_of(place.frame, Stack::offset(place.slot), NUM_ITERATOR_BYTES.into());
+        let (offset, size) = (Stack::offset(place.slot), NUM_ITERATOR_BYTES.into());
+        self.end_slices_of(place.frame, offset, size);
+        self.lose_dynptrs(place.frame, offset, size)?;
         let id = self.new_id();
         self.state.references.push(Reference { id, slot: self.slot as u32 });
         place.put(&mut self.state, NumIterator { active: true, progress: Progress { id, rounds: 0 } });

@@ -29,6 +29,7 @@ use crate::walk::{Next, Walk};
 
 pub(crate) use call::MAX_FRAMES;
 pub(crate) use global::{Global, check_loans, entry_state};
+pub(crate) use kfunc::check_license;
 
 /// Offsets of 2^29 and more are refused wherever they appear (`BPF_MAX_VAR_OFF`).
 const MAX_OFFSET: i64 = 1 << 29;

@@ -113,8 +113,7 @@ impl Walk<'_> {
         self.check_stack(span, frame)?;
         let range = span.offsets();
         if range.min != range.max {
-            self.store_stack_somewhere(span, frame, &value);
-            return Ok(());
+            return self.store_stack_somewhere(span, frame, &value);
         }
         let (index, first) = Stack::place(range.min);
         let size = span.size as usize;
@@ -132,7 +131,7 @@ impl Walk<'_> {
             self.mark_precise(&value);
         }
         let value = self.end_slices_under(value, frame, range.min);
-        self.lose_dynptrs(frame, range.min, span.size);
+        self.lose_dynptrs(frame, range.min, span.size)?;
         if size != 8 {
             self.note_bytes_as_numbers(frame, index);
         }
@@ -158,7 +157,7 @@ impl Walk<'_> {
     }
 
     /// A store whose place is not known may change any of the bytes.
-    fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) {
+    fn store_stack_somewhere(&mut self, span: &Span, frame: usize, value: &Value) -> Check {
         let range = span.offsets();
         let size = (range.max - range.min).unsigned_abs() + span.size;
         self.note_seen(frame, range.min, size);
@@ -166,11 +165,11 @@ impl Walk<'_> {
         if is_zero {
             self.mark_precise(value);
         }
-        self.lose_dynptrs(frame, range.min, size);
+        self.lose_dynptrs(frame, range.min, size)?;
         self.note_as_number(value);
         parts(range.min, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
         let precision = &mut self.precision;
-        let Some(frame) = self.state.frame_mut(frame) else { return };
+        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         for (index, bytes) in parts(range.min, size) {
             let slot = frame.stack.slot_mut(index);
             // Zeros over zeros change nothing.
@@ -182,6 +181,7 @@ impl Walk<'_> {
                 slot.overwrite(changed, Byte::Data);
             }
         }
+        Ok(())
     }
 
     /// Anything may be in these bytes afterwards; the place may be unknown.
@@ -192,23 +192,23 @@ impl Walk<'_> {
         if range.min != range.max {
             parts(range.min, size).for_each(|(index, _)| self.note_bytes_as_numbers(frame, index));
         }
-        self.overwrite_bytes(frame, range.min, size);
-        Ok(())
+        self.overwrite_bytes(frame, range.min, size)
     }
 
     /// The same for bytes that were checked to be in the frame.
-    pub(super) fn overwrite_bytes(&mut self, frame: usize, offset: i64, size: u64) {
+    pub(super) fn overwrite_bytes(&mut self, frame: usize, offset: i64, size: u64) -> Check {
         self.note_seen(frame, offset, size);
-        self.lose_dynptrs(frame, offset, size);
+        self.lose_dynptrs(frame, offset, size)?;
         for (index, bytes) in parts(offset, size) {
             if bytes != 0xff {
                 self.note_bytes_as_numbers(frame, index);
             }
         }
-        let Some(frame) = self.state.frame_mut(frame) else { return };
+        let Some(frame) = self.state.frame_mut(frame) else { return Ok(()) };
         for (index, bytes) in parts(offset, size) {
             frame.stack.slot_mut(index).overwrite(bytes, Byte::Data);
         }
+        Ok(())
     }
 }
 
