@@ -29,8 +29,11 @@ pub enum KfuncArg {
     Out(u32),
     /// Pointer to memory that is read and written; the next argument is its size.
     Memory,
-    /// Size in bytes of the memory in the argument before, which may be 0 (`__sz`).
-    Size,
+    /// Size in bytes of the memory in the argument before, which may be 0 (`__sz`), and then null.
+    Size {
+        /// So many bytes of memory that is not null are touched whatever the size says.
+        least: u32,
+    },
     /// An object of this very kind.
     Object(ObjectKind),
     /// The same, as it was returned. The program no longer has it afterwards (`KF_RELEASE`).
@@ -103,9 +106,15 @@ const fn of_xdp(name: &'static str, args: &'static [KfuncArg], returns: KfuncRet
     Kfunc { xdp: true, ..function(name, args, returns) }
 }
 
-/// A packet's addresses and ports (`struct bpf_sock_tuple`), and options (`struct bpf_ct_opts`).
-const TUPLE: &[KfuncArg] =
-    &[KfuncArg::Context, KfuncArg::Memory, KfuncArg::Size, KfuncArg::Memory, KfuncArg::Size];
+/// A packet's addresses and ports (`struct bpf_sock_tuple`), and options (`struct bpf_ct_opts`): where these are too short the
+/// functions say so in their second word.
+const TUPLE: &[KfuncArg] = &[
+    KfuncArg::Context,
+    KfuncArg::Memory,
+    KfuncArg::Size { least: 0 },
+    KfuncArg::Memory,
+    KfuncArg::Size { least: 8 },
+];
 const NEW: &[KfuncArg] = &[KfuncArg::Object(ObjectKind::NewConnection), KfuncArg::Number];
 const TRACKED: &[KfuncArg] = &[KfuncArg::Object(ObjectKind::Connection), KfuncArg::Number];
 

@@ -150,11 +150,16 @@ impl Walk<'_> {
                         self.check_object(kfunc.name, reg, &value, kind.name(), |found| found == kind)?;
                     arguments.released = Some(id);
                 }
-                (KfuncArg::Size, value) => {
+                (KfuncArg::Size { least }, value) => {
                     let size = self.check_size(kfunc.name, reg, &value, true)?;
                     let memory = i.checked_sub(1).and_then(|i| ARGUMENTS.get(i).copied()).unwrap_or(reg);
                     let value = self.read(memory)?;
-                    arguments.written.push(self.check_memory_of_kfunc(kfunc, memory, &value, size)?);
+                    if size == 0 && value.is_null() {
+                        self.mark_precise(&value);
+                    } else {
+                        let size = size.max(least.into());
+                        arguments.written.push(self.check_memory_of_kfunc(kfunc, memory, &value, size)?);
+                    }
                 }
                 // Checked together with their sizes, which follow.
                 (KfuncArg::BufferOrNull | KfuncArg::Memory, _) => {}

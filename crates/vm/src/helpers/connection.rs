@@ -82,6 +82,9 @@ impl Places {
     /// # Safety
     /// The memory must be readable.
     unsafe fn read(&self, protocol_first: bool) -> Result<Asked, Errno> {
+        if self.tuple == 0 || self.options == 0 {
+            return Err(Errno::EINVAL);
+        }
         // More than these have is as wrong as one byte more.
         let len = |len: u64, most: usize| (len as u32 as usize).min(most + 1);
         // SAFETY: the caller vouches for the ranges.
@@ -94,13 +97,13 @@ impl Places {
         Asked::new(&tuple, &options, protocol_first)
     }
 
-    /// Tells what went wrong, if there is room, and gives null.
+    /// Tells what went wrong, unless there are no options, and gives null.
     ///
     /// # Safety
     /// The options must be writable.
     unsafe fn fail(&self, errno: Errno) -> u64 {
-        if self.options_len as u32 >= 8 {
-            // SAFETY: the caller vouches for the range.
+        if self.options != 0 {
+            // SAFETY: the caller vouches for the range, whatever the options' length is.
             unsafe { memory::copy_to(self.options + ERROR, &(errno.to_return() as u32).to_ne_bytes()) };
         }
         0

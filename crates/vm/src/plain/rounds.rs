@@ -78,11 +78,11 @@ impl Machine<'_> {
     pub(super) fn call_kfunc(&mut self, index: i32) -> Result<u64, FaultKind> {
         let kfunc = self.image.spec.kfunc(index).ok_or(FaultKind::NoSuchKfunc(index))?;
         let function = kfunc_fn(kfunc.name).ok_or(FaultKind::NoSuchKfunc(index))?;
-        for (register, arg) in (1_u8..).zip(kfunc.args) {
+        for (i, (register, arg)) in (1_u8..).zip(kfunc.args).enumerate() {
             let (value, next) =
                 (self.registers[usize::from(register)], self.registers[usize::from(register) + 1]);
             let size = match arg {
-                KfuncArg::Number | KfuncArg::KnownSize | KfuncArg::Size => continue,
+                KfuncArg::Number | KfuncArg::KnownSize | KfuncArg::Size { .. } => continue,
                 KfuncArg::Object(kind) | KfuncArg::Released(kind) => {
                     if self.regions.object(value, |found| found == *kind).is_some() {
                         continue;
@@ -90,7 +90,11 @@ impl Machine<'_> {
                     let expected = kind.name();
                     return Err(FaultKind::Argument { helper: kfunc.name, register, expected, near: None });
                 }
-                KfuncArg::Memory => u64::from(next as u32),
+                KfuncArg::Memory if value == 0 && next as u32 == 0 => continue,
+                KfuncArg::Memory => match kfunc.args.get(i + 1) {
+                    Some(KfuncArg::Size { least }) => u64::from((next as u32).max(*least)),
+                    _ => u64::from(next as u32),
+                },
                 KfuncArg::BufferOrNull if value == 0 => continue,
                 KfuncArg::Context if value == self.regions.context.start && value != 0 => continue,
                 KfuncArg::Context => {
