@@ -3,7 +3,7 @@
 use paceline_isa::{Names, assemble};
 use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
-use paceline_verifier::{CallbackFact, Options, verify};
+use paceline_verifier::{CallbackFact, Options, Verified, verify};
 
 struct Helpers;
 
@@ -11,6 +11,13 @@ impl Names for Helpers {
     fn helper(&self, name: &str) -> Option<i32> {
         Helper::from_name(name).and_then(|helper| i32::try_from(helper.id).ok())
     }
+}
+
+fn verified(text: &str) -> Verified {
+    let insns = assemble(text, &Helpers).unwrap().encode().unwrap();
+    let program =
+        ProgramSpec::new("p", ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, insns);
+    verify(&program, &[], None, &Options::default()).unwrap()
 }
 
 #[test]
@@ -34,12 +41,35 @@ fn the_function_is_told_where_it_is_always_the_same() {
         exit
         two: r0 = 1
         exit";
-    let insns = assemble(text, &Helpers).unwrap().encode().unwrap();
-    let program =
-        ProgramSpec::new("p", ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, insns);
-    let verified = verify(&program, &[], None, &Options::default()).unwrap();
+    let verified = verified(text);
     let told: Vec<CallbackFact> = verified.facts().iter().filter_map(|fact| fact.callback).collect();
     let [main, one, two] = verified.functions() else { panic!("three functions") };
     assert_eq!(told, [CallbackFact::Always(one.start as u32), CallbackFact::Different]);
     assert_eq!([main, one, two].map(|function| function.is_callback), [false, true, true]);
+}
+
+/// A member of a structure on the stack is written over a spilled number, so that no other byte of these eight is known any more
+/// (`scrub_spilled_slot` in the kernel): the second round of a callback that writes one starts as the first did.
+#[test]
+fn what_is_beside_an_overwritten_spill_is_not_known() {
+    let text = "w1 = 0
+        *(u8 *)(r10 - 6) = r1
+        w1 = 15
+        *(u16 *)(r10 - 8) = r1
+        call bpf_get_prandom_u32
+        *(u32 *)(r10 - 4) = r0
+        r1 = 6
+        r2 = subprog[parse] ll
+        r3 = r10
+        r3 += -8
+        r4 = 0
+        call bpf_loop
+        r0 = *(u8 *)(r10 - 6)
+        r0 &= 1
+        exit
+        parse: *(u8 *)(r2 + 2) = r1
+        r0 = 0
+        exit";
+    // 15 of the main function, and the callback's 3 once.
+    assert_eq!(verified(text).stats().instructions, 18);
 }

@@ -82,10 +82,15 @@ impl Slot {
         bytes.fold(0, |all, (i, &byte)| all | u8::from(byte == Byte::Unset) << i)
     }
 
-    /// Overwrites bytes, given as bits, with `byte`; what is left of a spilled value becomes plain data.
+    /// Overwrites bytes, given as bits, with `byte`. All others of a slot with a spilled value become plain data, zeros too
+    /// (`check_stack_write_fixed_off`): a loop whose rounds leave data there comes to the same state a round earlier.
     pub fn overwrite(&mut self, bytes: u8, byte: Byte) {
+        let had_value = self.spilled_bytes() != 0;
         self.forget_value();
         for (i, b) in self.bytes.iter_mut().enumerate() {
+            if had_value && *b == Byte::Zero {
+                *b = Byte::Data;
+            }
             if bytes >> i & 1 != 0 {
                 *b = byte;
             }
