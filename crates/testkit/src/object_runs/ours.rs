@@ -82,8 +82,9 @@ pub(super) fn collection(object: &Object, engine: Engine) -> Result<Collection, 
 
 fn load(collection: &Collection, verified: &Verified, engine: Engine) -> Result<Program, Stopped> {
     let refused = |error: &dyn std::fmt::Display| Stopped::Refused(error.to_string());
-    // Programs that the object puts into program arrays come with a program that the collection verifies.
-    if verified.has_tail_calls() {
+    // Programs that the object puts into program arrays come with a program that the collection verifies; one that
+    // lacks maps numbers those that it has anew.
+    if verified.has_tail_calls() || !collection.missing().is_empty() {
         let program = collection.program(Some(&verified.program().name));
         return program.map(|program| program.into_program()).map_err(|error| refused(&error));
     }
