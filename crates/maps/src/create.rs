@@ -193,6 +193,7 @@ fn errno(kind: MapKind, cause: &CreateErrorKind) -> Errno {
         Cause::Flags { flags } if kind.is_lru() && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
         // These two make one check of everything.
         _ if matches!(kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
+        Cause::TooManyEntries { .. } if kind == MapKind::SockMap => Errno::EINVAL,
         Cause::ValueTooLarge { .. }
         | Cause::KeyTooLarge { .. }
         | Cause::ElementTooLarge { .. }
@@ -239,6 +240,9 @@ impl fmt::Display for OneOf<'_> {
         Ok(())
     }
 }
+
+/// `MAX_BPF_STACK`: programs have their keys there.
+pub(crate) const MAX_STACK: u32 = 512;
 
 /// `KMALLOC_MAX_SIZE`
 pub(crate) const MAX_ALLOCATION: u32 = 4 << 20;

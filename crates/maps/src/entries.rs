@@ -75,16 +75,23 @@ impl Entries {
 
     /// Replaces a word if the mode allows it; one that is there already may always be stored again.
     pub(crate) fn exchange(&self, index: usize, value: u64, mode: Mode) -> Result<(), Errno> {
-        let Some(word) = self.word(index) else { return Err(Errno::E2BIG) };
-        let mut old = word.load(Ordering::Acquire);
-        while old != value {
-            mode.check(old != 0)?;
-            match word.compare_exchange_weak(old, value, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => old = now,
-            }
-        }
-        Ok(())
+        self.replace_if(index, value, |old| if old == value { Ok(()) } else { mode.check(old != 0) })
+    }
+
+    /// Replaces a word if the mode allows it, also by itself.
+    pub(crate) fn replace(&self, index: usize, value: u64, mode: Mode) -> Result<(), Errno> {
+        self.replace_if(index, value, |old| mode.check(old != 0))
+    }
+
+    fn replace_if(
+        &self,
+        index: usize,
+        value: u64,
+        allow: impl Fn(u64) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let word = self.word(index).ok_or(Errno::E2BIG)?;
+        let new = |old| allow(old).is_ok().then_some(value);
+        word.fetch_update(Ordering::AcqRel, Ordering::Acquire, new).map(drop).or_else(allow)
     }
 
     /// Address of a word that is not zero.

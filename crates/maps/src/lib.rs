@@ -52,6 +52,7 @@ mod ringbuf;
 mod routes;
 mod slab;
 mod slots;
+mod sockmap;
 pub mod spin_lock;
 mod sync;
 mod table;

@@ -251,6 +251,13 @@ impl Map {
         if key.len() == self.key_size { self.storage.lookup(key, cpu) } else { None }
     }
 
+    /// The number of the socket under a key: in maps of AF_XDP sockets the one that user space stored; in `sockmap` and
+    /// `sockhash` the socket's place among those of the host's network, from 1.
+    #[must_use]
+    pub fn socket(&self, key: &[u8]) -> Option<u32> {
+        if key.len() == self.key_size { self.storage.socket(key) } else { None }
+    }
+
     /// [`lookup`](Self::lookup) as a function for generated code, made for the kind and the size of its keys; `None` where
     /// there is nothing to gain over the helper.
     #[inline]

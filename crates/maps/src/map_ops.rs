@@ -14,7 +14,8 @@ use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
 use crate::timer::Timers;
 use crate::{
-    array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, xskmap,
+    array, bloom_filter, cpumap, devmap, hash, lpm_trie, map_of_maps, perf_event_array, queue, sockmap,
+    xskmap,
 };
 
 /// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
@@ -38,6 +39,8 @@ pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateE
         MapKind::ArrayOfMaps => map_of_maps::ArrayOfMaps::open(request),
         MapKind::HashOfMaps => map_of_maps::HashOfMaps::open(request),
         MapKind::XskMap => xskmap::XskMap::open(request),
+        MapKind::SockMap => sockmap::SockMap::open(request),
+        MapKind::SockHash => sockmap::SockHash::open(request),
         kind => Err(CreateErrorKind::Unsupported(kind)),
     }
 }
@@ -97,6 +100,11 @@ pub(crate) trait MapOps: Send + Sync {
     /// Whether what a look-up found can be another element's later: programs that use the map run pinned.
     fn frees_values(&self) -> bool {
         false
+    }
+
+    /// The number of the socket under a key, in maps of sockets.
+    fn socket(&self, _key: &[u8]) -> Option<u32> {
+        None
     }
 
     /// A program's update, with its flags unchecked: kinds differ in which rule comes first. The verifier lets no

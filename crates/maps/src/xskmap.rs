@@ -37,6 +37,11 @@ impl MapOps for XskMap {
         self.entries.address(self.entries.index(key)?)
     }
 
+    fn socket(&self, key: &[u8]) -> Option<u32> {
+        let word = self.entries.load(self.entries.index(key)?)?;
+        Some(Pair::from_word(word).first)
+    }
+
     fn contains(&self, address: usize, len: usize) -> bool {
         self.entries.contains(address, len, SOCKET_SIZE)
     }

@@ -217,6 +217,19 @@ impl Network {
         self.sockets.of_record(address)
     }
 
+    /// The socket of a number: its place among the sockets, from 1.
+    #[must_use]
+    pub fn socket(&self, number: u32) -> Option<&Socket> {
+        self.sockets.all().get((number as usize).checked_sub(1)?)
+    }
+
+    /// The number of a socket of this network, as of [`socket`](Self::socket).
+    #[must_use]
+    pub fn socket_number(&self, socket: &Socket) -> Option<u32> {
+        let is_it = |known: &Socket| std::ptr::eq(known, socket);
+        self.sockets.all().iter().position(is_it).and_then(|index| u32::try_from(index + 1).ok())
+    }
+
     /// Whether as many connections are asked for of a socket as may be (`inet_csk_reqsk_queue_is_full`).
     #[must_use]
     pub fn has_full_queue(&self, listener: &Socket) -> bool {

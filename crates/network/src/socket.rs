@@ -216,6 +216,16 @@ impl Socket {
         self.record.address()
     }
 
+    /// Whether maps of sockets take it: a connection that is established, a socket that listens, any of UDP that has a port
+    /// (`sock_map_sk_state_allowed`).
+    #[must_use]
+    pub fn is_for_maps(&self) -> bool {
+        match self.protocol {
+            Protocol::Tcp => matches!(self.state, State::Established | State::Listen),
+            Protocol::Udp => self.local_port != 0,
+        }
+    }
+
     /// Whether there is no room for more connections that were accepted (`sk_acceptq_is_full`).
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -306,6 +316,10 @@ impl Sockets {
             None => self.by_port.entry((socket.protocol, socket.local_port)).or_default().push(index),
         }
         self.all.push(socket);
+    }
+
+    pub(crate) fn all(&self) -> &[Socket] {
+        &self.all
     }
 
     /// The socket whose record lies at an address.

@@ -32,8 +32,12 @@ const TAIL: &str = "
 - `bpf_cast_to_kern_ctx` is for XDP programs only, and what it gives has the fields that [VERIFIER.md](VERIFIER.md) names.
 - `bpf_timer_cancel` does not wait for the timer's function where another worker is in it, as no packet waits for another worker here.
   In the function itself it is `EDEADLK`, as in the kernel.
-- Entries of device maps take any interface but 0, and those of socket maps any number: what these stand for is up to who runs the
-  pipeline.
+- Entries of device maps take any interface but 0, and those of maps of AF_XDP sockets any number: what these stand for is up to who
+  runs the pipeline.
+- User space stores the number of a socket in `sockmap` and `sockhash`, where the kernel wants a descriptor: its place among the `ss` lines of
+  the host's network, from 1. The number is what user space gets back, in place of the kernel's cookie. A program finds a socket as long as
+  the network has one of that number, and references are not counted. No packet reaches a socket: nothing that redirects to one
+  is for XDP.
 - The element that a full LRU table evicts is unspecified. It is one that was not used for a while, as in the kernel, but the kernel has lists
   and goes by when an element came, and here a hand goes round the table: where it stands, and which elements wait for the end of a
   burst, depends on what the table and its workers did before.

@@ -228,7 +228,7 @@ impl MapKind {
     pub const fn would_take(self) -> &'static str {
         use MapKind as K;
         match self {
-            K::SockMap | K::SockHash | K::ReuseportSockArray | K::SkStorage => SOCKETS,
+            K::ReuseportSockArray | K::SkStorage => SOCKETS,
             K::StackTrace
             | K::CgroupArray
             | K::CgroupStorage

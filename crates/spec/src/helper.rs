@@ -206,6 +206,8 @@ impl Helper {
                     | K::LruHash
                     | K::LruPerCpuHash
                     | K::LpmTrie
+                    | K::SockMap
+                    | K::SockHash
             ),
             _ => true,
         }

@@ -110,6 +110,12 @@ impl MapKind {
         matches!(self, Self::LruHash | Self::LruPerCpuHash)
     }
 
+    /// Whether its elements are sockets, of which a program gets a reference.
+    #[must_use]
+    pub const fn holds_sockets(self) -> bool {
+        matches!(self, Self::SockMap | Self::SockHash)
+    }
+
     /// Whether a map of this kind has a value at each index from 0 on.
     #[must_use]
     pub const fn is_array(self) -> bool {

@@ -129,7 +129,8 @@ impl fmt::Display for Refusal {
                 | MapKind::ArrayOfMaps
                 | MapKind::DevMap
                 | MapKind::CpuMap
-                | MapKind::XskMap,
+                | MapKind::XskMap
+                | MapKind::SockMap,
             ) => {
                 write!(f, "the index is out of range, the map has {entries} entries")
             }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
 use paceline::json::{hex, to_json as value_to_json};
-use paceline::{Collection, Map, MapFlags, MapKind, MapSpec, MapTarget};
+use paceline::{Collection, Map, MapFlags, MapKind, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
@@ -87,11 +87,7 @@ impl<'a> View<'a> {
 
     /// The number of a socket: as in the kernel its map does not give it back.
     fn socket(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let index = u32::from_ne_bytes(key.try_into().ok()?);
-        match self.map.redirect_target(index)? {
-            MapTarget::Socket { socket } => Some(socket.to_ne_bytes().to_vec()),
-            _ => None,
-        }
+        self.map.socket(key).map(|number| number.to_ne_bytes().to_vec())
     }
 
     /// The number that a key is, if it is one.

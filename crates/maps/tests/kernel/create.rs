@@ -6,7 +6,7 @@ use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 use crate::bpf::KernelMap;
 use crate::{kernel_permits, limits, spec};
 
-const KINDS: [MapKind; 19] = [
+const KINDS: [MapKind; 21] = [
     MapKind::Array,
     MapKind::PerCpuArray,
     MapKind::Hash,
@@ -20,6 +20,8 @@ const KINDS: [MapKind; 19] = [
     MapKind::DevMapHash,
     MapKind::CpuMap,
     MapKind::XskMap,
+    MapKind::SockMap,
+    MapKind::SockHash,
     MapKind::RingBuf,
     MapKind::Queue,
     MapKind::Stack,

@@ -102,6 +102,10 @@ impl Twin {
 
 /// Whether the kind's iteration has an order that is part of its interface.
 fn has_order(kind: MapKind) -> bool {
-    use MapKind::{DevMapHash, Hash, HashOfMaps, LpmTrie, LruHash, LruPerCpuHash, PerCpuHash};
-    !matches!(kind, Hash | PerCpuHash | LruHash | LruPerCpuHash | LpmTrie | DevMapHash | HashOfMaps)
+    use MapKind::{DevMapHash, Hash, HashOfMaps, LpmTrie, LruHash, LruPerCpuHash, PerCpuHash, SockHash};
+    let without = matches!(
+        kind,
+        Hash | PerCpuHash | LruHash | LruPerCpuHash | LpmTrie | DevMapHash | HashOfMaps | SockHash
+    );
+    !without
 }

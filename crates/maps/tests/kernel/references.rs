@@ -170,6 +170,23 @@ fn socket_maps() {
 }
 
 #[test]
+fn maps_of_sockets() {
+    if !kernel_permits("maps_of_sockets") {
+        return;
+    }
+    let sockets = [std::net::UdpSocket::bind("127.0.0.1:0"), std::net::UdpSocket::bind("127.0.0.1:0")];
+    let sockets = sockets.map(|socket| socket.expect("the loopback interface has free ports"));
+    let descriptor = |rng: &mut fastrand::Rng| match rng.u32(..8) {
+        0 => -1,
+        _ => sockets[rng.usize(..2)].as_raw_fd(),
+    };
+    for kind in [MapKind::SockMap, MapKind::SockHash] {
+        let twin = Twin::create(&spec(kind, 4, 4, 5, MapFlags::default()));
+        run(&twin, 7, 4, |rng| descriptor(rng).to_ne_bytes().to_vec());
+    }
+}
+
+#[test]
 fn program_arrays() {
     if !kernel_permits("program_arrays") {
         return;

@@ -4,7 +4,7 @@ use paceline_isa::Reg;
 use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::Kfunc;
-use paceline_spec::{MapFlags, MapKind, MapSpec};
+use paceline_spec::{MapFlags, MapKind, MapSpec, ObjectKind};
 
 use super::memory::{Access, Span, check_context_pointer, describe};
 use super::stack::check_aligned;
@@ -114,6 +114,10 @@ impl Walk<'_> {
                         arguments.key = self.constant_key(&value, size);
                     }
                     self.check_memory(helper, reg, &value, size, Access::Read, &mut arguments)?;
+                }
+                // `resolve_map_arg_type`
+                Arg::MapValue if self.map_of(&arguments).is_some_and(|spec| spec.kind.holds_sockets()) => {
+                    self.check_socket(helper.name, reg, &value)?;
                 }
                 Arg::MapValue => {
                     let size = self.map_of(&arguments).map_or(0, |spec| u64::from(spec.value_size));
@@ -435,6 +439,10 @@ impl Walk<'_> {
             Return::Scalar => Value::number(Number::UNKNOWN),
             Return::Nothing => Value::Unset,
             Return::MapValueOrNull => match arguments.map {
+                // `is_acquire_function`
+                Some(map) if self.map(map).is_some_and(|spec| spec.kind.holds_sockets()) => {
+                    self.acquire(ObjectKind::Socket)
+                }
                 Some(map) => self.looked_up(map, arguments.key),
                 None => Value::unknown(),
             },

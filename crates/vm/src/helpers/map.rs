@@ -1,6 +1,6 @@
 //! Helpers on maps (`kernel/bpf/helpers.c`).
 
-use paceline_maps::LookupFunction;
+use paceline_maps::{LookupFunction, Map};
 use paceline_spec::{Errno, MapKind};
 
 use super::args;
@@ -22,7 +22,43 @@ pub(super) unsafe extern "C" fn lookup_elem(
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
+    if unsafe { args::map(map) }.spec().kind.holds_sockets() {
+        // SAFETY: the same.
+        return unsafe { lookup_socket(map, key, host) };
+    }
+    // SAFETY: the same.
     unsafe { lookup(map, key, host.cpu()) }
+}
+
+/// The record of a socket that the host's network still has.
+///
+/// # Safety
+/// As of [`lookup`].
+unsafe fn lookup_socket(map: u64, key: u64, host: &Host) -> u64 {
+    // SAFETY: the caller vouches for both.
+    let number = unsafe {
+        let map = args::map(map);
+        map.socket(&args::key(map, key))
+    };
+    let socket = number.and_then(|number| host.network().socket(number));
+    socket.map_or(0, |socket| socket.record().expose_provenance() as u64)
+}
+
+/// A value for the socket of a record, in a map of sockets (`sock_map_update_elem`).
+fn socket_value(map: &Map, record: u64, host: &Host) -> Result<Vec<u8>, Errno> {
+    let network = host.network();
+    let socket = network.socket_of_record(record as usize).ok_or(Errno::EINVAL)?;
+    if !socket.state().is_full() {
+        return Err(Errno::EINVAL);
+    }
+    if !socket.is_for_maps() {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let number = network.socket_number(socket).ok_or(Errno::EINVAL)?;
+    Ok(match map.spec().value_size {
+        4 => number.to_ne_bytes().to_vec(),
+        _ => u64::from(number).to_ne_bytes().to_vec(),
+    })
 }
 
 /// # Safety
@@ -62,12 +98,17 @@ pub(super) unsafe extern "C" fn update_elem(
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    let (map, key, value) = unsafe {
+    let (map, key) = unsafe {
         let map = args::map(map);
-        let key = args::key(map, key);
-        (map, key, args::bytes(value, map.spec().value_size as usize))
+        (map, args::key(map, key))
     };
-    status(map.update(&key, &value, flags, host.cpu()))
+    let value = if map.spec().kind.holds_sockets() {
+        socket_value(map, value, host)
+    } else {
+        // SAFETY: the same.
+        Ok(unsafe { args::bytes(value, map.spec().value_size as usize) })
+    };
+    status(value.and_then(|value| map.update(&key, &value, flags, host.cpu())))
 }
 
 /// `long bpf_map_delete_elem(map, key)`

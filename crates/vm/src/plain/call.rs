@@ -105,6 +105,11 @@ impl Machine<'_> {
     /// Notes what a helper has given to the program or taken from it.
     fn note_result(&mut self, prototype: &Prototype, r1: u64, r0: u64) {
         match prototype.returns {
+            Return::MapValueOrNull
+                if self.regions.map(r1).is_some_and(|map| map.spec().kind.holds_sockets()) =>
+            {
+                self.regions.objects.extend((r0 != 0).then_some((ObjectKind::Socket, r0)));
+            }
             // SAFETY: it was just found in the map, and the run is pinned.
             Return::MapValueOrNull => unsafe { self.regions.note_inner(r1, r0) },
             Return::RecordOrNull => self.records.extend(NonNull::new(r0 as *mut u8)),
@@ -192,6 +197,12 @@ impl Machine<'_> {
                         continue;
                     }
                 },
+                Arg::MapValue if map.is_some_and(|map| map.kind.holds_sockets()) => {
+                    if self.regions.object(value, ObjectKind::is_socket).is_some() {
+                        continue;
+                    }
+                    "socket that it has"
+                }
                 Arg::MapKey | Arg::MapValue => {
                     let len = map.map_or(0, |m| if *arg == Arg::MapKey { m.key_size } else { m.value_size });
                     self.allow(value, 0, u64::from(len), Access::Read)?;
