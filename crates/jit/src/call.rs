@@ -1,12 +1,13 @@
 //! Calls of helpers and of functions of the program, and of these by helpers.
 
 use paceline_isa::Insn;
+use paceline_spec::helper::Helper;
 
 use crate::emitter::Emitter;
 use crate::error::CompileError;
 use crate::links::HelperLink;
-use crate::plan::{HOST_ARGUMENT, HOST_KEPT};
-use crate::x64::{Label, Width};
+use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
+use crate::x64::{Label, Mem, OpSize, Width};
 
 impl Emitter<'_> {
     pub(crate) fn call_subprogram(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
@@ -22,8 +23,24 @@ impl Emitter<'_> {
     pub(crate) fn call_helper(&mut self, slot: usize, id: i32) -> Result<(), CompileError> {
         let found = usize::try_from(id).ok().and_then(|id| self.links.helpers.get(id).copied().flatten());
         let Some(helper) = found else { return Err(CompileError::Helper { slot, id }) };
+        if Helper::prints(id) {
+            self.tell_readable();
+        }
         self.call_with_host(helper);
         Ok(())
+    }
+
+    /// Tells the host what a helper may read that is given addresses nobody checked.
+    fn tell_readable(&mut self) {
+        let (maps, count) = self.links.readable;
+        let (start, host) = (self.links.host.readable, self.plan.host);
+        let place = |word: i32| Mem::at(host, start + 8 * word);
+        self.asm.mov_ri(SCRATCH, maps);
+        self.asm.store(OpSize::Q64, place(0), SCRATCH);
+        self.asm.store_imm(OpSize::Q64, place(1), count);
+        self.asm.lea(Width::Q64, SCRATCH, self.plan.stack(0));
+        self.asm.store(OpSize::Q64, place(2), SCRATCH);
+        self.asm.store_imm(OpSize::Q64, place(3), self.plan.readable);
     }
 
     pub(crate) fn call_kfunc(&mut self, slot: usize, insn: &Insn, index: i32) -> Result<(), CompileError> {

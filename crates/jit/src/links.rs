@@ -9,6 +9,9 @@ pub struct Links {
     pub kfuncs: Vec<Option<HelperLink>>,
     /// The program's maps, by the index that its instructions have.
     pub maps: Vec<MapLink>,
+    /// Address of what the runtime has of the program's maps, for helpers that are given addresses nobody checked, and how many
+    /// there are.
+    pub readable: (u64, i32),
     /// Where the fields of the host are.
     pub host: HostOffsets,
     /// Where a program's token has the address that tail calls enter at, in bytes from where the token points.
@@ -108,6 +111,8 @@ pub struct HostOffsets {
     pub cpu: i32,
     /// 64 bits that are 0 unless the run just ended has no result.
     pub fault: i32,
+    /// What such helpers may read, 64 bits each: [`Links::readable`], the address past the running function's stack, and its bytes.
+    pub readable: i32,
     /// Address of the counts of a chain, 64 bits each: [`COUNTS`](crate::COUNTS) for each node, then the packets for
     /// which too many programs would have run.
     pub counts: i32,

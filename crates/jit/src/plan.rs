@@ -140,6 +140,8 @@ pub(crate) struct Plan {
     rounds_left: Option<i32>,
     /// Words of its stack that have to be zero on entry, as in [`FunctionFact::zeroed`].
     pub(crate) zeroed: u64,
+    /// Bytes below `r10` that helpers may read which are given addresses nobody checked.
+    pub(crate) readable: i32,
 }
 
 impl Plan {
@@ -163,9 +165,9 @@ impl Plan {
         let in_red_zone = leaf && !needs.pushes && stack <= RED_ZONE;
         let room = if in_red_zone { 0 } else { room(stack, saved.len(), needs.calls) };
         let frame = (Gpr::Rsp, room);
-        let zeroed = function.zeroed;
+        let (zeroed, readable) = (function.zeroed, readable(function));
         let reserves_host = host == HOST_KEPT || needs.host;
-        Self { registers, saved, room, host, keeps_host, reserves_host, frame, rounds_left, zeroed }
+        Self { registers, saved, room, host, keeps_host, reserves_host, frame, rounds_left, zeroed, readable }
     }
 
     /// The plan of every function of checked code: all the same, so that jumps may lead from one into another.
@@ -182,6 +184,7 @@ impl Plan {
             frame: (CHECKED_FRAME, 0),
             rounds_left: None,
             zeroed: 0,
+            readable: 0,
         }
     }
 
@@ -215,6 +218,11 @@ impl Plan {
 fn stack(function: &FunctionFact, needs: Needs, settings: &Settings) -> (u32, Option<i32>) {
     let stack = if settings.full_prologue() { 512 } else { function.stack.next_multiple_of(8) };
     if needs.may_goto { (stack + 8, Some(-(stack as i32 + 8))) } else { (stack, None) }
+}
+
+/// Bytes of its stack, which are zero on entry, that a function may print.
+fn readable(function: &FunctionFact) -> i32 {
+    if function.prints { function.stack.next_multiple_of(8) as i32 } else { 0 }
 }
 
 /// The callee-saved registers that a function changes, in the order in which they are saved.
@@ -331,6 +339,7 @@ impl LoopPlan {
                 frame: (Gpr::Rsp, 0),
                 rounds_left,
                 zeroed: function.zeroed,
+                readable: readable(function),
             });
         }
         let starts: usize = mains.iter().map(|(_, needs)| needs.starts).sum();

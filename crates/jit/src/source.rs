@@ -110,6 +110,7 @@ fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
         stack: MAX_STACK,
         zeroed: u64::MAX,
         shared: u64::MAX,
+        prints: true,
         saved: written.intersection(RegSet::CALLEE_SAVED).minus(RegSet::of(Reg::R10)),
         is_callback: false,
         tail_calls: insns().any(is_tail_call),

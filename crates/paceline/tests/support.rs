@@ -30,6 +30,9 @@ const TAIL: &str = "
   addresses are `EFAULT` or `ERANGE`.
   There is no other memory of a kernel, and the program's own it reads by itself.
 - `bpf_cast_to_kern_ctx` is for XDP programs only, and what it gives has the fields that [VERIFIER.md](VERIFIER.md) names.
+- Text and addresses in formats (`%s`, `%pI4` and the like of `bpf_trace_printk`, `bpf_trace_vprintk`, `bpf_snprintf`) are read from the
+  packet, the values of the program's own maps and the stack of the function that prints, on every engine; elsewhere there is
+  nothing, where the kernel prints whatever memory has.
 - `bpf_timer_cancel` does not wait for the timer's function where another worker is in it, as no packet waits for another worker here.
   In the function itself it is `EDEADLK`, as in the kernel.
 - Entries of device maps take any interface but 0, and those of maps of AF_XDP sockets any number: what these stand for is up to who

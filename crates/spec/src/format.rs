@@ -88,6 +88,13 @@ pub enum Piece {
     Argument(Field, Conversion),
 }
 
+/// Whether a format prints what lies at an address.
+#[must_use]
+pub fn reads_memory(format: &[u8]) -> bool {
+    let reads = |piece: Piece| matches!(piece, Piece::Argument(_, Conversion::Text | Conversion::Ip { .. }));
+    parse(format, usize::MAX).is_some_and(|pieces| pieces.into_iter().any(reads))
+}
+
 /// The pieces of a format, up to its zero byte; `None` for one that the kernel refuses, or that takes more than `most`
 /// arguments.
 #[must_use]

@@ -222,6 +222,12 @@ impl Helper {
         )
     }
 
+    /// Whether it prints what lies at addresses that its format tells of: `bpf_trace_printk`, `bpf_snprintf`, `bpf_trace_vprintk`.
+    #[must_use]
+    pub const fn prints(id: i32) -> bool {
+        matches!(id, 6 | 165 | 177)
+    }
+
     /// How it calls a function of the program, if it does (`set_loop_callback_state`, `set_map_elem_callback_state` in
     /// `kernel/bpf/verifier.c`).
     #[must_use]

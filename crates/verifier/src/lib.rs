@@ -160,16 +160,29 @@ fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     Ok(())
 }
 
+/// The eight-byte words of so many bytes of stack.
+fn words_of(stack: u32) -> u64 {
+    match stack.div_ceil(8) {
+        words @ 0..64 => (1 << words) - 1,
+        _ => u64::MAX,
+    }
+}
+
 fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {
     let fact = |(index, function): (usize, &cfg::Function)| {
         let (start, end) = (function.start, function.end);
         let insns = || (start..end).filter_map(|slot| code.get(slot));
+        let stack = walk.stack_used.get(index).copied().unwrap_or_default();
+        let prints = walk.prints.get(index).copied().unwrap_or_default();
+        // Nobody knows which of its bytes are printed.
+        let printed = if prints { words_of(stack) } else { 0 };
         FunctionFact {
             start,
             end,
-            stack: walk.stack_used.get(index).copied().unwrap_or_default(),
-            zeroed: walk.reads.zeroed(index),
-            shared: walk.stack_shared.get(index).copied().unwrap_or_default(),
+            stack,
+            zeroed: walk.reads.zeroed(index) | printed,
+            shared: walk.stack_shared.get(index).copied().unwrap_or_default() | printed,
+            prints,
             saved: facts::saved_registers(code, start, end),
             is_callback: walk.is_callback.get(index).copied().unwrap_or_default(),
             tail_calls: insns().any(is_tail_call),

@@ -113,6 +113,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) stack_used: Vec<u32>,
     /// For each function whether it is a callback.
     pub(crate) is_callback: Vec<bool>,
+    /// For each function whether it prints what lies at addresses.
+    pub(crate) prints: Vec<bool>,
     /// Words of each function's stack that others read (`FunctionFact::shared`).
     pub(crate) stack_shared: Vec<u64>,
     /// What must be verified on its own, as far as it is known: the program, and what it was seen to call.
@@ -160,6 +162,7 @@ impl<'a> Walk<'a> {
             checkpoints: Checkpoints::new(code.len()),
             stack_used: vec![0; flow.functions.len()],
             is_callback: vec![false; flow.functions.len()],
+            prints: vec![false; flow.functions.len()],
             stack_shared: vec![0; flow.functions.len()],
             roots: vec![Root::Main],
             known_roots: HashSet::from([Root::Main]),

@@ -16,7 +16,8 @@ use crate::fault::{Fault, FaultKind};
 use crate::kernel_context::KernelContext;
 use crate::later::Timers;
 use crate::memory;
-use crate::region::{Access, Regions};
+use crate::readable::{Readable, longest, readable_at};
+use crate::region::Regions;
 use crate::threaded::Machine;
 use crate::time::{Arrivals, Clock, TimeSource};
 
@@ -73,6 +74,8 @@ pub struct Host {
     /// The memory of the running program, for helpers that are given addresses that nobody checked; unset on engines
     /// that know no regions.
     pub(crate) regions: Option<Regions>,
+    /// What there is of it on these.
+    pub(crate) readable: Readable,
     /// Address of the spin lock that the running program has; 0 for none.
     pub(crate) held_lock: u64,
     /// What keeps the programs and elements of maps that a run comes to.
@@ -100,7 +103,7 @@ pub struct Host {
     stack: Box<[AtomicU64]>,
 }
 
-// SAFETY: the frame's pointer is used during a run only, which borrows host and frame.
+// SAFETY: the pointers to the frame and to maps are used during a run only, which borrows host and frame and keeps the maps.
 unsafe impl Send for Host {}
 
 /// A secret that is not to be guessed, the same for all that this process runs.
@@ -136,6 +139,7 @@ impl Host {
             fault: None,
             panic: None,
             regions: None,
+            readable: Readable::default(),
             held_lock: 0,
             reader: Domain::global().reader(),
             chain_counts: std::ptr::null_mut(),
@@ -287,13 +291,25 @@ impl Host {
         (z >> 32) as u32
     }
 
-    /// Copies bytes from an address that a program gave without anybody checking it; tells how many can be read.
+    /// Copies bytes from an address that a program gave without anybody checking it; tells how many can be read. The packet, the
+    /// connections that the program has, values of its maps and the stack of the running function are its to read, on every
+    /// engine.
     pub(crate) fn read_unchecked(&self, address: u64, bytes: &mut [u8]) -> usize {
-        let Some(regions) = &self.regions else { return memory::probe(bytes, address) };
-        let allowed = |len: &u64| regions.allows(address, *len, Access::Read);
-        let len = (1..=bytes.len() as u64).take_while(allowed).last().unwrap_or(0) as usize;
+        let own = match &self.regions {
+            Some(regions) => {
+                let (maps, end) = (&*regions.maps, regions.frame_pointer);
+                readable_at(address, bytes.len(), maps, end - STACK_FRAME as u64..end)
+            }
+            // SAFETY: whoever runs a program that prints has said what it may read.
+            None => unsafe { self.readable.at(address, bytes.len()) },
+        };
         // SAFETY: these bytes are the program's to read.
-        unsafe { memory::copy_from(&mut bytes[..len], address) };
+        unsafe { memory::copy_from(&mut bytes[..own], address) };
+        if own != 0 {
+            return own;
+        }
+        let len = longest(bytes.len(), |len| self.copy_kernel_memory(address, &mut vec![0; len]));
+        self.copy_kernel_memory(address, &mut bytes[..len]);
         len
     }
 

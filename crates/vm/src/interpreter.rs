@@ -4,6 +4,7 @@ use paceline_frame::Frame;
 
 use crate::host::Host;
 use crate::image::{Image, Unset};
+use crate::readable::Readable;
 
 /// An engine that runs programs by a function of ours.
 pub(crate) trait Interpreter {
@@ -16,6 +17,7 @@ pub(crate) trait Interpreter {
     /// The same for a host. `None` if the program cannot run on it; then it has the fault.
     #[inline]
     fn prepare<'a>(image: &'a Image, host: &mut Host) -> Option<Self::Code<'a>> {
+        host.readable = Readable::of(&image.maps);
         if image.admits(host) { Self::code(image) } else { None }
     }
 

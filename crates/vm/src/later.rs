@@ -22,6 +22,7 @@ use crate::host::Host;
 use crate::image::{Image, least_cpus};
 use crate::plain;
 use crate::program::pinned;
+use crate::readable::Readable;
 use crate::threaded::{self, Operations};
 use crate::time::Clock;
 
@@ -122,6 +123,7 @@ impl Later {
         let start = key.as_ptr().expose_provenance() as u64;
         let arguments = [Arc::as_ptr(&due.map) as u64, start, due.value as u64, 0, 0];
         let [r1, r2, r3, r4, r5] = arguments;
+        host.readable = Readable::of(std::slice::from_ref(&due.map));
         match self {
             Self::Checked(image, _) if !image.admits(host) => {}
             Self::Checked(image, slot) => {

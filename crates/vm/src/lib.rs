@@ -21,6 +21,7 @@ mod native;
 mod observe;
 mod plain;
 mod program;
+mod readable;
 mod region;
 mod site;
 mod target;

@@ -85,27 +85,6 @@ pub(crate) unsafe fn copy_to(address: u64, bytes: &[u8]) {
     }
 }
 
-/// Copies as many of the bytes at an address as there are, whatever is there; tells how many. The kernel looks, so that
-/// an address of nothing is no fault.
-pub(crate) fn probe(bytes: &mut [u8], address: u64) -> usize {
-    const PAGE: u64 = 4096;
-    let mut done = 0;
-    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        let Some(at) = address.checked_add(done as u64) else { break };
-        // The kernel copies all of a piece or nothing; readable memory ends where a page does.
-        let len = rest.len().min((PAGE - at % PAGE) as usize);
-        let to = libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: len };
-        let from = libc::iovec { iov_base: at as *mut _, iov_len: len };
-        // SAFETY: `to` is `len` bytes of the slice; the other address is the kernel's to judge.
-        let copied = unsafe { libc::process_vm_readv(libc::getpid(), &to, 1, &from, 1, 0) };
-        if usize::try_from(copied) != Ok(len) {
-            break;
-        }
-        done += len;
-    }
-    done
-}
-
 /// Loads an integer in native byte order, zero-extended.
 ///
 /// # Safety

@@ -62,6 +62,7 @@ pub(crate) fn links() -> Links {
         helpers: (0..300).map(helper).collect(),
         kfuncs: Vec::new(),
         maps: MAPS.iter().enumerate().map(map).collect(),
+        readable: (HELPERS + 1004, 2),
         host: HostOffsets {
             frame: 0,
             tail_calls: 8,
@@ -71,6 +72,7 @@ pub(crate) fn links() -> Links {
             cpu: 40,
             fault: 48,
             counts: 56,
+            readable: 64,
         },
         tail_entry: 8,
         no_cpu: HELPERS + 1000,

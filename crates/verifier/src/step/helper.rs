@@ -73,6 +73,9 @@ impl Walk<'_> {
         if let Some(span) = &arguments.new_dynptr {
             self.make_new_dynptr(helper, span)?;
         }
+        if Helper::prints(id) {
+            self.note_printing(&arguments);
+        }
         self.call_later(helper, &arguments);
         if let Some(next) = self.call_back(helper, &arguments)? {
             return Ok(next);

@@ -36,6 +36,24 @@ impl Walk<'_> {
         Ok(text)
     }
 
+    /// Notes that the function prints what lies at addresses, as far as is known of the format.
+    pub(super) fn note_printing(&mut self, arguments: &Arguments) {
+        let reads = match (&arguments.text, self.state.get(Reg::R1)) {
+            (Some(text), _) => format::reads_memory(text),
+            (None, Value::Pointer(pointer @ Pointer { target: Target::MapValue(map), .. })) => {
+                let start = pointer.offset().and_then(|offset| usize::try_from(offset).ok());
+                let known = self.frozen_bytes(map).zip(start).and_then(|(bytes, start)| bytes.get(start..));
+                // What the bytes are short of the value is zeros.
+                known.is_none_or(|text| format::reads_memory(&[text, &[0]].concat()))
+            }
+            _ => true,
+        };
+        let function = self.state.top().function;
+        if let Some(prints) = self.prints.get_mut(function) {
+            *prints |= reads;
+        }
+    }
+
     /// The format of `bpf_snprintf`: one that prints as many values as there are.
     pub(super) fn check_format(&mut self, arguments: &Arguments) -> Check {
         let Some(text) = &arguments.text else { return Ok(()) };

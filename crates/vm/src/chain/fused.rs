@@ -16,12 +16,17 @@ use crate::load::{LoadError, check_load};
 use crate::native::{self, NativeCode};
 use crate::program::Uses;
 
+/// A program of a chain, and its maps.
+type Kept<'a> = (&'a Verified, Arc<[Arc<Map>]>);
+
 /// The code of a chain, and what it refers to.
 pub(super) struct Fused {
     block: Arc<CodeBlock>,
     /// Where the functions are that timers may call.
     _home: Option<Arc<CallbackCode>>,
     maps: Vec<Arc<Map>>,
+    /// Those of each program, which stay where they are.
+    _parts: Box<[Arc<[Arc<Map>]>]>,
     /// Keeps the programs in the maps that it uses.
     _tables: Vec<MapUser>,
 }
@@ -51,9 +56,12 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         pins |= uses.pins;
         all_maps.extend(maps.iter().cloned());
     }
+    let kept: Box<[Kept<'_>]> =
+        parts.iter().map(|(verified, maps)| (*verified, maps.as_slice().into())).collect();
     let (block, entries) =
-        native::chain(parts, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
+        native::chain(&kept, &graph).map_err(|(node, error)| ChainError::Program { node, error })?;
     let block = Arc::new(block);
+    let parts_kept = kept.into_iter().map(|(_, maps)| maps).collect();
     let programs = parts.iter().map(|(verified, maps)| (verified.code(), maps.as_slice()));
     let home = CallbackCode::new(programs, || CallbackForm::Native(block.clone()));
     let entry = |offset: u32| -> BurstEntry {
@@ -67,7 +75,7 @@ pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result
         counted_entry,
         pins,
         programs: Box::default(),
-        fused: Some(Fused { block, _home: home, maps: all_maps, _tables: users }),
+        fused: Some(Fused { block, _home: home, maps: all_maps, _parts: parts_kept, _tables: users }),
     };
     Ok(Chain { shared: Arc::new(shared) })
 }

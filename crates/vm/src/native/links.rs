@@ -36,6 +36,7 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
     ]
 }
 
+/// The maps must stay where they are as long as the code.
 pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Links {
     let functions = Helper::all().iter().map(|helper| helper_fn(helper.id));
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
@@ -47,6 +48,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
             .map(|kfunc| link(kfunc.kfunc().and_then(|kfunc| kfunc_fn(kfunc.name))))
             .collect(),
         maps: maps.iter().map(map_link).collect(),
+        readable: (maps.as_ptr() as u64, i32::try_from(maps.len()).unwrap_or(0)),
         host: HostOffsets {
             frame: offset_of!(Host, frame) as i32,
             tail_calls: offset_of!(Host, tail_calls) as i32,
@@ -55,6 +57,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
             scratch_words: SCRATCH_WORDS as i32,
             cpu: Host::OFFSET_CPU as i32,
             fault: offset_of!(Host, fault) as i32,
+            readable: offset_of!(Host, readable) as i32,
             counts: offset_of!(Host, chain_counts) as i32,
         },
         tail_entry: offset_of!(Image, tail_entry) as i32,

@@ -70,6 +70,7 @@ fn install(
     compile: impl FnOnce(&paceline_isa::Code, &paceline_jit::Links) -> Result<Compiled, CompileError>,
 ) -> Result<Program, LoadError> {
     let code = check(&spec, &maps, form)?;
+    let maps: Arc<[Arc<Map>]> = maps.into();
     let arena = Arena::global().map_err(|error| LoadError::Memory(error.to_string()))?;
     let links = links::links(&spec, &maps, arena);
     let compiled = compile(&code, &links)?;
@@ -107,7 +108,7 @@ fn install(
         code,
         operations: None,
         cpus,
-        maps: maps.into(),
+        maps,
         budget: DEFAULT_BUDGET,
         _home: home,
         native: Some(Native { block, entry, raw: matches!(form, Form::Memory) }),
@@ -118,7 +119,7 @@ fn install(
 /// Makes native code of the programs of a chain, in one function; gives where bursts enter it, and where those do for
 /// which verdicts are counted. An error names the program.
 pub(crate) fn chain(
-    parts: &[(&Verified, Vec<Arc<Map>>)],
+    parts: &[(&Verified, Arc<[Arc<Map>]>)],
     graph: &Graph,
 ) -> Result<(CodeBlock, [u32; 2]), (usize, LoadError)> {
     let arena = Arena::global().map_err(|error| (0, LoadError::Memory(error.to_string())))?;

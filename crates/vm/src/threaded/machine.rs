@@ -57,6 +57,11 @@ impl Machine {
         }
     }
 
+    /// `r10` of the running function.
+    pub(super) fn frame_pointer(&self) -> u64 {
+        self.registers[10]
+    }
+
     /// Functions that wait for the running one to return.
     pub(super) fn depth(&self) -> usize {
         self.depth

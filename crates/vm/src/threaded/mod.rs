@@ -12,6 +12,7 @@ pub(crate) mod by_match;
 mod draft;
 mod fuse;
 mod handlers;
+mod helpers;
 pub mod inspect;
 mod kind;
 mod known;

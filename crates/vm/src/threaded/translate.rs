@@ -11,6 +11,7 @@ use paceline_verifier::{Base, FunctionFact, KeyFact, MapFact, MemoryFact, Verifi
 
 use super::Operations;
 use super::draft::{Draft, Drafts, Target};
+use super::helpers;
 use super::kind::{Kind, Reach, Source};
 use super::machine::SHADOW;
 use crate::helpers::{HelperFn, calls_back, helper_fn, kfunc_fn};
@@ -307,7 +308,7 @@ impl Translator<'_> {
         if id == LOOKUP && self.lookup() {
             return;
         }
-        self.call(helper_fn(id));
+        self.call(helpers::printing(id).or_else(|| helper_fn(id)));
     }
 
     fn call(&mut self, function: Option<HelperFn>) {

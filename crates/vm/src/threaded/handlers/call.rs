@@ -12,6 +12,7 @@ use crate::helpers::{HelperFn, Rounds};
 use crate::host::{Host, MAX_TAIL_CALLS};
 use crate::image::{Image, Unset};
 use crate::memory;
+use crate::readable::Readable;
 use crate::threaded::machine::{CallingBack, Machine};
 use crate::threaded::op::Op;
 
@@ -110,13 +111,14 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
             && host.cpu() < image.cpus
             && let Some(operations) = &image.operations
         {
+            host.readable = Readable::of(&image.maps);
             return operations.start();
         }
-        let depth = host.depth;
+        let (depth, readable) = (host.depth, host.readable);
         host.depth += host.machine.depth();
         let unset = Unset::uninit();
         let r0 = (image.tail_entry)(context, token.get(), unset, unset, unset, host);
-        host.depth = depth;
+        (host.depth, host.readable) = (depth, readable);
         if host.fault.is_some() {
             host.machine.stop();
             return super::end();
