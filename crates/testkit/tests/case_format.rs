@@ -228,6 +228,101 @@ fn two_engines_are_for_several_programs() {
     assert!(plain.answers_to("plain") && !plain.answers_to("paceline"));
 }
 
+#[test]
+fn rows_of_a_table_are_cases() {
+    let text = "
+case: add_$name
+each: name | number | note
+    one    | 1      |
+    two    | 2      | kernel: skip because
+$note
+program:
+    r0 = 1
+    r0 += $number
+    exit
+runs: packet | r0 one | r0 two | output
+    zeros 14 | 2      | 3      | same
+    count 14 | 2      | 3      |
+";
+    let [one, two] = &parse_file(text).expect("a good file")[..] else { panic!("two cases") };
+    assert_eq!((one.name.as_str(), one.line, one.notes.len()), ("add_one", 4, 0));
+    assert_eq!((two.name.as_str(), two.line, two.notes.len()), ("add_two", 5, 1));
+    let runs: Vec<_> = two.runs.iter().map(|run| (run.line, run.expect.r0)).collect();
+    assert_eq!(runs, [(12, Some(3)), (13, Some(3))]);
+    assert!(two.runs[0].expect.output.is_some() && two.runs[1].expect.output.is_none());
+    // A row that fails is named, with its line.
+    let wrong = text.replace("| 2      | 3      | same", "| 2      | 4      | same");
+    let cases = parse_file(&wrong).expect("a good file");
+    let failures = |case: &Case| runner::run(case, &[Box::new(OurEngine::plain())]).failures;
+    assert_eq!(failures(&cases[0]), Vec::<String>::new());
+    assert_eq!(failures(&cases[1]), ["plain: line 12: returns 0x3, expected 0x4"]);
+}
+
+#[test]
+fn preludes_and_snippets_are_put_in() {
+    let plain = "
+case: a
+license: MIT
+map: m array key 4 value 8 entries 1
+program:
+    r0 = 1
+    if r0 == 1 goto over_1
+    r0 = 2
+over_1:
+    if r0 == 3 goto over_2
+    r0 = 4
+over_2:
+    exit
+r0: 4
+";
+    let short = "
+snippet: unless(number, result)
+    if r0 == $number goto over_$use
+    r0 = $result
+  over_$use:
+prelude:
+    map: m array key 4 value 4 entries 1
+    program:
+        r0 = 1
+        @unless(1, 2)
+        @unless(3, 4)
+        exit
+case: a
+license: MIT
+map: m array key 4 value 8 entries 1
+r0: 4
+";
+    assert_eq!(one(short).canonical(), one(plain).canonical());
+    let without = format!("{short}prelude:\ncase: b\n");
+    assert_eq!(error(&without), "18: case `b` has no program");
+}
+
+#[test]
+fn errors_in_expanded_lines_say_where() {
+    let errors = [
+        ("case: a\nprogram:\n    @none\n", "3: no snippet `none`"),
+        ("snippet: s(a)\n    r0 = $a\ncase: a\nprogram:\n    @s\n", "5: snippet `s` has 1 parameters, not 0"),
+        (
+            "snippet: s(a)\n    r0 = $b\ncase: a\nprogram:\n    @s(1)\n",
+            "5: no parameter `$b` (snippet, line 2)",
+        ),
+        ("snippet: s\n    @s\ncase: a\nprogram:\n    @s\n", "5: snippet `s` uses itself (snippet, line 2)"),
+        ("snippet: s\nsnippet: s\n", "2: `snippet: s` is given twice"),
+        ("case: a\neach: none\nprogram:\n    exit\n", "2: no table `none`"),
+        ("case: a_$b\neach: b | c\n    1\n", "3: 1 cells in a table of 2 columns"),
+        ("case: a_$b\neach: b | c\n    1 | 2\n", "1: column `c` is used nowhere"),
+        ("case: a_$b\neach: b\n    1\nr0: $c\n", "4: no parameter `$c` (row, line 3)"),
+        ("case: a_$b\neach: b\n    1\nruns: r0 2\n    3\n", "4: no row `2` in `each`"),
+        ("include: x.snippets\n", "1: include: x.snippets: this text is in no directory"),
+    ];
+    for (text, expected) in errors {
+        assert_eq!(error(text), expected);
+    }
+    let in_row = "case: a_$b\neach: b\n    1\n    x\nprogram:\n    r0 = $b\n    exit\nr0: 1\n";
+    assert!(error(in_row).starts_with("6: column 10: "), "{}", error(in_row));
+    assert!(error(in_row).ends_with("(row, line 4)"), "{}", error(in_row));
+}
+
 /// An engine that says what it is told.
 struct Fixed(&'static str, bool, Outcome);
 

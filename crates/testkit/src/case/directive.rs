@@ -4,6 +4,33 @@ use super::data::{fit, parse_data, parse_number};
 use super::{ParseError, Problem};
 use crate::ENGINES;
 
+/// The order of directives in a case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Head,
+    Engines,
+    Types,
+    Maps,
+    Programs,
+    Runs,
+    After,
+}
+
+impl Stage {
+    /// The stage of a directive; those that are unknown, and `verifier`, which may come anywhere, pass for lines of runs.
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "license" | "endian" | "type" | "network" => Self::Head,
+            engine if ENGINES.contains(&engine) => Self::Engines,
+            "types" => Self::Types,
+            "map" => Self::Maps,
+            "program" | "chain" | "also" => Self::Programs,
+            "after" => Self::After,
+            _ => Self::Runs,
+        }
+    }
+}
+
 /// A directive with its block.
 #[derive(Debug)]
 pub(super) struct Directive<'a> {
@@ -52,7 +79,7 @@ fn in_classic_program(directives: &[Directive<'_>]) -> bool {
 }
 
 /// Whether a line starts in the first column with something else than a label.
-fn is_directive(line: &str) -> bool {
+pub(super) fn is_directive(line: &str) -> bool {
     !line.starts_with(char::is_whitespace) && !is_label(line)
 }
 
@@ -70,6 +97,7 @@ const DIRECTIVES: &[&str] = &[
     "type",
     "license",
     "endian",
+    "network",
     "types",
     "map",
     "program",
@@ -93,7 +121,7 @@ const DIRECTIVES: &[&str] = &[
 ];
 
 /// The line without a comment: `#` at its start or after white space, not in a string, not the `#!` of a mark.
-fn without_comment(line: &str) -> &str {
+pub(super) fn without_comment(line: &str) -> &str {
     let mut in_string = false;
     let mut after_space = true;
     for (at, c) in line.char_indices() {

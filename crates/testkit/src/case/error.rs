@@ -40,6 +40,17 @@ pub struct ParseError {
 /// What is wrong at some line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
+    /// The line comes from a snippet or a row of a table.
+    #[error("{problem} ({within})")]
+    Within {
+        /// What is wrong.
+        problem: Box<Problem>,
+        /// The snippet's line, the row's line.
+        within: String,
+    },
+    /// A snippet, a table or a list of parameters cannot be read or used.
+    #[error(transparent)]
+    Expand(#[from] ExpandError),
     /// A line in the first column is no `name: value`.
     #[error("expected a directive `name: value`")]
     NotADirective,
@@ -115,6 +126,64 @@ pub enum Problem {
     /// Two directives say the contrary.
     #[error("`{0}` contradicts what the verifier is expected to say")]
     Contradiction(String),
+}
+
+/// Why snippets, preludes and tables cannot be expanded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// A file that another includes cannot be read.
+    #[error("include: {path}: {cause}")]
+    Include {
+        /// As the directive names it.
+        path: String,
+        /// Why.
+        cause: String,
+    },
+    /// A file that is included has a line that is part of no snippet and no table.
+    #[error("an included file holds `snippet:` and `table:` only")]
+    NotIncluded,
+    /// No parameter has this name.
+    #[error("no parameter `${0}`")]
+    NoParameter(String),
+    /// A column of a case's own table is in no line of the case.
+    #[error("column `{0}` is used nowhere")]
+    UnusedColumn(String),
+    /// No snippet has this name.
+    #[error("no snippet `{0}`")]
+    NoSnippet(String),
+    /// A snippet is used, directly or not, by itself.
+    #[error("snippet `{0}` uses itself")]
+    Recursion(String),
+    /// A snippet is used with another number of arguments than it has parameters.
+    #[error("snippet `{name}` has {expected} parameters, not {found}")]
+    Arguments {
+        /// The snippet.
+        name: String,
+        /// Arguments given.
+        found: usize,
+        /// Parameters.
+        expected: usize,
+    },
+    /// A row of a table has another number of cells than the table has columns.
+    #[error("{found} cells in a table of {expected} columns")]
+    Cells {
+        /// Cells given.
+        found: usize,
+        /// Columns.
+        expected: usize,
+    },
+    /// No table has this name.
+    #[error("no table `{0}`")]
+    NoTable(String),
+    /// A table has no row.
+    #[error("a table without rows")]
+    NoRows,
+    /// A column is for a row of `each` that does not exist.
+    #[error("no row `{0}` in `each`")]
+    NoRow(String),
+    /// A parenthesis is not closed, or text follows it.
+    #[error("expected `NAME` or `NAME(A, B...)`")]
+    NotACall,
 }
 
 /// Why data cannot be read.

@@ -5,6 +5,7 @@ mod classic;
 mod data;
 mod directive;
 mod error;
+mod expand;
 mod layer;
 mod map;
 mod parse;
@@ -26,8 +27,7 @@ use crate::Contents;
 
 pub use chain::CaseChain;
 pub use data::parse_data;
-pub use error::{DataError, FileError, ParseError, Problem};
-pub use parse::parse_file;
+pub use error::{DataError, ExpandError, FileError, ParseError, Problem};
 pub use write::{CaseRun, write_case, write_cases};
 
 /// What `r1` is on entry.
@@ -119,6 +119,15 @@ pub struct Classic {
 }
 
 impl Case {
+    /// All that the case says, without its name and its place in the file: equal for cases that test the same.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let network = self.network.as_ref().map(|network| &network.text);
+        let mut case = Self { name: String::new(), line: 0, network: None, ..self.clone() };
+        case.runs.iter_mut().for_each(|run| run.line = 0);
+        format!("{case:?} {network:?} {:?}", case.btf.to_bytes())
+    }
+
     /// Whether a run is expected to end in an error, so that no verifier may accept the program.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
@@ -258,6 +267,40 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), FileError> 
 /// # Errors
 /// It cannot be read or is no case file.
 pub fn read_file(path: &Path) -> Result<Vec<Case>, FileError> {
-    let text = fs::read_to_string(path).map_err(|error| FileError::Read { path: path.to_owned(), error })?;
-    parse_file(&text).map_err(|error| FileError::Parse { path: path.to_owned(), error })
+    let text = read(path)?;
+    parse(&text, path.parent()).map_err(|error| FileError::Parse { path: path.to_owned(), error })
+}
+
+/// The text of a file in which snippets, preludes and tables are expanded.
+///
+/// # Errors
+/// It cannot be read, or not be expanded.
+pub fn expand_file(path: &Path) -> Result<String, FileError> {
+    let text = read(path)?;
+    let expanded = expand::expand(&text, path.parent());
+    let expanded = expanded.map_err(|error| FileError::Parse { path: path.to_owned(), error })?;
+    Ok(expanded.text().to_owned())
+}
+
+fn read(path: &Path) -> Result<String, FileError> {
+    fs::read_to_string(path).map_err(|error| FileError::Read { path: path.to_owned(), error })
+}
+
+/// The cases of a text that includes no file.
+///
+/// # Errors
+/// The first line that is wrong.
+pub fn parse_file(text: &str) -> Result<Vec<Case>, ParseError> {
+    parse(text, None)
+}
+
+/// The cases of a text that includes files by their paths from a directory.
+fn parse(text: &str, directory: Option<&Path>) -> Result<Vec<Case>, ParseError> {
+    let expanded = expand::expand(text, directory)?;
+    let mut cases = parse::parse_expanded(expanded.text()).map_err(|error| expanded.place(error))?;
+    for case in &mut cases {
+        case.line = expanded.line(case.line);
+        case.runs.iter_mut().for_each(|run| run.line = expanded.line(run.line));
+    }
+    Ok(cases)
 }

@@ -8,7 +8,7 @@ use paceline_frame::Verdict;
 use paceline_spec::{InitialValue, Linkage, MapKind};
 
 use super::data::parse_number;
-use super::directive::{Directive, directives};
+use super::directive::{Directive, Stage, directives};
 use super::map::{element, map, sized};
 use super::source::Source;
 use super::types::Types;
@@ -19,11 +19,11 @@ use super::{
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
 
-/// The cases of a file.
+/// The cases of a text in which snippets, preludes and tables are expanded.
 ///
 /// # Errors
 /// The first line that is wrong.
-pub fn parse_file(text: &str) -> Result<Vec<Case>, ParseError> {
+pub(super) fn parse_expanded(text: &str) -> Result<Vec<Case>, ParseError> {
     let directives = directives(text)?;
     let mut cases: Vec<Case> = Vec::new();
     let mut names = HashSet::new();
@@ -55,18 +55,6 @@ fn network(directive: &Directive<'_>) -> Result<CaseNetwork, ParseError> {
     let network = paceline_iproute::parse(&text)
         .map_err(|error| directive.error(Problem::Network(error.to_string())))?;
     Ok(CaseNetwork { text, network: Arc::new(network) })
-}
-
-/// The order of directives in a case.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Head,
-    Engines,
-    Types,
-    Maps,
-    Programs,
-    Runs,
-    After,
 }
 
 struct Builder<'a> {
@@ -134,15 +122,17 @@ pub(super) fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), Pa
 
 impl<'a> Builder<'a> {
     fn directive(&mut self, directive: &Directive<'a>) -> Result<(), ParseError> {
+        // `verifier` may come anywhere.
+        if directive.name != "verifier" {
+            self.reach(directive)?;
+        }
         match directive.name {
             "license" => {
-                self.reach(Stage::Head, directive)?;
                 self.once(directive)?;
                 self.license = directive.required("a license")?;
                 Ok(())
             }
             "endian" => {
-                self.reach(Stage::Head, directive)?;
                 self.once(directive)?;
                 self.case.byte_order = Some(match directive.value {
                     "little" => ByteOrder::Little,
@@ -152,7 +142,6 @@ impl<'a> Builder<'a> {
                 directive.no_block()
             }
             "type" => {
-                self.reach(Stage::Head, directive)?;
                 self.once(directive)?;
                 self.case.kind = match directive.value {
                     "xdp" => CaseKind::Xdp,
@@ -169,19 +158,16 @@ impl<'a> Builder<'a> {
                 directive.no_block()
             }
             "network" => {
-                self.reach(Stage::Head, directive)?;
                 self.once(directive)?;
                 self.case.network = Some(network(directive)?);
                 Ok(())
             }
             engine if ENGINES.contains(&engine) => {
-                self.reach(Stage::Engines, directive)?;
                 self.once(directive)?;
                 self.case.notes.push(note(directive)?);
                 directive.no_block()
             }
             "types" => {
-                self.reach(Stage::Types, directive)?;
                 self.once(directive)?;
                 if !directive.value.is_empty() {
                     return Err(directive.error(Problem::NotABlock));
@@ -190,17 +176,12 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
             "map" => {
-                self.reach(Stage::Maps, directive)?;
                 let map = map(directive, &self.case.maps, &mut self.types)?;
                 self.case.maps.push(map);
                 Ok(())
             }
-            "program" => {
-                self.reach(Stage::Programs, directive)?;
-                self.program(directive)
-            }
+            "program" => self.program(directive),
             "chain" => {
-                self.reach(Stage::Programs, directive)?;
                 self.once(directive)?;
                 let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
                 let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
@@ -208,7 +189,6 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
             "also" if self.case.chain.is_some() => {
-                self.reach(Stage::Programs, directive)?;
                 let names: Vec<_> = self.sources.iter().map(|source| source.name).collect();
                 let chain = CaseChain::read((directive.line, directive.value), &directive.block, &names)?;
                 self.case.also.push(chain);
@@ -222,29 +202,20 @@ impl<'a> Builder<'a> {
                 self.verifier = Some((directive.line, verifier(directive)?));
                 Ok(())
             }
-            "update" => {
-                self.reach(Stage::Runs, directive)?;
-                self.update(directive)
-            }
+            "update" => self.update(directive),
             "wait" => {
-                self.reach(Stage::Runs, directive)?;
                 let bad = || directive.not_a("number of milliseconds", directive.value);
                 let number = parse_number(directive.value).and_then(|n| u64::try_from(n).ok());
                 self.wait_ms = number.ok_or_else(bad)?;
                 Ok(())
             }
-            "after" => {
-                self.reach(Stage::After, directive)?;
-                self.after(directive)
-            }
-            _ => {
-                self.reach(Stage::Runs, directive)?;
-                self.run(directive)
-            }
+            "after" => self.after(directive),
+            _ => self.run(directive),
         }
     }
 
-    fn reach(&mut self, stage: Stage, directive: &Directive<'_>) -> Result<(), ParseError> {
+    fn reach(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
+        let stage = Stage::of(directive.name);
         if stage < self.stage {
             return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
         }

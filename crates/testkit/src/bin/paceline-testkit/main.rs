@@ -7,6 +7,7 @@
 //! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
 #![allow(clippy::print_stderr, reason = "a command")]
 
+mod cases;
 mod chains;
 mod classic;
 mod compiled;
@@ -45,6 +46,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Print text cases as the parser sees them
+    Cases(cases::Options),
     /// Run random chains of random programs on all ways to run them
     Chains(chains::Options),
     /// Check, convert and run random classic programs, against the kernel and libpcap
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Outcome {
     match command {
+        Command::Cases(options) => cases::run(&options),
         Command::Chains(options) => chains::run(&options),
         Command::Classic(options) => classic::run(&options),
         Command::Compiled(options) => compiled::run(&options),

@@ -1,0 +1,45 @@
+//! `cases`: text cases as the parser sees them.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use paceline_testkit::case::{expand_file, find_files, read_file};
+use paceline_testkit::say;
+
+use crate::Outcome;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Case files, or directories of them
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print the text with snippets, preludes and tables expanded (the default)
+    #[arg(long, conflicts_with = "dump")]
+    expand: bool,
+    /// Print a line for each case: its name, a tab, and all it says besides its name and place; sort and compare the
+    /// second fields to see whether two sets of files test the same
+    #[arg(long)]
+    dump: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    for path in &options.files {
+        let files =
+            if path.is_dir() { find_files(path).map_err(|e| e.to_string())? } else { vec![path.clone()] };
+        files.iter().try_for_each(|file| if options.dump { dump(path, file) } else { expand(file) })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn expand(file: &Path) -> Result<(), String> {
+    say!("{}", expand_file(file).map_err(|error| error.to_string())?.trim_end());
+    Ok(())
+}
+
+fn dump(root: &Path, file: &Path) -> Result<(), String> {
+    let name = file.strip_prefix(root).unwrap_or(file).with_extension("");
+    for case in read_file(file).map_err(|error| error.to_string())? {
+        say!("{}::{}\t{}", name.display(), case.name, case.canonical());
+    }
+    Ok(())
+}
