@@ -6,7 +6,7 @@
 
 use paceline_isa as isa;
 use paceline_isa::{Condition, Operand, Reg, Width};
-use paceline_spec::context::{FieldKind, XDP_MD};
+use paceline_spec::context::XDP_MD;
 
 use super::ancillary::Ancillary;
 use super::convert::{Rules, Site};
@@ -51,8 +51,8 @@ fn assignment(out: &Emitter) -> &'static Assignment {
     if out.reg(Register::X) == CALLING.registers.x { &CALLING } else { &LEAF }
 }
 
-fn field_offset(kind: FieldKind) -> i16 {
-    let field = XDP_MD.fields.iter().find(|field| field.kind == kind);
+fn field_offset(name: &str) -> i16 {
+    let field = XDP_MD.fields.iter().find(|field| field.name == name);
     field.map_or(0, |field| field.offset.cast_signed())
 }
 
@@ -78,8 +78,8 @@ pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules, loops: usize
         out.copy(CONTEXT, Reg::R1);
     }
     if loops > 0 || ops.iter().any(uses_packet) {
-        out.load(isa::Size::W, assignment.end, Reg::R1, field_offset(FieldKind::PacketEnd));
-        out.load(isa::Size::W, assignment.data, Reg::R1, field_offset(FieldKind::PacketData));
+        out.load(isa::Size::W, assignment.end, Reg::R1, field_offset("data_end"));
+        out.load(isa::Size::W, assignment.data, Reg::R1, field_offset("data"));
     }
     if loops > 0 {
         out.copy(SCRATCH, assignment.end);
@@ -192,7 +192,7 @@ fn wire_length(out: &mut Emitter, dst: Reg) {
     const BYTES: u32 = 4;
     let Assignment { data, end, .. } = *assignment(out);
     let (captured, done) = (out.label(), out.label());
-    out.load(isa::Size::W, dst, CONTEXT, field_offset(FieldKind::PacketMeta));
+    out.load(isa::Size::W, dst, CONTEXT, field_offset("data_meta"));
     out.copy(SCRATCH, dst);
     out.add(SCRATCH, BYTES);
     out.jump_if(Width::W64, Condition::Gt, SCRATCH, Operand::Reg(data), captured);
@@ -209,8 +209,8 @@ fn ancillary(out: &mut Emitter, word: Ancillary, proven: &mut Loads) {
     match word {
         Ancillary::Protocol => protocol(out, a),
         Ancillary::PacketType => packet_type(out, a),
-        Ancillary::Ifindex => out.load(isa::Size::W, a, CONTEXT, field_offset(FieldKind::IngressIfindex)),
-        Ancillary::Queue => out.load(isa::Size::W, a, CONTEXT, field_offset(FieldKind::RxQueueIndex)),
+        Ancillary::Ifindex => out.load(isa::Size::W, a, CONTEXT, field_offset("ingress_ifindex")),
+        Ancillary::Queue => out.load(isa::Size::W, a, CONTEXT, field_offset("rx_queue_index")),
         Ancillary::HardwareType => out.constant(a, HARDWARE_TYPE),
         Ancillary::Mark
         | Ancillary::Hash

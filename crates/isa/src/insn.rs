@@ -140,6 +140,18 @@ pub enum Size {
 }
 
 impl Size {
+    /// The size of so many bytes; `None` if they are not 1, 2, 4 or 8.
+    #[must_use]
+    pub const fn from_bytes(bytes: u64) -> Option<Self> {
+        match bytes {
+            1 => Some(Self::B),
+            2 => Some(Self::H),
+            4 => Some(Self::W),
+            8 => Some(Self::Dw),
+            _ => None,
+        }
+    }
+
     /// The size in bytes: 1, 2, 4 or 8.
     #[must_use]
     pub const fn bytes(self) -> usize {

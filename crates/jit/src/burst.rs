@@ -307,7 +307,7 @@ impl<'a> Emitter<'a> {
             self.asm.alu_mi(Alu::Sub, OpSize::D32, runs_left, 1);
             overrun.into_iter().for_each(|overrun| self.asm.jcc(Cond::B, overrun));
         }
-        self.set_up_run(host, part.any(|needs| needs.tail_calls), part.clears_scratch());
+        self.set_up_run(host, FRAME, part.any(|needs| needs.tail_calls), part.area());
         self.prepare_stack();
         self.returns = &part.returns;
         self.body()

@@ -3,6 +3,7 @@
 use paceline_frame::{Frame, Verdict};
 use paceline_graph::Next;
 use paceline_isa::{Insn, Reg, RegSet};
+use paceline_spec::Actions;
 
 use crate::burst::{Block, BlockKind};
 use crate::defer::Value;
@@ -104,10 +105,15 @@ impl Emitter<'_> {
         }
     }
 
+    /// What the frame of a packet gets for a result.
+    pub(crate) fn code(&self, result: u64) -> u32 {
+        self.source.kind.rules().meaning.code(result)
+    }
+
     /// The same where a jump leads to an exit.
     pub(crate) fn exits_with(&self, slot: usize, insn: &Insn) -> Option<u32> {
         let known = self.known_result(slot)?;
-        insn.jump_target(slot).is_some_and(|target| self.leads_to_exit(target)).then_some(known as u32)
+        insn.jump_target(slot).is_some_and(|target| self.leads_to_exit(target)).then_some(self.code(known))
     }
 
     /// Registers without `r0` where it is known: there nobody looks into the register.
@@ -217,9 +223,22 @@ impl Emitter<'_> {
         }
     }
 
+    /// Goes where the result in `rax` leads, which is one of these actions.
+    fn branch_on_action(&mut self, actions: &Actions) {
+        for action in actions.list.iter().filter(|action| action.verdict != actions.other) {
+            let label = self.exit_label(action.verdict as u32);
+            self.asm.alu_ri(Alu::Cmp, Width::D32, Gpr::Rax, action.value.cast_signed());
+            label.into_iter().for_each(|label| self.asm.jcc(Cond::E, label));
+        }
+        self.leave_with(actions.other as u32);
+    }
+
     /// Goes where the result in `rax` leads.
     pub(crate) fn branch_on_verdict(&mut self) {
         self.check_fault();
+        if let Some(actions) = self.source.kind.rules().meaning.translated() {
+            return if self.one_end { self.leave_with(0) } else { self.branch_on_action(actions) };
+        }
         let Some(looped) = &self.looped else { return self.internal("no loop over a burst is open") };
         let (counted, redirects) = (looped.counted, looped.redirects);
         let Some(graph) = looped.graph else {

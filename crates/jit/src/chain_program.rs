@@ -1,6 +1,7 @@
 //! A program of a graph, as the emitter takes it.
 
 use paceline_isa::Insn;
+use paceline_spec::context::Layout;
 use paceline_verifier::FunctionFact;
 
 use crate::const_exit::ConstExits;
@@ -56,10 +57,11 @@ impl<'a> ChainProgram<'a> {
         Some((function, plan))
     }
 
-    /// Whether the context's scratch area has to be zero when a packet enters.
-    pub(crate) fn clears_scratch(&self) -> bool {
-        let has_scratch = self.source.kind == paceline_spec::ProgramKind::SocketFilter;
-        has_scratch && self.any(|needs| needs.scratch || needs.tail_calls)
+    /// The context's layout, if the packet's own area has to be set up when a packet enters.
+    pub(crate) fn area(&self) -> Option<&'static Layout> {
+        let layout = self.source.kind.context();
+        let is_used = |needs: &Needs| needs.area || needs.tail_calls;
+        (!layout.area.is_empty() && self.any(is_used)).then_some(layout)
     }
 
     /// CPUs that all its per-CPU arrays have values for, where it has some.

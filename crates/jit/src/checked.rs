@@ -5,7 +5,7 @@
 //! the same in all functions, and the stack frames of the program lie elsewhere than the native ones, so that nothing a
 //! program writes is a return address. A run that the runtime ends goes back to where it was entered.
 
-use paceline_isa::{Reg, Size};
+use paceline_isa::{Operand, Reg, Size};
 
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
@@ -184,6 +184,19 @@ impl Emitter<'_> {
             self.asm.call(entry);
             self.asm.jmp(again);
             self.asm.bind(other);
+        }
+    }
+
+    /// Tells the runtime what will be stored, for stores to the context, which it makes itself.
+    pub(crate) fn tell_value(&mut self, src: Operand) {
+        let Some(stubs) = self.stubs else { return };
+        let value = Mem::at(RUN, stubs.links.run.value);
+        match src {
+            Operand::Imm(imm) => self.asm.store_imm(OpSize::Q64, value, imm),
+            Operand::Reg(reg) => {
+                let src = self.value(reg, SCRATCH);
+                self.asm.store(OpSize::Q64, value, src);
+            }
         }
     }
 

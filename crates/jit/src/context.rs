@@ -1,32 +1,45 @@
-//! The context: loads of its fields become loads from the packet's frame.
+//! The context: accesses to its fields become those to the packet's frame, and to the host.
 
 use paceline_frame::Frame;
-use paceline_isa::{Insn, Reg, Size};
-use paceline_spec::context::{Field, FieldKind};
+use paceline_isa::{Insn, Operand, Reg, Size};
+use paceline_spec::context::{Field, Permission, Place, Rule};
 
 use crate::alu::op_size;
 use crate::emitter::Emitter;
 use crate::error::CompileError;
-use crate::plan::SCRATCH;
+use crate::plan::{SCRATCH, SCRATCH_2};
 use crate::source::Source;
-use crate::x64::{Alu, Gpr, Mem, Shift, Width};
-
-/// Bytes of a field that holds a number.
-const NUMBER: i32 = 4;
+use crate::x64::{Alu, Cond, Gpr, Mem, Shift, Width};
 
 /// What an instruction accesses in the context.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Accessed {
     pub(crate) field: &'static Field,
     /// Bytes from the field's start.
     within: i32,
+    /// The bytes of the field's place: the first, and how many, in a size that instructions have. `None` for no byte.
+    part: Option<(i32, Size)>,
     pub(crate) base: Reg,
     /// Bytes from the context's start to where the base register points.
     pub(crate) moved: i32,
 }
 
+impl Accessed {
+    /// The bytes of the frame that are accessed, if it is there: the first, and how many.
+    pub(crate) fn in_frame(&self) -> Option<(i32, Size)> {
+        let Place::Frame { offset, .. } = self.field.place else { return None };
+        self.part.map(|(at, size)| (i32::from(offset) + at, size))
+    }
+
+    /// The bytes of the packet's own area in the host that are accessed, if it is there.
+    fn in_host(&self) -> Option<(i32, Size)> {
+        let Place::Host { offset, .. } = self.field.place else { return None };
+        self.part.map(|(at, size)| (i32::from(offset) + at, size))
+    }
+}
+
 /// The field that an instruction accesses: always the same one, by what was proven.
-pub(crate) fn field(source: &Source<'_>, slot: usize, insn: &Insn) -> Result<Place, CompileError> {
+pub(crate) fn field(source: &Source<'_>, slot: usize, insn: &Insn) -> Result<Accessed, CompileError> {
     let refused = CompileError::Context { slot };
     let (size, base, offset, write) = match *insn {
         Insn::Load { size, base, offset, .. } => (size, base, offset, false),
@@ -42,7 +55,9 @@ pub(crate) fn field(source: &Source<'_>, slot: usize, insn: &Insn) -> Result<Pla
     let (Some(field), Ok(moved)) = (found, i32::try_from(memory.min_offset - i64::from(offset))) else {
         return Err(refused);
     };
-    Ok(Place { field, within: start as i32 - i32::from(field.offset), base, moved })
+    let (at, len) = field.part(start, size.bytes() as u64);
+    let part = Size::from_bytes(len.into()).map(|len| (i32::from(at), len));
+    Ok(Accessed { field, within: start as i32 - i32::from(field.offset), part, base, moved })
 }
 
 impl Emitter<'_> {
@@ -55,71 +70,80 @@ impl Emitter<'_> {
         dst: Gpr,
     ) -> Result<(), CompileError> {
         let place = field(self.source, slot, insn)?;
-        let whole = |emitter: &mut Self, offset: usize| {
-            let mem = emitter.frame_field(place, offset);
-            emitter.load_from(Size::Dw, false, dst, mem);
+        let found = match place.field.place {
+            Place::Frame { .. } => place.in_frame().map(|(at, len)| (self.frame_member(place, at), len)),
+            Place::Host { .. } => place.in_host().map(|(at, len)| (self.area(at), len)),
+            Place::Computed(rule) => {
+                self.compute_rule(place, rule);
+                self.take_part(place, size, signed, dst);
+                return Ok(());
+            }
+            Place::Zero => None,
         };
-        match place.field.kind {
-            FieldKind::PacketData => whole(self, Frame::OFFSET_DATA),
-            FieldKind::PacketEnd => whole(self, Frame::OFFSET_DATA_END),
-            FieldKind::PacketMeta => whole(self, Frame::OFFSET_DATA_META),
-            FieldKind::Scratch => {
-                let mem = self.scratch_field(slot, insn)?;
-                self.load_from(size, signed, dst, mem);
-            }
-            FieldKind::IngressIfindex => {
-                self.load_number(place, Frame::OFFSET_INGRESS_IFINDEX, NUMBER, size, signed, dst);
-            }
-            FieldKind::EgressIfindex => {
-                self.load_number(place, Frame::OFFSET_EGRESS_IFINDEX, NUMBER, size, signed, dst);
-            }
-            FieldKind::RxQueueIndex => {
-                self.load_number(place, Frame::OFFSET_RX_QUEUE, 2, size, signed, dst);
-            }
-            FieldKind::PacketLen => {
-                let (start, end) = (
-                    self.frame_field(place, Frame::OFFSET_DATA),
-                    self.frame_field(place, Frame::OFFSET_DATA_END),
-                );
-                self.asm.load(crate::x64::OpSize::Q64, SCRATCH, end);
-                self.asm.alu_rm(Alu::Sub, Width::Q64, SCRATCH, start);
-                self.take_part(place, size, signed, dst);
-            }
-            FieldKind::PacketType => {
-                self.call_on_frame(place, self.links.packet_type);
-                self.take_part(place, size, signed, dst);
-            }
-            FieldKind::Protocol => {
-                self.call_on_frame(place, self.links.protocol);
-                self.take_part(place, size, signed, dst);
-            }
-            FieldKind::Zero => self.set(dst, 0),
+        match found {
+            Some((mem, Size::Dw)) => self.load_from(Size::Dw, false, dst, mem),
+            Some((mem, len)) => self.load_from(len, signed && len == size, dst, mem),
+            None => self.set(dst, 0),
         }
         Ok(())
     }
 
-    fn frame_field(&self, place: Place, offset: usize) -> Mem {
-        Mem::at(self.gpr(place.base), (offset as i32).wrapping_sub(place.moved))
-    }
-
-    /// The place in the host of a field of the scratch area.
-    pub(crate) fn scratch_field(&self, slot: usize, insn: &Insn) -> Result<Mem, CompileError> {
+    /// A store to a field, which lies in the packet's own area in the host.
+    pub(crate) fn store_context(
+        &mut self,
+        slot: usize,
+        insn: &Insn,
+        src: Operand,
+    ) -> Result<(), CompileError> {
         let place = field(self.source, slot, insn)?;
-        Ok(Mem::at(self.plan.host, self.links.host.scratch + place.within))
+        let Some((at, size)) = place.in_host() else { return Ok(()) };
+        let mem = self.area(at);
+        let most = (u64::MAX >> (64 - 8 * size.bytes())) as i64;
+        let below_max = place.field.permission == Permission::WriteBelowMax;
+        match src {
+            Operand::Imm(imm) => {
+                if !below_max || (0..most).contains(&i64::from(imm)) {
+                    self.asm.store_imm(op_size(size), mem, imm);
+                }
+            }
+            Operand::Reg(reg) => {
+                let src = self.value(reg, SCRATCH_2);
+                let skip = self.asm.new_label();
+                if below_max {
+                    self.asm.mov_ri(SCRATCH, most as u64);
+                    self.asm.alu_rr(Alu::Cmp, Width::Q64, src, SCRATCH);
+                    self.asm.jcc(Cond::Ae, skip);
+                }
+                self.asm.store(op_size(size), mem, src);
+                self.asm.bind(skip);
+            }
+        }
+        Ok(())
     }
 
-    /// Loads a part of a number of which the frame has the low `len` bytes.
-    fn load_number(&mut self, place: Place, at: usize, len: i32, size: Size, signed: bool, dst: Gpr) {
-        let there = (len - place.within).clamp(0, size.bytes() as i32);
-        let Some(part) = [Size::B, Size::H, Size::W].into_iter().find(|s| s.bytes() as i32 == there) else {
-            return self.set(dst, 0);
-        };
-        let mem = self.frame_field(place, at + place.within as usize);
-        self.load_from(part, signed && part == size, dst, mem);
+    fn frame_member(&self, place: Accessed, offset: i32) -> Mem {
+        Mem::at(self.gpr(place.base), offset.wrapping_sub(place.moved))
+    }
+
+    /// A byte of the packet's own area in the host.
+    fn area(&self, offset: i32) -> Mem {
+        Mem::at(self.plan.host, self.links.host.area + offset)
+    }
+
+    /// Computes a number into the scratch register.
+    fn compute_rule(&mut self, place: Accessed, rule: Rule) {
+        if rule != Rule::PacketLen {
+            let address = self.links.rules.get(rule as usize).copied().unwrap_or_default();
+            return self.call_on_frame(place, address);
+        }
+        let start = self.frame_member(place, Frame::OFFSET_DATA as i32);
+        let end = self.frame_member(place, Frame::OFFSET_DATA_END as i32);
+        self.asm.load(crate::x64::OpSize::Q64, SCRATCH, end);
+        self.asm.alu_rm(Alu::Sub, Width::Q64, SCRATCH, start);
     }
 
     /// Takes the accessed part of the number in the scratch register.
-    fn take_part(&mut self, place: Place, size: Size, signed: bool, dst: Gpr) {
+    fn take_part(&mut self, place: Accessed, size: Size, signed: bool, dst: Gpr) {
         if place.within != 0 {
             self.asm.shift_ri(Shift::Shr, Width::D32, SCRATCH, 8 * place.within as u8);
         }
@@ -132,7 +156,7 @@ impl Emitter<'_> {
 
     /// Calls a function of the runtime with the frame, keeps all registers but the scratch registers, and leaves the
     /// result in the first of these.
-    fn call_on_frame(&mut self, place: Place, address: u64) {
+    fn call_on_frame(&mut self, place: Accessed, address: u64) {
         const KEPT: [Gpr; 8] = [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, SCRATCH];
         for gpr in KEPT {
             self.asm.push(gpr);
@@ -140,10 +164,10 @@ impl Emitter<'_> {
         let base = self.gpr(place.base);
         self.asm.lea(Width::Q64, Gpr::Rdi, Mem::at(base, place.moved.wrapping_neg()));
         self.call_runtime(address);
-        self.asm.mov_rr(Width::Q64, crate::plan::SCRATCH_2, Gpr::Rax);
+        self.asm.mov_rr(Width::Q64, SCRATCH_2, Gpr::Rax);
         for gpr in KEPT.into_iter().rev() {
             self.asm.pop(gpr);
         }
-        self.asm.mov_rr(Width::Q64, SCRATCH, crate::plan::SCRATCH_2);
+        self.asm.mov_rr(Width::Q64, SCRATCH, SCRATCH_2);
     }
 }

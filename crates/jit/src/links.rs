@@ -1,5 +1,7 @@
 //! What code is linked with: addresses and offsets of the runtime, as data.
 
+use paceline_spec::context::Rule;
+
 /// Everything outside of the code that it refers to.
 #[derive(Clone, Debug)]
 pub struct Links {
@@ -21,10 +23,10 @@ pub struct Links {
     pub no_cpu: u64,
     /// `extern "C" fn(map, index) -> u64` that gives a program array's token at an index, or 0.
     pub find_program: u64,
-    /// `extern "C" fn(&Frame) -> u64` that gives `__sk_buff.pkt_type`.
-    pub packet_type: u64,
-    /// `extern "C" fn(&Frame) -> u64` that gives `__sk_buff.protocol`, in network order.
-    pub protocol: u64,
+    /// `extern "C" fn(&Frame) -> u64` for each [`Rule`] of contexts, in their order.
+    pub rules: [u64; Rule::ALL.len()],
+    /// `extern "C" fn(&mut Host, &Frame, &Layout)` that sets up the packet's own area in the host.
+    pub enter: u64,
     /// Whether the runtime's functions are all within 2 GiB of the code, wherever in the arena that will be.
     pub near: bool,
     /// What checked code calls; needed for that alone.
@@ -103,10 +105,8 @@ pub struct HostOffsets {
     pub tail_calls: i32,
     /// Most tail calls of a run.
     pub max_tail_calls: i32,
-    /// The scratch area of a socket filter's context.
-    pub scratch: i32,
-    /// 64-bit words of that area.
-    pub scratch_words: i32,
+    /// The packet's own area ([`SkBuff`](paceline_spec::context::SkBuff)).
+    pub area: i32,
     /// The 64-bit number of the CPU that the host stands for.
     pub cpu: i32,
     /// 64 bits that are 0 unless the run just ended has no result.
@@ -123,7 +123,7 @@ pub struct HostOffsets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedLinks {
     /// Checks the access of an instruction through a pointer, and gives the address to use. For a context field that is
-    /// [`RunOffsets::value`], where the field's value lies as 64 bits.
+    /// [`RunOffsets::value`], where the field's value lies as 64 bits; a store puts its value there before, and is done.
     pub access: u64,
     /// Does what an instruction does that is no plain computation: 1 to go on, 2 to leave the function, or for
     /// `may_goto` to jump. A helper that calls a function of the program leaves it in [`RunOffsets::callback`].

@@ -46,11 +46,11 @@ impl Emitter<'_> {
             Insn::StoreRelease { size, base, offset, src } => (size, base, offset, Operand::Reg(src)),
             _ => return Err(CompileError::Unsupported { slot, insn: *insn }),
         };
-        let mem = if !self.settings.checked && accesses_context(self.source, slot) {
-            self.scratch_field(slot, insn)?
-        } else {
-            self.address(slot, base, offset)
-        };
+        if !self.settings.checked && accesses_context(self.source, slot) {
+            return self.store_context(slot, insn, src);
+        }
+        self.tell_value(src);
+        let mem = self.address(slot, base, offset);
         match src {
             Operand::Imm(imm) => self.asm.store_imm(op_size(size), mem, imm),
             Operand::Reg(reg) => {

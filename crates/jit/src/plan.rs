@@ -1,7 +1,7 @@
 //! What a function needs: which registers hold what, what is saved, how its stack lies.
 
 use paceline_isa::{Callee, Insn, Operand, Reg, RegSet, Width};
-use paceline_spec::context::FieldKind;
+use paceline_spec::context::{self as layout, FieldKind, Rule};
 use paceline_spec::helper::Helper;
 use paceline_verifier::{Base, FunctionFact};
 
@@ -40,8 +40,8 @@ pub(crate) struct Needs {
     pub(crate) pushes: bool,
     /// It needs the host after its entry.
     pub(crate) host: bool,
-    /// Whether a field of the scratch area is accessed.
-    pub(crate) scratch: bool,
+    /// Whether a field of the packet's own area in the host is accessed.
+    pub(crate) area: bool,
     pub(crate) tail_calls: bool,
     /// It can leave a redirect target in the frame.
     pub(crate) redirects: bool,
@@ -58,7 +58,10 @@ pub(crate) struct Needs {
 impl Needs {
     pub(crate) fn of(source: &Source<'_>, links: &Links, function: &FunctionFact) -> Self {
         let insns = source.reached(function);
-        insns.fold(Self::default(), |needs, (slot, insn)| needs.with(source, links, slot, insn))
+        // What the packet's own area has when a packet enters, a function computes.
+        let enters = function.start == 0 && source.kind.context().entries().next().is_some();
+        let needs = Self { calls: enters, host: enters, area: enters, ..Self::default() };
+        insns.fold(needs, |needs, (slot, insn)| needs.with(source, links, slot, insn))
     }
 
     fn with(mut self, source: &Source<'_>, links: &Links, slot: usize, insn: &Insn) -> Self {
@@ -93,15 +96,16 @@ impl Needs {
             Insn::MayGoto { .. } => self.may_goto = true,
             Insn::Alu { width, op, src, .. } => self.pushes |= crate::division::pushes(*width, *op, *src),
             Insn::Load { .. } | Insn::Store { .. } if accesses_context(source, slot) => {
-                match context::field(source, slot, insn).map(|place| place.field.kind) {
-                    Ok(FieldKind::Scratch) => {
+                let Ok(place) = context::field(source, slot, insn) else { return self };
+                match place.field.place {
+                    layout::Place::Host { .. } => {
                         self.host = true;
-                        self.scratch = true;
+                        self.area = true;
                     }
-                    Ok(FieldKind::PacketType | FieldKind::Protocol) => self.calls = true,
-                    Ok(FieldKind::PacketData) => self.starts += 1,
-                    _ => {}
+                    layout::Place::Computed(rule) => self.calls |= rule != Rule::PacketLen,
+                    layout::Place::Frame { .. } | layout::Place::Zero => {}
                 }
+                self.starts += usize::from(place.field.kind == FieldKind::PacketData);
             }
             _ => {}
         }

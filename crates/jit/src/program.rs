@@ -109,7 +109,7 @@ fn compile_program(
         main.into_iter().for_each(|main| emitter.enter_checked(main));
     } else {
         let needs = |need: fn(&Needs) -> bool| part.any(need);
-        emitter.enter_run(needs(|n| n.calls), needs(|n| n.tail_calls), part.clears_scratch());
+        emitter.enter_run(needs(|n| n.calls), needs(|n| n.tail_calls), part.area());
     }
     emitter.asm.bind(tail_entry);
     let mut pieces = Pieces::default();

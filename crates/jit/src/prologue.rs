@@ -1,30 +1,56 @@
 //! What a function does first and last: only what it needs (seed 002).
 
 use paceline_spec::MAX_LOOPS;
+use paceline_spec::context::Layout;
 
 use crate::emitter::Emitter;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
 
+/// Whether members of the packet's own area have other numbers than 0 when a packet enters.
+fn has_entries(layout: &Layout) -> bool {
+    layout.entries().next().is_some()
+}
+
 impl Emitter<'_> {
     /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
-    pub(crate) fn enter_run(&mut self, calls: bool, tail_calls: bool, scratch: bool) {
+    pub(crate) fn enter_run(&mut self, calls: bool, tail_calls: bool, area: Option<&'static Layout>) {
         if calls || tail_calls {
             self.asm.store(OpSize::Q64, Mem::at(HOST_ARGUMENT, self.links.host.frame), Gpr::Rdi);
         }
-        self.set_up_run(HOST_ARGUMENT, tail_calls, scratch);
+        let calls = area.is_some_and(has_entries);
+        if calls {
+            // The stack is at a multiple of 16 for the call then.
+            [HOST_ARGUMENT, Gpr::Rdi, Gpr::Rdi].into_iter().for_each(|gpr| self.asm.push(gpr));
+        }
+        self.set_up_run(HOST_ARGUMENT, Gpr::Rdi, tail_calls, area);
+        if calls {
+            [Gpr::Rdi, Gpr::Rdi, HOST_ARGUMENT].into_iter().for_each(|gpr| self.asm.pop(gpr));
+        }
     }
 
-    /// Sets up what belongs to a program's run for a packet.
-    pub(crate) fn set_up_run(&mut self, host: Gpr, tail_calls: bool, scratch: bool) {
+    /// Sets up what belongs to a program's run for a packet. Where a function does it, the caller-saved registers change.
+    pub(crate) fn set_up_run(
+        &mut self,
+        host: Gpr,
+        frame: Gpr,
+        tail_calls: bool,
+        area: Option<&'static Layout>,
+    ) {
         let offsets = self.links.host;
         if tail_calls {
             self.asm.store_imm(OpSize::D32, Mem::at(host, offsets.tail_calls), 0);
         }
-        if scratch {
-            for word in 0..offsets.scratch_words {
-                self.asm.store_imm(OpSize::Q64, Mem::at(host, offsets.scratch + 8 * word), 0);
-            }
+        let Some(layout) = area else { return };
+        if has_entries(layout) {
+            self.asm.mov_rr(Width::Q64, Gpr::Rsi, frame);
+            self.asm.mov_rr(Width::Q64, Gpr::Rdi, host);
+            self.asm.mov_ri(Gpr::Rdx, std::ptr::from_ref(layout).expose_provenance() as u64);
+            self.call_runtime(self.links.enter);
+            return;
+        }
+        for word in layout.area.clone() {
+            self.asm.store_imm(OpSize::Q64, Mem::at(host, offsets.area + 8 * i32::from(word)), 0);
         }
     }
 

@@ -14,7 +14,9 @@ pub(crate) struct ProgramSection {
 ///
 /// libbpf 1 takes `xdp`, `xdp.frags` and both with `/devmap` and `/cpumap`; before, it took any name that starts
 /// with `xdp` (and `xdp_devmap/`, `xdp_cpumap/`), and `ip link` loads section `prog` where none is named. Socket
-/// filters are in `socket`, before version 1 in any section that starts so (`socket/NAME`, `socket_filter`).
+/// filters are in `socket`, before version 1 in any section that starts so (`socket/NAME`, `socket_filter`). TC classifiers are
+/// in `tc`, `classifier`, `tc/ingress`, `tcx/ingress`, `netkit/primary` and the like, before version 1 with any name behind the
+/// slash.
 pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     let (name, autoload) = name.strip_prefix('?').map_or((name, true), |rest| (rest, false));
     if name == "prog" {
@@ -22,6 +24,9 @@ pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     }
     if name.starts_with("socket") {
         return Some(ProgramSection { kind: ProgramKind::SocketFilter, autoload });
+    }
+    if CLASSIFIERS.iter().any(|section| is_below(name, section)) {
+        return Some(ProgramSection { kind: ProgramKind::SchedCls, autoload });
     }
     let rest = name.strip_prefix("xdp")?;
     let (rest, frags) = match rest.strip_prefix(".frags") {
@@ -37,11 +42,18 @@ pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     Some(ProgramSection { kind: xdp(attach, frags), autoload })
 }
 
+/// Sections of TC classifiers.
+const CLASSIFIERS: &[&str] = &["tc", "tcx", "netkit", "classifier"];
+
+/// Whether a section's name is this, or begins so up to a slash.
+fn is_below(name: &str, section: &str) -> bool {
+    name.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Prefixes of section names that determine a program type, from libbpf's table (`section_defs`).
 const TELLING: &[&str] = &[
     "action",
     "cgroup",
-    "classifier",
     "fentry",
     "fexit",
     "flow_dissector",
@@ -56,7 +68,6 @@ const TELLING: &[&str] = &[
     "lsm",
     "lwt_",
     "netfilter",
-    "netkit",
     "perf_event",
     "raw_tp",
     "raw_tracepoint",
@@ -67,8 +78,6 @@ const TELLING: &[&str] = &[
     "sockops",
     "struct_ops",
     "syscall",
-    "tc",
-    "tcx",
     "tp",
     "tp_btf",
     "tracepoint",
@@ -155,6 +164,17 @@ mod tests {
             assert_eq!(program_section(name), Some(expected), "{name}");
         }
         for name in ["sockops", "sk_skb", "sock", "cgroup/sock"] {
+            assert_eq!(program_section(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn classifiers_are_in_sections_of_their_own() {
+        for name in ["tc", "tc/ingress", "tcx/egress", "netkit/peer", "classifier", "classifier/mine"] {
+            let expected = ProgramSection { kind: ProgramKind::SchedCls, autoload: true };
+            assert_eq!(program_section(name), Some(expected), "{name}");
+        }
+        for name in ["tcp", "tc_cls", "classifiers", "action"] {
             assert_eq!(program_section(name), None, "{name}");
         }
     }

@@ -43,6 +43,67 @@ pub(crate) const SOCKET_FILTER: &[&str] = &[
     "skb_load_bytes_relative",
 ];
 
+/// Helpers that TC classifiers may call (`tc_cls_act_func_proto`), by name without `bpf_`.
+pub(crate) const SCHED_CLS: &[&str] = &[
+    "check_mtu",
+    "clone_redirect",
+    "csum_diff",
+    "csum_level",
+    "csum_update",
+    "fib_lookup",
+    "get_hash_recalc",
+    "get_listener_sock",
+    "get_netns_cookie",
+    "get_route_realm",
+    "get_socket_cookie",
+    "get_socket_uid",
+    "l3_csum_replace",
+    "l4_csum_replace",
+    "perf_event_output",
+    "redirect",
+    "redirect_neigh",
+    "redirect_peer",
+    "set_hash",
+    "set_hash_invalid",
+    "sk_assign",
+    "sk_fullsock",
+    "sk_lookup_tcp",
+    "sk_lookup_udp",
+    "sk_release",
+    "sk_storage_delete",
+    "sk_storage_get",
+    "skb_adjust_room",
+    "skb_ancestor_cgroup_id",
+    "skb_cgroup_classid",
+    "skb_cgroup_id",
+    "skb_change_head",
+    "skb_change_proto",
+    "skb_change_tail",
+    "skb_change_type",
+    "skb_ecn_set_ce",
+    "skb_get_tunnel_key",
+    "skb_get_tunnel_opt",
+    "skb_get_xfrm_state",
+    "skb_load_bytes",
+    "skb_load_bytes_relative",
+    "skb_pull_data",
+    "skb_set_tstamp",
+    "skb_set_tunnel_key",
+    "skb_set_tunnel_opt",
+    "skb_store_bytes",
+    "skb_under_cgroup",
+    "skb_vlan_pop",
+    "skb_vlan_push",
+    "skc_lookup_tcp",
+    "tcp_check_syncookie",
+    "tcp_gen_syncookie",
+    "tcp_raw_check_syncookie_ipv4",
+    "tcp_raw_check_syncookie_ipv6",
+    "tcp_raw_gen_syncookie_ipv4",
+    "tcp_raw_gen_syncookie_ipv6",
+    "tcp_sock",
+];
+
 /// Helpers that programs of every network type may call.
 pub(crate) const EVERYWHERE: &[&str] = &[
     "cgrp_storage_delete",
@@ -282,7 +343,13 @@ mod tests {
 
     #[test]
     fn every_name_is_a_helper() {
-        for name in XDP.iter().chain(SOCKET_FILTER).chain(EVERYWHERE).chain(GPL_ONLY).chain(PACKET_ARGUMENTS)
+        for name in XDP
+            .iter()
+            .chain(SOCKET_FILTER)
+            .chain(SCHED_CLS)
+            .chain(EVERYWHERE)
+            .chain(GPL_ONLY)
+            .chain(PACKET_ARGUMENTS)
         {
             assert!(Helper::from_name(name).is_some(), "{name}");
         }

@@ -3,9 +3,13 @@
 //! A field is what a program sees at an offset of its context structure. Where the kernel's structure has a 32-bit
 //! field that stands for a pointer (`xdp_md.data`), a load of the field gives the real 64-bit pointer.
 
+use std::ops::Range;
+
+use paceline_frame::Frame;
+
 use crate::{ProgramKind, XdpAttach};
 
-/// What a context field holds.
+/// What a load of a field gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
     /// Pointer to the first byte of the packet.
@@ -14,12 +18,13 @@ pub enum FieldKind {
     PacketEnd,
     /// Pointer to the metadata before the packet.
     PacketMeta,
-    /// Index of the interface the packet came in on.
-    IngressIfindex,
-    /// Queue of that interface.
-    RxQueueIndex,
-    /// Index of the interface a device map's program sends it out on.
-    EgressIfindex,
+    /// A number.
+    Number,
+}
+
+/// A number that is computed from the packet's frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
     /// Length of the packet in bytes.
     PacketLen,
     /// Whom the packet is for by its destination address (`PACKET_HOST` 0, `PACKET_BROADCAST` 1,
@@ -28,9 +33,38 @@ pub enum FieldKind {
     /// Protocol of the Ethernet header, in network order; for frames with a length there, `ETH_P_802_3` or
     /// `ETH_P_802_2`.
     Protocol,
-    /// Memory of the program's own, zero when it starts.
-    Scratch,
-    /// A fact that only the kernel has of a packet (mark, hash, priority...): 0 in user space.
+    /// Queue of the interface that the packet came in on.
+    RxQueue,
+}
+
+impl Rule {
+    /// All rules, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::PacketLen, Self::PacketType, Self::Protocol, Self::RxQueue];
+}
+
+/// Where the bytes of a field lie, the first of the field at the first. Bytes that it does not have are 0, as the high ones
+/// of a 16-bit member are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A member of the packet's [`Frame`].
+    Frame {
+        /// Offset in bytes.
+        offset: u16,
+        /// Size in bytes.
+        size: u16,
+    },
+    /// A member of the packet's own area in the host ([`SkBuff`]): zero when the packet enters, or as a rule says.
+    Host {
+        /// Offset in bytes.
+        offset: u16,
+        /// Size in bytes.
+        size: u16,
+        /// The number that it has when the packet enters.
+        entry: Option<Rule>,
+    },
+    /// Computed at each load.
+    Computed(Rule),
+    /// A fact that only the kernel has of a packet: 0 in user space.
     Zero,
 }
 
@@ -54,6 +88,9 @@ pub enum Permission {
     Read,
     /// Read and write it.
     Write,
+    /// Read and write it; a number that is not below the greatest one of its place is not stored (`NO_QUEUE_MAPPING` in
+    /// `bpf_convert_ctx_access`).
+    WriteBelowMax,
     /// Read it if the program is for entries of a device map.
     ReadForDevMap,
 }
@@ -67,8 +104,10 @@ pub struct Field {
     pub offset: u16,
     /// Size in bytes.
     pub size: u16,
-    /// What it holds.
+    /// What a load of it gives.
     pub kind: FieldKind,
+    /// Where it lies.
+    pub place: Place,
     /// How much of it can be accessed at once.
     pub sizes: Sizes,
     /// What may be done with it.
@@ -76,6 +115,31 @@ pub struct Field {
 }
 
 impl Field {
+    /// The bytes of its place that are `size` bytes at `offset` of the context: the first, and how many. Those that are
+    /// missing are the high ones of the number and 0.
+    #[must_use]
+    pub fn part(&self, offset: u64, size: u64) -> (u16, u16) {
+        let there = match self.place {
+            Place::Frame { size, .. } | Place::Host { size, .. } => size,
+            Place::Computed(_) | Place::Zero => 0,
+        };
+        if self.kind != FieldKind::Number {
+            // A pointer comes whole.
+            return (0, there);
+        }
+        let within = (offset - u64::from(self.offset)) as u16;
+        let size = size as u16;
+        if cfg!(target_endian = "big") {
+            // The low bytes of the number are the last of the field, and of the place.
+            let missing = self.size - there;
+            let (start, end) = (within.max(missing), (within + size).max(missing));
+            (start - missing, end - start)
+        } else {
+            let (start, end) = (within.min(there), (within + size).min(there));
+            (start, end - start)
+        }
+    }
+
     /// Whether an access of `size` bytes at `offset` of the context, which lies in the field, is of a size and at a
     /// place that the field has.
     fn fits(&self, offset: u64, size: u64, write: bool) -> bool {
@@ -92,7 +156,7 @@ impl Field {
         match self.permission {
             Permission::Nothing => false,
             Permission::Read => !write,
-            Permission::Write => true,
+            Permission::Write | Permission::WriteBelowMax => true,
             Permission::ReadForDevMap => {
                 !write && matches!(program, ProgramKind::Xdp { attach: XdpAttach::DevMap, .. })
             }
@@ -101,7 +165,7 @@ impl Field {
 }
 
 /// A context structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Name of the UAPI structure.
     pub name: &'static str,
@@ -109,9 +173,19 @@ pub struct Layout {
     pub size: u16,
     /// Its fields by rising offset.
     pub fields: &'static [Field],
+    /// Eight-byte words of the packet's own area in the host that its fields lie in.
+    pub area: Range<u16>,
 }
 
 impl Layout {
+    /// Members of the area that have a number when a packet enters: offset and size in bytes, and by which rule.
+    pub fn entries(&self) -> impl Iterator<Item = (u16, u16, Rule)> {
+        self.fields.iter().filter_map(|field| match field.place {
+            Place::Host { offset, size, entry } => Some((offset, size, entry?)),
+            _ => None,
+        })
+    }
+
     /// The field that covers the `size` bytes at `offset`, wholly.
     #[must_use]
     pub fn field_at(&self, offset: u64, size: u64) -> Option<&'static Field> {
@@ -122,28 +196,110 @@ impl Layout {
     }
 }
 
-const fn field(name: &'static str, offset: u16, kind: FieldKind, permission: Permission) -> Field {
-    Field { name, offset, size: 4, kind, sizes: Sizes::Whole, permission }
+/// A member of the frame that is a pointer.
+const fn pointer(name: &'static str, offset: u16, kind: FieldKind, at: usize) -> Field {
+    let place = Place::Frame { offset: at as u16, size: 8 };
+    Field { name, offset, size: 4, kind, place, sizes: Sizes::Whole, permission: Permission::Read }
 }
+
+/// A number of four bytes that is read as a whole.
+const fn whole(name: &'static str, offset: u16, place: Place) -> Field {
+    Field {
+        name,
+        offset,
+        size: 4,
+        kind: FieldKind::Number,
+        place,
+        sizes: Sizes::Whole,
+        permission: Permission::Read,
+    }
+}
+
+/// A number of four bytes that may be read in parts too.
+const fn number(name: &'static str, offset: u16, place: Place) -> Field {
+    Field { sizes: Sizes::Narrow, ..whole(name, offset, place) }
+}
+
+/// The same, which may also be written.
+const fn writable(name: &'static str, offset: u16, place: Place) -> Field {
+    Field { permission: Permission::Write, ..number(name, offset, place) }
+}
+
+/// A number of some other size that is read as a whole.
+const fn sized(name: &'static str, offset: u16, size: u16, place: Place) -> Field {
+    Field { size, ..whole(name, offset, place) }
+}
+
+const INGRESS_IFINDEX: Place = Place::Frame { offset: Frame::OFFSET_INGRESS_IFINDEX as u16, size: 4 };
+const RX_QUEUE: Place = Place::Frame { offset: Frame::OFFSET_RX_QUEUE as u16, size: 2 };
+const EGRESS_IFINDEX: Place = Place::Frame { offset: Frame::OFFSET_EGRESS_IFINDEX as u16, size: 4 };
 
 /// `struct xdp_md`, by `xdp_is_valid_access` in `net/core/filter.c`.
 pub static XDP_MD: Layout = Layout {
     name: "xdp_md",
     size: 24,
     fields: &[
-        field("data", 0, FieldKind::PacketData, Permission::Read),
-        field("data_end", 4, FieldKind::PacketEnd, Permission::Read),
-        field("data_meta", 8, FieldKind::PacketMeta, Permission::Read),
-        field("ingress_ifindex", 12, FieldKind::IngressIfindex, Permission::Read),
-        field("rx_queue_index", 16, FieldKind::RxQueueIndex, Permission::Read),
-        field("egress_ifindex", 20, FieldKind::EgressIfindex, Permission::ReadForDevMap),
+        pointer("data", 0, FieldKind::PacketData, Frame::OFFSET_DATA),
+        pointer("data_end", 4, FieldKind::PacketEnd, Frame::OFFSET_DATA_END),
+        pointer("data_meta", 8, FieldKind::PacketMeta, Frame::OFFSET_DATA_META),
+        whole("ingress_ifindex", 12, INGRESS_IFINDEX),
+        whole("rx_queue_index", 16, RX_QUEUE),
+        Field { permission: Permission::ReadForDevMap, ..whole("egress_ifindex", 20, EGRESS_IFINDEX) },
     ],
+    area: 0..0,
 };
 
-/// A number that a filter may read, in parts too.
-const fn number(name: &'static str, offset: u16, kind: FieldKind) -> Field {
-    Field { sizes: Sizes::Narrow, ..field(name, offset, kind, Permission::Read) }
+/// The packet's own area in the host: members of `struct sk_buff` and of its control block, as far as programs write them or
+/// helpers change them. Numbers are in native order unless it is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct SkBuff {
+    /// `mark`
+    pub mark: u32,
+    /// `priority`
+    pub priority: u32,
+    /// `cb`, the program's own memory.
+    pub cb: [u32; 5],
+    /// `hash`
+    pub hash: u32,
+    /// `tstamp`, in nanoseconds.
+    pub tstamp: u64,
+    /// `tc_index`
+    pub tc_index: u16,
+    /// `tc_classid`
+    pub tc_classid: u16,
+    /// `queue_mapping`
+    pub queue_mapping: u16,
+    /// `vlan_tci` of the tag that does not lie in the packet.
+    pub vlan_tci: u16,
+    /// `vlan_proto` of that tag, in network order; 0 without one.
+    pub vlan_proto: u16,
+    /// `protocol`, in network order.
+    pub protocol: u16,
+    /// Whether there is such a tag: 0 or 1.
+    pub vlan_present: u8,
+    /// `pkt_type`
+    pub pkt_type: u8,
+    _padding: [u8; 2],
 }
+
+impl SkBuff {
+    /// Eight-byte words of the area.
+    pub const WORDS: usize = size_of::<Self>() / 8;
+}
+
+/// A member of the area.
+macro_rules! host {
+    ($member:ident, $size:literal $(, $rule:ident)?) => {
+        Place::Host { offset: std::mem::offset_of!(SkBuff, $member) as u16, size: $size, entry: host!(@ $($rule)?) }
+    };
+    (@) => { None };
+    (@ $rule:ident) => { Some(Rule::$rule) };
+}
+
+/// The program's own memory.
+const CB: Field =
+    Field { size: 20, sizes: Sizes::Any, permission: Permission::Write, ..whole("cb", 48, host!(cb, 20)) };
 
 /// `struct __sk_buff` as socket filters have it, by `sk_filter_is_valid_access` in `net/core/filter.c`. What is not
 /// listed (pointers into the packet, `tc_classid`, the socket's addresses, times, `wire_len`) is refused to them.
@@ -151,24 +307,63 @@ pub static SK_BUFF: Layout = Layout {
     name: "__sk_buff",
     size: 192,
     fields: &[
-        number("len", 0, FieldKind::PacketLen),
-        number("pkt_type", 4, FieldKind::PacketType),
-        number("mark", 8, FieldKind::Zero),
-        number("queue_mapping", 12, FieldKind::RxQueueIndex),
-        number("protocol", 16, FieldKind::Protocol),
-        number("vlan_present", 20, FieldKind::Zero),
-        number("vlan_tci", 24, FieldKind::Zero),
-        number("vlan_proto", 28, FieldKind::Zero),
-        number("priority", 32, FieldKind::Zero),
-        number("ingress_ifindex", 36, FieldKind::IngressIfindex),
-        number("ifindex", 40, FieldKind::IngressIfindex),
-        number("tc_index", 44, FieldKind::Zero),
-        Field { size: 20, sizes: Sizes::Any, ..field("cb", 48, FieldKind::Scratch, Permission::Write) },
-        number("hash", 68, FieldKind::Zero),
-        number("napi_id", 84, FieldKind::Zero),
-        number("gso_segs", 164, FieldKind::Zero),
-        number("gso_size", 176, FieldKind::Zero),
+        number("len", 0, Place::Computed(Rule::PacketLen)),
+        number("pkt_type", 4, Place::Computed(Rule::PacketType)),
+        number("mark", 8, Place::Zero),
+        number("queue_mapping", 12, RX_QUEUE),
+        number("protocol", 16, Place::Computed(Rule::Protocol)),
+        number("vlan_present", 20, Place::Zero),
+        number("vlan_tci", 24, Place::Zero),
+        number("vlan_proto", 28, Place::Zero),
+        number("priority", 32, Place::Zero),
+        number("ingress_ifindex", 36, INGRESS_IFINDEX),
+        number("ifindex", 40, INGRESS_IFINDEX),
+        number("tc_index", 44, Place::Zero),
+        CB,
+        number("hash", 68, Place::Zero),
+        number("napi_id", 84, Place::Zero),
+        number("gso_segs", 164, Place::Zero),
+        number("gso_size", 176, Place::Zero),
     ],
+    area: 1..4,
+};
+
+/// `struct __sk_buff` as TC classifiers have it, by `tc_cls_act_is_valid_access` and `bpf_convert_ctx_access` in
+/// `net/core/filter.c`. `sk` is not listed: user space has no sockets. The addresses of the socket are refused to them.
+pub static TC_SK_BUFF: Layout = Layout {
+    name: "__sk_buff",
+    size: 192,
+    fields: &[
+        number("len", 0, Place::Computed(Rule::PacketLen)),
+        number("pkt_type", 4, host!(pkt_type, 1, PacketType)),
+        writable("mark", 8, host!(mark, 4)),
+        Field {
+            permission: Permission::WriteBelowMax,
+            ..number("queue_mapping", 12, host!(queue_mapping, 2, RxQueue))
+        },
+        number("protocol", 16, host!(protocol, 2, Protocol)),
+        number("vlan_present", 20, host!(vlan_present, 1)),
+        number("vlan_tci", 24, host!(vlan_tci, 2)),
+        number("vlan_proto", 28, host!(vlan_proto, 2)),
+        writable("priority", 32, host!(priority, 4)),
+        number("ingress_ifindex", 36, INGRESS_IFINDEX),
+        number("ifindex", 40, INGRESS_IFINDEX),
+        writable("tc_index", 44, host!(tc_index, 2)),
+        CB,
+        number("hash", 68, host!(hash, 4)),
+        writable("tc_classid", 72, host!(tc_classid, 2)),
+        pointer("data", 76, FieldKind::PacketData, Frame::OFFSET_DATA),
+        pointer("data_end", 80, FieldKind::PacketEnd, Frame::OFFSET_DATA_END),
+        number("napi_id", 84, Place::Zero),
+        pointer("data_meta", 140, FieldKind::PacketMeta, Frame::OFFSET_DATA_META),
+        Field { permission: Permission::Write, ..sized("tstamp", 152, 8, host!(tstamp, 8)) },
+        number("wire_len", 160, Place::Computed(Rule::PacketLen)),
+        number("gso_segs", 164, Place::Zero),
+        number("gso_size", 176, Place::Zero),
+        sized("tstamp_type", 180, 1, Place::Zero),
+        sized("hwtstamp", 184, 8, Place::Zero),
+    ],
+    area: 0..SkBuff::WORDS as u16,
 };
 
 impl ProgramKind {
@@ -192,7 +387,7 @@ mod tests {
 
     #[test]
     fn fields_rise_and_lie_in_their_context() {
-        for layout in [&XDP_MD, &SK_BUFF] {
+        for layout in [&XDP_MD, &SK_BUFF, &TC_SK_BUFF] {
             let mut end = 0;
             for field in layout.fields {
                 assert!(field.offset >= end, "{}", field.name);
@@ -216,6 +411,39 @@ mod tests {
         assert_eq!(at(64, 8, true), None);
         assert_eq!(at(52, 8, false), None);
         assert_eq!(at(76, 4, false), None);
+    }
+
+    #[test]
+    fn classifiers_write_what_the_kernel_lets_them() {
+        let written: Vec<_> = TC_SK_BUFF
+            .fields
+            .iter()
+            .filter(|field| {
+                ProgramKind::SchedCls.context_field(field.offset.into(), field.size.into(), true).is_some()
+            })
+            .map(|field| field.name)
+            .collect();
+        let all = ["mark", "queue_mapping", "priority", "tc_index", "tc_classid", "tstamp"];
+        assert_eq!(written, all);
+        assert!(ProgramKind::SchedCls.context_field(8, 2, true).is_none());
+        assert!(ProgramKind::SchedCls.context_field(52, 4, true).is_some());
+    }
+
+    #[test]
+    fn members_lie_in_the_area_at_multiples_of_their_alignment() {
+        for (layout, field) in
+            [&XDP_MD, &SK_BUFF, &TC_SK_BUFF].into_iter().flat_map(|l| l.fields.iter().map(move |f| (l, f)))
+        {
+            let Place::Host { offset, size, .. } = field.place else { continue };
+            assert!(
+                layout.area.start * 8 <= offset && offset + size <= layout.area.end * 8,
+                "{}",
+                field.name
+            );
+            // An access that is aligned in the context is so in the area.
+            let alignment = if field.sizes == Sizes::Any { 8 } else { size };
+            assert_eq!((offset % alignment, field.offset % alignment), (0, 0), "{}", field.name);
+        }
     }
 
     #[test]

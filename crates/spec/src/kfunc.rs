@@ -210,7 +210,7 @@ impl Kfunc {
     pub fn is_for(&self, kind: ProgramKind) -> bool {
         match kind {
             ProgramKind::Xdp { .. } => true,
-            ProgramKind::SocketFilter => !self.xdp,
+            ProgramKind::SocketFilter | ProgramKind::SchedCls => !self.xdp,
         }
     }
 

@@ -19,7 +19,7 @@ pub use errno::Errno;
 pub use map::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
 pub use object::{ObjectField, ObjectKind};
 pub use program::{FunctionInfo, KfuncRef, LineInfo, Linkage, Poison, ProgramKind, ProgramSpec, XdpAttach};
-pub use rules::{Meaning, Rules};
+pub use rules::{Action, Actions, Meaning, Rules};
 
 /// Most rounds of whatever repeats code and is verified without counting (`BPF_MAX_LOOPS`): of one call of `bpf_loop`, of
 /// an iterator of numbers, and of all `may_goto` of one call of a function together.

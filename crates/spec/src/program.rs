@@ -30,6 +30,8 @@ pub enum ProgramKind {
     },
     /// `BPF_PROG_TYPE_SOCKET_FILTER`.
     SocketFilter,
+    /// `BPF_PROG_TYPE_SCHED_CLS`: a classifier of TC, or a program of tcx.
+    SchedCls,
 }
 
 /// Whether a subprogram may be called from other objects, and is so verified on its own by its BTF type.

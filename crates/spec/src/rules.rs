@@ -1,16 +1,67 @@
 //! The table of program types: all in which they differ.
 
-use crate::ProgramKind;
-use crate::availability::{EVERYWHERE, SOCKET_FILTER, XDP};
-use crate::context::{Layout, SK_BUFF, XDP_MD};
+use paceline_frame::Verdict;
 
-/// What `r0` means when a program exits. The kernel lets programs of both types return any number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+use crate::ProgramKind;
+use crate::availability::{EVERYWHERE, SCHED_CLS, SOCKET_FILTER, XDP};
+use crate::context::{Layout, SK_BUFF, TC_SK_BUFF, XDP_MD};
+
+/// A number that programs of a type return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// The number, the low 32 bits of `r0`.
+    pub value: u32,
+    /// Its name in the UAPI header, without the prefix and in lower case.
+    pub name: &'static str,
+    /// What becomes of the packet.
+    pub verdict: Verdict,
+}
+
+/// The numbers that programs of a type return, where they are others than those of [`Verdict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Actions {
+    /// Those that have a name.
+    pub list: &'static [Action],
+    /// What all others mean.
+    pub other: Verdict,
+}
+
+impl Actions {
+    /// What a number means.
+    #[must_use]
+    pub fn verdict(&self, value: u32) -> Verdict {
+        let found = self.list.iter().find(|action| action.value == value);
+        found.map_or(self.other, |action| action.verdict)
+    }
+}
+
+/// What `r0` means when a program exits. The kernel lets programs of all these types return any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// One of the XDP actions; other numbers count as aborted.
-    Action,
+    /// The number of a [`Verdict`]; others count as aborted.
+    Verdict,
+    /// One of other actions.
+    Action(&'static Actions),
     /// How many bytes of the packet are kept: 0 drops it, more than it has keeps all.
     BytesKept,
+}
+
+impl Meaning {
+    /// What a packet's frame gets when its program has returned a number: that of a verdict, or of bytes to keep.
+    #[inline]
+    #[must_use]
+    pub fn code(self, r0: u64) -> u32 {
+        match self {
+            Self::Action(actions) => actions.verdict(r0 as u32) as u32,
+            Self::Verdict | Self::BytesKept => r0 as u32,
+        }
+    }
+
+    /// The actions, where frames do not get the number that the program returned.
+    #[must_use]
+    pub fn translated(self) -> Option<&'static Actions> {
+        if let Self::Action(actions) = self { Some(actions) } else { None }
+    }
 }
 
 /// What a type of program is given and may do.
@@ -28,9 +79,34 @@ pub struct Rules {
     pub packet_loads: bool,
     /// Whether helpers take memory in the packet (`may_access_direct_pkt_data`).
     pub packet_arguments: bool,
+    /// Whether it may use spin locks (`check_map_prog_compatibility`).
+    pub spin_locks: bool,
     /// What it returns.
     pub meaning: Meaning,
 }
+
+const fn action(value: u32, name: &'static str, verdict: Verdict) -> Action {
+    Action { value, name, verdict }
+}
+
+/// The actions of `linux/pkt_cls.h`, by what becomes of a packet on ingress whose only classifier returns them: `tc_run`
+/// and `sch_handle_ingress` in `net/core/dev.c`, and `cls_bpf_exec_opcode`, for which all other numbers are `TC_ACT_UNSPEC`;
+/// `tcx_run` takes those that it has in the same way.
+static TC_ACTIONS: Actions = Actions {
+    list: &[
+        action(u32::MAX, "unspec", Verdict::Pass),
+        action(0, "ok", Verdict::Pass),
+        action(1, "reclassify", Verdict::Pass),
+        action(2, "shot", Verdict::Drop),
+        action(3, "pipe", Verdict::Pass),
+        action(4, "stolen", Verdict::Drop),
+        action(5, "queued", Verdict::Drop),
+        action(6, "repeat", Verdict::Pass),
+        action(7, "redirect", Verdict::Redirect),
+        action(8, "trap", Verdict::Drop),
+    ],
+    other: Verdict::Pass,
+};
 
 static XDP_RULES: Rules = Rules {
     name: "xdp",
@@ -39,7 +115,8 @@ static XDP_RULES: Rules = Rules {
     helpers: &[XDP, EVERYWHERE],
     packet_loads: false,
     packet_arguments: true,
-    meaning: Meaning::Action,
+    spin_locks: true,
+    meaning: Meaning::Verdict,
 };
 
 static SOCKET_FILTER_RULES: Rules = Rules {
@@ -49,7 +126,19 @@ static SOCKET_FILTER_RULES: Rules = Rules {
     helpers: &[SOCKET_FILTER, EVERYWHERE],
     packet_loads: true,
     packet_arguments: false,
+    spin_locks: false,
     meaning: Meaning::BytesKept,
+};
+
+static SCHED_CLS_RULES: Rules = Rules {
+    name: "sched_cls",
+    number: 3,
+    context: &TC_SK_BUFF,
+    helpers: &[SCHED_CLS, EVERYWHERE],
+    packet_loads: true,
+    packet_arguments: true,
+    spin_locks: true,
+    meaning: Meaning::Action(&TC_ACTIONS),
 };
 
 impl ProgramKind {
@@ -59,6 +148,7 @@ impl ProgramKind {
         match self {
             Self::Xdp { .. } => &XDP_RULES,
             Self::SocketFilter => &SOCKET_FILTER_RULES,
+            Self::SchedCls => &SCHED_CLS_RULES,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use paceline_spec::ProgramKind;
+
 use crate::Contents;
 use crate::case::{Case, Expect, Verifier};
 
@@ -53,6 +55,8 @@ pub struct Finished {
     pub meta: Vec<u8>,
     /// Where a redirected packet goes, in the words of cases, if the engine tells.
     pub redirect: Option<String>,
+    /// Fields of the `sk_buff` that a TC classifier left, if the engine tells: those that are not 0, in the words of cases.
+    pub skb: Option<String>,
     /// Instructions executed, if the engine counts them.
     pub instructions: Option<u64>,
 }
@@ -61,7 +65,7 @@ impl Finished {
     /// A run of which only `r0` is known.
     #[must_use]
     pub fn new(r0: Return) -> Self {
-        Self { r0, data: Vec::new(), meta: Vec::new(), redirect: None, instructions: None }
+        Self { r0, data: Vec::new(), meta: Vec::new(), redirect: None, skb: None, instructions: None }
     }
 }
 
@@ -79,6 +83,13 @@ pub enum Return {
         /// Length of the packet.
         of: u32,
     },
+    /// The number of the verdict that it means for programs of a type.
+    Verdict {
+        /// The number.
+        code: u32,
+        /// The type.
+        of: ProgramKind,
+    },
 }
 
 impl Return {
@@ -89,6 +100,7 @@ impl Return {
             Self::Full(value) => value == r0,
             Self::Low(value) => value == r0 as u32,
             Self::Kept { bytes, of } => bytes == of.min(r0 as u32),
+            Self::Verdict { code, of } => code == of.rules().meaning.code(r0),
         }
     }
 
@@ -99,6 +111,7 @@ impl Return {
             Self::Full(value) => value as u32,
             Self::Low(value) => value,
             Self::Kept { bytes, .. } => bytes,
+            Self::Verdict { code, .. } => code,
         }
     }
 
@@ -107,9 +120,9 @@ impl Return {
     pub fn agrees(self, other: Self) -> bool {
         match (self, other) {
             (Self::Full(a), Self::Full(b)) => a == b,
-            (kept @ Self::Kept { .. }, other) | (other, kept @ Self::Kept { .. }) => {
-                kept.can_be(other.low().into())
-            }
+            (Self::Verdict { code: a, .. }, Self::Verdict { code: b, .. }) => a == b,
+            (kept @ (Self::Kept { .. } | Self::Verdict { .. }), other)
+            | (other, kept @ (Self::Kept { .. } | Self::Verdict { .. })) => kept.can_be(other.low().into()),
             _ => self.low() == other.low(),
         }
     }
@@ -120,6 +133,7 @@ impl Display for Return {
         match self {
             Self::Full(value) => write!(f, "{value:#x}"),
             Self::Low(value) => write!(f, "{value:#x} (low 32 bits)"),
+            Self::Verdict { code, .. } => write!(f, "verdict {code}"),
             Self::Kept { bytes, of } => write!(f, "{bytes:#x} ({of} at most)"),
         }
     }
@@ -212,6 +226,11 @@ fn against_run(expect: &Expect, came: &Result<Finished, String>) -> Vec<String> 
     {
         differences.push(format!("redirects to {found}, expected {expected}"));
     }
+    if let (Some(expected), Some(found)) = (&expect.skb, &finished.skb)
+        && expected != found
+    {
+        differences.push(format!("leaves skb {found}, expected {expected}"));
+    }
     let bytes =
         [("output", &expect.output, &finished.data), ("output_meta", &expect.output_meta, &finished.meta)];
     for (what, expected, found) in bytes {
@@ -265,6 +284,11 @@ pub fn run_diff(
                 && mine != theirs
             {
                 differences.push(format!("redirects to {mine}, {other} to {theirs}"));
+            }
+            if let (Some(mine), Some(theirs)) = (&mine.skb, &theirs.skb)
+                && mine != theirs
+            {
+                differences.push(format!("leaves skb {mine}, {other} {theirs}"));
             }
             if let (Some(mine), Some(theirs)) = (mine.instructions, theirs.instructions)
                 && mine != theirs

@@ -5,8 +5,11 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{ProgramKind, XdpAttach};
 use paceline_testkit::kernel::{Program, Request, available_for};
 
-const KINDS: [ProgramKind; 2] =
-    [ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, ProgramKind::SocketFilter];
+const KINDS: [ProgramKind; 3] = [
+    ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
+    ProgramKind::SocketFilter,
+    ProgramKind::SchedCls,
+];
 
 /// What the kernel says of a program that calls a helper; it looks at whether the program may before it looks at the
 /// arguments.

@@ -1,8 +1,8 @@
-//! Numbers in contexts that are made from the packet when they are read.
+//! Numbers in contexts that are computed from the packet.
 
 use paceline_frame::Frame;
 use paceline_isa::{Size, eval};
-use paceline_spec::context::FieldKind;
+use paceline_spec::context::Rule;
 
 /// Length of an Ethernet header, and where its type is.
 pub(crate) const ETHERNET_LEN: usize = 14;
@@ -15,20 +15,13 @@ const LEAST_TYPE: u16 = 0x600;
 const RAW_802_3: u16 = 1;
 const LLC: u16 = 4;
 
-/// What a field of four bytes holds. 0 for those that hold something else.
-pub(crate) fn number(frame: &Frame, field: FieldKind) -> u32 {
-    match field {
-        FieldKind::IngressIfindex => frame.ingress_ifindex(),
-        FieldKind::RxQueueIndex => u32::from(frame.rx_queue()),
-        FieldKind::EgressIfindex => frame.egress_ifindex(),
-        FieldKind::PacketLen => frame.len() as u32,
-        FieldKind::PacketType => packet_type(frame.packet()),
-        FieldKind::Protocol => u32::from(protocol(frame.packet()).to_be()),
-        FieldKind::PacketData
-        | FieldKind::PacketEnd
-        | FieldKind::PacketMeta
-        | FieldKind::Scratch
-        | FieldKind::Zero => 0,
+/// The number that a rule computes.
+pub(crate) fn number(frame: &Frame, rule: Rule) -> u32 {
+    match rule {
+        Rule::PacketLen => frame.len() as u32,
+        Rule::PacketType => packet_type(frame.packet()),
+        Rule::Protocol => u32::from(protocol(frame.packet()).to_be()),
+        Rule::RxQueue => u32::from(frame.rx_queue()),
     }
 }
 

@@ -60,7 +60,8 @@ impl Target {
         let program: Arc<dyn Any + Send + Sync> = entry_program(number)?;
         let image = program.downcast::<Image>().ok()?;
         let Uses { tables, pins } = Uses::of(&image.code, &image.maps, image.kind()).ok()?;
-        let (entry, burst_entry, token) = (image.entry, image.burst_entry, Arc::as_ptr(&image) as u64);
+        let (entry, burst_entry, token) =
+            (image.verdict_entry(), image.burst_entry, Arc::as_ptr(&image) as u64);
         let owner = Arc::new(OfEntry { image, _users: tables });
         // SAFETY: the owner keeps the image, which is what the token points to.
         Some(unsafe { Self::new(entry, burst_entry, token, owner, pins) })

@@ -9,9 +9,12 @@ use std::sync::{Arc, OnceLock};
 
 use paceline_epoch::{Domain, Reader};
 use paceline_frame::{Burst, Frame};
+use paceline_isa::Size;
 use paceline_maps::Origin;
 use paceline_network::{Connection, Network};
+use paceline_spec::context::{Layout, SkBuff};
 
+use crate::context;
 use crate::fault::{Fault, FaultKind};
 use crate::kernel_context::KernelContext;
 use crate::later::Timers;
@@ -30,9 +33,6 @@ pub(crate) const MAX_TAIL_CALLS: u32 = 33;
 
 /// Frames of the interpreters' stack: each program that a run comes to by a tail call may have its own calls.
 const STACK_FRAMES: usize = MAX_FRAMES * (MAX_TAIL_CALLS as usize + 1);
-
-/// Eight-byte words of the scratch area of a socket filter's context (`__sk_buff.cb`, 20 bytes).
-pub(crate) const SCRATCH_WORDS: usize = 3;
 
 /// What a program sends to a perf event array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,8 @@ pub struct Host {
     pub(crate) tail_calls: u32,
     /// Frames of the interpreters' stack that are in use below the running program.
     pub(crate) depth: usize,
-    /// The scratch area of a socket filter's context, zero when a packet enters.
-    pub(crate) scratch: [AtomicU64; SCRATCH_WORDS],
+    /// The packet's own area ([`SkBuff`]), as far as the context of the program has fields there.
+    pub(crate) area: [AtomicU64; SkBuff::WORDS],
     /// Why the run that just ended has no result.
     pub(crate) fault: Option<Box<Fault>>,
     /// A panic of what the embedder gave, which waits for native code to return: that cannot be unwound. There is a fault as
@@ -135,7 +135,7 @@ impl Host {
             frame: std::ptr::null_mut(),
             tail_calls: 0,
             depth: 0,
-            scratch: [const { AtomicU64::new(0) }; _],
+            area: [const { AtomicU64::new(0) }; _],
             fault: None,
             panic: None,
             regions: None,
@@ -255,10 +255,53 @@ impl Host {
     }
 
     /// Sets up what belongs to a packet's run: `context` is the address of its frame.
-    pub(crate) fn begin(&mut self, context: u64) {
+    #[inline]
+    pub(crate) fn begin(&mut self, context: u64, layout: &Layout) {
         self.frame = context as *mut Frame;
         self.tail_calls = 0;
-        self.scratch.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        // SAFETY: the frame is the run's.
+        if !layout.area.is_empty()
+            && let Some(frame) = unsafe { self.frame.as_ref() }
+        {
+            self.enter(frame, layout);
+        }
+    }
+
+    /// Sets up the packet's own area for programs with a context of this layout.
+    pub(crate) fn enter(&mut self, frame: &Frame, layout: &Layout) {
+        let words = usize::from(layout.area.start)..usize::from(layout.area.end);
+        let words = self.area.get(words).unwrap_or_default();
+        words.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        for (offset, size, rule) in layout.entries() {
+            let (address, number) =
+                (self.area() + u64::from(offset), u64::from(context::number(frame, rule)));
+            // SAFETY: the member lies in the area.
+            Size::from_bytes(size.into())
+                .into_iter()
+                .for_each(|size| unsafe { memory::store(address, size, number) });
+        }
+    }
+
+    /// Address of the packet's own area.
+    pub(crate) fn area(&self) -> u64 {
+        self.area.as_ptr() as u64
+    }
+
+    /// What the last program left of its packet's `sk_buff`, if the program's type has one that programs write.
+    #[must_use]
+    pub fn sk_buff(&self) -> SkBuff {
+        let words = self.area.each_ref().map(|word| word.load(Ordering::Relaxed));
+        // SAFETY: both have this size, and any bytes are integers, which all members are.
+        unsafe { std::mem::transmute::<[u64; SkBuff::WORDS], SkBuff>(words) }
+    }
+
+    /// Changes the packet's own area.
+    pub(crate) fn set_sk_buff(&mut self, skb: SkBuff) {
+        // SAFETY: as above; the area has no padding.
+        let words = unsafe { std::mem::transmute::<SkBuff, [u64; SkBuff::WORDS]>(skb) };
+        for (word, value) in self.area.iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
     }
 
     /// Zeroes the stack frame of the function at a call depth, which starts at 0.

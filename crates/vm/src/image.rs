@@ -107,10 +107,34 @@ impl Image {
         LAST_ID.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
     }
 
+    /// Where packets enter whose frames get what it gives: a verdict, where the program's type has other actions.
+    pub(crate) fn verdict_entry(&self) -> Entry {
+        if self.spec.kind.rules().meaning.translated().is_some() { verdict_of } else { self.entry }
+    }
+
     /// What program arrays tell their users apart by: programs of one array must take the same context.
     pub(crate) fn kind(&self) -> u64 {
         u64::from(self.spec.kind.rules().number)
     }
+}
+
+/// Runs a packet and gives the verdict.
+///
+/// # Safety
+/// As for the entry of the image whose address is the second argument.
+unsafe extern "C" fn verdict_of(
+    context: u64,
+    image: u64,
+    r3: Unset,
+    r4: Unset,
+    r5: Unset,
+    host: &mut Host,
+) -> u64 {
+    // SAFETY: the caller vouches for the address.
+    let Image { entry, spec, .. } = unsafe { &*(image as *const Image) };
+    // SAFETY: the caller vouches for it.
+    let r0 = unsafe { entry(context, image, r3, r4, r5, host) };
+    u64::from(spec.kind.rules().meaning.code(r0))
 }
 
 /// Runs the packets of a burst one by one, for engines without a loop of their own.
@@ -127,7 +151,8 @@ pub(crate) unsafe extern "C" fn packet_by_packet(
 ) -> u64 {
     let unset = Unset::uninit();
     // SAFETY: the caller vouches for the address.
-    let entry = unsafe { &*(image as *const Image) }.entry;
+    let image_of_entry = unsafe { &*(image as *const Image) };
+    let (entry, meaning) = (image_of_entry.entry, image_of_entry.spec.kind.rules().meaning);
     let mut frame = first;
     while frame != end {
         // SAFETY: the frame is one of the burst's, and the image is the entry's own.
@@ -136,7 +161,7 @@ pub(crate) unsafe extern "C" fn packet_by_packet(
             return frame;
         }
         // SAFETY: as above; the run has ended.
-        unsafe { &mut *(frame as *mut Frame) }.set_code(r0 as u32);
+        unsafe { &mut *(frame as *mut Frame) }.set_code(meaning.code(r0));
         frame += size_of::<Frame>() as u64;
     }
     end

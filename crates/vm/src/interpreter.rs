@@ -50,9 +50,10 @@ pub(crate) unsafe extern "C" fn entry<I: Interpreter>(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    host.begin(context);
     // SAFETY: the caller vouches for the address.
-    let Some(code) = I::prepare(unsafe { &*(image as *const Image) }, host) else { return 0 };
+    let image = unsafe { &*(image as *const Image) };
+    host.begin(context, image.spec.kind.context());
+    let Some(code) = I::prepare(image, host) else { return 0 };
     // SAFETY: the host has begun with this frame.
     unsafe { I::run(code, context, host) }
 }
@@ -97,16 +98,18 @@ pub(crate) unsafe extern "C" fn burst_entry<I: Interpreter>(
         return end;
     }
     // SAFETY: the caller vouches for the address.
-    let Some(code) = I::prepare(unsafe { &*(image as *const Image) }, host) else { return first };
+    let image = unsafe { &*(image as *const Image) };
+    let Some(code) = I::prepare(image, host) else { return first };
+    let rules = image.spec.kind.rules();
     while frame != end {
-        host.begin(frame);
+        host.begin(frame, rules.context);
         // SAFETY: the frame is one of the burst's, and the host has begun with it.
         let r0 = unsafe { I::run(code, frame, host) };
         if host.fault.is_some() {
             break;
         }
         // SAFETY: as above; the run has ended.
-        unsafe { &mut *(frame as *mut Frame) }.set_code(r0 as u32);
+        unsafe { &mut *(frame as *mut Frame) }.set_code(rules.meaning.code(r0));
         frame += size_of::<Frame>() as u64;
     }
     frame

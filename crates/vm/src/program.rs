@@ -10,7 +10,7 @@ use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, Imm64, Insn};
 use paceline_maps::{Map, MapUser, Owner};
 use paceline_spec::helper::Helper;
-use paceline_spec::{Errno, ProgramSpec};
+use paceline_spec::{Actions, Errno, ProgramSpec};
 
 use crate::engine::Engine;
 use crate::fault::Fault;
@@ -64,6 +64,8 @@ pub struct Program {
     /// Address of the image.
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
+    /// What it returns, where that is no number of a verdict.
+    actions: Option<&'static Actions>,
     /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that it uses.
@@ -181,7 +183,8 @@ impl Program {
         let entry = if uses.pins { pinned_entry } else { image.entry };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let program = Self { entry, token, image, pins: uses.pins, _tables: uses.tables.into() };
+        let actions = image.spec.kind.rules().meaning.translated();
+        let program = Self { entry, token, image, actions, pins: uses.pins, _tables: uses.tables.into() };
         program.announce();
         Ok(program)
     }
@@ -255,7 +258,9 @@ impl Program {
         let frames = unsafe { burst.descriptors_mut() };
         if let [frame] = frames {
             // SAFETY: the image is the entry's own.
-            return unsafe { run_alone(self.entry, self.token, frame, host) };
+            return unsafe { run_packet(self.entry, self.token, frame, host) }
+                .map(|r0| self.judge(frame, r0))
+                .map_err(BurstFault::of_first);
         }
         // SAFETY: the image is the entry's own.
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
@@ -267,8 +272,9 @@ impl Program {
         if self.pins { pinned(host, run) } else { run(host) }
     }
 
-    /// Runs the program over one packet and gives what it returned. The frame gets the verdict, which [`Frame::code`]
-    /// tells as it is: for socket filters the number of bytes to keep, 0 to drop the packet.
+    /// Runs the program over one packet and gives what it returned. The frame gets the verdict, by the table of the program's
+    /// type ([`Meaning`](paceline_spec::Meaning)). [`Frame::code`] tells it as it is: for socket filters the number of bytes to
+    /// keep, 0 to drop the packet.
     ///
     /// A socket filter sees the packet from its Ethernet header on, as on a packet socket.
     ///
@@ -276,8 +282,20 @@ impl Program {
     /// The packet made the program do what it may not, which verified programs never do.
     #[inline]
     pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
-        // SAFETY: the frame stays in its place; programs and helpers only change what it describes. The image is the program's.
-        unsafe { run_packet(self.entry, self.token, frame.descriptor_mut(), host) }
+        // SAFETY: the frame stays in its place; programs and helpers only change what it describes.
+        let frame = unsafe { frame.descriptor_mut() };
+        // SAFETY: the image is the program's.
+        let r0 = unsafe { run_packet(self.entry, self.token, frame, host) }?;
+        self.judge(frame, r0);
+        Ok(r0)
+    }
+
+    /// Stores the verdict, where that is another number than what the program returned.
+    #[inline]
+    fn judge(&self, frame: &mut Frame, r0: u64) {
+        if let Some(actions) = self.actions {
+            frame.set_code(actions.verdict(r0 as u32) as u32);
+        }
     }
 
     /// Runs the program over one packet as [`run`](Self::run) does, and counts its instructions. Those of programs that
@@ -292,7 +310,7 @@ impl Program {
             Some(operations) => {
                 // SAFETY: as in `run`.
                 let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-                host.begin(frame as u64);
+                host.begin(frame as u64, self.image.spec.kind.context());
                 // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
                 let run = |host: &mut Host| unsafe {
                     threaded::run_counted(&self.image, operations, frame as u64, host)
@@ -304,7 +322,7 @@ impl Program {
                     return Some(Err(fault));
                 }
                 // SAFETY: the pointer comes from a reference that is still borrowed.
-                unsafe { &mut *frame }.set_code(exit.r0 as u32);
+                unsafe { &mut *frame }.set_code(self.image.spec.kind.rules().meaning.code(exit.r0));
                 Some(Ok(exit))
             }
         }
@@ -329,7 +347,7 @@ impl Program {
         {
             return Err(fault);
         }
-        host.begin(frame as u64);
+        host.begin(frame as u64, self.image.spec.kind.context());
         let mut panic = None;
         let observe = |observed: &Observed<'_>| {
             if panic.is_none() {
@@ -340,7 +358,7 @@ impl Program {
         host.resume_panic();
         if let Ok(exit) = &exit {
             // SAFETY: the pointer comes from a reference that is still borrowed.
-            unsafe { &mut *frame }.set_code(exit.r0 as u32);
+            unsafe { &mut *frame }.set_code(self.image.spec.kind.rules().meaning.code(exit.r0));
         }
         panic.map_or(exit, |panic| resume_unwind(panic))
     }

@@ -110,7 +110,7 @@ impl From<&Program> for Target {
     fn from(program: &Program) -> Self {
         let (owner, image) = (Arc::new(program.clone()), &program.image);
         // SAFETY: the program keeps its image, which is what its token points to.
-        unsafe { Self::new(image.entry, image.burst_entry, program.token, owner, program.pins) }
+        unsafe { Self::new(image.verdict_entry(), image.burst_entry, program.token, owner, program.pins) }
     }
 }
 

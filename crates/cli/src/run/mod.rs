@@ -111,7 +111,7 @@ fn save_to(args: &RunArgs, mut taken: Vec<Taken>) -> Result<(Option<SaveTo>, Vec
 /// A filter says how many bytes to keep: its results are no XDP actions to be counted and acted on.
 pub(crate) fn check_action(name: &str, program: &Program) -> Result<(), Failure> {
     match program.spec().kind.rules().meaning {
-        Meaning::Action => Ok(()),
+        Meaning::Verdict | Meaning::Action(_) => Ok(()),
         Meaning::BytesKept => {
             Err(Failure::Filter { name: name.to_owned(), program: program.spec().name.clone() })
         }

@@ -1,6 +1,5 @@
 //! Loads that wait, and stores.
 
-use paceline_frame::Frame;
 use paceline_isa::{Insn, Reg, RegSet, Size};
 use paceline_spec::context::FieldKind;
 
@@ -22,7 +21,7 @@ impl Emitter<'_> {
             return Ok(());
         }
         if accesses_context(self.source, slot) {
-            return self.defer_context(slot, insn, size, signed, dst);
+            return self.defer_context(slot, insn, signed, dst);
         }
         self.make_store_for(slot);
         if signed {
@@ -42,29 +41,18 @@ impl Emitter<'_> {
         &mut self,
         slot: usize,
         insn: &Insn,
-        size: Size,
         signed: bool,
         dst: Reg,
     ) -> Result<(), CompileError> {
         let place = context::field(self.source, slot, insn)?;
-        let whole = |offset: usize, size: Size| Some((offset, size));
-        let found = match place.field.kind {
-            FieldKind::PacketData => whole(Frame::OFFSET_DATA, Size::Dw),
-            FieldKind::PacketEnd => whole(Frame::OFFSET_DATA_END, Size::Dw),
-            FieldKind::PacketMeta => whole(Frame::OFFSET_DATA_META, Size::Dw),
-            FieldKind::IngressIfindex if size == Size::W && !signed => {
-                whole(Frame::OFFSET_INGRESS_IFINDEX, Size::W)
-            }
-            FieldKind::RxQueueIndex if size == Size::W && !signed => whole(Frame::OFFSET_RX_QUEUE, Size::H),
-            _ => None,
-        };
+        let found = place.in_frame().filter(|_| !signed);
         let base = place.base;
         if let (FieldKind::PacketData, Some(start)) = (place.field.kind, self.packet_start()) {
             let start = self.asm.hold(start);
             self.deferred.set(dst, Value::Sum(Base::Native(start), 0));
             return Ok(());
         }
-        let at = |(at, size)| Some((i32::try_from(at).ok()?.checked_sub(place.moved)?, size));
+        let at = |(at, size): (i32, Size)| Some((at.checked_sub(place.moved)?, size));
         if let Some((at, size)) = found.and_then(at) {
             let (root, disp) = self.root_address(base, at, dst);
             self.deferred.set(dst, Value::Bytes(Bytes::new(root, disp, size)));

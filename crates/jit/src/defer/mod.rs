@@ -171,7 +171,7 @@ impl Emitter<'_> {
             Insn::Load { .. } => self.defer_load(slot, insn, after)?,
             Insn::Store { .. } | Insn::StoreRelease { .. } => self.deferred_store(slot, insn, after)?,
             Insn::JumpIf { .. } => self.deferred_jump_if(slot, insn)?,
-            Insn::Exit if let Some(result) = self.known_result(slot) => self.leave_with(result as u32),
+            Insn::Exit if let Some(result) = self.known_result(slot) => self.leave_with(self.code(result)),
             Insn::Jump { .. } | Insn::JumpLong { .. } if let Some(code) = self.exits_with(slot, insn) => {
                 self.leave_with(code);
             }

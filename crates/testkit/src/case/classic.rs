@@ -56,7 +56,9 @@ pub(super) fn expand(case: &Case, insns: Vec<SockFilter>, license: &str) -> Vec<
         })?;
         let converted = match kind {
             CaseKind::Xdp => filter.to_xdp("main", &options),
-            CaseKind::SocketFilter | CaseKind::Raw => filter.to_socket_filter("main", &options),
+            CaseKind::SocketFilter | CaseKind::SchedCls | CaseKind::Raw => {
+                filter.to_socket_filter("main", &options)
+            }
         };
         converted.map_err(|error| (None, error.to_string()))
     };

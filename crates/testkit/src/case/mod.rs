@@ -37,6 +37,8 @@ pub enum CaseKind {
     Xdp,
     /// The `__sk_buff` of a packet.
     SocketFilter,
+    /// The `__sk_buff` of a packet that TC classifies.
+    SchedCls,
     /// Memory, with its length in `r2`.
     Raw,
 }
@@ -46,6 +48,7 @@ impl CaseKind {
     fn program_kind(self) -> ProgramKind {
         match self {
             Self::SocketFilter => ProgramKind::SocketFilter,
+            Self::SchedCls => ProgramKind::SchedCls,
             Self::Xdp | Self::Raw => ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
         }
     }
@@ -218,6 +221,8 @@ pub struct Expect {
     pub output_meta: Option<Vec<u8>>,
     /// Where a redirected packet goes: `interface N`, or a map's name and the key in it. The kernel does not tell.
     pub redirect: Option<String>,
+    /// Fields of the `sk_buff` that are not 0, as `mark 1 cb0 2`, or `none`.
+    pub skb: Option<String>,
     /// The programs of a chain that run, in order.
     pub path: Option<Vec<String>>,
     /// Text in the error that stops the run.

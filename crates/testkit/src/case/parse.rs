@@ -146,13 +146,16 @@ impl<'a> Builder<'a> {
                 self.case.kind = match directive.value {
                     "xdp" => CaseKind::Xdp,
                     "socket_filter" => CaseKind::SocketFilter,
+                    "sched_cls" => CaseKind::SchedCls,
                     "raw" => CaseKind::Raw,
                     "classic" => {
                         self.is_classic = true;
                         CaseKind::SocketFilter
                     }
                     other => {
-                        return Err(directive.not_a("type: xdp, socket_filter, raw or classic", other));
+                        return Err(
+                            directive.not_a("type: xdp, socket_filter, sched_cls, raw or classic", other)
+                        );
                     }
                 };
                 directive.no_block()
@@ -246,7 +249,8 @@ impl<'a> Builder<'a> {
     /// The directives of a run; the first one of a case that is no `packet` or `memory` starts a run without.
     fn run(&mut self, directive: &Directive<'a>) -> Result<(), ParseError> {
         match (directive.name, self.case.kind) {
-            ("packet", CaseKind::Xdp | CaseKind::SocketFilter) | ("memory", CaseKind::Raw) => {
+            ("packet", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls)
+            | ("memory", CaseKind::Raw) => {
                 self.seen.clear();
                 let (data, changes) = (directive.data()?, std::mem::take(&mut self.changes));
                 let wait_ms = std::mem::take(&mut self.wait_ms);
@@ -257,8 +261,10 @@ impl<'a> Builder<'a> {
                 "meta" | "context" | "verdict" | "output_meta" | "redirect" | "path",
                 CaseKind::Raw | CaseKind::SocketFilter,
             )
+            | ("meta" | "context" | "verdict" | "output_meta" | "path", CaseKind::SchedCls)
             | ("packet", CaseKind::Raw)
-            | ("memory", CaseKind::Xdp | CaseKind::SocketFilter) => {
+            | ("skb", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::Raw)
+            | ("memory", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls) => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
             }
             ("path", _) if self.case.chain.is_some() => {
@@ -266,7 +272,11 @@ impl<'a> Builder<'a> {
                 let words = directive.value.split_whitespace();
                 words.clone().try_for_each(|name| chain::program(directive.line, name, &names).map(drop))?;
             }
-            ("meta" | "context" | "r0" | "verdict" | "redirect" | "output" | "output_meta" | "error", _) => {}
+            (
+                "meta" | "context" | "r0" | "verdict" | "redirect" | "skb" | "output" | "output_meta"
+                | "error",
+                _,
+            ) => {}
             (name, _) => return Err(directive.error(Problem::UnknownDirective(name.to_owned()))),
         }
         self.once(directive)?;
@@ -459,7 +469,7 @@ impl<'a> Builder<'a> {
 
 fn default_run(case: &Case) -> Run {
     let data = match case.kind {
-        CaseKind::Xdp | CaseKind::SocketFilter => vec![0; 64],
+        CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls => vec![0; 64],
         CaseKind::Raw => Vec::new(),
     };
     Run { line: case.line, data, ..Run::default() }
@@ -480,6 +490,7 @@ fn run_line(run: &mut Run, directive: &Directive<'_>) -> Result<(), ParseError> 
                 "r0" => expect.r0 = Some(directive.bits(value, 64)?),
                 "verdict" => expect.verdict = Some(verdict(directive)?),
                 "redirect" => expect.redirect = Some(value.to_owned()),
+                "skb" => expect.skb = Some(value.to_owned()),
                 "path" => expect.path = Some(value.split_whitespace().map(str::to_owned).collect()),
                 _ => expect.error = Some(value.to_owned()),
             }
@@ -496,6 +507,7 @@ impl Expect {
             || self.output.is_some()
             || self.output_meta.is_some()
             || self.redirect.is_some()
+            || self.skb.is_some()
             || self.path.is_some()
             || self.error.is_some()
     }

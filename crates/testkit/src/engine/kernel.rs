@@ -9,7 +9,7 @@ use paceline_isa::{Callee, Imm64, Insn, Operand, RawInsn, Reg, Size, encode_all}
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapKind, MapSpec, ProgramSpec};
 
 use super::namespace::Namespace;
-use super::{Engine, Unsupported};
+use super::{Engine, Unsupported, skb};
 use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel::{self, KernelError, KernelObject, LoadError, LoadOptions, Map, Packet, Pinned, Program};
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
@@ -141,7 +141,8 @@ impl Loaded {
             Some(result) if self.wrapped => Return::Full(read_result(result)?),
             _ => Return::Low(ran.retval),
         };
-        Ok(Finished { data: ran.data, meta: ran.meta, ..Finished::new(r0) })
+        let skb = ran.sk_buff.map(|bytes| kernel_skb(&bytes));
+        Ok(Finished { data: ran.data, meta: ran.meta, skb, ..Finished::new(r0) })
     }
 
     fn change(&self, case: &Case, changes: &[Change], cpu: usize) -> Result<(), KernelError> {
@@ -171,6 +172,15 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+/// The fields of a test run's `__sk_buff` that a case tells of.
+fn kernel_skb(bytes: &[u8]) -> String {
+    let word = |offset: usize| {
+        bytes.get(offset..offset + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+    };
+    let cb = [48, 52, 56, 60, 64].map(word);
+    skb(word(8), word(32), cb, u64::from(word(152)) | u64::from(word(156)) << 32)
 }
 
 fn read_result(map: &Map) -> Result<u64, KernelError> {

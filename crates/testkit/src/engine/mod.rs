@@ -51,6 +51,18 @@ pub enum Unsupported {
     NothingToRun,
 }
 
+/// The fields of an `sk_buff` that a test run tells of, in the words of cases.
+fn skb(mark: u32, priority: u32, cb: [u32; 5], tstamp: u64) -> String {
+    let names = ["mark", "priority", "cb0", "cb1", "cb2", "cb3", "cb4", "tstamp"].into_iter();
+    let values = [mark, priority].into_iter().chain(cb).map(u64::from).chain([tstamp]);
+    let fields: Vec<_> = names
+        .zip(values)
+        .filter(|(_, value)| *value != 0)
+        .map(|(name, value)| format!("{name} {value:#x}"))
+        .collect();
+    if fields.is_empty() { "none".to_owned() } else { fields.join(" ") }
+}
+
 /// Something that runs cases.
 pub trait Engine: Send + Sync {
     /// Its name in reports.

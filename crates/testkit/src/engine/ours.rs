@@ -356,7 +356,7 @@ impl Loaded<'_> {
 
     fn run_once(&mut self, run: &Run) -> Result<Result<Finished, String>, Unsupported> {
         match self.case.kind {
-            CaseKind::Xdp | CaseKind::SocketFilter => self.run_packet(run),
+            CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls => self.run_packet(run),
             CaseKind::Raw => Ok(self.run_memory(run)),
         }
     }
@@ -376,7 +376,9 @@ impl Loaded<'_> {
             Err(fault) => return Ok(Err(fault.to_string())),
         };
         let finished = self.finished(&burst.frame(0), Return::Full(r0));
-        Ok(Ok(Finished { instructions, ..finished }))
+        let told = self.case.kind == CaseKind::SchedCls;
+        let skb = told.then(|| self.host.sk_buff()).map(|s| super::skb(s.mark, s.priority, s.cb, s.tstamp));
+        Ok(Ok(Finished { instructions, skb, ..finished }))
     }
 
     /// Runs packets in one burst, or those up to one that fails.
@@ -391,7 +393,12 @@ impl Loaded<'_> {
         let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
         let failed = main.run_burst(&mut burst, &mut self.host).err();
         let done = failed.as_ref().map_or(runs.len(), |fault| fault.index);
-        let finished = |frame: FrameRef<'_>| Ok(self.finished(&frame, Return::Low(frame.code())));
+        let of = main.spec().kind;
+        let code = |code| match of.rules().meaning.translated() {
+            Some(_) => Return::Verdict { code, of },
+            None => Return::Low(code),
+        };
+        let finished = |frame: FrameRef<'_>| Ok(self.finished(&frame, code(frame.code())));
         let mut ended: Vec<_> = burst.iter().take(done).map(finished).collect();
         if let Some(fault) = failed {
             ended.push(Err(fault.fault.to_string()));
@@ -406,7 +413,8 @@ impl Loaded<'_> {
 
     /// What a run left in its frame.
     fn finished(&self, frame: &FrameRef<'_>, r0: Return) -> Finished {
-        let redirects = self.case.kind == CaseKind::Xdp && frame.code() == Verdict::Redirect as u32;
+        let redirects = matches!(self.case.kind, CaseKind::Xdp | CaseKind::SchedCls)
+            && frame.code() == Verdict::Redirect as u32;
         Finished {
             redirect: redirects.then(|| self.redirect(frame)),
             data: frame.packet().to_vec(),

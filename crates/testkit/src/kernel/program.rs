@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use paceline_isa::RawInsn;
-use paceline_spec::context::{FieldKind, SK_BUFF};
+use paceline_spec::context::SK_BUFF;
 use paceline_spec::{Errno, KfuncRef, ProgramKind, XdpAttach};
 
 use super::map::object_name;
@@ -107,6 +107,8 @@ pub struct TestRun {
     pub data: Vec<u8>,
     /// The metadata before it.
     pub meta: Vec<u8>,
+    /// The `__sk_buff` of a TC classifier.
+    pub sk_buff: Option<[u8; SK_BUFF.size as usize]>,
 }
 
 /// Lengths of a loaded program in bytes.
@@ -168,8 +170,10 @@ impl Program {
     /// The kernel's refusal: [`Errno::EINVAL`] for packets that [`check_packet`] would not take, metadata that is no
     /// multiple of 4 up to 252 bytes, or an interface without such a queue.
     pub fn test_run(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
-        if self.kind == ProgramKind::SocketFilter {
-            return self.test_filter(packet);
+        match self.kind {
+            ProgramKind::SocketFilter => return self.test_filter(packet),
+            ProgramKind::SchedCls => return self.test_classifier(packet),
+            _ => {}
         }
         let joined;
         let data = match packet.meta {
@@ -189,7 +193,7 @@ impl Program {
         // What comes back starts at the metadata; `xdp_md.data` says how long that is.
         let meta_len = u32::from_ne_bytes([ctx_out[0], ctx_out[1], ctx_out[2], ctx_out[3]]) as usize;
         let data = data_out.split_off(meta_len.min(data_out.len()));
-        Ok(TestRun { retval: run.retval, data, meta: data_out })
+        Ok(TestRun { retval: run.retval, data, meta: data_out, sk_buff: None })
     }
 
     /// Runs a socket filter over the whole packet. The kernel's test run takes an Ethernet header off first, which
@@ -207,7 +211,19 @@ impl Program {
         data_out.truncate(run.data_len);
         // What comes back starts with the place of the header that was taken off, zeroed.
         data_out.drain(..ETHERNET_LEN.min(run.data_len));
-        Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new() })
+        Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new(), sk_buff: None })
+    }
+
+    /// Runs a TC classifier, whose test run keeps the Ethernet header in place.
+    fn test_classifier(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
+        let mut data_out = vec![0; packet.data.len() + 4096];
+        let mut sk_buff_out = [0; SK_BUFF.size as usize];
+        let ctx = sk_buff(packet);
+        let error = |errno| KernelError::new("test run", errno);
+        let run = sys::prog_test_run(self.fd(), 1, packet.data, &ctx, &mut data_out, &mut sk_buff_out)
+            .map_err(error)?;
+        data_out.truncate(run.data_len);
+        Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new(), sk_buff: Some(sk_buff_out) })
     }
 
     /// Nanoseconds per run, as the kernel averages and rounds them over `repeat` runs on the same packet.
@@ -329,7 +345,7 @@ fn xdp_md(packet: &Packet<'_>, len: usize) -> [u8; 24] {
 fn sk_buff(packet: &Packet<'_>) -> [u8; SK_BUFF.size as usize] {
     let mut ctx = [0; SK_BUFF.size as usize];
     let interface = packet.ingress_ifindex.max(LOOPBACK).to_ne_bytes();
-    for field in SK_BUFF.fields.iter().filter(|field| field.kind == FieldKind::IngressIfindex) {
+    for field in SK_BUFF.fields.iter().filter(|field| field.name.ends_with("ifindex")) {
         let start = usize::from(field.offset);
         ctx[start..start + interface.len()].copy_from_slice(&interface);
     }

@@ -1,7 +1,7 @@
 //! Steps of programs of one type: direct packet access of XDP, context and legacy loads of socket filters.
 
 use paceline_isa::{AluOp, Callee, Condition, Insn, Operand, Reg, Size, Width};
-use paceline_spec::context::{Field, FieldKind, Permission, SK_BUFF};
+use paceline_spec::context::{Field, Permission, SK_BUFF};
 
 use super::generator::{Generator, add, alu, load, mov};
 use super::layout::{Step, Target};
@@ -243,7 +243,7 @@ impl Generator<'_> {
     pub(super) fn load_field_of(&mut self, base: Reg, dst: Reg) {
         // Whose packet it is the kernel tells by the address of the test run's interface.
         let for_engines = self.is_for_engines();
-        let differs = |field: &Field| field.kind == FieldKind::PacketType && for_engines;
+        let differs = |field: &Field| field.name == "pkt_type" && for_engines;
         let usable = |field: &&Field| field.permission != Permission::Nothing && !differs(field);
         let readable: Vec<&Field> = SK_BUFF.fields.iter().filter(usable).collect();
         let Some(field) = self.rng.choice(readable) else { return };
@@ -253,7 +253,7 @@ impl Generator<'_> {
         };
         let bytes = size.bytes() as i16;
         // Of fields that are shorter in the kernel it gives the same whatever part is asked for.
-        let is_short = matches!(field.kind, FieldKind::Protocol | FieldKind::RxQueueIndex);
+        let is_short = matches!(field.name, "protocol" | "queue_mapping");
         let parts = if is_short && self.is_for_engines() { 1 } else { field.size as i16 / bytes };
         let part = bytes * self.rng.i16(0..parts);
         let offset = field.offset as i16 + part + i16::from(self.slips());

@@ -2,8 +2,8 @@
 //! (`process_spin_lock` and `check_resource_leak` in `kernel/bpf/verifier.c`).
 
 use paceline_isa::{Callee, Reg};
+use paceline_spec::MapSpec;
 use paceline_spec::helper::{Arg, Helper};
-use paceline_spec::{MapSpec, ProgramKind};
 
 use super::helper::wrong_argument;
 use super::memory::Span;
@@ -93,7 +93,7 @@ impl Walk<'_> {
     /// Which programs may use maps with locks at all (`check_map_prog_compatibility`).
     pub(super) fn check_map_with_lock(&self, map: MapRef) -> Check {
         let has_lock = self.map(map).is_some_and(|spec| spec.spin_lock().is_some());
-        if has_lock && self.program.kind == ProgramKind::SocketFilter {
+        if has_lock && !self.program.kind.rules().spin_locks {
             return reject(Cause::NotAllowed("a map with a bpf_spin_lock"));
         }
         Ok(())

@@ -58,7 +58,8 @@ unsafe fn run_packet(chain: &Shared, frame: u64, host: &mut Host) -> Option<Verd
     for _ in 0..MAX_RUNS {
         let program: &Program = chain.programs.get(node)?;
         // SAFETY: the caller vouches for the frame, and the token is the entry's own.
-        let r0 = unsafe { (program.image.entry)(frame, program.token, unset, unset, unset, host) } as u32;
+        let r0 = unsafe { (program.image.verdict_entry())(frame, program.token, unset, unset, unset, host) }
+            as u32;
         if host.fault.is_some() {
             return None;
         }

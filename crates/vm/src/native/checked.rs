@@ -140,7 +140,7 @@ extern "C" fn access(run: &mut Run<'_>, slot: u64, pointer: u64) -> u64 {
     let Some(&insn) = run.machine.image.code.get(slot as usize) else {
         return run.fail(slot, FaultKind::LeftProgram);
     };
-    match run.machine.place_through(insn, pointer) {
+    match run.machine.place_through(insn, pointer, run.value) {
         Ok(Place::Memory(address)) => address,
         Ok(Place::Value(value)) => {
             run.value = value;

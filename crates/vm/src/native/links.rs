@@ -8,18 +8,22 @@ use paceline_frame::Frame;
 use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
+use paceline_spec::context::{Layout, Rule};
 use paceline_spec::helper::Helper;
 
 use super::checked;
-use crate::context::{packet_type, protocol};
+use crate::context;
 use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
-use crate::host::{Host, MAX_TAIL_CALLS, SCRATCH_WORDS};
+use crate::host::{Host, MAX_TAIL_CALLS};
 use crate::image::{Image, cpus_of};
 
 const NO_CPU: extern "C" fn(&mut Host) -> u64 = no_cpu;
 const FIND_PROGRAM: unsafe extern "C" fn(u64, u64) -> u64 = find_program;
-const PACKET_TYPE: unsafe extern "C" fn(u64) -> u64 = frame_packet_type;
-const PROTOCOL: unsafe extern "C" fn(u64) -> u64 = frame_protocol;
+const PACKET_LEN: unsafe extern "C" fn(u64) -> u64 = packet_len;
+const PACKET_TYPE: unsafe extern "C" fn(u64) -> u64 = packet_type;
+const PROTOCOL: unsafe extern "C" fn(u64) -> u64 = protocol;
+const RX_QUEUE: unsafe extern "C" fn(u64) -> u64 = rx_queue;
+const ENTER: unsafe extern "C" fn(&mut Host, u64, &Layout) = enter;
 
 /// The functions of the engine that code calls, by name.
 pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
@@ -27,8 +31,11 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
     vec![
         ("no_cpu", NO_CPU as usize as u64),
         ("find_program", FIND_PROGRAM as usize as u64),
+        ("packet_len", PACKET_LEN as usize as u64),
         ("packet_type", PACKET_TYPE as usize as u64),
         ("protocol", PROTOCOL as usize as u64),
+        ("rx_queue", RX_QUEUE as usize as u64),
+        ("enter", ENTER as usize as u64),
         ("access", checked.access),
         ("execute", checked.execute),
         ("leave", checked.leave),
@@ -53,8 +60,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
             frame: offset_of!(Host, frame) as i32,
             tail_calls: offset_of!(Host, tail_calls) as i32,
             max_tail_calls: MAX_TAIL_CALLS as i32,
-            scratch: offset_of!(Host, scratch) as i32,
-            scratch_words: SCRATCH_WORDS as i32,
+            area: offset_of!(Host, area) as i32,
             cpu: Host::OFFSET_CPU as i32,
             fault: offset_of!(Host, fault) as i32,
             readable: offset_of!(Host, readable) as i32,
@@ -63,8 +69,8 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         tail_entry: offset_of!(Image, tail_entry) as i32,
         no_cpu: NO_CPU as usize as u64,
         find_program: FIND_PROGRAM as usize as u64,
-        packet_type: PACKET_TYPE as usize as u64,
-        protocol: PROTOCOL as usize as u64,
+        rules: [PACKET_LEN, PACKET_TYPE, PROTOCOL, RX_QUEUE].map(|rule| rule as usize as u64),
+        enter: ENTER as usize as u64,
         // The runtime is one stretch of text.
         near: arena.is_near(links as fn(&ProgramSpec, &[Arc<Map>], &Arena) -> Links as usize),
         checked: Some(checked::links()),
@@ -114,16 +120,28 @@ unsafe extern "C" fn find_program(map: u64, index: u64) -> u64 {
     map.prog_array().and_then(|array| array.token(index as u32)).map_or(0, std::num::NonZeroU64::get)
 }
 
-/// # Safety
-/// `frame` must be the address of a frame.
-unsafe extern "C" fn frame_packet_type(frame: u64) -> u64 {
-    // SAFETY: the caller vouches for the address.
-    u64::from(packet_type(unsafe { &*(frame as *const Frame) }.packet()))
+/// Functions that compute a number of the context.
+macro_rules! rules {
+    ($($name:ident: $rule:ident;)*) => {$(
+        /// # Safety
+        /// `frame` must be the address of a frame.
+        unsafe extern "C" fn $name(frame: u64) -> u64 {
+            // SAFETY: the caller vouches for the address.
+            u64::from(context::number(unsafe { &*(frame as *const Frame) }, Rule::$rule))
+        }
+    )*};
+}
+
+rules! {
+    packet_len: PacketLen;
+    packet_type: PacketType;
+    protocol: Protocol;
+    rx_queue: RxQueue;
 }
 
 /// # Safety
 /// `frame` must be the address of a frame.
-unsafe extern "C" fn frame_protocol(frame: u64) -> u64 {
+unsafe extern "C" fn enter(host: &mut Host, frame: u64, layout: &Layout) {
     // SAFETY: the caller vouches for the address.
-    u64::from(protocol(unsafe { &*(frame as *const Frame) }.packet()).to_be())
+    host.enter(unsafe { &*(frame as *const Frame) }, layout);
 }

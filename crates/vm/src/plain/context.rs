@@ -1,7 +1,7 @@
 //! The context and the legacy packet loads: what a program sees of its packet.
 
 use paceline_isa::{Size, SwapOrder, eval};
-use paceline_spec::context::{Field, FieldKind};
+use paceline_spec::context::{Field, Permission, Place};
 
 use super::Machine;
 use crate::context;
@@ -30,33 +30,37 @@ impl Machine<'_> {
             let context = self.image.spec.kind.context().name;
             return Err(FaultKind::Context { access: Access::Read, context, offset, len });
         };
-        match field.kind {
-            FieldKind::PacketData => Ok(frame.data() as u64),
-            FieldKind::PacketEnd => Ok(frame.data_end() as u64),
-            FieldKind::PacketMeta => Ok(frame.data_meta() as u64),
-            // SAFETY: scratch is initialized memory of the host's, and the access lies in it.
-            FieldKind::Scratch => Ok(unsafe { memory::load(self.scratch(field, offset), size) }),
-            kind => Ok(context::part(context::number(frame, kind), offset - u64::from(field.offset), size)),
-        }
+        let (start, there) = match field.place {
+            Place::Frame { offset, .. } => (std::ptr::from_ref(frame) as u64, offset),
+            Place::Host { offset, .. } => (self.host.area(), offset),
+            Place::Computed(rule) => {
+                let number = context::number(frame, rule);
+                return Ok(context::part(number, offset - u64::from(field.offset), size));
+            }
+            Place::Zero => return Ok(0),
+        };
+        let (at, len) = field.part(offset, len);
+        let part = Size::from_bytes(len.into());
+        // SAFETY: the bytes lie in a member of the frame, or of the host's area for the packet.
+        Ok(part.map_or(0, |part| unsafe { memory::load(start + u64::from(there + at), part) }))
     }
 
-    /// Stores to a field that programs may write, which are those of the scratch area.
+    /// Stores to a field that programs may write, which are those in the host.
     pub(super) fn store_context(&self, offset: u64, size: Size, value: u64) -> Result<(), FaultKind> {
-        let address = self.stored_context(offset, size)?;
-        // SAFETY: scratch is memory of the host's, and the access lies in it.
-        unsafe { memory::store(address, size, value) };
+        let len = size.bytes() as u64;
+        let field = self.context_field(offset, len, Access::Write)?;
+        let Place::Host { offset: there, size: most, .. } = field.place else {
+            let context = self.image.spec.kind.context().name;
+            return Err(FaultKind::Context { access: Access::Write, context, offset, len });
+        };
+        let (at, len) = field.part(offset, len);
+        let Some(part) = Size::from_bytes(len.into()) else { return Ok(()) };
+        if field.permission == Permission::WriteBelowMax && value >= u64::MAX >> (64 - 8 * most) {
+            return Ok(());
+        }
+        // SAFETY: the bytes lie in a member of the host's area for the packet.
+        unsafe { memory::store(self.host.area() + u64::from(there + at), part, value) };
         Ok(())
-    }
-
-    /// Where a store to a field goes.
-    pub(super) fn stored_context(&self, offset: u64, size: Size) -> Result<u64, FaultKind> {
-        let field = self.context_field(offset, size.bytes() as u64, Access::Write)?;
-        Ok(self.scratch(field, offset))
-    }
-
-    /// The address in the host of a place in the scratch area.
-    fn scratch(&self, field: &Field, offset: u64) -> u64 {
-        self.host.scratch.as_ptr() as u64 + (offset - u64::from(field.offset))
     }
 
     /// A legacy packet load, big-endian, from the packet or the memory the program was given.

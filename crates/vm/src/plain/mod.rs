@@ -60,7 +60,7 @@ pub(crate) struct Machine<'a> {
 pub(crate) enum Place {
     /// Memory at an address.
     Memory(u64),
-    /// A field of the context, which has this value.
+    /// A field of the context, which has this value, or was given it.
     Value(u64),
 }
 
@@ -334,8 +334,9 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Checks the access of an instruction whose base register is `pointer`, and says what it is to, without doing it.
-    pub(crate) fn place_through(&mut self, insn: Insn, pointer: u64) -> Result<Place, FaultKind> {
+    /// Checks the access of an instruction whose base register is `pointer`, and says what it is to, without doing it. A store
+    /// of `value` to the context is done.
+    pub(crate) fn place_through(&mut self, insn: Insn, pointer: u64, value: u64) -> Result<Place, FaultKind> {
         let (size, base, offset, accesses): (_, _, _, &[Access]) = match insn {
             Insn::Load { size, base, offset, .. } | Insn::LoadAcquire { size, base, offset, .. } => {
                 (size, base, offset, &[Access::Read])
@@ -361,7 +362,7 @@ impl Machine<'_> {
             }
             (Some(at), Insn::LoadAcquire { .. }) => self.load_context(at, size).map(Place::Value),
             (Some(at), Insn::Store { .. } | Insn::StoreRelease { .. }) => {
-                self.stored_context(at, size).map(Place::Memory)
+                self.store_context(at, size, value).map(|()| Place::Value(value))
             }
             _ => {
                 for &access in accesses {

@@ -67,11 +67,13 @@ pub(super) enum Kind {
     LoadFrame(Size),
     /// `dst` = a number that is made from the packet: the field in the second part, from byte `imm` on.
     LoadContext(Size),
-    /// `dst` = byte `offset` of the context's scratch area.
-    LoadScratch(Size),
-    StoreScratch {
+    /// `dst` = what the packet's own area in the host has at byte `offset`.
+    LoadHost(Size),
+    StoreHost {
         size: Size,
         src: Source,
+        /// Whether only numbers below the greatest of the size are stored.
+        below_max: bool,
     },
     /// The legacy loads, at `imm` bytes, or as many more as `src` holds.
     LoadPacket {
@@ -295,10 +297,11 @@ const fn all() -> ([Kind; MAX_KINDS], usize) {
                     each!(src in SOURCES, add!(Kind::Store { size, src, reach }));
                 }
             );
-            each!(src in SOURCES, add!(Kind::StoreScratch { size, src }));
+            each!(src in SOURCES, add!(Kind::StoreHost { size, src, below_max: false }));
+            each!(src in SOURCES, add!(Kind::StoreHost { size, src, below_max: true }));
             add!(Kind::LoadAcquire(size));
             add!(Kind::StoreRelease(size));
-            add!(Kind::LoadScratch(size));
+            add!(Kind::LoadHost(size));
             add!(Kind::LoadFrame(size));
         }
     );

@@ -53,11 +53,11 @@ pub(super) fn effect(draft: &Draft) -> Effect {
         | Kind::LoadFunction
         | Kind::LoadFrame(_)
         | Kind::LoadContext(_)
-        | Kind::LoadScratch(_)
+        | Kind::LoadHost(_)
         | Kind::Address => gives(0),
         Kind::LoadPart { anchor: from, .. } | Kind::AddressPart { anchor: from, .. } => gives(anchor(from)),
         Kind::Store { src, .. } => acts(dst | operand(src)),
-        Kind::StoreScratch { src, .. } => acts(operand(src)),
+        Kind::StoreHost { src, .. } => acts(operand(src)),
         Kind::StoreRelease(_) => acts(dst | src),
         // What is fetched goes to one of these; the other is written with what it had.
         Kind::Atomic { .. } => acts(dst | src | 1),

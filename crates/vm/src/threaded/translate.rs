@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use paceline_frame::Frame;
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 use paceline_maps::Map;
-use paceline_spec::context::FieldKind;
+use paceline_spec::context::{Permission, Place};
 use paceline_spec::helper::Helper;
 use paceline_verifier::{Base, FunctionFact, KeyFact, MapFact, MemoryFact, Verified};
 
@@ -207,23 +206,21 @@ impl Translator<'_> {
             unreachable!("the verifier lets pass what has a field")
         };
         let within = offset - u64::from(field.offset);
-        let frame = |size, at: usize| Draft::new(Kind::LoadFrame(size)).dst(dst).imm(at as i32);
-        let part = |at: usize| frame(size, at + within as usize);
-        let draft = match field.kind {
-            FieldKind::PacketData => frame(Size::Dw, Frame::OFFSET_DATA),
-            FieldKind::PacketEnd => frame(Size::Dw, Frame::OFFSET_DATA_END),
-            FieldKind::PacketMeta => frame(Size::Dw, Frame::OFFSET_DATA_META),
-            FieldKind::IngressIfindex => part(Frame::OFFSET_INGRESS_IFINDEX),
-            FieldKind::EgressIfindex => part(Frame::OFFSET_EGRESS_IFINDEX),
-            FieldKind::RxQueueIndex if size == Size::W => frame(Size::H, Frame::OFFSET_RX_QUEUE),
-            FieldKind::Scratch => Draft::new(Kind::LoadScratch(size)).dst(dst).offset(within as i16),
-            FieldKind::Zero => {
-                let kind = Kind::Alu { width: Width::W64, op: AluOp::Mov, src: Source::Imm };
-                Draft::new(kind).dst(dst)
-            }
-            FieldKind::RxQueueIndex | FieldKind::PacketLen | FieldKind::PacketType | FieldKind::Protocol => {
+        let (at, len) = field.part(offset, size.bytes() as u64);
+        let draft = match (field.place, Size::from_bytes(len.into())) {
+            (Place::Computed(_), _) => {
                 let field = std::ptr::from_ref(field) as u64;
                 Draft::with_word(Kind::LoadContext(size), field).dst(dst).imm(within as i32)
+            }
+            (Place::Frame { offset, .. }, Some(len)) => {
+                Draft::new(Kind::LoadFrame(len)).dst(dst).imm(i32::from(offset + at))
+            }
+            (Place::Host { offset, .. }, Some(len)) => {
+                Draft::new(Kind::LoadHost(len)).dst(dst).offset((offset + at) as i16)
+            }
+            (Place::Zero, _) | (_, None) => {
+                let kind = Kind::Alu { width: Width::W64, op: AluOp::Mov, src: Source::Imm };
+                Draft::new(kind).dst(dst)
             }
         };
         self.push(draft);
@@ -232,11 +229,8 @@ impl Translator<'_> {
     fn store(&mut self, size: Size, base: Reg, offset: i16, src: Operand) {
         let draft = match self.memory() {
             Some(MemoryFact { base: Base::Context, min_offset, .. }) => {
-                let kind = self.verified.program().kind;
-                let field = kind.context_field(min_offset as u64, size.bytes() as u64, true);
-                let start = field.map_or(0, |field| i64::from(field.offset));
-                let draft = Draft::new(Kind::StoreScratch { size, src: source(src) });
-                draft.offset((min_offset - start) as i16)
+                let Some(draft) = self.store_context(min_offset as u64, size, src) else { return };
+                draft
             }
             _ => {
                 let kind = Kind::Store { size, src: source(src), reach: self.reach(size) };
@@ -244,6 +238,17 @@ impl Translator<'_> {
             }
         };
         self.push(draft.operand(src));
+    }
+
+    /// A store to a field in the host; `None` if no byte of it is kept.
+    fn store_context(&self, offset: u64, size: Size, src: Operand) -> Option<Draft> {
+        let kind = self.verified.program().kind;
+        let field = kind.context_field(offset, size.bytes() as u64, true)?;
+        let Place::Host { offset: place, .. } = field.place else { return None };
+        let (at, len) = field.part(offset, size.bytes() as u64);
+        let below_max = field.permission == Permission::WriteBelowMax;
+        let kind = Kind::StoreHost { size: Size::from_bytes(len.into())?, src: source(src), below_max };
+        Some(Draft::new(kind).offset((place + at) as i16))
     }
 
     fn load_constant(&mut self, dst: Reg, word: u64) {

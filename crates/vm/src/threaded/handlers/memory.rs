@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use paceline_isa::{AtomicOp, Size, SwapOrder, Width, eval};
-use paceline_spec::context::Field;
+use paceline_spec::context::{Field, Place};
 
 use super::{get, set};
 use crate::context;
@@ -98,26 +98,29 @@ pub(super) unsafe fn load_frame(op: &Op, host: *mut Host, size: Size) -> u64 {
 pub(super) unsafe fn load_context(op: &Op, host: *mut Host, field: u64, size: Size) -> u64 {
     // SAFETY: the second part holds the address of a field, and the frame is the run's.
     let (frame, field) = unsafe { (&*(*host).frame, &*(field as *const Field)) };
-    context::part(context::number(frame, field.kind), op.imm as u64, size)
+    match field.place {
+        Place::Computed(rule) => context::part(context::number(frame, rule), op.imm as u64, size),
+        _ => 0,
+    }
 }
 
-/// The address of a place in the scratch area, aligned to the access, as the rules for contexts ask.
+/// The address of a place in the packet's own area, aligned to the access, as the rules for contexts ask.
 #[inline(always)]
-unsafe fn scratch(op: &Op, host: *mut Host) -> u64 {
+unsafe fn area(op: &Op, host: *mut Host) -> u64 {
     // SAFETY: the host outlives the run.
-    unsafe { (&raw const (*host).scratch) as u64 + op.offset as u64 }
+    unsafe { (&raw const (*host).area) as u64 + op.offset as u64 }
 }
 
 #[inline(always)]
-pub(super) unsafe fn load_scratch(op: &Op, host: *mut Host, size: Size) -> u64 {
-    // SAFETY: `offset` is within the scratch area.
-    unsafe { memory::load_aligned(scratch(op, host), size) }
+pub(super) unsafe fn load_host(op: &Op, host: *mut Host, size: Size) -> u64 {
+    // SAFETY: `offset` is within the area.
+    unsafe { memory::load_aligned(area(op, host), size) }
 }
 
 #[inline(always)]
-pub(super) unsafe fn store_scratch(op: &Op, host: *mut Host, size: Size, value: u64) {
-    // SAFETY: `offset` is within the scratch area.
-    unsafe { memory::store_aligned(scratch(op, host), size, value) };
+pub(super) unsafe fn store_host(op: &Op, host: *mut Host, size: Size, value: u64) {
+    // SAFETY: `offset` is within the area.
+    unsafe { memory::store_aligned(area(op, host), size, value) };
 }
 
 /// A legacy packet load; `None` outside of the packet, which negative offsets are too.

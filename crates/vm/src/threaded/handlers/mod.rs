@@ -218,9 +218,12 @@ pub(super) unsafe extern "C" fn operation<D: Dispatch, const CODE: usize>(
                 set(host, op.dst, memory::load_context(op, host, field, size));
                 return D::go(ip.add(2), host, packet);
             }
-            Kind::LoadScratch(size) => set(host, op.dst, memory::load_scratch(op, host, size)),
-            Kind::StoreScratch { size, src } => {
-                memory::store_scratch(op, host, size, operand(op, host, src));
+            Kind::LoadHost(size) => set(host, op.dst, memory::load_host(op, host, size)),
+            Kind::StoreHost { size, src, below_max } => {
+                let value = operand(op, host, src);
+                if !below_max || value < u64::MAX >> (64 - 8 * size.bytes()) {
+                    memory::store_host(op, host, size, value);
+                }
             }
             Kind::LoadPacket { size, indexed } => match memory::load_packet(op, host, size, indexed) {
                 Some(value) => set(host, 0, value),
