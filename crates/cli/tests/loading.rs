@@ -149,7 +149,7 @@ fn programs_whose_sections_tell_no_type_are_given_one() {
     }
     let run = both_accept(&untold, &["--type", "xdp"]);
     assert_eq!(run["verdicts"]["tx"], run["packets"]);
-    paceline(["verify", &untold, "--type", "tc"]).fails(2, "invalid value 'tc'", &["it must be xdp"]);
+    paceline(["verify", &untold, "--type", "action"]).fails(2, "invalid value 'action'", &["it must be xdp"]);
     // Of objects with no program at all that is run, each is named.
     let folder = Folder::new();
     let bytes = std::fs::read(fixture("loader.o")).unwrap();

@@ -37,7 +37,7 @@ fn inspect_tells_all_that_is_missing() {
     let out = paceline(["inspect", &needs]).ok();
     let tail = "
 skipped, because they are no XDP programs
-  classify  section tc
+  classify  section action
 
 needs what Paceline does not have
   map groups     map type cgroup_array: it would take a kernel's tasks, control groups and memory
@@ -54,7 +54,7 @@ needs what Paceline does not have
             "unsupported": true
         })
     );
-    assert_eq!(json["skipped"][0]["section"], "tc");
+    assert_eq!(json["skipped"][0]["section"], "action");
     assert_eq!(json["programs"][0]["frags"], true);
 }
 

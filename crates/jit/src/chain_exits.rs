@@ -8,7 +8,7 @@ use paceline_spec::Actions;
 use crate::burst::{Block, BlockKind};
 use crate::defer::Value;
 use crate::emitter::{Emitter, Leave};
-use crate::plan::FRAME;
+use crate::plan::{FRAME, Needs};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
 
 /// Counts of each node of a chain: one for each verdict, and then one for values that are none.
@@ -161,6 +161,7 @@ impl Emitter<'_> {
     pub(crate) fn leave_with(&mut self, code: u32) {
         self.bind_waiting(|block, node| block.node == node && block.what == BlockKind::KnownExit(code));
         self.check_fault();
+        self.end_run();
         let Some(looped) = &mut self.looped else { return self.internal("no loop over a burst is open") };
         let Some(graph) = looped.graph else {
             self.asm.store_imm(OpSize::D32, VERDICT, code.cast_signed());
@@ -210,9 +211,27 @@ impl Emitter<'_> {
         self.end_with(Verdict::Aborted);
     }
 
+    /// Whether some function of the program needs something.
+    fn any_function(&self, need: impl Fn(&Needs) -> bool) -> bool {
+        self.parts.get(self.node).is_some_and(|part| part.any(need))
+    }
+
+    /// Does what the run has left to its end. The result stays in `rax`.
+    fn end_run(&mut self) {
+        let Some(host) = self.looped.as_ref().map(|looped| looped.plan.host) else { return };
+        if !self.any_function(|needs| needs.waits_for_end) {
+            return;
+        }
+        // Twice, for the stack is at a multiple of 16 then.
+        (0..2).for_each(|_| self.asm.push(Gpr::Rax));
+        self.asm.mov_rr(Width::Q64, Gpr::Rdi, host);
+        self.call_runtime(self.links.end);
+        (0..2).for_each(|_| self.asm.pop(Gpr::Rax));
+    }
+
     /// Where the program is left with a known result: at what follows, if nothing else is to be done.
     fn exit_label(&mut self, code: u32) -> Option<Label> {
-        let checks = self.parts.get(self.node).is_some_and(|part| part.any(|needs| needs.tail_calls));
+        let checks = self.any_function(|needs| needs.tail_calls || needs.waits_for_end);
         let node = self.node;
         let looped = self.looped.as_mut()?;
         let next = looped.graph.filter(|_| !checks && !looped.counted).map(|graph| graph.after(node, code));
@@ -236,6 +255,7 @@ impl Emitter<'_> {
     /// Goes where the result in `rax` leads.
     pub(crate) fn branch_on_verdict(&mut self) {
         self.check_fault();
+        self.end_run();
         if let Some(actions) = self.source.kind.rules().meaning.translated() {
             return if self.one_end { self.leave_with(0) } else { self.branch_on_action(actions) };
         }

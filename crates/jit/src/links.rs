@@ -27,6 +27,8 @@ pub struct Links {
     pub rules: [u64; Rule::ALL.len()],
     /// `extern "C" fn(&mut Host, &Frame, &Layout)` that sets up the packet's own area in the host.
     pub enter: u64,
+    /// `extern "C" fn(&mut Host)` that does what a run has left to its end.
+    pub end: u64,
     /// Whether the runtime's functions are all within 2 GiB of the code, wherever in the arena that will be.
     pub near: bool,
     /// What checked code calls; needed for that alone.

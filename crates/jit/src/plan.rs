@@ -45,6 +45,8 @@ pub(crate) struct Needs {
     pub(crate) tail_calls: bool,
     /// It can leave a redirect target in the frame.
     pub(crate) redirects: bool,
+    /// It calls what may leave something to the end of the run.
+    pub(crate) waits_for_end: bool,
     /// It accesses the packet's bytes.
     pub(crate) packet: bool,
     /// How often it asks the context where the packet starts.
@@ -75,6 +77,7 @@ impl Needs {
             _ if is_tail_call(insn) => {
                 self.host = true;
                 self.tail_calls = true;
+                self.waits_for_end |= source.kind.context().waits_for_end;
                 self.redirects = true;
                 self.calls |= crate::source::known_map(source, slot).is_none();
             }
@@ -85,6 +88,8 @@ impl Needs {
                 Some(inline) => self.host |= inline.needs_host(),
                 None => {
                     self.calls = true;
+                    let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
+                    self.waits_for_end |= helper.is_some_and(Helper::waits_for_end);
                     self.host |=
                         crate::look_up::look_up_link(source, links, slot, *id).is_none_or(|l| l.takes_cpu);
                 }

@@ -56,7 +56,7 @@ impl GivenType<'_> {
     }
 }
 
-/// The type that a section's name gives to its programs, as libbpf reads it: `xdp`, `xdp.frags/devmap`, `socket`.
+/// The type that a section's name gives to its programs, as libbpf reads it: `xdp`, `xdp.frags/devmap`, `tc`, `socket`.
 /// `None` for names of other types.
 #[must_use]
 pub fn type_of_section(name: &str) -> Option<ProgramKind> {

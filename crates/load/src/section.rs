@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(kind("xdp.frags/cpumap"), Some((CpuMap, true, true)));
         assert_eq!(kind("?xdp"), Some((Interface, false, false)));
         assert_eq!(kind("?xdp.frags/cpumap"), Some((CpuMap, true, false)));
-        for name in [".text", "tc", "fentry/xdp", "prog2", "classifier", "", "?"] {
+        for name in [".text", "fentry/xdp", "prog2", "action", "", "?"] {
             assert_eq!(kind(name), None, "{name}");
         }
     }

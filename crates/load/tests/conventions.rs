@@ -56,7 +56,7 @@ fn section_names_tell_types() {
         let skipped: Vec<_> = object.skipped.iter().map(|s| (s.name.as_str(), s.section.as_str())).collect();
         let filters = object.programs.iter().filter(|p| p.kind == ProgramKind::SocketFilter);
         assert_eq!(filters.map(|p| p.section.as_str()).collect::<Vec<_>>(), ["socket"]);
-        assert_eq!(skipped, [("classifier", "tc")]);
+        assert_eq!(skipped, [("classifier", "action")]);
         assert_eq!(object.license, "Dual MIT/GPL");
         assert!(object.programs.iter().all(|p| p.license == "Dual MIT/GPL"));
     });
@@ -458,5 +458,5 @@ fn a_loader_may_give_a_type_where_the_section_tells_none() {
     assert_eq!((kind(&all, "classifier"), kind(&all, "first")), (Some(cpu_map), Some(interface)));
     let named = with(Some("first"));
     assert_eq!((kind(&named, "classifier"), kind(&named, "first")), (None, Some(cpu_map)));
-    assert_eq!(paceline_load::type_of_section("tc"), None);
+    assert_eq!(paceline_load::type_of_section("action"), None);
 }

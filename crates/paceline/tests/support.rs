@@ -14,7 +14,8 @@ const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags:
 const HEAD: &str = "\
 # What is there
 
-Every map type of the kernel, and every helper and kernel function that XDP programs and socket filters may call there.
+Every map type of the kernel, and every helper and kernel function that XDP programs, TC classifiers and socket filters may
+call there.
 This page is written from the tables that the verifier and the engines go by, and a test holds it against them
 (`cargo test -p paceline --test support`; with `PACELINE_WRITE_DOCS=1` it writes the page). `paceline inspect OBJECT` says
 the same of an object. What is not there is refused when a program is loaded, by its name.
@@ -26,6 +27,13 @@ const TAIL: &str = "
 - Sockets and tracked connections are those of the network that the host is given; there is no namespace but the packet's own, and none of
   several sockets with `SO_REUSEPORT` is chosen by a hash: the first one is found. Connections that programs put into the table are
   there for all hosts of that network. TCP's cookies are the kernel's with another secret.
+- A TC classifier's `__sk_buff` has `mark`, `priority`, `tc_index`, `tc_classid`, `cb`, `tstamp` and `hash` 0 when the packet
+  comes, and after the run they are in `Host::sk_buff`. `pkt_type` is that of a packet for this host, `napi_id`, `gso_*`,
+  `tstamp_type` and `hwtstamp` are 0, and `wire_len` is the packet's length. `sk` is refused, which needs sockets. A VLAN tag of
+  the packet stays in it until a program pops it; one that a program pushes lies beside the packet, as in the kernel, and goes into
+  it when the run ends. Packets grow at their head by up to 216 bytes and at their end as far as the buffer goes; then it is
+  `ENOMEM`. `bpf_get_hash_recalc` has another key and another function. No network card has summed a packet, so that
+  `BPF_F_RECOMPUTE_CSUM` does nothing and `bpf_csum_update` is `ENOTSUPP`, as in a test run of the kernel's.
 - `bpf_probe_read_kernel` reads the packet, what `bpf_cast_to_kern_ctx` gives and the connections that the program has, on every engine; other
   addresses are `EFAULT` or `ERANGE`.
   There is no other memory of a kernel, and the program's own it reads by itself.
@@ -75,20 +83,22 @@ fn page() -> String {
         let _ = writeln!(page, "| {kind} | {} | {take} |", yes(is_there));
     }
     page.push_str(
-        "\n## Helpers\n\n| helper | XDP | socket filters | there | it would take |\n|---|---|---|---|---|\n",
+        "\n## Helpers\n\n| helper | XDP | TC | socket filters | there | it would take |\n|---|---|---|---|---|---|\n",
     );
     for helper in Helper::all() {
-        let (xdp, filter) = (helper.is_for(XDP), helper.is_for(ProgramKind::SocketFilter));
-        if !xdp && !filter {
+        let kinds = [XDP, ProgramKind::SchedCls, ProgramKind::SocketFilter].map(|kind| helper.is_for(kind));
+        let [xdp, classifier, filter] = kinds;
+        if kinds == [false; 3] {
             continue;
         }
         let is_there = has_helper(helper.id) && helper.prototype.is_some();
         let take = if is_there { "" } else { helper.would_take() };
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {take} |",
+            "| {} | {} | {} | {} | {} | {take} |",
             helper.name,
             yes(xdp),
+            yes(classifier),
             yes(filter),
             yes(is_there)
         );

@@ -223,11 +223,25 @@ const GPL_ONLY: &[&str] = &[
 
 const TASKS: &str = "a kernel's tasks, control groups and memory";
 const SOCKETS: &str = "sockets of a kernel";
+const TUNNELS: &str = "tunnel devices of a kernel";
 const DYNPTRS: &str = "ring buffers that user space writes";
 
 /// What helpers would take that Paceline does not have, by name without `bpf_` or by how the name starts.
 const WOULD_TAKE: &[(&str, &[&str])] = &[
-    (SOCKETS, &["skc_", "get_netns_cookie", "get_socket_", "sk_storage_"]),
+    (
+        SOCKETS,
+        &[
+            "skc_",
+            "get_listener_sock",
+            "get_netns_cookie",
+            "get_socket_",
+            "sk_assign",
+            "sk_fullsock",
+            "sk_storage_",
+            "tcp_sock",
+        ],
+    ),
+    (TUNNELS, &["skb_get_tunnel_", "skb_set_tunnel_", "skb_get_xfrm_state"]),
     (
         TASKS,
         &[
@@ -246,6 +260,9 @@ const WOULD_TAKE: &[(&str, &[&str])] = &[
             "probe_read_user",
             "probe_read_kernel_str",
             "send_signal",
+            "skb_ancestor_cgroup_id",
+            "skb_cgroup_",
+            "skb_under_cgroup",
             "snprintf_btf",
             "task_",
             "this_cpu_ptr",

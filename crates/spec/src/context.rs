@@ -175,6 +175,8 @@ pub struct Layout {
     pub fields: &'static [Field],
     /// Eight-byte words of the packet's own area in the host that its fields lie in.
     pub area: Range<u16>,
+    /// Whether helpers may leave something there that is done when a run ends ([`Helper::waits_for_end`](crate::helper::Helper::waits_for_end)).
+    pub waits_for_end: bool,
 }
 
 impl Layout {
@@ -247,6 +249,7 @@ pub static XDP_MD: Layout = Layout {
         Field { permission: Permission::ReadForDevMap, ..whole("egress_ifindex", 20, EGRESS_IFINDEX) },
     ],
     area: 0..0,
+    waits_for_end: false,
 };
 
 /// The packet's own area in the host: members of `struct sk_buff` and of its control block, as far as programs write them or
@@ -280,7 +283,17 @@ pub struct SkBuff {
     pub vlan_present: u8,
     /// `pkt_type`
     pub pkt_type: u8,
-    _padding: [u8; 2],
+    /// One more than `csum_level` of a packet whose checksums need not be verified (`CHECKSUM_UNNECESSARY`); 0 for others.
+    pub csum_level: u8,
+    /// Whether the hash is that of the packet, or was set: 0 or 1.
+    pub has_hash: u8,
+    /// Bytes by which the network's header is farther from the packet's start than an Ethernet header is long.
+    pub network_moved: u16,
+    /// Where the transport's header starts, in bytes from the packet's start; 0 if nothing has said it.
+    pub transport: u16,
+    /// `encapsulation`: 0 or 1.
+    pub encapsulation: u8,
+    _padding: [u8; 3],
 }
 
 impl SkBuff {
@@ -326,6 +339,7 @@ pub static SK_BUFF: Layout = Layout {
         number("gso_size", 176, Place::Zero),
     ],
     area: 1..4,
+    waits_for_end: false,
 };
 
 /// `struct __sk_buff` as TC classifiers have it, by `tc_cls_act_is_valid_access` and `bpf_convert_ctx_access` in
@@ -364,6 +378,7 @@ pub static TC_SK_BUFF: Layout = Layout {
         sized("hwtstamp", 184, 8, Place::Zero),
     ],
     area: 0..SkBuff::WORDS as u16,
+    waits_for_end: true,
 };
 
 impl ProgramKind {

@@ -246,6 +246,12 @@ impl Helper {
         self.id == Self::TIMER_SET_CALLBACK as u32
     }
 
+    /// Whether it leaves something to the end of the run: a VLAN tag beside the packet.
+    #[must_use]
+    pub fn waits_for_end(&self) -> bool {
+        matches!(self.name, "bpf_skb_vlan_push" | "bpf_skb_vlan_pop")
+    }
+
     /// All helpers, by rising number.
     #[must_use]
     pub fn all() -> &'static [Self] {
@@ -282,48 +288,48 @@ helpers! {
     6 bpf_trace_printk: (ReadMem, Size, Unchecked, Unchecked, Unchecked) -> Scalar;
     7 bpf_get_prandom_u32: () -> Scalar;
     8 bpf_get_smp_processor_id: () -> Scalar;
-    9 bpf_skb_store_bytes;
-    10 bpf_l3_csum_replace;
-    11 bpf_l4_csum_replace;
+    9 bpf_skb_store_bytes: (Context, Scalar, ReadMem, Size, Scalar) -> Scalar, moves packet;
+    10 bpf_l3_csum_replace: (Context, Scalar, Scalar, Scalar, Scalar) -> Scalar, moves packet;
+    11 bpf_l4_csum_replace: (Context, Scalar, Scalar, Scalar, Scalar) -> Scalar, moves packet;
     12 bpf_tail_call: (Context, Map, Scalar) -> Nothing;
     13 bpf_clone_redirect;
     14 bpf_get_current_pid_tgid;
     15 bpf_get_current_uid_gid;
     16 bpf_get_current_comm;
     17 bpf_get_cgroup_classid;
-    18 bpf_skb_vlan_push;
-    19 bpf_skb_vlan_pop;
+    18 bpf_skb_vlan_push: (Context, Scalar, Scalar) -> Scalar, moves packet;
+    19 bpf_skb_vlan_pop: (Context) -> Scalar, moves packet;
     20 bpf_skb_get_tunnel_key;
     21 bpf_skb_set_tunnel_key;
     22 bpf_perf_event_read;
     23 bpf_redirect: (Scalar, Scalar) -> Scalar;
-    24 bpf_get_route_realm;
+    24 bpf_get_route_realm: (Context) -> Scalar;
     25 bpf_perf_event_output: (Context, Map, Scalar, ReadMem, SizeOrZero) -> Scalar;
     26 bpf_skb_load_bytes: (Context, Scalar, WriteMem, Size) -> Scalar;
     27 bpf_get_stackid;
     28 bpf_csum_diff: (ReadMemOrNull, SizeOrZero, ReadMemOrNull, SizeOrZero, Scalar) -> Scalar;
     29 bpf_skb_get_tunnel_opt;
     30 bpf_skb_set_tunnel_opt;
-    31 bpf_skb_change_proto;
-    32 bpf_skb_change_type;
+    31 bpf_skb_change_proto: (Context, Scalar, Scalar) -> Scalar, moves packet;
+    32 bpf_skb_change_type: (Context, Scalar) -> Scalar;
     33 bpf_skb_under_cgroup;
-    34 bpf_get_hash_recalc;
+    34 bpf_get_hash_recalc: (Context) -> Scalar;
     35 bpf_get_current_task;
     36 bpf_probe_write_user;
     37 bpf_current_task_under_cgroup;
-    38 bpf_skb_change_tail;
-    39 bpf_skb_pull_data;
-    40 bpf_csum_update;
-    41 bpf_set_hash_invalid;
+    38 bpf_skb_change_tail: (Context, Scalar, Scalar) -> Scalar, moves packet;
+    39 bpf_skb_pull_data: (Context, Scalar) -> Scalar, moves packet;
+    40 bpf_csum_update: (Context, Scalar) -> Scalar;
+    41 bpf_set_hash_invalid: (Context) -> Scalar;
     42 bpf_get_numa_node_id: () -> Scalar;
-    43 bpf_skb_change_head;
+    43 bpf_skb_change_head: (Context, Scalar, Scalar) -> Scalar, moves packet;
     44 bpf_xdp_adjust_head: (Context, Scalar) -> Scalar, moves packet;
     45 bpf_probe_read_str;
     46 bpf_get_socket_cookie: (Context) -> Scalar;
     47 bpf_get_socket_uid: (Context) -> Scalar;
-    48 bpf_set_hash;
+    48 bpf_set_hash: (Context, Scalar) -> Scalar;
     49 bpf_setsockopt;
-    50 bpf_skb_adjust_room;
+    50 bpf_skb_adjust_room: (Context, Scalar, Scalar, Scalar) -> Scalar, moves packet;
     51 bpf_redirect_map: (Map, Scalar, Scalar) -> Scalar;
     52 bpf_sk_redirect_map;
     53 bpf_sock_map_update;
@@ -370,7 +376,7 @@ helpers! {
     94 bpf_spin_unlock: (HeldSpinLock) -> Nothing;
     95 bpf_sk_fullsock;
     96 bpf_tcp_sock;
-    97 bpf_skb_ecn_set_ce;
+    97 bpf_skb_ecn_set_ce: (Context) -> Scalar;
     98 bpf_get_listener_sock;
     99 bpf_skc_lookup_tcp: (Context, ReadMem, SizeOrZero, Scalar, Scalar) -> SockCommonOrNull;
     100 bpf_tcp_check_syncookie: (Socket, ReadMem, Size, ReadMem, Size) -> Scalar;
@@ -408,7 +414,7 @@ helpers! {
     132 bpf_ringbuf_submit: (Record, Scalar) -> Nothing;
     133 bpf_ringbuf_discard: (Record, Scalar) -> Nothing;
     134 bpf_ringbuf_query: (Map, Scalar) -> Scalar;
-    135 bpf_csum_level;
+    135 bpf_csum_level: (Context, Scalar) -> Scalar;
     136 bpf_skc_to_tcp6_sock;
     137 bpf_skc_to_tcp_sock;
     138 bpf_skc_to_tcp_timewait_sock;
@@ -428,7 +434,7 @@ helpers! {
     152 bpf_redirect_neigh;
     153 bpf_per_cpu_ptr;
     154 bpf_this_cpu_ptr;
-    155 bpf_redirect_peer;
+    155 bpf_redirect_peer: (Scalar, Scalar) -> Scalar;
     156 bpf_task_storage_get;
     157 bpf_task_storage_delete;
     158 bpf_get_current_task_btf;

@@ -16,6 +16,7 @@ use paceline_spec::context::{Layout, SkBuff};
 
 use crate::context;
 use crate::fault::{Fault, FaultKind};
+use crate::helpers;
 use crate::kernel_context::KernelContext;
 use crate::later::Timers;
 use crate::memory;
@@ -259,10 +260,11 @@ impl Host {
     pub(crate) fn begin(&mut self, context: u64, layout: &Layout) {
         self.frame = context as *mut Frame;
         self.tail_calls = 0;
-        // SAFETY: the frame is the run's.
-        if !layout.area.is_empty()
-            && let Some(frame) = unsafe { self.frame.as_ref() }
-        {
+        if layout.area.is_empty() {
+            return;
+        }
+        // SAFETY: the frame is the run's, which nothing else looks at yet.
+        if let Some(frame) = unsafe { self.frame.as_ref() } {
             self.enter(frame, layout);
         }
     }
@@ -279,6 +281,25 @@ impl Host {
             Size::from_bytes(size.into())
                 .into_iter()
                 .for_each(|size| unsafe { memory::store(address, size, number) });
+        }
+    }
+
+    /// Does what a run has left to its end, before others see the packet.
+    #[inline]
+    pub(crate) fn end(&mut self, layout: &Layout) {
+        if layout.waits_for_end {
+            self.put_tag();
+        }
+    }
+
+    /// Puts the VLAN tag that a program left beside the packet into it.
+    pub(crate) fn put_tag(&mut self) {
+        let mut facts = self.sk_buff();
+        // SAFETY: the frame is null or the run's, which has ended.
+        if let Some(frame) = unsafe { self.frame.as_mut() }.filter(|_| facts.vlan_present != 0) {
+            helpers::put_tag(frame, facts);
+            facts.vlan_present = 0;
+            self.set_sk_buff(facts);
         }
     }
 

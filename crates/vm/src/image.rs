@@ -134,6 +134,7 @@ unsafe extern "C" fn verdict_of(
     let Image { entry, spec, .. } = unsafe { &*(image as *const Image) };
     // SAFETY: the caller vouches for it.
     let r0 = unsafe { entry(context, image, r3, r4, r5, host) };
+    host.end(spec.kind.context());
     u64::from(spec.kind.rules().meaning.code(r0))
 }
 
@@ -151,8 +152,8 @@ pub(crate) unsafe extern "C" fn packet_by_packet(
 ) -> u64 {
     let unset = Unset::uninit();
     // SAFETY: the caller vouches for the address.
-    let image_of_entry = unsafe { &*(image as *const Image) };
-    let (entry, meaning) = (image_of_entry.entry, image_of_entry.spec.kind.rules().meaning);
+    let Image { entry, spec, .. } = unsafe { &*(image as *const Image) };
+    let rules = spec.kind.rules();
     let mut frame = first;
     while frame != end {
         // SAFETY: the frame is one of the burst's, and the image is the entry's own.
@@ -160,8 +161,9 @@ pub(crate) unsafe extern "C" fn packet_by_packet(
         if host.fault.is_some() {
             return frame;
         }
+        host.end(rules.context);
         // SAFETY: as above; the run has ended.
-        unsafe { &mut *(frame as *mut Frame) }.set_code(meaning.code(r0));
+        unsafe { &mut *(frame as *mut Frame) }.set_code(rules.meaning.code(r0));
         frame += size_of::<Frame>() as u64;
     }
     end

@@ -108,6 +108,7 @@ pub(crate) unsafe extern "C" fn burst_entry<I: Interpreter>(
         if host.fault.is_some() {
             break;
         }
+        host.end(rules.context);
         // SAFETY: as above; the run has ended.
         unsafe { &mut *(frame as *mut Frame) }.set_code(rules.meaning.code(r0));
         frame += size_of::<Frame>() as u64;

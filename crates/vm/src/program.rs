@@ -258,9 +258,10 @@ impl Program {
         let frames = unsafe { burst.descriptors_mut() };
         if let [frame] = frames {
             // SAFETY: the image is the entry's own.
-            return unsafe { run_packet(self.entry, self.token, frame, host) }
-                .map(|r0| self.judge(frame, r0))
-                .map_err(BurstFault::of_first);
+            let r0 =
+                unsafe { run_packet(self.entry, self.token, frame, host) }.map_err(BurstFault::of_first)?;
+            self.end(frame, r0, host);
+            return Ok(());
         }
         // SAFETY: the image is the entry's own.
         self.pinned(host, |host| unsafe { run_frames(self.image.burst_entry, self.token, frames, host) })
@@ -286,14 +287,15 @@ impl Program {
         let frame = unsafe { frame.descriptor_mut() };
         // SAFETY: the image is the program's.
         let r0 = unsafe { run_packet(self.entry, self.token, frame, host) }?;
-        self.judge(frame, r0);
+        self.end(frame, r0, host);
         Ok(r0)
     }
 
-    /// Stores the verdict, where that is another number than what the program returned.
+    /// Ends the run of one packet: stores the verdict, where that is another number than what the program returned.
     #[inline]
-    fn judge(&self, frame: &mut Frame, r0: u64) {
+    fn end(&self, frame: &mut Frame, r0: u64, host: &mut Host) {
         if let Some(actions) = self.actions {
+            host.end(self.image.spec.kind.context());
             frame.set_code(actions.verdict(r0 as u32) as u32);
         }
     }
@@ -321,6 +323,7 @@ impl Program {
                 {
                     return Some(Err(fault));
                 }
+                host.end(self.image.spec.kind.context());
                 // SAFETY: the pointer comes from a reference that is still borrowed.
                 unsafe { &mut *frame }.set_code(self.image.spec.kind.rules().meaning.code(exit.r0));
                 Some(Ok(exit))
@@ -357,6 +360,7 @@ impl Program {
         let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe));
         host.resume_panic();
         if let Ok(exit) = &exit {
+            host.end(self.image.spec.kind.context());
             // SAFETY: the pointer comes from a reference that is still borrowed.
             unsafe { &mut *frame }.set_code(self.image.spec.kind.rules().meaning.code(exit.r0));
         }

@@ -51,7 +51,7 @@ impl ObjectArgs {
 }
 
 fn parse_type(text: &str) -> Result<ProgramKind, &'static str> {
-    type_of_section(text).ok_or("it must be xdp, xdp.frags, each also with /devmap or /cpumap, or socket")
+    type_of_section(text).ok_or("it must be xdp, xdp.frags, each also with /devmap or /cpumap, tc, or socket")
 }
 
 /// `NAME=FILE.json`, `NAME=entries:N` or `NAME=inner:MAP`.

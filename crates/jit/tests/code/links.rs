@@ -78,6 +78,7 @@ pub(crate) fn links() -> Links {
         find_program: HELPERS + 1001,
         rules: [HELPERS + 1001, HELPERS + 1002, HELPERS + 1003, HELPERS + 1004],
         enter: HELPERS + 1005,
+        end: HELPERS + 1006,
         near: true,
         checked: None,
     }

@@ -21,6 +21,7 @@ mod packet;
 mod redirect;
 mod ringbuf;
 mod rounds;
+mod skb;
 mod socket;
 mod spin_lock;
 mod syncookie;
@@ -28,12 +29,14 @@ mod system;
 mod text;
 mod timer;
 
+use paceline_spec::ProgramKind;
 use paceline_spec::helper::Helper;
 
 use crate::host::Host;
 
 pub(crate) use dynptr::record_of;
 pub(crate) use rounds::{Rounds, calls_back, words};
+pub(crate) use skb::put_tag;
 pub(crate) use spin_lock::release_held;
 pub(crate) use timer::set_later;
 
@@ -48,12 +51,26 @@ pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Ho
 #[must_use]
 pub fn has_helper(id: u32) -> bool {
     // Engines make tail calls themselves.
-    id == Helper::TAIL_CALL as u32 || helper_fn(id).is_some()
+    id == Helper::TAIL_CALL as u32 || functions_of(id).next().is_some()
 }
 
-/// The function of a helper, by its number; `None` for those that Paceline does not have. Those that call a function of
-/// the program call native code: interpreters make these calls themselves.
-pub(crate) fn helper_fn(id: u32) -> Option<HelperFn> {
+/// The function of a helper for programs of a type, by its number; `None` for those that Paceline does not have. Those that call
+/// a function of the program call native code: interpreters make these calls themselves.
+pub(crate) fn helper_fn(id: u32, kind: ProgramKind) -> Option<HelperFn> {
+    let own = match kind {
+        ProgramKind::SchedCls => skb::helper_fn(id),
+        _ => None,
+    };
+    own.or_else(|| common_fn(id))
+}
+
+/// All functions of a helper: types of programs may have their own.
+pub(crate) fn functions_of(id: u32) -> impl Iterator<Item = HelperFn> {
+    skb::helper_fn(id).into_iter().chain(common_fn(id))
+}
+
+/// The function of a helper for programs of types that have none of their own.
+fn common_fn(id: u32) -> Option<HelperFn> {
     Some(match id {
         1 => map::lookup_elem,
         2 => map::update_elem,

@@ -8,7 +8,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::kfunc::Kfunc;
 
 use super::links::runtime_functions;
-use crate::helpers::{HelperFn, helper_fn, kfunc_fn};
+use crate::helpers::{HelperFn, functions_of, kfunc_fn};
 use crate::program::Program;
 
 /// The native code of a program, as it is executed.
@@ -55,7 +55,8 @@ impl<'a> NativeCode<'a> {
     #[must_use]
     pub fn symbol(&self, address: u64) -> Option<String> {
         let is_there = |function: Option<HelperFn>| function.is_some_and(|f| f as usize as u64 == address);
-        if let Some(helper) = Helper::all().iter().find(|helper| is_there(helper_fn(helper.id))) {
+        let found = |helper: &&Helper| functions_of(helper.id).any(|function| is_there(Some(function)));
+        if let Some(helper) = Helper::all().iter().find(found) {
             return Some(helper.name.to_owned());
         }
         let kfuncs = || Kfunc::all().iter().chain(Kfunc::converted());

@@ -23,6 +23,7 @@ const PACKET_LEN: unsafe extern "C" fn(u64) -> u64 = packet_len;
 const PACKET_TYPE: unsafe extern "C" fn(u64) -> u64 = packet_type;
 const PROTOCOL: unsafe extern "C" fn(u64) -> u64 = protocol;
 const RX_QUEUE: unsafe extern "C" fn(u64) -> u64 = rx_queue;
+const END: extern "C" fn(&mut Host) = end;
 const ENTER: unsafe extern "C" fn(&mut Host, u64, &Layout) = enter;
 
 /// The functions of the engine that code calls, by name.
@@ -36,6 +37,7 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
         ("protocol", PROTOCOL as usize as u64),
         ("rx_queue", RX_QUEUE as usize as u64),
         ("enter", ENTER as usize as u64),
+        ("end", END as usize as u64),
         ("access", checked.access),
         ("execute", checked.execute),
         ("leave", checked.leave),
@@ -45,7 +47,7 @@ pub(crate) fn runtime_functions() -> Vec<(&'static str, u64)> {
 
 /// The maps must stay where they are as long as the code.
 pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Links {
-    let functions = Helper::all().iter().map(|helper| helper_fn(helper.id));
+    let functions = Helper::all().iter().map(|helper| helper_fn(helper.id, spec.kind));
     let link = |function: Option<HelperFn>| Some(HelperLink { address: function? as usize as u64 });
     Links {
         helpers: std::iter::once(None).chain(functions).map(link).collect(),
@@ -71,6 +73,7 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
         find_program: FIND_PROGRAM as usize as u64,
         rules: [PACKET_LEN, PACKET_TYPE, PROTOCOL, RX_QUEUE].map(|rule| rule as usize as u64),
         enter: ENTER as usize as u64,
+        end: END as usize as u64,
         // The runtime is one stretch of text.
         near: arena.is_near(links as fn(&ProgramSpec, &[Arc<Map>], &Arena) -> Links as usize),
         checked: Some(checked::links()),
@@ -106,6 +109,10 @@ fn map_link(map: &Arc<Map>) -> MapLink {
             takes_cpu: lookup.takes_cpu,
         }),
     }
+}
+
+extern "C" fn end(host: &mut Host) {
+    host.put_tag();
 }
 
 extern "C" fn no_cpu(host: &mut Host) -> u64 {

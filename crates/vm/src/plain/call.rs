@@ -71,7 +71,9 @@ impl Machine<'_> {
     }
 
     pub(super) fn call_helper(&mut self, id: i32) -> Result<u64, FaultKind> {
-        let found = u32::try_from(id).ok().and_then(|id| Some((Helper::from_id(id)?, helper_fn(id)?)));
+        let found = u32::try_from(id)
+            .ok()
+            .and_then(|id| Some((Helper::from_id(id)?, helper_fn(id, self.image.spec.kind)?)));
         let Some((helper, function)) = found else { return Err(FaultKind::NoSuchHelper(id)) };
         if let Some(prototype) = &helper.prototype {
             self.check_arguments(helper, prototype)?;

@@ -313,7 +313,8 @@ impl Translator<'_> {
         if id == LOOKUP && self.lookup() {
             return;
         }
-        self.call(helpers::printing(id).or_else(|| helper_fn(id)));
+        let kind = self.verified.program().kind;
+        self.call(helpers::printing(id).or_else(|| helper_fn(id, kind)));
     }
 
     fn call(&mut self, function: Option<HelperFn>) {
