@@ -3,46 +3,75 @@
 
 mod args;
 mod chain;
-mod completions;
-mod console;
-mod dump;
-mod failure;
-mod filter;
-mod inspect;
+mod commands;
+mod common;
+mod diagnosis;
+mod expression;
 mod maps;
 #[cfg(test)]
 mod mutations;
 mod object;
-mod run;
-mod verify;
 
+use std::io;
 use std::process::ExitCode;
 
-use args::{Args, Command};
-use clap::Parser;
-use failure::Failure;
-use paceline::JitSymbols;
+use clap::{CommandFactory, Parser};
+use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
+
+use args::{Args, ChainCommand, Command};
+use commands::run::RunArgs;
+use commands::{completions, dump, filter, inspect, run, verify};
+use common::failure::{CommandError, Failure};
+use common::packets::Packets;
+
+/// Packets that `chain trace` shows where none are selected.
+const TRACED: u64 = 10;
+
+/// Names of native code cannot be announced.
+#[derive(Debug, thiserror::Error)]
+enum AnnounceError {
+    #[error(transparent)]
+    Env(JitSymbolsError),
+    #[error("names of native code, as {NAMES_VARIABLE} asks for: {0}")]
+    Write(io::Error),
+}
+
+impl CommandError for AnnounceError {}
 
 fn main() -> ExitCode {
     let command = Args::parse().command;
     let json = command.prints_json();
-    let done = announce_names().and_then(|()| execute(command));
+    let done = announce_names().map_err(Failure::from).and_then(|()| execute(command));
     done.unwrap_or_else(|failure| failure.report(json))
 }
 
 /// Tells `perf` and `gdb` of native code, where the environment asks for it: before the first code is made.
-fn announce_names() -> Result<(), Failure> {
-    JitSymbols::from_env()?.announce().map_err(Failure::AnnounceNames)
+fn announce_names() -> Result<(), AnnounceError> {
+    JitSymbols::from_env().map_err(AnnounceError::Env)?.announce().map_err(AnnounceError::Write)
 }
 
 fn execute(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Filter(args) => filter::filter(&args),
-        Command::Chain(args) => chain::chain(args.command),
+        Command::Chain(args) => execute_chain(args.command),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Dump(args) => dump::dump(&args),
         Command::Verify(args) => verify::verify(&args),
-        Command::Completions(args) => completions::completions(&args),
+        Command::Completions(args) => completions::completions(&args, Args::command()),
+    }
+}
+
+/// Executes a command on chains; `status` and `trace` are runs with options.
+fn execute_chain(command: ChainCommand) -> Result<ExitCode, Failure> {
+    match command {
+        ChainCommand::Show(args) => commands::chain::show(&args),
+        ChainCommand::Explain(args) => commands::chain::explain(&args),
+        ChainCommand::Status(args) => run::run(&RunArgs { stats: true, ..*args }),
+        ChainCommand::Trace(args) => {
+            let trace = Some(args.trace.clone().unwrap_or_else(|| Packets::first(TRACED)));
+            run::run(&RunArgs { trace, ..*args })
+        }
+        ChainCommand::Diff(args) => commands::chain::diff(&args),
     }
 }

@@ -17,10 +17,10 @@ use paceline::{
     Tally, Verdict, replay,
 };
 
-use crate::dump::Listing;
-use crate::inspect::Survey;
+use crate::commands::dump::Listing;
+use crate::commands::inspect::Survey;
+use crate::diagnosis::{Diagnosis, refused, render};
 use crate::maps::{self, MapsAsJson};
-use crate::verify::{Diagnosis, render, verdict_to_json};
 
 const MUTANTS: u64 = 300;
 
@@ -124,12 +124,12 @@ fn judge(object: &Object, program: &ProgramSpec) {
     struct Quiet;
     impl Observer for Quiet {}
     let options = Options { max_instructions: 10_000, ..Options::default() };
-    if let Err(refused) = object.verify_observed(program, &options, &mut Quiet) {
-        let diagnosis = Diagnosis::new("mutant", object, &refused);
+    if let Err(refusal) = object.verify_observed(program, &options, &mut Quiet) {
+        let diagnosis = Diagnosis::new("mutant", object, &refusal);
         for color in [false, true] {
             assert!(render(&diagnosis, color).contains("mutant"), "{diagnosis}");
         }
-        let _ = verdict_to_json(&diagnosis, Duration::ZERO);
+        let _ = refused(&diagnosis, Duration::ZERO);
     }
 }
 

@@ -8,17 +8,16 @@ use paceline::Verdict;
 use paceline::chain::{CallMap, Calls};
 use serde_json::Value as Json;
 
-use super::failure::{CallsProblem, ChainFailure};
+use super::error::{CallsProblem, ChainError};
 
 /// The ids of programs by their names.
 pub(super) type Ids = BTreeMap<String, u32>;
 
 /// Reads `[{"key": "firewall", "value": {"pass": "balancer", "wildcard": "logger"}}]`.
-pub(super) fn read(path: &Path, ids: &Ids) -> Result<CallMap, ChainFailure> {
+pub(super) fn read(path: &Path, ids: &Ids) -> Result<CallMap, ChainError> {
     let name = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: name.clone(), source })?;
-    parse(&text, ids).map_err(|problem| ChainFailure::Calls { name, problem })
+    let text = fs::read_to_string(path).map_err(|source| ChainError::Read { name: name.clone(), source })?;
+    parse(&text, ids).map_err(|problem| ChainError::Calls { name, problem })
 }
 
 fn parse(text: &str, ids: &Ids) -> Result<CallMap, CallsProblem> {

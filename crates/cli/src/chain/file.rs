@@ -10,47 +10,48 @@ use paceline::chain::{
     Placement, RunConfig,
 };
 use paceline::filter::Libpcap;
-use paceline::{Collection, Instance, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
+use paceline::{Instance, Link, LinkTarget, LiveChain, Map, Member, Object, Order, Verdict};
 
-use super::failure::ChainFailure;
-use super::load::{LoadHow, Loaded, Part, fill, member};
-use crate::args::MapFile;
-use crate::failure::Failure;
-use crate::filter::{Passage, brief, compile};
-use crate::maps::{self, JsonFile, SavedMaps};
-use crate::run::Taken;
+use super::error::ChainError;
+use super::loaded::{LoadHow, Loaded, Part};
+use super::member::{MemberError, fill, member};
+use crate::common::failure::Failure;
+use crate::common::files::Taken;
+use crate::expression::{Passage, brief, compile};
+use crate::maps::{self, JsonFile, MapFile, MapFileError, SavedMaps};
+use crate::object::ObjectError;
 
-/// What a chain file gives, before it is a chain.
-pub(super) struct Made {
-    pub(super) parts: Vec<Part>,
-    pub(super) members: Vec<Member>,
-    pub(super) order: Order,
+/// The contents of a chain file, before it is a chain.
+pub(crate) struct Made {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) order: Order,
     /// The revision that the file is meant to change.
     pub(super) revision: Option<u64>,
     pub(super) placed: Vec<(String, Placement<String>)>,
     pub(super) origins: Vec<(String, usize)>,
     /// Maps that were kept from the parts before: the object's name and the map's.
-    pub(super) kept: Vec<(String, String)>,
+    pub(crate) kept: Vec<(String, String)>,
     taken: Vec<Taken>,
     port: [Option<PathBuf>; 3],
 }
 
 /// Loads a chain file.
-pub(super) fn load(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Loaded, Failure> {
+pub(crate) fn load(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Loaded, Failure> {
     let name = path.display().to_string();
     let Made { parts, members, order, origins, placed, taken, port, .. } = make(path, how, before)?;
-    let live = LiveChain::new(members, order)
-        .map_err(|source| ChainFailure::Change { name: name.clone(), source })?;
+    let live =
+        LiveChain::new(members, order).map_err(|source| ChainError::Change { name: name.clone(), source })?;
     let [input, out, drops] = port;
     Ok(Loaded { name, live, parts, origins, placed, taken, input, out, drops })
 }
 
 /// Makes everything that a chain file says, with the maps of objects before where names and shapes agree.
-pub(super) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Made, Failure> {
+pub(crate) fn make(path: &Path, how: &LoadHow, before: Option<&[Part]>) -> Result<Made, Failure> {
     let name = path.display().to_string();
-    let bytes = fs::read(path).map_err(|source| ChainFailure::Read { name: name.clone(), source })?;
-    let text = String::from_utf8(bytes).map_err(|_| ChainFailure::NotText { name: name.clone() })?;
-    let file = ChainFile::parse(&text).map_err(|source| ChainFailure::File { name: name.clone(), source })?;
+    let bytes = fs::read(path).map_err(|source| ChainError::Read { name: name.clone(), source })?;
+    let text = String::from_utf8(bytes).map_err(|_| ChainError::NotText { name: name.clone() })?;
+    let file = ChainFile::parse(&text).map_err(|source| ChainError::File { name: name.clone(), source })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut maker = Maker {
         name: &name,
@@ -114,20 +115,16 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Says where in the chain file that is named which cannot be had.
-    fn at(&self, at: FilePlace) -> impl Fn(Failure) -> Failure + '_ {
-        move |source| match source {
-            // They have their own places.
-            placed @ (Failure::Refused(_) | Failure::Map { .. }) => placed,
-            source => ChainFailure::At { name: self.name.to_owned(), at, source: Box::new(source) }.into(),
-        }
+    /// Adds the place in the chain file that names what cannot be had.
+    fn at<E: Into<Failure>>(&self, at: FilePlace) -> impl Fn(E) -> Failure + '_ {
+        move |source| ChainError::At { name: self.name.to_owned(), at, source: source.into() }.into()
     }
 
     /// What is in a file that the chain file names.
-    fn of_file(
+    fn of_file<E: Into<Failure>>(
         &mut self,
         file: &Located<PathBuf>,
-        open: impl FnOnce(&Path) -> Result<Object, Failure>,
+        open: impl FnOnce(&Path) -> Result<Object, E>,
     ) -> Result<Object, Failure> {
         let path = self.folder.join(&file.value);
         let object = open(&path).map_err(self.at(file.at))?;
@@ -169,7 +166,7 @@ impl Maker<'_> {
             let circle =
                 paceline::chain::FileProblem::Conflict("objects share maps with each other in a circle");
             let source = paceline::chain::FileError { at: object.name.at, problem: circle };
-            return Err(ChainFailure::File { name: self.name.to_owned(), source }.into());
+            return Err(ChainError::File { name: self.name.to_owned(), source }.into());
         }
         Ok(parts.into_iter().flatten().collect())
     }
@@ -197,7 +194,7 @@ impl Maker<'_> {
                 let problem =
                     paceline::chain::FileProblem::Unknown { what, name: theirs.value.clone(), suggestion };
                 let source = paceline::chain::FileError { at: theirs.at, problem };
-                return Err(ChainFailure::File { name: self.name.to_owned(), source }.into());
+                return Err(ChainError::File { name: self.name.to_owned(), source }.into());
             };
             shared.insert(map.name.value.clone(), Arc::clone(found));
         }
@@ -213,24 +210,21 @@ impl Maker<'_> {
         let name = said.name.value.clone();
         let mut files = self.restored(said, &object)?;
         files.extend(self.map_files(said)?);
-        maps::set_variables(&files, &mut object).map_err(self.at(said.name.at))?;
-        let setup = |source| {
-            let (name, at) = (name.clone(), said.name.at);
-            self.at(at)(Failure::Setup { name, source: Box::new(source) })
-        };
+        maps::set_variables(&files, &mut object)?;
+        let setup = |source| self.at(said.name.at)(ObjectError::setup(&name, source));
         let options = self.how.options();
         let before = self.before.and_then(|parts| parts.iter().find(|part| part.name == name));
         let before = before.map(|part| &part.collection);
         let (collection, kept) = self.instance.load_with(&object, &options, shared, before).map_err(setup)?;
         // What traffic left in a map that was kept is newer than what the file says.
         let new = files.iter().filter(|file| !kept.iter().any(|kept| kept == file.map()));
-        fill(&collection, new, self.how).map_err(self.at(said.name.at))?;
+        fill(&collection, new, self.how)?;
         self.kept.extend(kept.into_iter().map(|map| (name.clone(), map)));
         Ok(Part { name, collection })
     }
 
     /// What an earlier run left in the maps of an object; a chain that is changed under traffic goes on with what it has.
-    fn restored(&self, said: &FileObject, object: &Object) -> Result<Vec<JsonFile>, Failure> {
+    fn restored(&self, said: &FileObject, object: &Object) -> Result<Vec<JsonFile>, MapFileError> {
         let name = self.several.then_some(said.name.value.as_str());
         match &self.saved {
             Some(saved) if self.before.is_none() => saved.of(object, name),
@@ -238,14 +232,14 @@ impl Maker<'_> {
         }
     }
 
-    fn map_files(&mut self, object: &FileObject) -> Result<Vec<JsonFile>, Failure> {
+    fn map_files(&mut self, object: &FileObject) -> Result<Vec<JsonFile>, MapFileError> {
         let mut files = Vec::new();
         for map in &object.maps {
             match &map.source {
                 MapSource::File(path) => {
                     let file = MapFile { map: map.name.value.clone(), path: self.folder.join(&path.value) };
                     self.taken.extend(maps::identities(std::slice::from_ref(&file)));
-                    files.extend(maps::read_files(&[file]).map_err(self.at(path.at))?);
+                    files.extend(maps::read_files(&[file])?);
                 }
                 MapSource::Inline(Located { at, value }) => {
                     files.push(JsonFile::inline(
@@ -267,7 +261,10 @@ impl Maker<'_> {
         let at = function.map_or(program.name.at, |function| function.at);
         let function = function.map(|function| function.value.as_str());
         let made = member(&part.collection, &part.name, function, Some(&program.name.value), self.how);
-        let made = made.map_err(self.at(at))?;
+        let made = made.map_err(|error| match error {
+            MemberError::Refused(failure) => failure,
+            MemberError::Other(failure) => self.at(at)(failure),
+        })?;
         let config = made.config();
         Ok(made.with_config(RunConfig {
             priority: program.priority.unwrap_or(config.priority),
@@ -276,19 +273,19 @@ impl Maker<'_> {
     }
 }
 
-fn of_classic(path: &Path, name: &str) -> Result<Object, Failure> {
+fn of_classic(path: &Path, name: &str) -> Result<Object, ChainError> {
     let file = || path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|source| ChainFailure::Read { name: file(), source })?;
-    Ok(Object::of_filter(name, &text).map_err(|source| ChainFailure::Filter { name: file(), source })?)
+    let text = fs::read_to_string(path).map_err(|source| ChainError::Read { name: file(), source })?;
+    Object::of_filter(name, &text).map_err(|source| ChainError::Filter { name: file(), source })
 }
 
-/// What libpcap makes of an expression for Ethernet.
+/// The program of an expression for Ethernet.
 fn of_expression(expression: &str, name: &str) -> Result<Object, Failure> {
-    let libpcap = Libpcap::open().map_err(Failure::Libpcap)?;
+    let libpcap = Libpcap::open().map_err(ChainError::Libpcap)?;
     let passage = Passage::of_text(expression.to_owned());
     let insns = compile(&libpcap, &passage, paceline::filter::Target::default())?;
     let filter = || format!("the expression `{}`", brief(expression));
-    Ok(Object::of_classic(name, insns).map_err(|source| ChainFailure::Filter { name: filter(), source })?)
+    Ok(Object::of_classic(name, insns).map_err(|source| ChainError::Filter { name: filter(), source })?)
 }
 
 fn order(file: &ChainFile) -> Order {
@@ -315,9 +312,4 @@ fn links(edges: &Edges, name: &impl Fn(usize) -> String) -> Vec<Link> {
         Some(Link { after, target })
     };
     all.filter_map(link).collect()
-}
-
-/// Names of the maps of an object that are not kept, with what is said of them elsewhere.
-pub(super) fn maps_of(collection: &Collection) -> impl Iterator<Item = &str> {
-    collection.object().maps.iter().map(|spec| spec.name.as_str())
 }

@@ -7,8 +7,8 @@ use paceline::{Layout, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use super::load::Loaded;
-use crate::console;
+use super::loaded::Loaded;
+use crate::common::console;
 
 /// The name of a node, fit for a terminal.
 pub(super) fn name(layout: &Layout, node: usize) -> String {
@@ -16,12 +16,13 @@ pub(super) fn name(layout: &Layout, node: usize) -> String {
 }
 
 /// Edges by what they are after; the wildcard is `*`.
-pub(super) fn edges(edges: &Edges) -> impl Iterator<Item = (&'static str, Next)> {
+fn edges(edges: &Edges) -> impl Iterator<Item = (&'static str, Next)> {
     let own = Verdict::ALL.into_iter().map(|verdict| (verdict.name(), edges.own(verdict)));
     own.chain([("*", edges.wildcard())]).filter_map(|(after, next)| Some((after, next?)))
 }
 
-pub(super) fn target(layout: &Layout, next: Next) -> String {
+/// The place that an edge leads to, fit for a terminal.
+pub(crate) fn target(layout: &Layout, next: Next) -> String {
     match next {
         Next::Program(node) => name(layout, node),
         Next::End(verdict) => format!("end with {verdict}"),
@@ -40,13 +41,14 @@ pub(crate) fn write_text(out: &mut dyn Write, layout: &Layout) -> io::Result<()>
 }
 
 /// Each program, and why it is where it is.
-pub(super) fn write_reasons(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
+pub(crate) fn write_reasons(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
     for (node, reason) in layout.reasons.iter().enumerate() {
         writeln!(out, "{}. {}: {}", node + 1, name(layout, node), reason_text(layout, node, reason))?;
     }
     write_warnings(out, layout)
 }
 
+/// Warnings about a chain.
 pub(crate) fn write_warnings(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
     layout.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {}", warning_text(layout, warning)))
 }
@@ -146,7 +148,8 @@ fn program(layout: &Layout, node: usize) -> Json {
     })
 }
 
-pub(super) fn write_json(out: &mut dyn Write, loaded: &Loaded, layout: &Layout) -> io::Result<()> {
+/// A layout and the object of each program, as one JSON object.
+pub(crate) fn write_json(out: &mut dyn Write, loaded: &Loaded, layout: &Layout) -> io::Result<()> {
     let mut json = LayoutAsJson(layout).to_json();
     if let Some(programs) = json.get_mut("programs").and_then(Json::as_array_mut) {
         for program in programs {

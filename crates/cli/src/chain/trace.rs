@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
 use super::show::{name, target};
-use crate::args::Packets;
+use crate::common::packets::Packets;
 
 /// Bytes of a change that are shown on a line.
 const SHOWN: usize = 16;

@@ -8,10 +8,10 @@ use paceline::{Collection, EntryError, Errno, Map, MapKind, MissingMap, NoProgra
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_key};
-use super::failure::{MapFailure, Problem};
+use super::error::{MapFailure, MapFileError, Problem};
 use super::json_file::{JsonFile, Part};
 use super::variables::variables;
-use crate::failure::{Failure, closest};
+use crate::common::suggest::closest;
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 
@@ -23,7 +23,7 @@ pub(crate) fn set_elements<'a>(
     files: impl IntoIterator<Item = &'a JsonFile>,
     collection: &Collection,
     load: LoadProgram<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), MapFileError> {
     for file in files {
         let Some(map) = collection.map(&file.map) else {
             let missing = collection.missing().iter().find(|missing| missing.name == file.map);

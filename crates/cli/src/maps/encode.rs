@@ -4,7 +4,7 @@ use paceline::btf::Btf;
 use paceline::{MapSpec, json};
 use serde_json::Value as Json;
 
-use super::failure::MapFailure;
+use super::error::MapFailure;
 use super::json_file::Part;
 
 /// The bytes of a value.

@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use paceline::NoProgram;
 use serde_json::value::RawValue;
 
-use super::failure::{MapFailure, Place, Problem};
-use crate::args::MapFile;
-use crate::failure::Failure;
-use crate::run::Taken;
+use super::error::{MapFailure, MapFileError, Place, Problem};
+use crate::common::files::Taken;
+
+/// A map and a file with its contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapFile {
+    pub(crate) map: String,
+    pub(crate) path: PathBuf,
+}
 
 /// A map file that was read and is JSON.
 pub(crate) struct JsonFile {
@@ -30,7 +35,7 @@ pub(crate) struct JsonFile {
 }
 
 /// Reads all map files, so that a mistake in the last is told before anything is done.
-pub(crate) fn read_files(files: &[MapFile]) -> Result<Vec<JsonFile>, Failure> {
+pub(crate) fn read_files(files: &[MapFile]) -> Result<Vec<JsonFile>, MapFileError> {
     files.iter().map(JsonFile::read).collect()
 }
 
@@ -42,9 +47,9 @@ pub(crate) fn identities(files: &[MapFile]) -> impl Iterator<Item = Taken> {
 }
 
 impl JsonFile {
-    fn read(file: &MapFile) -> Result<Self, Failure> {
+    fn read(file: &MapFile) -> Result<Self, MapFileError> {
         let name = file.path.display().to_string();
-        let failed = |source| Failure::Map { name: name.clone(), source: Box::new(source) };
+        let failed = |source| MapFileError::new(&name, source);
         let text = fs::read_to_string(&file.path).map_err(|error| failed(MapFailure::Io(error)))?;
         serde_json::from_str::<&RawValue>(&text).map_err(|error| failed(MapFailure::Syntax(error)))?;
         Ok(Self { within: None, ..Self::of_text(&file.map, &name, text) })
@@ -62,7 +67,7 @@ impl JsonFile {
     }
 
     /// A file about several maps, which is JSON.
-    pub(super) fn of_several(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn of_several(path: &Path) -> Result<Self, MapFileError> {
         Self::read(&MapFile { map: String::new(), path: path.to_owned() })
     }
 
@@ -86,8 +91,8 @@ impl JsonFile {
     }
 
     /// Adds the file's name to what is wrong.
-    pub(super) fn failure(&self, source: MapFailure) -> Failure {
-        Failure::Map { name: self.name.clone(), source: Box::new(source) }
+    pub(super) fn failure(&self, source: MapFailure) -> MapFileError {
+        MapFileError::new(&self.name, source)
     }
 
     pub(super) fn root(&self) -> Result<Part<'_>, MapFailure> {

@@ -2,7 +2,7 @@
 
 mod elements;
 mod encode;
-mod failure;
+mod error;
 mod fold;
 mod json_file;
 mod show;
@@ -10,8 +10,8 @@ mod state;
 mod variables;
 
 pub(crate) use elements::set_elements;
-pub(crate) use failure::MapFailure;
-pub(crate) use json_file::{JsonFile, identities, read_files};
+pub(crate) use error::MapFileError;
+pub(crate) use json_file::{JsonFile, MapFile, identities, read_files};
 pub(crate) use show::{MapsAsJson, shown, write_text};
 pub(crate) use state::{SaveTo, SavedMaps, distinct_names};
 pub(crate) use variables::set_variables;

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use paceline::{Collection, MapKind, MapSpec, Object};
 use serde_json::Value as Json;
 
-use super::failure::{MapFailure, Problem};
+use super::error::{MapFailure, MapFileError, Problem};
 use super::json_file::{JsonFile, Part};
 use super::show::{is_restorable, write_state};
-use crate::console;
-use crate::failure::Failure;
-use crate::run::{Taken, name};
+use crate::common::console;
+use crate::common::failure::Failure;
+use crate::common::files::{FileError, Taken, is_stdout, name};
+use crate::common::report::StdoutError;
 
 const FORM: &str = "saved maps are an object {\"maps\": {NAME: ...}}";
 const BY_OBJECT: &str = "saved maps of several objects are an object {\"maps\": {OBJECT: {NAME: ...}}}";
@@ -25,12 +26,12 @@ const BY_OBJECT: &str = "saved maps of several objects are an object {\"maps\": 
 pub(crate) struct SavedMaps(JsonFile);
 
 impl SavedMaps {
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<Self, MapFileError> {
         JsonFile::of_several(path).map(Self)
     }
 
     /// What it says of the maps of an object, which is one of several if it has a name.
-    pub(crate) fn of(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, Failure> {
+    pub(crate) fn of(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, MapFileError> {
         self.files(object, one_of).map_err(|failure| self.0.failure(failure))
     }
 
@@ -78,16 +79,16 @@ pub(crate) struct SaveTo {
 
 impl SaveTo {
     /// Makes the new file, which shows that there is a place for it.
-    pub(crate) fn open(path: &Path, taken: &[Taken]) -> Result<Self, Failure> {
-        if path == Path::new("-") {
-            let failed = |source| Failure::CreateOutput { name: name(path), source };
+    pub(crate) fn open(path: &Path, taken: &[Taken]) -> Result<Self, FileError> {
+        if is_stdout(path) {
+            let failed = |source| FileError::Create { name: name(path), source };
             let file = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(failed)?;
             Taken::check(&file.metadata().map_err(failed)?, OPTION, path, taken)?;
             return Ok(Self { path: path.to_owned(), beside: None, file: Some(file) });
         }
         // What a link names is replaced, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let failed = |source| Failure::CreateOutput { name: name(&path), source };
+        let failed = |source| FileError::Create { name: name(&path), source };
         if let Ok(metadata) = fs::metadata(&path) {
             Taken::check(&metadata, OPTION, &path, taken)?;
             if !metadata.is_file() {
@@ -117,8 +118,8 @@ impl SaveTo {
             None => Ok(()),
         });
         saved.map_err(|source| match self.beside {
-            Some(_) => Failure::CreateOutput { name: name(&self.path), source },
-            None => Failure::Stdout(source),
+            Some(_) => FileError::Create { name: name(&self.path), source }.into(),
+            None => Failure::from(StdoutError(source)),
         })?;
         for (_, collection) in objects {
             announce_missing(collection);

@@ -5,9 +5,9 @@ use paceline::json::JsonError;
 use paceline::{InitialValue, MapSpec, Object};
 
 use super::encode::typed;
-use super::failure::{MapFailure, Problem};
+use super::error::{MapFailure, MapFileError, Problem};
 use super::json_file::{JsonFile, Part};
-use crate::failure::{Failure, closest};
+use crate::common::suggest::closest;
 
 const VARIABLES: &str = "global variables are set by an object of names and values";
 
@@ -23,7 +23,7 @@ pub(super) fn variables<'a>(btf: &'a Btf, spec: &MapSpec) -> Option<&'a DataSect
 pub(crate) fn set_variables<'a>(
     files: impl IntoIterator<Item = &'a JsonFile>,
     object: &mut Object,
-) -> Result<(), Failure> {
+) -> Result<(), MapFileError> {
     for file in files {
         let spec = object.map(&file.map).ok_or_else(|| file.failure(no_map(&file.map, object)))?;
         let Some(btf) = object.btf.clone() else { continue };

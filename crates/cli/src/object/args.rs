@@ -9,7 +9,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use paceline::kernel::KernelVersion;
 use paceline::{ProgramKind, type_of_section};
 
-use crate::args::{MapFile, parse_size};
+use crate::maps::MapFile;
 
 /// Values that a loader gives to objects elsewhere: a kernel's types, sizes of maps, types of programs.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct ObjectArgs {
     /// Set global variables, fill a map from a file, or give it a number of entries (`entries:N`) or the form of its inner maps
     /// (`inner:MAP`); may be given several times.
     #[arg(long = "map", value_name = "NAME=FILE.json", value_parser = OsStringValueParser::new().try_map(MapArg::parse))]
-    pub(crate) map_args: Vec<MapArg>,
+    pub(super) map_args: Vec<MapArg>,
     /// Most memory that one map may declare, in bytes, or with `K`, `M`, `G`.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size)]
     pub(crate) map_memory: u64,
@@ -50,20 +50,30 @@ impl ObjectArgs {
     }
 }
 
+/// A number of bytes: `4096`, `64K`, `16M`, `4G`.
+fn parse_size(text: &str) -> Result<u64, &'static str> {
+    const FORM: &str = "it must be a number of bytes, which may end in K, M or G";
+    let units = [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)];
+    let found = units.into_iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit): (&str, u64) = found.unwrap_or((text, 1));
+    let number: u64 = number.parse().map_err(|_| FORM)?;
+    number.checked_mul(unit).ok_or("that is more than 64 bits can say")
+}
+
 fn parse_type(text: &str) -> Result<ProgramKind, &'static str> {
     type_of_section(text).ok_or("it must be xdp, xdp.frags, each also with /devmap or /cpumap, tc, or socket")
 }
 
 /// `NAME=FILE.json`, `NAME=entries:N` or `NAME=inner:MAP`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MapArg {
-    pub(crate) name: String,
-    pub(crate) value: MapValue,
+pub(super) struct MapArg {
+    pub(super) name: String,
+    pub(super) value: MapValue,
 }
 
 /// A setting of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MapValue {
+pub(super) enum MapValue {
     /// Its elements, or variables.
     File(PathBuf),
     /// How many elements it may have.
@@ -108,6 +118,17 @@ mod tests {
         assert_eq!(parse(b"m=./entries:64"), Ok(("m".into(), MapValue::File("./entries:64".into()))));
         for wrong in [&b"rules"[..], b"=x", b"rules=", b"\xff=x", b"m=entries:", b"m=entries:-1"] {
             parse(wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_size_may_have_a_unit() {
+        assert_eq!(
+            ["0", "17", "3K", "64M", "4G"].map(parse_size),
+            [0, 17, 3 << 10, 64 << 20, 4 << 30].map(Ok)
+        );
+        for wrong in ["", "K", "-1", "1T", "1.5G", "4 G", "99999999999G"] {
+            parse_size(wrong).unwrap_err();
         }
     }
 }

@@ -1,19 +1,26 @@
 //! The kernel that objects are loaded for: the running one, but for what the command line says.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use paceline::btf::Btf;
 use paceline::kernel::{self, Config, KernelVersion, Needs};
 
-use super::Opener;
-use crate::failure::Failure;
+use super::args::ObjectArgs;
+use super::error::ObjectError;
 
 /// The word for no types; a file of that name is `./none`.
 const NONE: &str = "none";
 
 /// Types, and the file that they are from.
 #[derive(Debug, Default)]
-pub(super) struct Types(Option<(Btf, String)>);
+struct Types(Option<(Btf, String)>);
+
+/// Reads files of a kernel; its types once.
+#[derive(Debug, Default)]
+pub(super) struct KernelReader {
+    types: OnceCell<Types>,
+}
 
 /// The parts of a kernel that an object uses.
 pub(super) struct Kernel<'a> {
@@ -24,14 +31,14 @@ pub(super) struct Kernel<'a> {
     config_file: Option<String>,
 }
 
-impl Opener {
-    /// Reads of a kernel what an object asks for, and the files that the command line names, so that a wrong name is told.
-    pub(super) fn kernel(&self, needs: &Needs) -> Result<Kernel<'_>, Failure> {
-        let reads_types = needs.relocations > 0 || self.args.btf.is_some();
-        let types = if reads_types { self.types()?.0.as_ref() } else { None };
-        let version = self.args.kernel_version.or_else(kernel::running_version);
+impl KernelReader {
+    /// Reads of a kernel what an object asks for, and the files that the command line names, so that a wrong name is an error.
+    pub(super) fn read(&self, args: &ObjectArgs, needs: &Needs) -> Result<Kernel<'_>, ObjectError> {
+        let reads_types = needs.relocations > 0 || args.btf.is_some();
+        let types = if reads_types { self.types(args)?.0.as_ref() } else { None };
+        let version = args.kernel_version.or_else(kernel::running_version);
         let running = || kernel::running_config().filter(|_| needs.options());
-        let file = self.args.kconfig.clone().or_else(running);
+        let file = args.kconfig.clone().or_else(running);
         let config = file.as_deref().map(|path| read("--kconfig", path, kernel::config)).transpose()?;
         Ok(Kernel {
             types: types.map(|(types, _)| types),
@@ -42,11 +49,11 @@ impl Opener {
         })
     }
 
-    fn types(&self) -> Result<&Types, Failure> {
+    fn types(&self, args: &ObjectArgs) -> Result<&Types, ObjectError> {
         if let Some(types) = self.types.get() {
             return Ok(types);
         }
-        let path = match self.args.btf.as_deref() {
+        let path = match args.btf.as_deref() {
             Some(path) if path == Path::new(NONE) => None,
             Some(path) => Some(path),
             None => kernel::running_types(),
@@ -61,8 +68,8 @@ fn read<T>(
     option: &'static str,
     path: &Path,
     read: impl FnOnce(&Path) -> Result<T, kernel::KernelFileError>,
-) -> Result<T, Failure> {
-    read(path).map_err(|source| Failure::Kernel {
+) -> Result<T, ObjectError> {
+    read(path).map_err(|source| ObjectError::Kernel {
         option,
         name: path.display().to_string(),
         source: Box::new(source),

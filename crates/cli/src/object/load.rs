@@ -1,13 +1,13 @@
 //! From an object to its maps and programs: the one way of all commands.
 
-use paceline::{
-    Collection, Engine, Limits, LoadOptions, NoProgram, Object, Program, Refused, VerifiedProgram,
-};
+use paceline::{Collection, Engine, Limits, LoadOptions, NoProgram, Object};
 
-use super::Opener;
-use crate::failure::Failure;
-use crate::maps::{self, JsonFile, MapFailure};
-use crate::verify::Diagnosis;
+use super::error::ObjectError;
+use super::opener::Opener;
+use super::program::{ProgramError, program_of};
+use crate::common::failure::Failure;
+use crate::diagnosis::Diagnosis;
+use crate::maps::{self, JsonFile, MapFileError};
 
 /// How objects are loaded, with maps of so many bytes each at most.
 pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64, cpus: usize) -> LoadOptions {
@@ -27,36 +27,15 @@ pub(crate) fn load(
     let mut files = restored;
     files.extend(maps::read_files(&opener.args.files())?);
     maps::set_variables(&files, &mut object)?;
-    let collection = object.load(options);
-    let collection =
-        collection.map_err(|source| Failure::Setup { name: name.to_owned(), source: Box::new(source) })?;
+    let collection = object.load(options).map_err(|source| ObjectError::setup(name, source))?;
     let load = |program: &str| program_of(&collection, Some(program), unverified);
-    maps::set_elements(&files, &collection, &load)
-        .map_err(|failure| diagnosed(name, &collection, failure))?;
+    maps::set_elements(&files, &collection, &load).map_err(|error| diagnosed(name, &collection, error))?;
     Ok(collection)
 }
 
-/// A program of a collection.
-pub(crate) fn program_of(
-    collection: &Collection,
-    name: Option<&str>,
-    unverified: bool,
-) -> Result<Program, NoProgram> {
-    match unverified {
-        true => collection.program_unverified(name),
-        false => collection.program(name).map(VerifiedProgram::into_program),
-    }
-}
-
-/// A map file's failure, with a diagnosis if it names a program that is not safe.
-fn diagnosed(name: &str, collection: &Collection, failure: Failure) -> Failure {
-    if let Failure::Map { source, .. } = &failure
-        && let MapFailure::Program { place, index, source } = &**source
-        && let NoProgram::Refused(refused) = &**source
-    {
-        let refused: &Refused = refused;
-        let diagnosis = Diagnosis::new(name, collection.object(), refused);
-        return Failure::Refused(Box::new(diagnosis.of_entry(&place.map, *index)));
-    }
-    failure
+/// A map file's error, as a diagnosis if the file names a program that is not safe.
+fn diagnosed(name: &str, collection: &Collection, error: MapFileError) -> Failure {
+    let Some((map, index, NoProgram::Refused(refused))) = error.no_program() else { return error.into() };
+    let diagnosis = Diagnosis::new(name, collection.object(), refused).of_entry(map, index);
+    ProgramError::Refused(Box::new(diagnosis)).into()
 }

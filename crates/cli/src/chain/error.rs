@@ -1,0 +1,87 @@
+//! Errors of chains, on the command line and in files.
+
+use std::io;
+
+use paceline::chain::{FileError, FilePlace, RunConfigError};
+use paceline::filter::Missing;
+use paceline::{ChangeError, Fault, FilterTextError};
+
+use crate::common::failure::{CommandError, Failure};
+use crate::common::packets::When;
+
+/// The reason why there is no chain, or why it stopped. Names of files are as the user gave them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChainError {
+    #[error("{name}: {source}")]
+    Read { name: String, source: io::Error },
+    #[error("{name}: it is no UTF-8 text")]
+    NotText { name: String },
+    #[error("{name}:{source}")]
+    File { name: String, source: FileError },
+    /// Something that a chain file names cannot be had.
+    #[error("{name}:{at}: {source}")]
+    At { name: String, at: FilePlace, source: Failure },
+    #[error("{0}")]
+    Libpcap(Missing),
+    #[error("{name}: {source}")]
+    Filter { name: String, source: FilterTextError },
+    #[error("{name}: {source}")]
+    Config { name: String, source: RunConfigError },
+    #[error("{name}: {source}")]
+    Change { name: String, source: ChangeError },
+    #[error("{name}: {problem}")]
+    Calls { name: String, problem: CallsProblem },
+    #[error("--place {place}: {problem}")]
+    Place { place: String, problem: PlaceProblem },
+    #[error("--place is for programs in the given order, not by priority")]
+    PlacesByPriority,
+    #[error("several objects have a map {0}: its contents are given in a chain file")]
+    SeveralMaps(String),
+    #[error("no object of the chain has a map {map}")]
+    NoMap { map: String, hint: Option<String> },
+    #[error("{chain}: {when} of {capture}: {fault}")]
+    Fault { chain: String, when: When, capture: String, fault: Box<Fault> },
+    #[error("{0}: a chain file goes alone: it names its objects itself")]
+    FileAmongObjects(String),
+    #[error("{0} goes with objects, and a chain file has it itself")]
+    NotWithFile(&'static str),
+}
+
+/// What is wrong with a chain-call map.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallsProblem {
+    #[error("{0}")]
+    Syntax(serde_json::Error),
+    #[error("a chain-call map is a list of {{\"key\": PROGRAM, \"value\": {{VERDICT: PROGRAM, ...}}}}")]
+    Shape,
+    #[error("no program `{name}`; there is: {}", .names.join(", "))]
+    NoProgram { name: String, names: Vec<String> },
+    #[error("no verdict `{0}`; there are wildcard, aborted, drop, pass, tx and redirect")]
+    NoVerdict(String),
+    #[error("program {0} has two entries")]
+    Twice(String),
+}
+
+/// Why a program cannot go where it was said.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlaceProblem {
+    #[error("no program `{name}`; there is: {}", .names.join(", "))]
+    NoProgram { name: String, names: Vec<String> },
+    #[error("a program does not go by itself, or by one that was replaced")]
+    NotThere,
+}
+
+impl CommandError for ChainError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoMap { hint, .. } => hint.clone(),
+            Self::At { source, .. } => source.hint(),
+            Self::Libpcap(_) => Some(
+                "install it (Debian: apt install libpcap0.8), or give `classic` instead of `filter`: a file with what \
+                 `tcpdump -ddd EXPRESSION` prints elsewhere"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}

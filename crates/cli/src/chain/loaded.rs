@@ -1,0 +1,85 @@
+//! Chains in memory, and how they are loaded.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use paceline::chain::{Placement, Reason};
+use paceline::{Collection, Engine, Layout, LiveChain, LoadOptions};
+
+use crate::common::files::Taken;
+use crate::maps::{MapFileError, SavedMaps};
+use crate::object::{ObjectArgs, Opener, load_options};
+
+/// How programs are loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadHow {
+    pub(crate) budget: u64,
+    pub(crate) engine: Engine,
+    pub(crate) unverified: bool,
+    pub(crate) restore: Option<PathBuf>,
+    pub(crate) opener: Rc<Opener>,
+    /// CPUs that maps have values for.
+    pub(crate) cpus: usize,
+}
+
+impl LoadHow {
+    /// As it is where nothing is run.
+    pub(crate) fn of(args: &ObjectArgs) -> Self {
+        Self {
+            budget: paceline::DEFAULT_BUDGET,
+            engine: Engine::best(),
+            unverified: false,
+            restore: None,
+            opener: Rc::new(Opener::new(args)),
+            cpus: LoadOptions::default().limits.cpus,
+        }
+    }
+
+    /// The maps of an earlier run.
+    pub(super) fn saved(&self) -> Result<Option<SavedMaps>, MapFileError> {
+        self.restore.as_deref().map(SavedMaps::read).transpose()
+    }
+
+    pub(super) fn options(&self) -> LoadOptions {
+        load_options(self.budget, self.engine, self.opener.args.map_memory, self.cpus)
+    }
+}
+
+/// An object of a chain, loaded.
+pub(crate) struct Part {
+    /// For messages; in a chain file, its name there.
+    pub(crate) name: String,
+    pub(crate) collection: Collection,
+}
+
+/// A chain, ready to run.
+pub(crate) struct Loaded {
+    /// For messages.
+    pub(crate) name: String,
+    pub(crate) live: LiveChain,
+    pub(crate) parts: Vec<Part>,
+    /// Which part each program is from, by its name in the chain.
+    pub(crate) origins: Vec<(String, usize)>,
+    /// Programs that were placed by others, and how.
+    pub(crate) placed: Vec<(String, Placement<String>)>,
+    /// Files that no output may replace.
+    pub(crate) taken: Vec<Taken>,
+    /// Captures that a chain file names.
+    pub(crate) input: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
+    pub(crate) drops: Option<PathBuf>,
+}
+
+impl Loaded {
+    /// What runs after what, and why.
+    pub(crate) fn layout(&self) -> Layout {
+        let mut layout = self.live.layout();
+        for (name, reason) in layout.names.iter().zip(&mut layout.reasons) {
+            let placed = self.placed.iter().find(|(placed, _)| placed == name);
+            if let (Reason::Placed, Some((_, placement))) = (&*reason, placed) {
+                *reason = Reason::PlacedBy(placement.clone());
+            }
+        }
+        layout
+    }
+}

@@ -1,0 +1,125 @@
+//! Arguments of `paceline filter`.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{ArgAction, ValueEnum, ValueHint};
+use paceline::Engine;
+
+use crate::common::args::{engine_names, usage_error};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  paceline filter tcp port 22 --in traffic.pcap --out ssh.pcap
+  paceline filter port 22 --as listing                the classic program beside what it is converted to
+  paceline filter --filters rules.txt -r traffic.pcap -w '{name}.pcap'
+  tcpdump -ddd udp > udp.txt; paceline filter --program udp.txt -r traffic.pcap
+  paceline filter --program seccomp.txt --syscalls calls.txt
+
+Expressions are tcpdump's (man pcap-filter) and are compiled by libpcap, which has to be installed; packets match as
+they do with tcpdump. Packets are written whole and unchanged. It is no failure if none matches.
+
+A program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language. It follows the rules of the kernel, as if a
+socket had it: negative offsets and ancillary words have their meaning, and the length is what was captured.
+
+A file of filters has a line for each, `name: expression`; text after # is a comment:
+  ssh: tcp port 22
+  web: tcp port 80 or tcp port 443      # both
+
+A file of system calls has a line for each: number, arch, instruction pointer and up to six arguments, in decimal or
+after 0x; what is left out is 0, for the arch x86-64:
+  257 0xc000003e 0x7f0000001234 0xffffff9c 0x7ffc00001000 0";
+
+/// The form in which a filter and its conversion are printed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Form {
+    /// The listing of -d, beside each instruction what it became.
+    Listing,
+    /// C, with the types of linux/filter.h and linux/bpf.h.
+    C,
+    /// Rust.
+    Rust,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct FilterArgs {
+    /// Expression as tcpdump takes it; its words may be several arguments. Without one all packets match.
+    #[arg(value_name = "EXPRESSION", group = "what")]
+    pub(crate) expression: Vec<String>,
+    /// File that has the expression.
+    #[arg(short = 'F', long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
+    pub(crate) expression_file: Option<PathBuf>,
+    /// File that has a classic BPF program; `-` is standard input.
+    #[arg(long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
+    pub(crate) program: Option<PathBuf>,
+    /// File of several expressions, with a name for each.
+    #[arg(long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
+    pub(crate) filters: Option<PathBuf>,
+    /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
+    #[arg(short = 'r', long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: Option<PathBuf>,
+    /// Capture to write for the packets that match; `-` is standard output. With --filters the name has `{name}` in
+    /// it, for which each filter's name is put.
+    #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Take this many packets, for each filter, and stop.
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Print the program as tcpdump does and stop: -d as a listing, -dd as a C array, -ddd as decimal numbers.
+    #[arg(short = 'd', action = ArgAction::Count, conflicts_with_all = ["out", "json", "filters", "syscalls", "form"])]
+    pub(crate) dump: u8,
+    /// Print the program and what it is converted to, side by side or as source code, and stop.
+    #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["out", "json", "filters", "syscalls"])]
+    pub(crate) form: Option<Form>,
+    /// Leave out libpcap's optimizer.
+    #[arg(short = 'O', long)]
+    pub(crate) no_optimize: bool,
+    /// File of recorded system calls, to tell what a seccomp program does about each.
+    #[arg(long, value_name = "FILE", requires = "program", conflicts_with_all = ["input", "out", "count", "engine"], value_hint = ValueHint::FilePath)]
+    pub(crate) syscalls: Option<PathBuf>,
+    /// What runs the filter: `jit` where there is one, else `threaded`, if left out.
+    #[arg(long, value_name = "NAME", value_parser = engine_names())]
+    pub(crate) engine: Option<Engine>,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What stands for a filter's name in the name of an output.
+pub(super) const NAME: &str = "{name}";
+
+impl FilterArgs {
+    /// Whether the program is printed and nothing is run.
+    pub(super) fn prints(&self) -> bool {
+        self.dump > 0 || self.form.is_some()
+    }
+
+    /// Checks what the description of the arguments cannot express.
+    ///
+    /// # Errors
+    /// The error of usage.
+    pub(super) fn check(&self) -> Result<(), clap::Error> {
+        if self.dump > 3 {
+            return Err(usage_error::<Self>(
+                "filter",
+                ErrorKind::TooManyValues,
+                "-d can be given three times at most",
+            ));
+        }
+        // An expression or a file of filters would be in the program's place, and clap asks no more for it then.
+        if self.syscalls.is_some() && self.program.is_none() {
+            let text = "--syscalls is for the seccomp program of a file: --program FILE";
+            return Err(usage_error::<Self>("filter", ErrorKind::MissingRequiredArgument, text));
+        }
+        let has_name = |path: &PathBuf| path.to_str().is_some_and(|path| path.contains(NAME));
+        match (&self.filters, &self.out) {
+            (Some(_), Some(out)) if !has_name(out) => {
+                let text = "with --filters there is an output for each: the name must have `{name}` in it, \
+                            such as --out '{name}.pcap'";
+                Err(usage_error::<Self>("filter", ErrorKind::ValueValidation, text))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Filters over a capture.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use paceline::capture::{CaptureReader, Link};
+use paceline::filter::{Matched, Select, SelectError, Selection, Target, select, target_of};
+use paceline::{Engine, Host};
+
+use super::args::{FilterArgs, NAME};
+use super::error::FilterError;
+use super::report::{Report, Run};
+use super::wanted::{self, Compiled};
+use super::{listing, syscalls};
+use crate::common::capture::{Capture, CaptureError};
+use crate::common::console;
+use crate::common::failure::Failure;
+use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
+use crate::common::report::Report as _;
+use crate::common::watch::{INTERRUPTED, Watch};
+
+/// Selects the packets of a capture, or prints a program.
+pub(crate) fn filter(args: &FilterArgs) -> Result<ExitCode, Failure> {
+    args.check().unwrap_or_else(|usage| usage.exit());
+    if let (Some(program), Some(calls)) = (&args.program, &args.syscalls) {
+        return syscalls::run(program, calls, args.json);
+    }
+    if args.prints() {
+        let link = match &args.input {
+            Some(path) => Capture::open(Some(path), CaptureReader::for_filters)?.reader.link(),
+            None => Link::default(),
+        };
+        return listing::print(args, &wanted::compile_one(args, target(args, link))?);
+    }
+    let wanted = wanted::read(args)?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::for_filters)?;
+    let filters = wanted::compile(wanted, target(args, capture.reader.link()))?;
+    run(args, &mut capture, filters)
+}
+
+/// The target of expressions.
+fn target(args: &FilterArgs, link: Link) -> Target {
+    Target { optimize: !args.no_optimize, ..target_of(link) }
+}
+
+fn run(args: &FilterArgs, capture: &mut Capture, filters: Vec<Compiled>) -> Result<ExitCode, Failure> {
+    let engine = args.engine.unwrap_or(Engine::best());
+    let names: Vec<Option<PathBuf>> = filters.iter().map(|filter| output_name(args, filter)).collect();
+    let programs: Vec<_> =
+        filters.iter().map(|filter| filter.load(engine)).collect::<Result<_, FilterError>>()?;
+    let watch = Watch::start(capture.size, capture.position.clone())?;
+    let mut outputs = open(args, capture, &names)?.into_iter();
+    let mut selections = Vec::new();
+    for program in programs {
+        let output = outputs.next().flatten().map(|output| output.start(capture.reader.header()));
+        selections.push(Selection::new(program, output.transpose()?));
+    }
+    announce(args, capture);
+
+    let (run, ended) = select_all(args, capture, &mut selections, watch);
+    let ended = ended.map_err(|error| failure(error, capture, &filters, &names, run.read));
+    if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
+        return ended.map(|()| ExitCode::SUCCESS);
+    }
+    let report = Report {
+        run,
+        capture: &capture.name,
+        engine,
+        filters: filters.iter().zip(selections.iter().map(|selection| selection.matched)).collect(),
+        error: ended.as_ref().err(),
+    };
+    let aside = names.iter().flatten().any(|path| is_stdout(path));
+    let printed = report.print(args.json, aside);
+    ended.and(printed)?;
+    Ok(if run.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The name of a filter's output.
+fn output_name(args: &FilterArgs, filter: &Compiled) -> Option<PathBuf> {
+    let out = args.out.as_ref()?;
+    match (&filter.name, out.to_str()) {
+        (Some(name), Some(out)) => Some(OsString::from(out.replace(NAME, name)).into()),
+        _ => Some(out.clone()),
+    }
+}
+
+/// Opens the outputs, and changes none before all are open.
+fn open(
+    args: &FilterArgs,
+    capture: &Capture,
+    names: &[Option<PathBuf>],
+) -> Result<Vec<Option<Opened>>, FileError> {
+    let read = [
+        (&args.expression_file, "the expression"),
+        (&args.program, "the program"),
+        (&args.filters, "the filters"),
+    ];
+    let read = read.into_iter().filter_map(|(path, what)| {
+        let path = path.as_deref()?;
+        Taken::of_path(path, &format!("{what} {}", path.display()))
+    });
+    let mut taken: Vec<Taken> = read.chain(capture.file.clone()).collect();
+    let open = |name: &Option<PathBuf>| {
+        name.as_deref().map(|path| Opened::open(path, "--out", &mut taken)).transpose()
+    };
+    names.iter().map(open).collect()
+}
+
+fn announce(args: &FilterArgs, capture: &Capture) {
+    if args.input.is_none() {
+        console::note(format_args!(
+            "filtering the {} (examples/traffic.pcap); for your own: --in CAPTURE",
+            capture.name
+        ));
+    }
+}
+
+fn select_all(
+    args: &FilterArgs,
+    capture: &mut Capture,
+    selections: &mut [Selection<std::fs::File>],
+    mut watch: Watch,
+) -> (Run, Result<(), SelectError>) {
+    let options = Select { count: args.count };
+    let start = Instant::now();
+    let (read, ended) = select(&mut capture.reader, selections, &mut Host::default(), options, |read| {
+        watch.look(read.packets)
+    });
+    (Run { read, time: start.elapsed(), interrupted: watch.finish() }, ended)
+}
+
+/// Adds the names of files to what went wrong.
+fn failure(
+    error: SelectError,
+    capture: &Capture,
+    filters: &[Compiled],
+    names: &[Option<PathBuf>],
+    read: Matched,
+) -> Failure {
+    let output = |index: usize| names.get(index).and_then(Option::as_deref).map(name).unwrap_or_default();
+    match error {
+        SelectError::Read(source) => {
+            let (name, source) = (capture.name.clone(), Box::new(source));
+            CaptureError::Read { name, source, processed: read.packets }.into()
+        }
+        SelectError::Fault { selection, fault } => FilterError::Fault {
+            name: filters.get(selection).map(Compiled::title).unwrap_or_default(),
+            fault: Box::new(fault),
+        }
+        .into(),
+        SelectError::Write { selection, source } => {
+            FileError::Write { name: output(selection), source }.into()
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Errors of filters.
+
+use std::io;
+
+use paceline::Fault;
+use paceline::filter::text::TextError;
+use paceline::filter::{self, CheckError, Missing};
+
+use crate::common::failure::CommandError;
+
+/// The reason why packets or system calls cannot be filtered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FilterError {
+    #[error("{0}")]
+    Libpcap(Missing),
+    #[error("{name}: {source}")]
+    Read { name: String, source: io::Error },
+    #[error("{name}:{}:{}: {}", .source.line, .source.column, .source.problem)]
+    Text { name: String, source: TextError },
+    #[error("{name}: {source}")]
+    Check { name: String, source: CheckError },
+    #[error("{name}: {source}")]
+    Program { name: String, source: Box<filter::FilterError> },
+    #[error("{name}: {fault}")]
+    Fault { name: String, fault: Box<Fault> },
+    #[error("{name}:{line}:{column}: {problem}")]
+    List { name: String, line: usize, column: usize, problem: ListProblem },
+    #[error("{name}: there is no filter in it")]
+    NoFilters { name: String },
+    #[error("{name}:{line}:{column}: {source}")]
+    SystemCall { name: String, line: usize, column: usize, source: CallError },
+}
+
+impl CommandError for FilterError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Libpcap(_) => {
+                "install it (Debian: apt install libpcap0.8), or give a program: --program FILE takes what \
+                 `tcpdump -ddd EXPRESSION` prints elsewhere"
+            }
+            Self::Text { .. } => {
+                "a program is what `tcpdump -ddd` or `-dd` prints, or bpf_asm's language; expressions are given \
+                 without --program"
+            }
+            Self::NoFilters { .. } => "each line of it is `name: expression`",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// An error in a file of filters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ListProblem {
+    #[error("expected `name: expression`")]
+    NoName,
+    #[error("a name has letters, digits, `-`, `_` and `.`, and starts with a letter, digit or `_`")]
+    Name,
+    #[error("filter {name} is there already, on line {line}")]
+    Twice { name: String, line: usize },
+    #[error("more than {most} filters")]
+    TooMany { most: usize },
+}
+
+/// The reason why a line is no system call.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CallError {
+    #[error("`{0}` is no number: decimal digits, or hexadecimal ones after 0x")]
+    Number(String),
+    #[error("{text} does not fit into {bits} bits")]
+    TooLarge { text: String, bits: u32 },
+    #[error("a system call has a number, an arch, an instruction pointer and six arguments, and no more")]
+    TooMany,
+}

@@ -1,0 +1,13 @@
+//! `paceline inspect`.
+
+mod args;
+mod command;
+mod missing;
+mod survey;
+mod table;
+mod text;
+
+pub(crate) use args::{EXAMPLES, InspectArgs};
+pub(crate) use command::inspect;
+#[cfg(test)]
+pub(crate) use survey::Survey;

@@ -1,0 +1,9 @@
+//! The commands, which know nothing of each other.
+
+pub(crate) mod chain;
+pub(crate) mod completions;
+pub(crate) mod dump;
+pub(crate) mod filter;
+pub(crate) mod inspect;
+pub(crate) mod run;
+pub(crate) mod verify;

@@ -1,0 +1,179 @@
+//! Arguments of `paceline run`.
+
+use std::path::PathBuf;
+
+use clap::ValueHint;
+use clap::error::ErrorKind;
+use paceline::Engine;
+
+use crate::chain::SourceArgs;
+use crate::common::args::{engine_names, usage_error};
+use crate::common::files::is_stdout;
+use crate::common::packets::Packets;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  paceline run firewall.o balancer.o --in traffic.pcap --out passed.pcap --drops dropped.pcap
+  paceline run balancer.o --in traffic.pcap --map backends=backends.json --maps --save-maps state.json
+  paceline run sampler.o --in traffic.pcap --events - | jq .
+  paceline run router.o --in traffic.pcap --network net.json --ingress eth0 --clock capture --seed 1
+  tcpdump -w - | paceline run firewall.o --in - --out - | tcpdump -r -
+
+Several objects are a chain, in the order of their run priorities (XDP_RUN_CONFIG), as xdp-loader orders them. While a
+chain file runs, SIGHUP has it read again.
+
+Packets with verdict pass, tx or redirect go to --out, as the program left them; dropped and aborted ones go to
+--drops. Outputs have the format of the input. No root and no network card is needed.
+
+A map file is a list like the one `bpftool map dump` and `--maps --json` print:
+  [{\"key\": 22, \"value\": {\"action\": 1}}, {\"key\": 53, \"value\": {\"action\": 2}}]
+Values of per-CPU maps may be {\"key\": 1, \"values\": [{\"cpu\": 0, \"value\": 5}]}. Keys and values without BTF types are
+lists of bytes, [\"0x0a\", \"0x00\"]. Entries of program arrays are programs by name, or null for none:
+[{\"key\": 17, \"value\": \"drop\"}]. Global variables are set by name: --map .rodata=FILE with
+{\"threshold\": 10}. Values of queues and stacks have no key, and entries of maps of maps are maps by name. --save-maps
+writes all of that to one file, {\"maps\": {NAME: ...}}, in chains by object, without what is zero in arrays.
+
+A network is what these print, one after the other:
+  ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf
+  ss -tuan; conntrack -L; sysctl net.ipv4.tcp_syncookies
+In each line of events `data` is what the program sent, by the type of --event-type or byte by byte, and `bytes` the packet
+that goes with it, in hexadecimal.";
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
+    #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input: Option<PathBuf>,
+    /// Capture to write for packets with verdict pass, tx or redirect; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Capture to write for packets that were dropped or aborted; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) drops: Option<PathBuf>,
+    /// Print the maps after the run.
+    #[arg(long)]
+    pub(crate) maps: bool,
+    /// Give the maps what --save-maps kept of an earlier run, and nothing else; before --map.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub(crate) restore_maps: Option<PathBuf>,
+    /// Keep what the maps hold when the run is over, for --restore-maps; the file is replaced as a whole, or left as it was.
+    #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
+    pub(crate) save_maps: Option<PathBuf>,
+    /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
+    /// where the name ends in `.pcapng`; `-` is standard output.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: Option<PathBuf>,
+    /// Show what a map is sent by a C type of the object's BTF; may be given several times.
+    #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
+    pub(crate) event_types: Vec<EventType>,
+    /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
+    /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) network: Option<PathBuf>,
+    /// CPUs that packets come in on, all of a flow on the same one; per-CPU maps have a value for each.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) cpus: u16,
+    /// Interface that all packets come in on: its index, or its name in the network.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) ingress: Option<String>,
+    /// Receive queue that all packets come in on.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) rx_queue: u16,
+    /// Where the time comes from that the program sees.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) clock: ClockArg,
+    /// Seed of random numbers and cookies, so that a run can be repeated.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Stop after this many packets.
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// Instructions a program may run for one packet, on engines that count them.
+    #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
+    pub(crate) budget: u64,
+    /// What runs the program: `jit` where there is one, else `threaded`, if left out.
+    ///
+    /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access as it
+    /// happens, and counts the instructions. All come to the same results. `checked-jit` is for whoever looks for gaps in
+    /// the verifier: native code that checks every access.
+    #[arg(long, value_name = "NAME", value_parser = engine_names())]
+    pub(crate) engine: Option<Engine>,
+    /// Run a program that was not verified, on the engine `plain`: every access is checked as it happens.
+    #[arg(long)]
+    pub(crate) unverified: bool,
+    /// Count what each program of the chain returns.
+    #[arg(long)]
+    pub(crate) stats: bool,
+    /// The same, and measure how long each program takes; packets go through it one by one then.
+    #[arg(long)]
+    pub(crate) time: bool,
+    /// Show what each program did to these packets, such as `1,5-7`, counted from 1.
+    #[arg(long, value_name = "PACKETS", conflicts_with_all = ["stats", "time"])]
+    pub(crate) trace: Option<Packets>,
+    /// Load, verify and compile everything, show the chain, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl RunArgs {
+    /// Whether the report is JSON on standard output, where nothing else goes.
+    pub(crate) fn prints_json(&self) -> bool {
+        let outputs = [&self.out, &self.drops, &self.events, &self.save_maps];
+        self.json && outputs.into_iter().flatten().all(|path| !is_stdout(path))
+    }
+
+    /// The engine that is asked for.
+    ///
+    /// # Errors
+    /// Programs that are not verified run on one engine only.
+    pub(super) fn engine(&self) -> Result<Engine, clap::Error> {
+        match self.engine {
+            Some(engine) if self.unverified && engine != Engine::Plain => {
+                let text = format!(
+                    "--engine {engine} runs verified programs, and with --unverified the engine is {}",
+                    Engine::Plain
+                );
+                Err(usage_error::<Self>("run", ErrorKind::ArgumentConflict, &text))
+            }
+            Some(engine) => Ok(engine),
+            None if self.unverified => Ok(Engine::Plain),
+            None => Ok(Engine::best()),
+        }
+    }
+}
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ClockArg {
+    /// The system's clocks.
+    #[default]
+    System,
+    /// The packets' time stamps: with `--seed`, a run comes out the same every time.
+    Capture,
+}
+
+/// `MAP=TYPE`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventType {
+    pub(crate) map: String,
+    /// With or without `struct`.
+    pub(crate) name: String,
+}
+
+impl EventType {
+    fn parse(arg: &str) -> Result<Self, &'static str> {
+        let (map, name) = arg.split_once('=').ok_or("it must be MAP=TYPE")?;
+        let name =
+            name.strip_prefix("struct ").or_else(|| name.strip_prefix("union ")).unwrap_or(name).trim();
+        match (map.is_empty(), name.is_empty()) {
+            (true, _) => Err("the map's name is missing"),
+            (_, true) => Err("the type's name is missing"),
+            _ => Ok(Self { map: map.to_owned(), name: name.to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Chains over captures.
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use paceline::capture::CaptureReader;
+use paceline::{ChainWorker, Engine, Host, Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
+use signal_hook::consts::SIGHUP;
+
+use super::args::RunArgs;
+use super::events::Events;
+use super::outputs::{self, OutputNames, Writers};
+use super::redirects::Counting;
+use super::report::{ChainReport, Run};
+use super::setup::{announce, finish, save_to, timers_by_packet};
+use super::world::World;
+use crate::chain::{
+    ChainError, LayoutAsJson, LoadHow, Loaded, Tracer, load, reload, write_layout, write_warnings,
+};
+use crate::common::capture::{Capture, CaptureError};
+use crate::common::console;
+use crate::common::failure::Failure;
+use crate::common::files::{FileError, Taken};
+use crate::common::packets::When;
+use crate::common::report::{self, Report as _};
+use crate::common::watch::{INTERRUPTED, SignalError, Watch};
+use crate::object::Opener;
+
+/// Whether more is asked for than to run one program.
+pub(super) fn is_wanted(args: &RunArgs) -> bool {
+    args.source.targets.len() > 1
+        || args.source.chain_file().is_some()
+        || args.source.calls.is_some()
+        || args.stats
+        || args.time
+        || args.trace.is_some()
+        || args.dry_run
+}
+
+/// Runs a chain over a capture.
+pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
+    let how = LoadHow {
+        budget: args.budget,
+        engine,
+        unverified: args.unverified,
+        restore: args.restore_maps.clone(),
+        opener: Rc::new(Opener::new(&args.source.object)),
+        cpus: args.cpus.into(),
+    };
+    let loaded = load(&args.source, &how)?;
+    let args = &with_port(args, &loaded);
+    if args.dry_run {
+        return dry_run(args, &loaded);
+    }
+    warn(&loaded, args);
+    let world = World::new(args)?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken: Vec<_> = loaded.taken.iter().chain(&capture.file).cloned().chain(network).collect();
+    let (save, taken) = save_to(args, taken)?;
+    let watch = Watch::start(capture.size, capture.position.clone())?;
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let collections: Vec<_> = loaded.parts.iter().map(|part| &part.collection).collect();
+    let events = Events::new(args, &collections, writers.events.take())?;
+    announce(args, &loaded.name, &capture);
+    loaded.live.members().iter().for_each(|member| world.announce(member.program()));
+    let worker = loaded.live.worker();
+    let mut runner = match &args.trace {
+        Some(packets) => Running::Traced(Tracer::new(worker, packets.clone())),
+        None if args.time => Running::Plain(worker.timed()),
+        None if args.stats => Running::Plain(worker.counted()),
+        None => Running::Plain(worker),
+    };
+    let mut loaded = loaded;
+    let (mut host, ingress) = (world.host(args), world.ingress);
+    if let Some(events) = &events {
+        events.attach(&mut host);
+    }
+    let replay = Replay { args, how: &how, host, ingress, events: events.as_ref() };
+    let (mut run, ended) = replay.run(&mut loaded, &mut runner, &mut capture, writers, watch)?;
+    let ended = ended.map_err(|error| failure(error, &loaded, &capture, &names, run.tally.packets));
+    let ended = finish(events, &mut run, ended);
+    if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
+        return ended.map(|()| ExitCode::SUCCESS);
+    }
+    let tracer = match runner {
+        Running::Traced(tracer) => Some(tracer),
+        Running::Plain(worker) => {
+            // What it counted is told when it goes.
+            drop(worker);
+            None
+        }
+    };
+    let interrupted = run.interrupted;
+    let told = ChainReport {
+        run,
+        chain: &loaded,
+        layout: loaded.live.layout(),
+        capture: &capture.name,
+        engine,
+        status: (args.stats || args.time).then(|| loaded.live.status()),
+        traces: tracer.as_ref(),
+        maps: args.maps,
+        is_file: args.source.chain_file().is_some(),
+        error: ended.as_ref().err(),
+    };
+    let printed = told.print(args.json, names.use_stdout());
+    ended.map_err(Failure::reported).and(printed)?;
+    let objects: Vec<_> = loaded.parts.iter().map(|part| (part.name.as_str(), &part.collection)).collect();
+    save.map_or(Ok(()), |save| save.save(&objects))?;
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// What the command line does not say, the chain file may.
+fn with_port(args: &RunArgs, loaded: &Loaded) -> RunArgs {
+    let mut args = args.clone();
+    args.input = args.input.or_else(|| loaded.input.clone());
+    args.out = args.out.or_else(|| loaded.out.clone());
+    args.drops = args.drops.or_else(|| loaded.drops.clone());
+    args
+}
+
+fn dry_run(args: &RunArgs, loaded: &Loaded) -> Result<ExitCode, Failure> {
+    let layout = loaded.live.layout();
+    report::print(|out| match args.json {
+        true => writeln!(out, "{}", LayoutAsJson(&layout).to_json()),
+        false => write_layout(out, &layout),
+    })
+}
+
+/// Says on standard error what may not be expected: an order that is not the one given, and libxdp's end.
+fn warn(loaded: &Loaded, args: &RunArgs) {
+    let layout = loaded.live.layout();
+    let given: Vec<_> = loaded.origins.iter().map(|(name, _)| name.as_str()).collect();
+    if args.source.targets.len() > 1 && args.source.calls.is_none() && layout.names != given {
+        console::note(format_args!(
+            "programs run by priority: {}; `--order given` runs them as given",
+            layout.names.join(", ")
+        ));
+    }
+    console::warnings(|out| write_warnings(out, &layout));
+}
+
+/// What runs the bursts.
+enum Running {
+    Plain(ChainWorker),
+    Traced(Tracer),
+}
+
+impl Runner for &mut Running {
+    fn run_burst(
+        &mut self,
+        burst: &mut paceline::Burst,
+        host: &mut Host,
+    ) -> Result<(), paceline::BurstFault> {
+        match self {
+            Running::Plain(worker) => worker.run_burst(burst, host),
+            Running::Traced(tracer) => tracer.run_burst(burst, host),
+        }
+    }
+}
+
+/// All that a run has beside the chain and the packets.
+struct Replay<'a> {
+    args: &'a RunArgs,
+    how: &'a LoadHow,
+    host: Host,
+    ingress: Option<u32>,
+    events: Option<&'a Events>,
+}
+
+impl Replay<'_> {
+    fn run(
+        mut self,
+        loaded: &mut Loaded,
+        runner: &mut Running,
+        capture: &mut Capture,
+        writers: Writers,
+        mut watch: Watch,
+    ) -> Result<(Run, Result<(), ReplayError>), SignalError> {
+        let again = Arc::new(AtomicBool::new(false));
+        if self.args.source.chain_file().is_some() {
+            signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(SignalError)?;
+        }
+        let (count, ingress, queue) = (self.args.count, self.ingress, self.args.rx_queue);
+        let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
+        let packet_by_packet = maps.any(|maps| timers_by_packet(self.args, maps));
+        let cpus = self.args.cpus.into();
+        let options = ReplayOptions { count, ingress, queue, packet_by_packet, cpus };
+        let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
+        let start = Instant::now();
+        let observe = |tally: &Tally| {
+            if self.events.is_some_and(|events| events.drain().is_break()) {
+                return ControlFlow::Break(());
+            }
+            if again.swap(false, Ordering::Relaxed) {
+                reload(&self.args.source, self.how, loaded, tally.packets);
+            }
+            watch.look(tally.packets)
+        };
+        let mut counting = Counting::new(runner);
+        let (tally, ended) =
+            replay(&mut counting, &mut self.host, &mut capture.reader, outputs, options, observe);
+        let (time, interrupted) = (start.elapsed(), watch.finish());
+        let redirects = counting.redirects;
+        Ok((Run { tally, time, interrupted, events: None, redirects }, ended))
+    }
+}
+
+/// Adds the names of files to what went wrong.
+fn failure(
+    error: ReplayError,
+    loaded: &Loaded,
+    capture: &Capture,
+    names: &OutputNames,
+    processed: u64,
+) -> Failure {
+    let fault_of = |when, fault| {
+        let (chain, capture) = (loaded.name.clone(), capture.name.clone());
+        ChainError::Fault { chain, when, capture, fault: Box::new(fault) }.into()
+    };
+    match error {
+        ReplayError::Read(source) => {
+            CaptureError::Read { name: capture.name.clone(), source: Box::new(source), processed }.into()
+        }
+        ReplayError::Fault { packet, fault } => fault_of(When::In(packet), fault),
+        ReplayError::Timer { packet, fault } => fault_of(When::After(packet), fault),
+        ReplayError::WritePassed(source) => FileError::Write { name: names.passed(), source }.into(),
+        ReplayError::WriteDropped(source) => FileError::Write { name: names.dropped(), source }.into(),
+    }
+}

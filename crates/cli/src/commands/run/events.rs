@@ -1,0 +1,235 @@
+//! What programs tell user space, by perf event arrays and ring buffers, on its way to a file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use paceline::btf::{Btf, Type};
+use paceline::capture::PacketLog;
+use paceline::{Collection, Event, Host, Map, Origin, Record};
+use serde_json::json;
+
+use super::args::{EventType, RunArgs};
+use crate::common::failure::CommandError;
+use crate::common::suggest::closest;
+use crate::maps;
+
+/// The reason why events cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EventsError {
+    #[error("{name}: {source}")]
+    Write { name: String, source: io::Error },
+    #[error("--event-type {map}={name}: {problem}")]
+    Type { map: String, name: String, problem: &'static str, hint: Option<String> },
+}
+
+impl CommandError for EventsError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Write { .. } => None,
+            Self::Type { hint, .. } => hint.clone(),
+        }
+    }
+
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Where events go to, and where they come from.
+pub(super) struct Events {
+    log: Arc<Mutex<Log>>,
+    rings: Vec<Arc<Map>>,
+    name: String,
+}
+
+/// How many events there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct EventCount {
+    /// Those that were written.
+    pub(super) written: u64,
+    /// Those for which a ring buffer had no room.
+    pub(super) lost: u64,
+}
+
+/// The file, and what is needed to write to it.
+struct Log {
+    form: Form,
+    /// The types of what maps are sent, with their sizes.
+    types: Types,
+    written: u64,
+    failed: Option<io::Error>,
+}
+
+/// The type of what a map is sent, its size, and the types that it is one of.
+type Types = BTreeMap<String, (Arc<Btf>, u32, usize)>;
+
+enum Form {
+    /// A JSON object in each line.
+    Lines(BufWriter<File>),
+    /// The packets among the events.
+    Packets(PacketLog<BufWriter<File>>),
+}
+
+impl Events {
+    /// Events of the maps of collections, to a file in the form that its name asks for.
+    pub(super) fn new(
+        args: &RunArgs,
+        collections: &[&Collection],
+        file: Option<(File, String)>,
+    ) -> Result<Option<Self>, EventsError> {
+        let types = types(&args.event_types, collections)?;
+        let Some((path, (file, name))) = args.events.as_deref().zip(file) else { return Ok(None) };
+        let out = BufWriter::new(file);
+        let form = match is_capture(path) {
+            true => Form::Packets(PacketLog::new(out).map_err(|source| failed(&name, source))?),
+            false => Form::Lines(out),
+        };
+        let log = Arc::new(Mutex::new(Log { form, types, written: 0, failed: None }));
+        let mut rings: Vec<Arc<Map>> = Vec::new();
+        for map in collections.iter().flat_map(|collection| collection.maps()) {
+            // Several may share one.
+            let ring = map.ring_buffer().filter(|_| !rings.iter().any(|other| Arc::ptr_eq(other, map)));
+            if let Some(ring) = ring {
+                ring.keep_origins();
+                rings.push(Arc::clone(map));
+            }
+        }
+        Ok(Some(Self { log, rings, name }))
+    }
+
+    /// Receives what programs on a host send.
+    pub(super) fn attach(&self, host: &mut Host) {
+        let log = self.log.clone();
+        host.set_events(Box::new(move |event| lock(&log).write(event)));
+    }
+
+    /// Reads what ring buffers hold; ends the run when it cannot be written.
+    pub(super) fn drain(&self) -> ControlFlow<()> {
+        let mut log = lock(&self.log);
+        for map in &self.rings {
+            let Some(ring) = map.ring_buffer() else { continue };
+            ring.consume_records(|Record { data, origin }| {
+                let Origin { packet, cpu, time_ns } = origin.unwrap_or_default();
+                log.write(&Event { map: &map.spec().name, cpu, packet, time_ns, data, captured: &[] });
+            });
+        }
+        if log.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(self) -> Result<EventCount, EventsError> {
+        let _ = self.drain();
+        let mut log = lock(&self.log);
+        let flushed = match &mut log.form {
+            Form::Lines(out) => out.flush(),
+            Form::Packets(out) => out.flush(),
+        };
+        match log.failed.take().map_or(flushed, Err) {
+            Ok(()) => {
+                let lost =
+                    self.rings.iter().filter_map(|map| map.ring_buffer()).map(|ring| ring.lost()).sum();
+                Ok(EventCount { written: log.written, lost })
+            }
+            Err(source) => Err(failed(&self.name, source)),
+        }
+    }
+}
+
+fn lock(log: &Mutex<Log>) -> std::sync::MutexGuard<'_, Log> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(name: &str, source: io::Error) -> EventsError {
+    EventsError::Write { name: name.to_owned(), source }
+}
+
+fn is_capture(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "pcapng")
+}
+
+impl Log {
+    fn write(&mut self, event: &Event<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        match self.try_write(event) {
+            Ok(()) => self.written += 1,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn try_write(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let ty = self.types.get(event.map);
+        // What follows the type in a record is the packet.
+        let (data, rest) = match ty {
+            Some((_, _, size)) => event.data.split_at_checked(*size).unwrap_or((event.data, &[])),
+            None => (event.data, &[][..]),
+        };
+        let packet = if event.captured.is_empty() { rest } else { event.captured };
+        match &mut self.form {
+            Form::Lines(out) => {
+                let value = ty.and_then(|(btf, id, _)| btf.decode(*id, data).ok());
+                let mut line = serde_json::Map::new();
+                line.insert("map".to_owned(), event.map.into());
+                if let Some(number) = event.packet {
+                    line.insert("packet".to_owned(), number.into());
+                    line.insert("cpu".to_owned(), event.cpu.into());
+                    line.insert("time_ns".to_owned(), event.time_ns.into());
+                }
+                line.insert("data".to_owned(), maps::shown(value, data));
+                if !packet.is_empty() {
+                    line.insert("bytes".to_owned(), json!(hex(packet)));
+                }
+                serde_json::to_writer(&mut *out, &line)?;
+                out.write_all(b"\n")
+            }
+            Form::Packets(out) => {
+                let (packet, data) = match (packet, ty) {
+                    ([], None) => (data, packet),
+                    _ => (packet, data),
+                };
+                let comment = match event.packet {
+                    Some(number) => format!("packet {number}, cpu {}, data {}", event.cpu, hex(data)),
+                    None if data.is_empty() => String::new(),
+                    None => format!("data {}", hex(data)),
+                };
+                out.push(event.map, event.time_ns, packet, &comment)
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The types that the command line names.
+fn types(given: &[EventType], collections: &[&Collection]) -> Result<Types, EventsError> {
+    given.iter().map(|given| Ok((given.map.clone(), type_of(given, collections)?))).collect()
+}
+
+fn type_of(given: &EventType, collections: &[&Collection]) -> Result<(Arc<Btf>, u32, usize), EventsError> {
+    if collections.iter().all(|collection| collection.object().btf.is_none()) {
+        return Err(no_type(given, "the object has no BTF", None));
+    }
+    let Some(collection) = collections.iter().find(|collection| collection.map(&given.map).is_some()) else {
+        let maps = collections.iter().flat_map(|collection| collection.maps());
+        let names = maps.map(|map| map.spec().name.as_str());
+        return Err(no_type(given, "there is no such map", closest(&given.map, names)));
+    };
+    let found = collection.object().btf.as_ref().and_then(|btf| {
+        let id = btf.find(&given.name, |ty| {
+            matches!(ty, Type::Struct(_) | Type::Union(_) | Type::Typedef { .. } | Type::Int(_))
+        })?;
+        Some((Arc::clone(btf), id, usize::try_from(btf.size_of(id).ok()?).ok()?))
+    });
+    found.ok_or_else(|| no_type(given, "the object's BTF has no such type", None))
+}
+
+fn no_type(given: &EventType, problem: &'static str, hint: Option<String>) -> EventsError {
+    EventsError::Type { map: given.map.clone(), name: given.name.clone(), problem, hint }
+}

@@ -1,0 +1,68 @@
+//! The captures that are written.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use paceline::capture::{CaptureWriter, Header};
+
+use super::args::RunArgs;
+use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
+
+/// The captures that are written.
+pub(super) struct Writers {
+    pub(super) passed: Option<CaptureWriter<File>>,
+    pub(super) dropped: Option<CaptureWriter<File>>,
+    /// What events go to, and its name.
+    pub(super) events: Option<(File, String)>,
+}
+
+/// What they are called in messages.
+pub(super) struct OutputNames {
+    passed: Option<PathBuf>,
+    dropped: Option<PathBuf>,
+    events: Option<PathBuf>,
+    /// Where the maps go.
+    saved: Option<PathBuf>,
+}
+
+impl OutputNames {
+    pub(super) fn passed(&self) -> String {
+        self.passed.as_deref().map(name).unwrap_or_default()
+    }
+
+    pub(super) fn dropped(&self) -> String {
+        self.dropped.as_deref().map(name).unwrap_or_default()
+    }
+
+    /// Whether packets, events or maps go to standard output, so that nothing else may.
+    pub(super) fn use_stdout(&self) -> bool {
+        [&self.passed, &self.dropped, &self.events, &self.saved]
+            .into_iter()
+            .flatten()
+            .any(|path| is_stdout(path))
+    }
+}
+
+/// Creates the outputs and writes their headers. Fails, and changes no file, if one of them is a file that is in use
+/// already or both are the same.
+pub(super) fn create(
+    args: &RunArgs,
+    header: &Header,
+    mut taken: Vec<Taken>,
+) -> Result<(Writers, OutputNames), FileError> {
+    let mut open =
+        |path: Option<&Path>, option| path.map(|path| Opened::open(path, option, &mut taken)).transpose();
+    let passed = open(args.out.as_deref(), "--out")?;
+    let dropped = open(args.drops.as_deref(), "--drops")?;
+    let events = args.events.as_deref();
+    let events = events.map(|path| Opened::open_text(path, "--events", &mut taken)).transpose()?;
+    let writers = Writers {
+        passed: passed.map(|output| output.start(header)).transpose()?,
+        dropped: dropped.map(|output| output.start(header)).transpose()?,
+        events: events.map(Opened::start_text).transpose()?,
+    };
+    let [passed, dropped, events, saved] =
+        [&args.out, &args.drops, &args.events, &args.save_maps].map(Clone::clone);
+    let names = OutputNames { passed, dropped, events, saved };
+    Ok((writers, names))
+}

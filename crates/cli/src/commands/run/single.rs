@@ -1,0 +1,142 @@
+//! Runs of a single program.
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use paceline::capture::CaptureReader;
+use paceline::{Collection, Engine, Outputs, Program, ReplayError, ReplayOptions, replay};
+
+use super::args::RunArgs;
+use super::events::Events;
+use super::fault::FaultReport;
+use super::outputs::{self, OutputNames, Writers};
+use super::redirects::Counting;
+use super::report::{Report, Run};
+use super::setup::{announce, finish, save_to, timers_by_packet};
+use super::world::World;
+use crate::common::capture::{Capture, CaptureError};
+use crate::common::failure::Failure;
+use crate::common::files::{FileError, Taken};
+use crate::common::packets::When;
+use crate::common::report::Report as _;
+use crate::common::watch::{INTERRUPTED, Watch};
+use crate::maps::{self, SavedMaps};
+use crate::object::{NamedObject, Opener, ProgramError, check_action, load, load_options, program_of};
+
+/// Runs a program over a capture.
+pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
+    let opener = Opener::new(&args.source.object);
+    let named = match args.source.targets.first() {
+        Some(target) => NamedObject::open(target, &opener)?,
+        None => NamedObject::built_in()?,
+    };
+    named.programs()?;
+    let NamedObject { name, object, program: wanted, file } = named;
+    let restored = match &args.restore_maps {
+        Some(path) => SavedMaps::read(path)?.of(&object, None)?,
+        None => Vec::new(),
+    };
+    let options = load_options(args.budget, engine, args.source.object.map_memory, args.cpus.into());
+    let collection = load(&opener, &name, object, restored, &options, args.unverified)?;
+    let program = program_of(&collection, wanted.as_deref(), args.unverified)
+        .map_err(|error| ProgramError::new(&name, collection.object(), error))?;
+    check_action(&name, &program)?;
+    let subject = Loaded { name, collection };
+    let world = World::new(args)?;
+    let mut capture = Capture::open(args.input.as_deref(), CaptureReader::new)?;
+    let inputs = file.iter().chain(&capture.file).cloned();
+    let network = args.network.iter().filter_map(|path| Taken::of_path(path, "the network"));
+    let taken: Vec<_> = inputs.chain(maps::identities(&args.source.object.files())).chain(network).collect();
+    let (save, taken) = save_to(args, taken)?;
+    let watch = Watch::start(capture.size, capture.position.clone())?;
+    let (mut writers, names) = outputs::create(args, capture.reader.header(), taken)?;
+    let events = Events::new(args, &[&subject.collection], writers.events.take())?;
+    announce(args, &subject.name, &capture);
+    world.announce(&program);
+
+    let (mut run, ended) = replay_all(args, &program, &world, &mut capture, writers, events.as_ref(), watch);
+    let ended =
+        ended.map_err(|error| failure(error, &program, &subject, &capture, &names, run.tally.packets));
+    let ended = finish(events, &mut run, ended);
+    if ended.as_ref().is_err_and(Failure::is_closed_pipe) {
+        return ended.map(|()| ExitCode::SUCCESS);
+    }
+    let interrupted = run.interrupted;
+    let report = Report {
+        run,
+        object: &subject.name,
+        program: &program.spec().name,
+        capture: &capture.name,
+        engine: program.engine(),
+        maps: args.maps.then_some(&subject.collection),
+        error: ended.as_ref().err(),
+    };
+    let printed = report.print(args.json, names.use_stdout());
+    ended.map_err(Failure::reported).and(printed)?;
+    save.map_or(Ok(()), |save| save.save(&[(&subject.name, &subject.collection)]))?;
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// The subject of a run, and its name.
+struct Loaded {
+    name: String,
+    collection: Collection,
+}
+
+fn replay_all(
+    args: &RunArgs,
+    program: &Program,
+    world: &World,
+    capture: &mut Capture,
+    writers: Writers,
+    events: Option<&Events>,
+    mut watch: Watch,
+) -> (Run, Result<(), ReplayError>) {
+    let packet_by_packet = timers_by_packet(args, program.maps());
+    let (count, ingress, queue) = (args.count, world.ingress, args.rx_queue);
+    let options = ReplayOptions { count, ingress, queue, packet_by_packet, cpus: args.cpus.into() };
+    let mut counting = Counting::new(program);
+    let mut host = world.host(args);
+    if let Some(events) = events {
+        events.attach(&mut host);
+    }
+    let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
+    let start = Instant::now();
+    let (tally, ended) = replay(&mut counting, &mut host, &mut capture.reader, outputs, options, |tally| {
+        if events.is_some_and(|events| events.drain().is_break()) {
+            return ControlFlow::Break(());
+        }
+        watch.look(tally.packets)
+    });
+    let (time, interrupted, redirects) = (start.elapsed(), watch.finish(), counting.redirects);
+    (Run { tally, time, interrupted, events: None, redirects }, ended)
+}
+
+/// Adds the names of files to what went wrong.
+fn failure(
+    error: ReplayError,
+    program: &Program,
+    subject: &Loaded,
+    capture: &Capture,
+    names: &OutputNames,
+    processed: u64,
+) -> Failure {
+    match error {
+        ReplayError::Read(source) => {
+            CaptureError::Read { name: capture.name.clone(), source: Box::new(source), processed }.into()
+        }
+        ReplayError::Fault { packet, fault } => {
+            let report =
+                FaultReport::new(subject.collection.object(), program.spec(), When::In(packet), fault);
+            report.of(&subject.name, &capture.name).into()
+        }
+        ReplayError::Timer { packet, fault } => {
+            let report =
+                FaultReport::new(subject.collection.object(), program.spec(), When::After(packet), fault);
+            report.of(&subject.name, &capture.name).into()
+        }
+        ReplayError::WritePassed(source) => FileError::Write { name: names.passed(), source }.into(),
+        ReplayError::WriteDropped(source) => FileError::Write { name: names.dropped(), source }.into(),
+    }
+}

@@ -1,0 +1,30 @@
+//! Arguments of `paceline verify`.
+
+use std::ffi::OsString;
+
+use clap::ValueHint;
+
+use crate::object::ObjectArgs;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  paceline verify firewall.o
+  paceline verify vlan.o:vlan_push --log | less                     every instruction, with what is known there
+  paceline verify --json firewall.o | jq '.programs[] | select(.verdict == \"refused\").cause'
+
+Exit status: 0 all programs are accepted, 1 one is refused or something could not be done, 2 wrong usage.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// Object file, and one of its programs; all of them if none is named.
+    #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
+    pub(crate) target: OsString,
+    #[command(flatten)]
+    pub(crate) how: ObjectArgs,
+    /// Print every instruction as it is verified, with what is known there.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) log: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

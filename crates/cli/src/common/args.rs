@@ -1,0 +1,28 @@
+//! Parts of the command line that commands share.
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use paceline::Engine;
+
+/// Colors of help and of errors of usage.
+pub(crate) const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Engines by their names.
+pub(crate) fn engine_names() -> impl TypedValueParser<Value = Engine> {
+    // The one for tests is slower than what it stands in for, and no safer for who trusts the verifier.
+    let name = |engine: Engine| PossibleValue::new(engine.name()).hide(engine == Engine::CheckedJit);
+    PossibleValuesParser::new(Engine::ALL.map(name)).try_map(|name| name.parse::<Engine>())
+}
+
+/// An error of usage that the description of a command's arguments cannot express.
+pub(crate) fn usage_error<A: clap::Args>(command: &'static str, kind: ErrorKind, text: &str) -> clap::Error {
+    let described = clap::Command::new(command).bin_name(format!("paceline {command}")).styles(STYLES);
+    let mut described = A::augment_args(described);
+    described.build();
+    described.error(kind, text)
+}

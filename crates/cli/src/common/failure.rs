@@ -1,0 +1,102 @@
+//! Failures of commands, and how they are told.
+
+use std::fmt::{self, Debug, Display};
+use std::process::ExitCode;
+
+use serde_json::{Value as Json, json};
+
+use super::console;
+
+/// An error that ends a command with status 1. `Display` gives the message, with file names as the user gave them.
+pub(crate) trait CommandError: Debug + Display {
+    /// Advice for the user, in a line.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+
+    /// The error as a drawing for the terminal, in the place of the message; ends without a line break.
+    fn render(&self, _color: bool) -> Option<String> {
+        None
+    }
+
+    /// The refusal of a program by the verifier, as JSON.
+    fn refused(&self) -> Option<Json> {
+        None
+    }
+
+    /// Whether the reader of the output closed it, as `head` does, which is no failure.
+    fn is_closed_pipe(&self) -> bool {
+        false
+    }
+}
+
+/// The reason why a command ends with status 1.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    error: Box<dyn CommandError>,
+    /// Whether a report on standard output has it.
+    is_reported: bool,
+}
+
+impl<E: CommandError + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: Box::new(error), is_reported: false }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(&self.error, f)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Failure {
+    /// The same where a report on standard output has it.
+    pub(crate) fn reported(self) -> Self {
+        Self { is_reported: true, ..self }
+    }
+
+    /// Tells the failure, also as JSON on standard output if that is wanted, and gives the exit status.
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        if self.is_closed_pipe() {
+            return ExitCode::SUCCESS;
+        }
+        self.tell();
+        if json && !self.is_reported {
+            // A write error here has no reader either.
+            let _ = console::write_stdout(|out| writeln!(out, "{}", self.to_json()));
+        }
+        ExitCode::FAILURE
+    }
+
+    fn to_json(&self) -> Json {
+        let mut json = json!({ "error": self.to_string(), "hint": self.hint() });
+        if let Some(refused) = self.error.refused() {
+            json["refused"] = refused;
+        }
+        json
+    }
+
+    /// Tells the failure on standard error, and the hint.
+    pub(crate) fn tell(&self) {
+        match self.error.render(console::stderr_has_color()) {
+            Some(text) => console::drawn(&text),
+            None => console::error(self),
+        }
+        if let Some(hint) = self.hint() {
+            console::hint(hint);
+        }
+    }
+
+    /// Whether the reader of the output closed it, which is no failure.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        self.error.is_closed_pipe()
+    }
+
+    /// Advice for the user, in a line.
+    pub(crate) fn hint(&self) -> Option<String> {
+        self.error.hint()
+    }
+}

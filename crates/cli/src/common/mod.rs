@@ -1,0 +1,13 @@
+//! The common part of the commands: it knows none of them.
+
+pub(crate) mod args;
+pub(crate) mod capture;
+pub(crate) mod console;
+pub(crate) mod failure;
+pub(crate) mod files;
+pub(crate) mod packets;
+pub(crate) mod rate;
+pub(crate) mod report;
+pub(crate) mod suggest;
+pub(crate) mod symbols;
+pub(crate) mod watch;

@@ -1,0 +1,46 @@
+//! Errors of opening and loading objects.
+
+use paceline::kernel::KernelFileError;
+use paceline::{LoadError, OpenError, SetupError};
+
+use super::hints::setup_hint;
+use crate::common::failure::CommandError;
+
+/// The reason why an object cannot be opened or loaded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ObjectError {
+    #[error("{name}: {source}")]
+    Open { name: String, source: Box<OpenError>, is_capture: bool },
+    #[error("{option} {name}: {source}")]
+    Kernel { option: &'static str, name: String, source: Box<KernelFileError> },
+    #[error("{option}: the object has no map `{map}`")]
+    NoMap { option: &'static str, map: String, hint: Option<String> },
+    #[error("{name}: {source}")]
+    Setup { name: String, source: Box<SetupError> },
+}
+
+impl CommandError for ObjectError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open { name, is_capture: true, .. } => {
+                Some(format!("this is a capture; say `paceline run OBJECT --in {name}`"))
+            }
+            Self::Open { source, .. } => match **source {
+                OpenError::Parse(LoadError::NotElf | LoadError::NotBpf { .. }) => Some(
+                    "objects are made by `clang -O2 -g -target bpf -c program.bpf.c -o program.o`".to_owned(),
+                ),
+                _ => None,
+            },
+            Self::Kernel { .. } => None,
+            Self::NoMap { hint, .. } => hint.clone(),
+            Self::Setup { name, source } => Some(setup_hint(name, source)),
+        }
+    }
+}
+
+impl ObjectError {
+    /// The maps of an object cannot be created.
+    pub(crate) fn setup(name: &str, source: SetupError) -> Self {
+        Self::Setup { name: name.to_owned(), source: Box::new(source) }
+    }
+}

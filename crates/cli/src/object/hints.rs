@@ -1,0 +1,87 @@
+//! Hints for objects and programs that cannot be loaded.
+
+use std::sync::Arc;
+
+use paceline::{
+    CreateError, CreateErrorKind, Engine, EntryError, NoProgram, SetupError, SkippedProgram,
+    section_tells_type,
+};
+
+use crate::common::suggest::closest_program;
+
+/// Whether the section's name gives the program another type.
+fn tells_type(program: &SkippedProgram) -> bool {
+    section_tells_type(&program.section)
+}
+
+/// The options that would let maps be created, in one line.
+fn setup_hints(name: &str, errors: &[Arc<SetupError>]) -> String {
+    let zero = |error: &Arc<SetupError>| match &**error {
+        SetupError::Map(CreateError { name, cause: CreateErrorKind::ZeroEntries, .. }) => Some(name.clone()),
+        _ => None,
+    };
+    let sized: Option<Vec<String>> = errors.iter().map(zero).collect();
+    match (errors, sized) {
+        ([], _) => needs(name),
+        ([only], _) => setup_hint(name, only),
+        (_, Some(maps)) => {
+            let options: Vec<_> = maps.iter().map(|map| format!("--map {map}=entries:N")).collect();
+            format!("its loader sets how many entries they have; here `{}` does", options.join(" "))
+        }
+        ([first, ..], None) => setup_hint(name, first),
+    }
+}
+
+/// The option that would let a map be created.
+pub(super) fn setup_hint(name: &str, error: &SetupError) -> String {
+    match error {
+        SetupError::Map(CreateError { name: map, cause, .. }) => map_hint(map, cause),
+        SetupError::Unnamed(error) => Some(setup_hint(name, error)),
+        _ => None,
+    }
+    .unwrap_or_else(|| needs(name))
+}
+
+fn map_hint(map: &str, cause: &CreateErrorKind) -> Option<String> {
+    match cause {
+        CreateErrorKind::Memory { .. } => Some("--map-memory SIZE sets the limit".to_owned()),
+        CreateErrorKind::ZeroEntries | CreateErrorKind::RingSize { entries: 0, .. } => {
+            Some(format!("its loader sets how many entries it has; here `--map {map}=entries:N` does"))
+        }
+        CreateErrorKind::NoInner => Some(format!(
+            "its loader sets what they look like; here `--map {map}=inner:MAP` does, as map MAP of the object"
+        )),
+        CreateErrorKind::Inner(cause) => map_hint(&format!("{map}.inner"), cause),
+        _ => None,
+    }
+}
+
+fn needs(name: &str) -> String {
+    format!("`paceline inspect {name}` shows all that it needs")
+}
+
+/// The option or command that helps with a program that cannot be loaded.
+pub(super) fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
+    match error {
+        NoProgram::Several(names) => Some(format!("say `{name}:{}`", names.first()?)),
+        NoProgram::None => Some(format!("`paceline inspect {name}` shows what it has")),
+        NoProgram::OtherTypes(skipped) if skipped.iter().all(tells_type) => None,
+        NoProgram::OtherTypes(_) => Some(format!(
+            "`--type xdp {name}:PROGRAM` takes one of them for an XDP program, `--type socket` for a filter"
+        )),
+        NoProgram::Skipped(skipped) if tells_type(skipped) => None,
+        NoProgram::Skipped(SkippedProgram { name: program, error: None, .. }) => Some(format!(
+            "`--type xdp {name}:{program}` takes it for an XDP program, `--type socket` for a socket filter"
+        )),
+        NoProgram::Skipped(_) => None,
+        NoProgram::Maps { sources, .. } => Some(setup_hints(name, sources)),
+        NoProgram::Unknown { .. } => closest_program(error),
+        NoProgram::Malformed { .. } => Some(needs(name)),
+        NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),
+        NoProgram::Refused(_) => None,
+        NoProgram::Entry { source, .. } => match &**source {
+            EntryError::Program(error) => program_hint(name, error),
+            _ => None,
+        },
+    }
+}
