@@ -18,7 +18,7 @@ use paceline::{
 };
 
 use crate::commands::dump::Listing;
-use crate::commands::inspect::Survey;
+use crate::commands::inspect::{Survey, write_survey};
 use crate::diagnosis::{Diagnosis, refused, render};
 use crate::maps::{self, MapsAsJson};
 
@@ -109,8 +109,9 @@ fn mutated_objects_end_every_command_without_a_panic() {
 }
 
 fn look_at(object: &Object) {
-    Survey::of("mutant", object, &OPTIONS).write(&mut io::sink()).expect("a sink");
-    let _ = Survey::of("mutant", object, &OPTIONS).to_json();
+    let survey = Survey::of("mutant", object, &OPTIONS);
+    write_survey(&mut io::sink(), &survey).expect("a sink");
+    let _ = survey.to_json();
     for program in &object.programs {
         let listing = Listing::new(object, program, None);
         listing.write_text(&mut io::sink(), true).expect("a sink");

@@ -6,6 +6,7 @@ use paceline::Engine;
 
 use super::args::InspectArgs;
 use super::survey::Survey;
+use super::text;
 use crate::common::failure::Failure;
 use crate::common::report;
 use crate::object::{Opener, load_options};
@@ -31,6 +32,6 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
             serde_json::to_writer(&mut *out, &survey.to_json())?;
             return writeln!(out);
         }
-        survey.write(out)
+        text::write(out, &survey)
     })
 }

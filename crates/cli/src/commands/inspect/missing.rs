@@ -7,7 +7,7 @@ use paceline::{
 
 use paceline::kfunc::{Kfunc, would_take};
 
-use super::survey::ProgramSurvey;
+use super::program::ProgramSurvey;
 
 /// Something missing or wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

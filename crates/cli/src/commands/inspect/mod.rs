@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod missing;
+mod program;
 mod survey;
 mod table;
 mod text;
@@ -11,3 +12,5 @@ pub(crate) use args::{EXAMPLES, InspectArgs};
 pub(crate) use command::inspect;
 #[cfg(test)]
 pub(crate) use survey::Survey;
+#[cfg(test)]
+pub(crate) use text::write as write_survey;

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use paceline::{Linkage, MapSpec, ProgramKind};
 
-use super::survey::{ProgramSurvey, Survey, attach_name, memory, type_name};
+use super::program::{ProgramSurvey, attach_name};
+use super::survey::{Survey, memory, type_name};
 use super::table;
 
-pub(super) fn write(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> {
+/// Writes a survey.
+pub(crate) fn write(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> {
     let object = survey.object;
     let license = if object.license.is_empty() { "none" } else { object.license.as_str() };
     let btf = if object.btf.is_some() { "BTF" } else { "no BTF" };
