@@ -19,13 +19,8 @@ use clap::{CommandFactory, Parser};
 use paceline::{JitSymbols, JitSymbolsError, NAMES_VARIABLE};
 
 use args::{Args, ChainCommand, Command};
-use commands::run::RunArgs;
 use commands::{completions, dump, filter, inspect, run, verify};
 use common::failure::{CommandError, Failure};
-use common::packets::Packets;
-
-/// Packets that `chain trace` shows where none are selected.
-const TRACED: u64 = 10;
 
 /// Names of native code cannot be announced.
 #[derive(Debug, thiserror::Error)]
@@ -67,11 +62,8 @@ fn execute_chain(command: ChainCommand) -> Result<ExitCode, Failure> {
     match command {
         ChainCommand::Show(args) => commands::chain::show(&args),
         ChainCommand::Explain(args) => commands::chain::explain(&args),
-        ChainCommand::Status(args) => run::run(&RunArgs { stats: true, ..*args }),
-        ChainCommand::Trace(args) => {
-            let trace = Some(args.trace.clone().unwrap_or_else(|| Packets::first(TRACED)));
-            run::run(&RunArgs { trace, ..*args })
-        }
+        ChainCommand::Status(args) => run::run(&args.counted()),
+        ChainCommand::Trace(args) => run::run(&args.traced()),
         ChainCommand::Diff(args) => commands::chain::diff(&args),
     }
 }

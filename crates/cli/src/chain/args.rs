@@ -20,21 +20,21 @@ pub(crate) struct SourceArgs {
     pub(crate) chain: Option<PathBuf>,
     /// What runs first: the program with the lowest run priority, as with libxdp, or the one given first.
     #[arg(long, value_enum, conflicts_with = "chain")]
-    pub(crate) order: Option<OrderName>,
+    pub(super) order: Option<OrderName>,
     /// Chain-call map: which program runs next, by program and verdict; packets enter at the program given first.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath, conflicts_with_all = ["chain", "order"])]
     pub(crate) calls: Option<PathBuf>,
     /// Take a program to another place than that in which it is given: `first`, `last`, `before:NAME`, `after:NAME`, or
     /// `replace:NAME`, which leaves that one out. May be given several times, and is done in that order.
     #[arg(long = "place", value_name = "NAME=WHERE", value_parser = PlaceArg::parse, conflicts_with_all = ["chain", "calls"])]
-    pub(crate) places: Vec<PlaceArg>,
+    pub(super) places: Vec<PlaceArg>,
     #[command(flatten)]
     pub(crate) object: ObjectArgs,
 }
 
 /// The order of programs that are given as objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum OrderName {
+pub(super) enum OrderName {
     /// By run priority, which objects give with XDP_RUN_CONFIG.
     Priority,
     /// As they are given.
@@ -51,7 +51,7 @@ impl SourceArgs {
     }
 
     /// A chain file that stands among objects.
-    pub(crate) fn file_among_objects(&self) -> Option<&Path> {
+    pub(super) fn file_among_objects(&self) -> Option<&Path> {
         self.targets.iter().map(Path::new).find(is_chain_file)
     }
 }

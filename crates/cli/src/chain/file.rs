@@ -19,7 +19,7 @@ use crate::common::failure::Failure;
 use crate::common::files::Taken;
 use crate::expression::{Passage, brief, compile};
 use crate::maps::{self, JsonFile, MapFile, MapFileError, SavedMaps};
-use crate::object::ObjectError;
+use crate::object::{ObjectError, ProgramError};
 
 /// The contents of a chain file, before it is a chain.
 pub(crate) struct Made {
@@ -262,8 +262,9 @@ impl Maker<'_> {
         let function = function.map(|function| function.value.as_str());
         let made = member(&part.collection, &part.name, function, Some(&program.name.value), self.how);
         let made = made.map_err(|error| match error {
-            MemberError::Refused(failure) => failure,
-            MemberError::Other(failure) => self.at(at)(failure),
+            // Its diagnosis has the place in the source.
+            MemberError::Program(refused @ ProgramError::Refused(_)) => refused.into(),
+            error => self.at(at)(error),
         })?;
         let config = made.config();
         Ok(made.with_config(RunConfig {

@@ -61,7 +61,7 @@ pub(crate) struct Loaded {
     /// Which part each program is from, by its name in the chain.
     pub(crate) origins: Vec<(String, usize)>,
     /// Programs that were placed by others, and how.
-    pub(crate) placed: Vec<(String, Placement<String>)>,
+    pub(super) placed: Vec<(String, Placement<String>)>,
     /// Files that no output may replace.
     pub(crate) taken: Vec<Taken>,
     /// Captures that a chain file names.

@@ -6,28 +6,21 @@ use super::error::ChainError;
 use super::loaded::LoadHow;
 use crate::common::failure::Failure;
 use crate::maps::{self, JsonFile, MapFileError};
-use crate::object::{ProgramError, check_action, program_of};
+use crate::object::{NotXdp, ProgramError, check_action, program_of};
 
 /// The reason why a program is no member of a chain.
 pub(super) enum MemberError {
-    /// The verifier refuses it: a diagnosis has the place in the source.
-    Refused(Failure),
-    Other(Failure),
-}
-
-impl From<ProgramError> for MemberError {
-    fn from(error: ProgramError) -> Self {
-        match error {
-            ProgramError::Refused(_) => Self::Refused(error.into()),
-            ProgramError::NotLoaded { .. } => Self::Other(error.into()),
-        }
-    }
+    Program(ProgramError),
+    Config(ChainError),
+    NotXdp(NotXdp),
 }
 
 impl From<MemberError> for Failure {
     fn from(error: MemberError) -> Self {
         match error {
-            MemberError::Refused(failure) | MemberError::Other(failure) => failure,
+            MemberError::Program(error) => error.into(),
+            MemberError::Config(error) => error.into(),
+            MemberError::NotXdp(error) => error.into(),
         }
     }
 }
@@ -56,12 +49,14 @@ pub(super) fn member(
         false => collection.member(given, program),
     };
     let member = member.map_err(|error| match error {
-        NoMember::Program(error) => ProgramError::new(object, collection.object(), error).into(),
+        NoMember::Program(error) => {
+            MemberError::Program(ProgramError::new(object, collection.object(), error))
+        }
         NoMember::Config(source) => {
-            MemberError::Other(ChainError::Config { name: object.to_owned(), source }.into())
+            MemberError::Config(ChainError::Config { name: object.to_owned(), source })
         }
     })?;
-    check_action(object, member.program()).map_err(|error| MemberError::Other(error.into()))?;
+    check_action(object, member.program()).map_err(MemberError::NotXdp)?;
     let name = name.map_or_else(|| member.program().spec().name.clone(), str::to_owned);
     Ok(member.renamed(name))
 }

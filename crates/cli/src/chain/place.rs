@@ -4,15 +4,15 @@ use paceline::chain::{Place, Placement};
 
 /// Where a program goes by the others.
 #[derive(Clone, Debug)]
-pub(crate) struct PlaceArg {
-    pub(crate) name: String,
-    pub(crate) to: Placement<String>,
+pub(super) struct PlaceArg {
+    pub(super) name: String,
+    pub(super) to: Placement<String>,
     /// As it was given.
-    pub(crate) text: String,
+    pub(super) text: String,
 }
 
 impl PlaceArg {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         const FORM: &str =
             "say NAME=first, NAME=last, NAME=before:OTHER, NAME=after:OTHER or NAME=replace:OTHER";
         let (name, place) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or(FORM)?;
@@ -29,7 +29,7 @@ impl PlaceArg {
     }
 
     /// The program that it goes by, if it goes by one.
-    pub(crate) fn other(&self) -> Option<&String> {
+    pub(super) fn other(&self) -> Option<&String> {
         match &self.to {
             Placement::At(Place::Before(other) | Place::After(other)) | Placement::Replacing(other) => {
                 Some(other)

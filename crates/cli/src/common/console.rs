@@ -11,7 +11,7 @@ pub(super) fn write_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 }
 
 /// Writes a report where it does not mix with packets: to standard error. An error of writing has no reader.
-pub(crate) fn print_aside(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+pub(super) fn print_aside(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     let _ = print_to(io::stderr().lock(), write);
 }
 

@@ -25,18 +25,18 @@ pub(crate) struct ObjectArgs {
     /// Type of programs in sections whose names tell none, or of the program that is named: a section's name, such as `xdp`,
     /// `xdp.frags` or `xdp/devmap`.
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
-    pub(crate) program_type: Option<ProgramKind>,
+    pub(super) program_type: Option<ProgramKind>,
     /// Types of the kernel that objects are adapted to (CO-RE): BTF, or an ELF file with it, or `none`. Those of the running
     /// kernel if left out.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) btf: Option<PathBuf>,
+    pub(super) btf: Option<PathBuf>,
     /// Version of Linux that programs see in LINUX_KERNEL_VERSION: that of the running kernel if left out.
     #[arg(long, value_name = "VERSION")]
-    pub(crate) kernel_version: Option<KernelVersion>,
+    pub(super) kernel_version: Option<KernelVersion>,
     /// Configuration of the kernel that programs see in CONFIG_ variables, as `.config` or `/proc/config.gz` has it: that of the
     /// running kernel if left out.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) kconfig: Option<PathBuf>,
+    pub(super) kconfig: Option<PathBuf>,
 }
 
 impl ObjectArgs {

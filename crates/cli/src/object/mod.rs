@@ -14,4 +14,4 @@ pub(crate) use error::ObjectError;
 pub(crate) use load::{load, load_options};
 pub(crate) use named::NamedObject;
 pub(crate) use opener::Opener;
-pub(crate) use program::{ProgramError, check_action, program_of};
+pub(crate) use program::{NotXdp, ProgramError, check_action, program_of};

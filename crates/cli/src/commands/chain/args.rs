@@ -21,13 +21,13 @@ docs/CHAINS.md has the format of chain files.";
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(super) source: SourceArgs,
     /// Print the graph in DOT, for Graphviz.
     #[arg(long, conflicts_with_all = ["svg", "json"])]
-    pub(crate) dot: bool,
+    pub(super) dot: bool,
     /// Print the graph as a picture, in SVG.
     #[arg(long, conflicts_with = "json")]
-    pub(crate) svg: bool,
+    pub(super) svg: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -36,7 +36,7 @@ pub(crate) struct ShowArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(super) source: SourceArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -46,12 +46,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct DiffArgs {
     /// Chain file that is there.
     #[arg(value_name = "OLD.toml", value_hint = ValueHint::FilePath)]
-    pub(crate) old: PathBuf,
+    pub(super) old: PathBuf,
     /// Chain file in its place.
     #[arg(value_name = "NEW.toml", value_hint = ValueHint::FilePath)]
-    pub(crate) new: PathBuf,
+    pub(super) new: PathBuf,
     #[command(flatten)]
-    pub(crate) how: ObjectArgs,
+    pub(super) how: ObjectArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

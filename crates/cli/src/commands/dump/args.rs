@@ -18,15 +18,15 @@ Examples:
 pub(crate) struct DumpArgs {
     /// Object file, and one of its programs; all of them if none is named.
     #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
-    pub(crate) target: OsString,
+    pub(super) target: OsString,
     #[command(flatten)]
-    pub(crate) how: ObjectArgs,
+    pub(super) how: ObjectArgs,
     /// Show the bytes of each instruction.
     #[arg(long)]
-    pub(crate) opcodes: bool,
+    pub(super) opcodes: bool,
     /// Show the native code that the programs are compiled to, beside the instructions.
     #[arg(long)]
-    pub(crate) jit: bool,
+    pub(super) jit: bool,
     /// Show the code that a call site with the programs chooses among them by, instead of theirs.
     #[arg(
         long,
@@ -36,7 +36,7 @@ pub(crate) struct DumpArgs {
         default_missing_value = "indirect",
         conflicts_with = "jit"
     )]
-    pub(crate) dispatcher: Option<FallbackArg>,
+    pub(super) dispatcher: Option<FallbackArg>,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -44,7 +44,7 @@ pub(crate) struct DumpArgs {
 
 /// How a call site calls programs that it has no slot for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum FallbackArg {
+pub(super) enum FallbackArg {
     /// By an indirect jump.
     Indirect,
     /// By a retpoline.

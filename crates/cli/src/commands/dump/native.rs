@@ -47,7 +47,7 @@ struct Code<'a> {
 }
 
 impl Native {
-    pub(crate) fn new(code: &NativeCode<'_>) -> Self {
+    pub(super) fn new(code: &NativeCode<'_>) -> Self {
         let (address, bytes, functions) = (code.address(), code.bytes(), code.functions());
         Self::of(&Code { address, bytes, functions, symbol: &|address| code.symbol(address) })
     }

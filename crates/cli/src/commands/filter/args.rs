@@ -32,7 +32,7 @@ after 0x; what is left out is 0, for the arch x86-64:
 
 /// The form in which a filter and its conversion are printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Form {
+pub(super) enum Form {
     /// The listing of -d, beside each instruction what it became.
     Listing,
     /// C, with the types of linux/filter.h and linux/bpf.h.
@@ -46,44 +46,44 @@ pub(crate) enum Form {
 pub(crate) struct FilterArgs {
     /// Expression as tcpdump takes it; its words may be several arguments. Without one all packets match.
     #[arg(value_name = "EXPRESSION", group = "what")]
-    pub(crate) expression: Vec<String>,
+    pub(super) expression: Vec<String>,
     /// File that has the expression.
     #[arg(short = 'F', long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
-    pub(crate) expression_file: Option<PathBuf>,
+    pub(super) expression_file: Option<PathBuf>,
     /// File that has a classic BPF program; `-` is standard input.
     #[arg(long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
-    pub(crate) program: Option<PathBuf>,
+    pub(super) program: Option<PathBuf>,
     /// File of several expressions, with a name for each.
     #[arg(long, value_name = "FILE", group = "what", value_hint = ValueHint::FilePath)]
-    pub(crate) filters: Option<PathBuf>,
+    pub(super) filters: Option<PathBuf>,
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(short = 'r', long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) input: Option<PathBuf>,
+    pub(super) input: Option<PathBuf>,
     /// Capture to write for the packets that match; `-` is standard output. With --filters the name has `{name}` in
     /// it, for which each filter's name is put.
     #[arg(short = 'w', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Take this many packets, for each filter, and stop.
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
+    pub(super) count: Option<u64>,
     /// Print the program as tcpdump does and stop: -d as a listing, -dd as a C array, -ddd as decimal numbers.
     #[arg(short = 'd', action = ArgAction::Count, conflicts_with_all = ["out", "json", "filters", "syscalls", "form"])]
-    pub(crate) dump: u8,
+    pub(super) dump: u8,
     /// Print the program and what it is converted to, side by side or as source code, and stop.
     #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["out", "json", "filters", "syscalls"])]
-    pub(crate) form: Option<Form>,
+    pub(super) form: Option<Form>,
     /// Leave out libpcap's optimizer.
     #[arg(short = 'O', long)]
-    pub(crate) no_optimize: bool,
+    pub(super) no_optimize: bool,
     /// File of recorded system calls, to tell what a seccomp program does about each.
     #[arg(long, value_name = "FILE", requires = "program", conflicts_with_all = ["input", "out", "count", "engine"], value_hint = ValueHint::FilePath)]
-    pub(crate) syscalls: Option<PathBuf>,
+    pub(super) syscalls: Option<PathBuf>,
     /// What runs the filter: `jit` where there is one, else `threaded`, if left out.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
-    pub(crate) engine: Option<Engine>,
+    pub(super) engine: Option<Engine>,
     /// Print one JSON object instead of text.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub(super) json: bool,
 }
 
 /// What stands for a filter's name in the name of an output.

@@ -16,9 +16,9 @@ Examples:
 pub(crate) struct InspectArgs {
     /// Object file.
     #[arg(value_name = "OBJECT", value_hint = ValueHint::FilePath)]
-    pub(crate) object: PathBuf,
+    pub(super) object: PathBuf,
     #[command(flatten)]
-    pub(crate) how: ObjectArgs,
+    pub(super) how: ObjectArgs,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,

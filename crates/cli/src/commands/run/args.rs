@@ -42,85 +42,98 @@ that goes with it, in hexadecimal.";
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    pub(super) source: SourceArgs,
     /// Capture to read, pcap or pcapng; `-` is standard input. A small built-in one if left out.
     #[arg(long = "in", value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) input: Option<PathBuf>,
+    pub(super) input: Option<PathBuf>,
     /// Capture to write for packets with verdict pass, tx or redirect; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Capture to write for packets that were dropped or aborted; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) drops: Option<PathBuf>,
+    pub(super) drops: Option<PathBuf>,
     /// Print the maps after the run.
     #[arg(long)]
-    pub(crate) maps: bool,
+    pub(super) maps: bool,
     /// Give the maps what --save-maps kept of an earlier run, and nothing else; before --map.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub(crate) restore_maps: Option<PathBuf>,
+    pub(super) restore_maps: Option<PathBuf>,
     /// Keep what the maps hold when the run is over, for --restore-maps; the file is replaced as a whole, or left as it was.
     #[arg(long, value_name = "FILE.json", value_hint = ValueHint::FilePath)]
-    pub(crate) save_maps: Option<PathBuf>,
+    pub(super) save_maps: Option<PathBuf>,
     /// Write what programs send by perf event arrays and ring buffers: a JSON object in each line, or the packets among it
     /// where the name ends in `.pcapng`; `-` is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) events: Option<PathBuf>,
+    pub(super) events: Option<PathBuf>,
     /// Show what a map is sent by a C type of the object's BTF; may be given several times.
     #[arg(long = "event-type", value_name = "MAP=TYPE", value_parser = EventType::parse, requires = "events")]
-    pub(crate) event_types: Vec<EventType>,
+    pub(super) event_types: Vec<EventType>,
     /// The network that programs see, or `host` for this host's: routes, neighbors and interfaces as `ip -j` prints them,
     /// sockets as `ss -tuan`, tracked connections as `conntrack -L`.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) network: Option<PathBuf>,
+    pub(super) network: Option<PathBuf>,
     /// CPUs that packets come in on, all of a flow on the same one; per-CPU maps have a value for each.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) cpus: u16,
+    pub(super) cpus: u16,
     /// Interface that all packets come in on: its index, or its name in the network.
     #[arg(long, value_name = "INTERFACE")]
-    pub(crate) ingress: Option<String>,
+    pub(super) ingress: Option<String>,
     /// Receive queue that all packets come in on.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) rx_queue: u16,
+    pub(super) rx_queue: u16,
     /// Where the time comes from that the program sees.
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) clock: ClockArg,
+    pub(super) clock: ClockArg,
     /// Seed of random numbers and cookies, so that a run can be repeated.
     #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Stop after this many packets.
     #[arg(long, value_name = "N")]
-    pub(crate) count: Option<u64>,
+    pub(super) count: Option<u64>,
     /// Instructions a program may run for one packet, on engines that count them.
     #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
-    pub(crate) budget: u64,
+    pub(super) budget: u64,
     /// What runs the program: `jit` where there is one, else `threaded`, if left out.
     ///
     /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access as it
     /// happens, and counts the instructions. All come to the same results. `checked-jit` is for whoever looks for gaps in
     /// the verifier: native code that checks every access.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
-    pub(crate) engine: Option<Engine>,
+    pub(super) engine: Option<Engine>,
     /// Run a program that was not verified, on the engine `plain`: every access is checked as it happens.
     #[arg(long)]
-    pub(crate) unverified: bool,
+    pub(super) unverified: bool,
     /// Count what each program of the chain returns.
     #[arg(long)]
-    pub(crate) stats: bool,
+    pub(super) stats: bool,
     /// The same, and measure how long each program takes; packets go through it one by one then.
     #[arg(long)]
-    pub(crate) time: bool,
+    pub(super) time: bool,
     /// Show what each program did to these packets, such as `1,5-7`, counted from 1.
     #[arg(long, value_name = "PACKETS", conflicts_with_all = ["stats", "time"])]
-    pub(crate) trace: Option<Packets>,
+    pub(super) trace: Option<Packets>,
     /// Load, verify and compile everything, show the chain, and run nothing.
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub(super) dry_run: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub(super) json: bool,
 }
 
+/// Packets that `chain trace` shows where none are selected.
+const TRACED: u64 = 10;
+
 impl RunArgs {
+    /// The same with `--stats`, as `chain status` runs.
+    pub(crate) fn counted(self) -> Self {
+        Self { stats: true, ..self }
+    }
+
+    /// The same with `--trace`, as `chain trace` runs.
+    pub(crate) fn traced(self) -> Self {
+        Self { trace: Some(self.trace.unwrap_or_else(|| Packets::first(TRACED))), ..self }
+    }
+
     /// Whether the report is JSON on standard output, where nothing else goes.
     pub(crate) fn prints_json(&self) -> bool {
         let outputs = [&self.out, &self.drops, &self.events, &self.save_maps];
@@ -149,7 +162,7 @@ impl RunArgs {
 
 /// Where the time comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ClockArg {
+pub(super) enum ClockArg {
     /// The system's clocks.
     #[default]
     System,
@@ -159,10 +172,10 @@ pub(crate) enum ClockArg {
 
 /// `MAP=TYPE`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EventType {
-    pub(crate) map: String,
+pub(super) struct EventType {
+    pub(super) map: String,
     /// With or without `struct`.
-    pub(crate) name: String,
+    pub(super) name: String,
 }
 
 impl EventType {

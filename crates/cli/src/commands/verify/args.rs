@@ -18,12 +18,12 @@ Exit status: 0 all programs are accepted, 1 one is refused or something could no
 pub(crate) struct VerifyArgs {
     /// Object file, and one of its programs; all of them if none is named.
     #[arg(value_name = "OBJECT[:PROGRAM]", value_hint = ValueHint::FilePath)]
-    pub(crate) target: OsString,
+    pub(super) target: OsString,
     #[command(flatten)]
-    pub(crate) how: ObjectArgs,
+    pub(super) how: ObjectArgs,
     /// Print every instruction as it is verified, with what is known there.
     #[arg(long, conflicts_with = "json")]
-    pub(crate) log: bool,
+    pub(super) log: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     pub(crate) json: bool,
