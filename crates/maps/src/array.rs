@@ -120,11 +120,16 @@ impl MapOps for Array {
     fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
         let index = update_check(index_of(key, self.entries), mode)?;
         let lock = self.slab.half_word(0, index, lock).ok_or(Errno::EINVAL)?;
-        spin_lock::take(lock);
-        words::fill_around(self.slab.words(0, index), value, &self.special);
-        spin_lock::give_back(lock);
+        spin_lock::hold(lock, || words::fill_around(self.slab.words(0, index), value, &self.special));
         self.end_timer(index);
         Ok(true)
+    }
+
+    fn get_locked(&self, key: &[u8], out: &mut Vec<u8>, lock: usize) -> Result<(), Errno> {
+        let index = index_of(key, self.entries).ok_or(Errno::ENOENT)?;
+        let lock = self.slab.half_word(0, index, lock).ok_or(Errno::EINVAL)?;
+        spin_lock::hold(lock, || words::append(out, self.slab.words(0, index), self.value_size));
+        Ok(())
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {

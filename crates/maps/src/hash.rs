@@ -236,10 +236,18 @@ impl MapOps for Hash {
         mode.check(found.is_some())?;
         let Some(slot) = found else { return Ok(false) };
         let lock = table.payload_half_word(slot, lock).ok_or(Errno::EINVAL)?;
-        spin_lock::take(lock);
-        words::fill_around(table.payload(slot), value, &self.special);
-        spin_lock::give_back(lock);
+        spin_lock::hold(lock, || words::fill_around(table.payload(slot), value, &self.special));
         Ok(true)
+    }
+
+    fn get_locked(&self, key: &[u8], out: &mut Vec<u8>, lock: usize) -> Result<(), Errno> {
+        let table = &self.elements.table;
+        let copy = |slot| {
+            let lock = table.payload_half_word(slot, lock).ok_or(Errno::EINVAL)?;
+            spin_lock::hold(lock, || words::append(out, table.payload(slot), self.value_size));
+            Ok(())
+        };
+        table.inspect(key, copy).ok_or(Errno::ENOENT)?
     }
 
     fn delete(&self, key: &[u8]) -> Result<(), Errno> {

@@ -119,6 +119,12 @@ pub(crate) trait MapOps: Send + Sync {
         Err(Errno::EINVAL)
     }
 
+    /// User space's look-up under the element's lock, at an offset in the value; appends the value. For the kinds whose values may
+    /// have a lock.
+    fn get_locked(&self, _key: &[u8], _out: &mut Vec<u8>, _lock: usize) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
     /// A program's delete.
     fn delete(&self, _key: &[u8]) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)

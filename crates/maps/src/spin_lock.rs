@@ -13,6 +13,14 @@ pub fn take(word: &AtomicU32) {
     }
 }
 
+/// Does something while nobody else has the lock.
+pub(crate) fn hold<T>(word: &AtomicU32, action: impl FnOnce() -> T) -> T {
+    take(word);
+    let result = action();
+    give_back(word);
+    result
+}
+
 /// Gives the lock back.
 pub fn give_back(word: &AtomicU32) {
     word.store(0, Ordering::Release);

@@ -376,6 +376,8 @@ fn copies_leave_locks_out() {
         assert_eq!(is_lock.iter().filter(|lock| **lock).count(), 1);
         assert!(map.touches_special(value + 1, 4) && map.touches_special(value + 7, 1));
         assert!(!map.touches_special(value, 4) && !map.touches_special(value + 8, 16));
+        assert_eq!(map.get_locked(&key(1)).unwrap(), shown);
+        assert_eq!(map.get_locked(&key(9)), Err(Errno::ENOENT));
         map.update(&key(1), b"AAAALOCKBBBBCCCCDDDDEEEE", ANY, 0).unwrap();
         assert_eq!(map.get(&key(1)).unwrap(), b"AAAA\0\0\0\0BBBBCCCCDDDDEEEE");
     }

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, MapFlags, MapKind};
+use paceline_spec::btf::{SpecialField, SpecialKind};
+use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use common::spec;
 
@@ -36,6 +37,26 @@ fn hammer(workers: &[&(dyn Fn(&mut fastrand::Rng) + Sync)]) {
         thread::sleep(TIME);
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_value_under_its_lock_is_never_half_an_update() {
+    const LOCK: u64 = 4;
+    for kind in [MapKind::Array, MapKind::Hash] {
+        let special = Box::new([SpecialField { kind: SpecialKind::SpinLock, offset: 0, size: 4 }]);
+        let spec = MapSpec { special, ..spec(kind, 4, 256, 1, MapFlags::default()) };
+        let map = Map::create(&spec, &LIMITS).unwrap();
+        map.set(&[0; 4], &[0; 256], 0).unwrap();
+        let reads = AtomicU64::new(0);
+        let write = |rng: &mut fastrand::Rng| map.update(&[0; 4], &[rng.u8(..); 256], LOCK, 0).unwrap();
+        let read = |_: &mut fastrand::Rng| {
+            let value = map.get_locked(&[0; 4]).unwrap();
+            assert!(value[4..].iter().all(|byte| *byte == value[4]), "torn: {value:?}");
+            reads.fetch_add(1, Ordering::Relaxed);
+        };
+        hammer(&[&write, &read]);
+        assert!(reads.into_inner() > 0);
+    }
 }
 
 #[test]

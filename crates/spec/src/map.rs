@@ -75,6 +75,29 @@ impl MapKind {
         self as u32
     }
 
+    /// Whether the kernel is told the types of keys and values of maps of this kind; libbpf leaves them out for the others
+    /// (`bpf_object__create_map`), whose values have no special fields then.
+    #[must_use]
+    pub const fn has_element_types(self) -> bool {
+        !matches!(
+            self,
+            Self::PerfEventArray
+                | Self::CgroupArray
+                | Self::StackTrace
+                | Self::ArrayOfMaps
+                | Self::HashOfMaps
+                | Self::DevMap
+                | Self::DevMapHash
+                | Self::CpuMap
+                | Self::XskMap
+                | Self::SockMap
+                | Self::SockHash
+                | Self::Queue
+                | Self::Stack
+                | Self::Arena
+        )
+    }
+
     /// Whether values of maps of this kind may have a special field (`map_check_btf` in `kernel/bpf/syscall.c`).
     #[must_use]
     pub const fn may_hold(self, field: SpecialKind) -> bool {
@@ -253,7 +276,9 @@ impl MapSpec {
     /// Finds the [`special`](Self::special) fields of its values and of those of its inner maps, where their type is
     /// known and as large as they are.
     pub fn find_special_fields(&mut self, btf: &Btf) {
-        let is_known = self.value_type != 0 && btf.size_of(self.value_type) == Ok(u64::from(self.value_size));
+        let is_known = self.value_type != 0
+            && self.kind.has_element_types()
+            && btf.size_of(self.value_type) == Ok(u64::from(self.value_size));
         self.special = if is_known { btf.special_fields(self.value_type) } else { Box::default() };
         if let Some(inner) = &mut self.inner {
             inner.find_special_fields(btf);

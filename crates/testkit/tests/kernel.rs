@@ -154,6 +154,31 @@ fn values_with_special_fields_are_refused_for_the_same_maps() {
 }
 
 #[test]
+fn look_ups_under_a_lock_find_the_same() {
+    const LOCK: u64 = 4;
+    if !kernel::available_for("look_ups_under_a_lock_find_the_same") {
+        return;
+    }
+    let types = "    struct bpf_spin_lock { u32 val; };\n    struct locked { u32 a; struct bpf_spin_lock lock; u64 b; };\n    \
+                 struct plain { u32 a; u32 lock; u64 b; };";
+    for (kind, value) in [("array", "locked"), ("hash", "locked"), ("array", "plain"), ("hash", "plain")] {
+        let map = format!("{kind} key u32 value {value} entries 4\n    u32 1 = u32 7 u32 0 u64 9");
+        let text = format!("case: a\ntypes:\n{types}\nmap: m {map}\nprogram:\n    r0 = 2\n    exit\nr0: 2\n");
+        let case = parse_file(&text).expect("a good case").remove(0);
+        let limits = Limits { cpus: kernel::possible_cpus(), memory: 1 << 30 };
+        let ours = Map::create(&case.maps[0], &limits).expect("a good map");
+        let options = LoadOptions { btf: Some(&case.btf), ..LoadOptions::default() };
+        let theirs = KernelObject::load(&case.maps, [], options).expect("a good map");
+        let contents = [7u32.to_ne_bytes(), [0; 4]].concat();
+        ours.set(&1u32.to_ne_bytes(), &[&contents[..], &9u64.to_ne_bytes()].concat(), 0).expect("room");
+        for key in [1u32, 2, 9].map(u32::to_ne_bytes) {
+            let theirs = theirs.maps[0].lookup_with(&key, 0, LOCK).map_err(|error| error.errno);
+            assert_eq!(ours.get_locked(&key), theirs, "{kind} of {value} at {key:?}");
+        }
+    }
+}
+
+#[test]
 fn metadata_goes_in_and_comes_out() {
     if !kernel::available_for("metadata_goes_in_and_comes_out") {
         return;

@@ -26,6 +26,22 @@ impl Map {
         Ok(value)
     }
 
+    /// The same with `BPF_F_LOCK`: under the element's lock, so that no program that has the lock changes it meanwhile.
+    ///
+    /// # Errors
+    /// `EINVAL` besides: the values have no `bpf_spin_lock`.
+    pub fn get_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.check_user_may_read()?;
+        let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
+        if key.len() != self.key_size {
+            return Err(Errno::EINVAL);
+        }
+        let mut value = Vec::new();
+        self.storage.get_locked(key, &mut value, lock.offset as usize)?;
+        self.hide_special(&mut value);
+        Ok(value)
+    }
+
     /// `BPF_MAP_UPDATE_ELEM`, with [`user_value_size`](Self::user_value_size) bytes. Special fields, such as locks, are left
     /// out: they stay as they are in arrays, and are zero in a new element.
     ///

@@ -141,11 +141,21 @@ impl Map {
     /// # Errors
     /// The kernel's refusal, [`Errno::ENOENT`] if there is no such element.
     pub fn lookup(&self, key: &[u8], cpu: usize) -> Result<Vec<u8>, KernelError> {
+        self.lookup_with(key, cpu, 0)
+    }
+
+    /// The same with flags, such as `BPF_F_LOCK`.
+    ///
+    /// # Errors
+    /// As of [`lookup`](Self::lookup).
+    pub fn lookup_with(&self, key: &[u8], cpu: usize, flags: u64) -> Result<Vec<u8>, KernelError> {
         let error = |errno| KernelError::new("look up in map", errno);
         if key.len() != self.sizes.key {
             return Err(error(Errno::EINVAL));
         }
-        sys::map_lookup(self.fd(), self.sizes, key, false).map(|value| self.of_cpu(value, cpu)).map_err(error)
+        sys::map_lookup(self.fd(), self.sizes, key, (false, flags))
+            .map(|value| self.of_cpu(value, cpu))
+            .map_err(error)
     }
 
     fn of_cpu(&self, mut value: Vec<u8>, cpu: usize) -> Vec<u8> {
@@ -217,7 +227,7 @@ impl Map {
     fn popped(&self) -> Result<Contents, KernelError> {
         let mut contents = Contents::new();
         for place in 0..self.max_entries {
-            match sys::map_lookup(self.fd(), self.sizes, &[], true) {
+            match sys::map_lookup(self.fd(), self.sizes, &[], (true, 0)) {
                 Ok(value) => drop(contents.insert(place.to_be_bytes().to_vec(), value)),
                 Err(Errno::ENOENT) => break,
                 Err(errno) => return Err(KernelError::new("pop from map", errno)),

@@ -8,7 +8,7 @@ use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
 use super::map::ElementTypes;
 use super::program::{LOG_STATS, load_btf};
-use super::types::{function_types, has_element_types, loadable};
+use super::types::{function_types, loadable};
 use super::{KernelError, Map, Program, Request};
 
 /// Why an object did not get into the kernel.
@@ -139,7 +139,7 @@ impl KernelObject {
     fn create(&mut self, spec: &MapSpec, leave_out_types: bool) -> Result<Map, LoadError> {
         // The template may go again as soon as the outer map is there.
         let template = spec.inner.as_deref().map(|inner| self.create(inner, leave_out_types)).transpose()?;
-        let types = self.btf.as_ref().filter(|_| spec.value_type != 0 && has_element_types(spec.kind));
+        let types = self.btf.as_ref().filter(|_| spec.value_type != 0 && spec.kind.has_element_types());
         let types =
             types.map(|btf| ElementTypes { btf: btf.as_fd(), key: spec.key_type, value: spec.value_type });
         match Map::create(spec, template.as_ref(), types) {

@@ -117,13 +117,14 @@ pub(super) fn map_lookup(
     map: BorrowedFd<'_>,
     sizes: Sizes,
     key: &[u8],
-    take: bool,
+    (take, flags): (bool, u64),
 ) -> Result<Vec<u8>, Errno> {
     assert_eq!(key.len(), sizes.key, "key of the map's size");
     let mut value = vec![0u8; sizes.value];
     let mut attr = element(map);
     attr.key = if key.is_empty() { 0 } else { key.as_ptr() as u64 };
     attr.value = value.as_mut_ptr() as u64;
+    attr.flags = flags;
     bpf(if take { MAP_LOOKUP_AND_DELETE } else { MAP_LOOKUP }, &mut attr)?;
     Ok(value)
 }

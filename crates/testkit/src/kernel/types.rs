@@ -8,7 +8,7 @@ use paceline_btf::{
     Btf, DataSection, Int, IntEncoding, Name, Param, SectionVar, SymbolLinkage, Type, TypeId,
 };
 use paceline_isa::{Callee, Insn, RawInsn, decode_at};
-use paceline_spec::{Errno, KfuncRef, Linkage, MapKind, ProgramSpec};
+use paceline_spec::{Errno, KfuncRef, Linkage, ProgramSpec};
 
 use super::KernelError;
 
@@ -95,29 +95,6 @@ pub(super) fn function_types(spec: &ProgramSpec) -> Vec<(u32, TypeId)> {
         return Vec::new();
     }
     spec.functions.iter().map(|f| (u32::try_from(f.start).unwrap_or(u32::MAX), f.btf_id)).collect()
-}
-
-/// Whether the kernel takes types of keys and values for a kind of map; libbpf leaves them out for the others
-/// (`bpf_object__create_map`).
-pub(super) fn has_element_types(kind: MapKind) -> bool {
-    use MapKind as K;
-    !matches!(
-        kind,
-        K::PerfEventArray
-            | K::CgroupArray
-            | K::StackTrace
-            | K::ArrayOfMaps
-            | K::HashOfMaps
-            | K::DevMap
-            | K::DevMapHash
-            | K::CpuMap
-            | K::XskMap
-            | K::SockMap
-            | K::SockHash
-            | K::Queue
-            | K::Stack
-            | K::Arena
-    )
 }
 
 /// The instructions with calls of the kernel's functions by its numbers for them instead of indices in `kfuncs`.
