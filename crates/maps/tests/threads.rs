@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use paceline_btf::{SpecialField, SpecialKind};
 use paceline_maps::{Limits, Map};
-use paceline_spec::btf::{SpecialField, SpecialKind};
 use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
 
 use common::spec;

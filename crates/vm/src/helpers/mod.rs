@@ -70,7 +70,7 @@ pub(crate) fn functions_of(id: u32) -> impl Iterator<Item = HelperFn> {
 }
 
 /// The function of a helper for programs of types that have none of their own.
-fn common_fn(id: u32) -> Option<HelperFn> {
+pub(crate) fn common_fn(id: u32) -> Option<HelperFn> {
     Some(match id {
         1 => map::lookup_elem,
         2 => map::update_elem,

@@ -1,6 +1,6 @@
 //! Helpers that want to know of the threaded interpreter what they may read.
 
-use crate::helpers::{HelperFn, helper_fn};
+use crate::helpers::{HelperFn, common_fn};
 use crate::host::{Host, STACK_FRAME};
 
 /// The function of a helper that prints what lies at addresses.
@@ -24,5 +24,5 @@ unsafe extern "C" fn print<const ID: u32>(
 ) -> u64 {
     host.readable.set_stack(host.machine.frame_pointer(), STACK_FRAME);
     // SAFETY: the caller vouches for the arguments.
-    helper_fn(ID).map_or(0, |function| unsafe { function(r1, r2, r3, r4, r5, host) })
+    common_fn(ID).map_or(0, |function| unsafe { function(r1, r2, r3, r4, r5, host) })
 }
