@@ -47,7 +47,7 @@ pub(crate) enum ChainError {
     NotWithFile(&'static str),
 }
 
-/// What is wrong with a chain-call map.
+/// An error in a chain-call map.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallsProblem {
     #[error("{0}")]
@@ -62,7 +62,7 @@ pub(crate) enum CallsProblem {
     Twice(String),
 }
 
-/// Why a program cannot go where it was said.
+/// The reason why `--place` cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlaceProblem {
     #[error("no program `{name}`; there is: {}", .names.join(", "))]

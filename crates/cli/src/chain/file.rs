@@ -120,7 +120,7 @@ impl Maker<'_> {
         move |source| ChainError::At { name: self.name.to_owned(), at, source: source.into() }.into()
     }
 
-    /// What is in a file that the chain file names.
+    /// Opens a file that the chain file names.
     fn of_file<E: Into<Failure>>(
         &mut self,
         file: &Located<PathBuf>,
@@ -223,7 +223,8 @@ impl Maker<'_> {
         Ok(Part { name, collection })
     }
 
-    /// What an earlier run left in the maps of an object; a chain that is changed under traffic goes on with what it has.
+    /// The map contents that an earlier run saved for an object; none for a chain that is changed under traffic, which keeps
+    /// its own.
     fn restored(&self, said: &FileObject, object: &Object) -> Result<Vec<JsonFile>, MapFileError> {
         let name = self.several.then_some(said.name.value.as_str());
         match &self.saved {

@@ -10,7 +10,7 @@ use crate::common::files::Taken;
 use crate::maps::{MapFileError, SavedMaps};
 use crate::object::{ObjectArgs, Opener, load_options};
 
-/// How programs are loaded.
+/// Options for loading programs.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadHow {
     pub(crate) budget: u64,
@@ -23,7 +23,7 @@ pub(crate) struct LoadHow {
 }
 
 impl LoadHow {
-    /// As it is where nothing is run.
+    /// The options where nothing is run.
     pub(crate) fn of(args: &ObjectArgs) -> Self {
         Self {
             budget: paceline::DEFAULT_BUDGET,
@@ -71,7 +71,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// What runs after what, and why.
+    /// The order of the programs, with reasons.
     pub(crate) fn layout(&self) -> Layout {
         let mut layout = self.live.layout();
         for (name, reason) in layout.names.iter().zip(&mut layout.reasons) {

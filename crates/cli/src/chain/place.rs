@@ -2,7 +2,7 @@
 
 use paceline::chain::{Place, Placement};
 
-/// Where a program goes by the others.
+/// A program's place relative to others.
 #[derive(Clone, Debug)]
 pub(super) struct PlaceArg {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! What the programs of a chain returned, and how long they took.
+//! Counts of return values and times of the programs of a chain.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::show::{name, target};
 
-/// What the programs returned: `None` for values that are no verdict.
+/// Return values and how often each was returned: `None` for values that are no verdict.
 fn returned(program: &ProgramStatus) -> impl Iterator<Item = (Option<Verdict>, u64)> {
     let verdicts = Verdict::ALL.into_iter().map(Some).zip(program.verdicts);
     verdicts.chain([(None, program.others)]).filter(|(_, count)| *count > 0)

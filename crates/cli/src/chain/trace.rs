@@ -1,4 +1,4 @@
-//! What each program of a chain did to certain packets.
+//! Traces: the changes of each program of a chain to selected packets.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ const SHOWN: usize = 16;
 struct Traced {
     packet: u64,
     trace: Trace,
-    /// What ran it.
+    /// The chain that ran it.
     layout: Layout,
 }
 

@@ -1,4 +1,4 @@
-//! What is said on standard output and standard error.
+//! Text on standard output and standard error.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -21,27 +21,27 @@ fn print_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()
     out.flush()
 }
 
-/// A line for the user that is no result.
+/// Prints a note, which is no result.
 pub(crate) fn note(text: impl Display) {
     label("note", AnsiColor::Cyan.on_default().bold(), text);
 }
 
-/// What would help.
+/// Prints a hint.
 pub(crate) fn hint(text: impl Display) {
     label("hint", AnsiColor::Cyan.on_default().bold(), text);
 }
 
-/// Lines for the user that are no results, such as warnings.
+/// Prints lines that are no results, such as warnings.
 pub(crate) fn warnings(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     print_aside(write);
 }
 
-/// What went wrong.
+/// Prints an error.
 pub(crate) fn error(text: impl Display) {
     label("error", AnsiColor::Red.on_default().bold(), text);
 }
 
-/// A text that is drawn for the terminal already, with color if [`stderr_has_color`].
+/// Prints a text that is drawn for the terminal already, with color if [`stderr_has_color`].
 pub(crate) fn drawn(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

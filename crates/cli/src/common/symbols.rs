@@ -8,7 +8,7 @@ use paceline::isa::text::Line;
 use paceline::isa::{Callee, Imm64, Insn, disassemble};
 use paceline::{MapSpec, Object, ProgramSpec};
 
-/// What the numbers in a program's instructions mean.
+/// The names of helpers, functions, maps and variables that a program's instructions refer to by number.
 pub(crate) struct Symbols<'a> {
     spec: &'a ProgramSpec,
     maps: &'a [MapSpec],
@@ -42,7 +42,7 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// What else there is to say about an instruction.
+    /// A remark on an instruction: why it is not relocated, or the variable that it refers to.
     pub(crate) fn remark(&self, line: &Line) -> Option<String> {
         if let Some(poison) = self.spec.poison_at(line.slot) {
             return Some(format!("not relocated: {}", poison.reason));

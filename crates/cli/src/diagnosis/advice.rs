@@ -1,4 +1,4 @@
-//! What mends the commonest mistakes, with an example in C.
+//! Examples in C that avoid the commonest mistakes.
 
 use paceline::verifier::Hint;
 

@@ -18,7 +18,7 @@ const BRANCHES_SHOWN: usize = 3;
 /// Instructions shown before and after the guilty one where there are no source lines.
 const AROUND: usize = 4;
 
-/// Why a program is refused, in words. All text is fit for a terminal.
+/// The reasons for a refusal, in words. All text is fit for a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnosis {
     /// For messages.
@@ -30,7 +30,7 @@ pub(crate) struct Diagnosis {
     pub(super) refusal: Refusal,
     /// The guilty instruction.
     pub(super) at: Place,
-    /// What the registers hold that it reads.
+    /// The values of the registers that it reads.
     pub(super) registers: Vec<(Reg, String)>,
     /// Other places that matter, in the order of the path.
     pub(super) marks: Vec<Mark>,
@@ -38,7 +38,7 @@ pub(crate) struct Diagnosis {
     pub(super) path: Vec<(Branch, Place)>,
     /// Instructions around the guilty one, as slot and text.
     pub(super) listing: Vec<(usize, String)>,
-    /// Who wants the program, if it is not the user.
+    /// The map entry that needs the program, if the user did not name it.
     pub(super) wanted: Option<String>,
 }
 
@@ -103,12 +103,12 @@ impl Diagnosis {
         Self { wanted: Some(wanted), ..self }
     }
 
-    /// What is wrong, in a line.
+    /// The cause, in a line.
     pub(super) fn cause(&self) -> String {
         shown(&self.refusal.cause.to_string())
     }
 
-    /// How to run the program all the same.
+    /// The option that runs the program all the same.
     pub(crate) fn way_out(&self) -> String {
         match self.unsupported {
             true => format!("`paceline inspect {}` shows all that it needs", self.object),
@@ -118,7 +118,7 @@ impl Diagnosis {
         }
     }
 
-    /// What to do about it.
+    /// The advice of the verifier.
     pub(super) fn hint(&self) -> Option<Hint> {
         self.refusal.hint
     }
@@ -161,7 +161,7 @@ fn source(info: &LineInfo) -> Option<Source> {
     known.then(|| Source { file: shown(file), text: shown(text), line: *line, column: *column })
 }
 
-/// What the registers hold that matter.
+/// The values of the registers that matter.
 fn registers(refusal: &Refusal) -> Vec<(Reg, String)> {
     let told = refusal.registers.iter().filter(|_| is_about_values(&refusal.cause));
     told.map(|(reg, value)| (*reg, in_words(value))).collect()
@@ -177,7 +177,7 @@ fn in_words(value: &Value) -> String {
     }
 }
 
-/// Where what matters for the refusal was established.
+/// Instructions that established facts which matter for the refusal.
 fn marks(spec: &ProgramSpec, refusal: &Refusal, history: &History, places: &Places<'_>) -> Vec<Mark> {
     let mut marks = Vec::new();
     let mut mark = |slot: usize, what: &str| {

@@ -1,4 +1,4 @@
-//! How the path to a refusal went, and where the values on it come from.
+//! The path to a refusal, and the origins of values on it.
 
 use paceline::isa::{Insn, Operand, Reg, Width, decode_at};
 use paceline::verifier::Observer;
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the guilty register of a refused program got its value.
+    /// The slot that gave the guilty register of a refused program its value.
     fn origin(text: &str, functions: &[usize], reg: Reg) -> Option<usize> {
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let insns = assemble(text, &()).unwrap().encode().unwrap();

@@ -36,7 +36,7 @@ pub(crate) fn render(diagnosis: &Diagnosis, color: bool) -> String {
     renderer.term_width(120).render(&groups)
 }
 
-/// What is known, and how the program got there.
+/// Notes: known values, the function, the map entry that needs the program.
 fn notes(diagnosis: &Diagnosis) -> Vec<String> {
     let mut notes = Vec::new();
     let known = |(reg, value): &(Reg, String)| format!("{reg} is {value}");

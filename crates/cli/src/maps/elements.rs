@@ -15,7 +15,7 @@ use crate::common::suggest::closest;
 
 const ELEMENTS: &str = "a map is filled by a list of elements {\"key\": ..., \"value\": ...}";
 
-/// How a program of the object is loaded.
+/// Loads a program of the object.
 pub(crate) type LoadProgram<'a> = &'a dyn Fn(&str) -> Result<Program, NoProgram>;
 
 /// Sets the elements that files list, in the maps of a loaded object.
@@ -76,7 +76,7 @@ fn key_of_name(name: &str) -> Json {
     serde_json::from_str(name).ok().filter(Json::is_number).unwrap_or_else(|| name.into())
 }
 
-/// What a file gives under a key.
+/// The value or values that a file gives for a key.
 enum Given<'a> {
     One(Part<'a>),
     PerCpu(Vec<Part<'a>>),

@@ -101,7 +101,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong at a place.
+/// An error at a place.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Problem {
     #[error("{0}")]

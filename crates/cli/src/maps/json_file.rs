@@ -30,7 +30,7 @@ pub(crate) struct JsonFile {
     range: Range<usize>,
     /// Whether the map is to have what the file says and nothing else.
     pub(super) replaces: bool,
-    /// Where the text is in a file that is no JSON itself, by line and column.
+    /// The text's line and column in a file that is no JSON itself.
     within: Option<(usize, usize)>,
 }
 
@@ -71,7 +71,7 @@ impl JsonFile {
         Self::read(&MapFile { map: String::new(), path: path.to_owned() })
     }
 
-    /// What a part of this file says is all that a map is to have.
+    /// A part of this file as the whole contents of a map.
     pub(super) fn about(&self, map: &str, part: &Part<'_>) -> Self {
         let start = self.offset(part.raw);
         let range = start..start + part.raw.get().len();
@@ -79,7 +79,7 @@ impl JsonFile {
         Self { map, name, text: Rc::clone(&self.text), range, replaces: true, within: None }
     }
 
-    /// Where a part of the text begins.
+    /// The offset of a part of the text.
     fn offset(&self, raw: &RawValue) -> usize {
         // It borrows from the text.
         raw.get().as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
@@ -107,12 +107,12 @@ impl JsonFile {
 pub(super) struct Part<'a> {
     file: &'a JsonFile,
     raw: &'a RawValue,
-    /// What it is, from the outside in.
+    /// Its names in messages, from the outside in.
     within: Vec<String>,
 }
 
 impl<'a> Part<'a> {
-    /// Says what this is, in messages about it.
+    /// Adds a name for it in messages.
     pub(super) fn named(mut self, name: String) -> Self {
         self.within.push(name);
         self

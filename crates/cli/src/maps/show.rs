@@ -11,13 +11,13 @@ use serde_json::{Value as Json, json};
 use super::fold::fold;
 use super::variables::variables;
 
-/// What everything in a map is indented by.
+/// Indentation of all that is in a map.
 const INDENT: usize = 2;
 
 /// A map and what its bytes mean.
 struct View<'a> {
     map: &'a Map,
-    /// What this object says of it: the types of a map that it shares are numbered as in another.
+    /// The specification in this object: `map.spec()` of a shared map has the type numbers of another object.
     spec: &'a MapSpec,
     btf: Option<&'a Btf>,
     collection: &'a Collection,

@@ -30,7 +30,7 @@ impl SavedMaps {
         JsonFile::of_several(path).map(Self)
     }
 
-    /// What it says of the maps of an object, which is one of several if it has a name.
+    /// The saved contents of the maps of an object, which is one of several if it has a name.
     pub(crate) fn of(&self, object: &Object, one_of: Option<&str>) -> Result<Vec<JsonFile>, MapFileError> {
         self.files(object, one_of).map_err(|failure| self.0.failure(failure))
     }
@@ -69,7 +69,7 @@ pub(crate) fn distinct_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Ve
     distinct
 }
 
-/// Where the maps go when the run is over. Until then the file stays as it was.
+/// The file that maps are saved to after a run. Until then it stays as it was.
 pub(crate) struct SaveTo {
     path: PathBuf,
     /// The new file beside it, gone again if nothing comes of it; `None` for standard output.
@@ -157,7 +157,7 @@ fn write_file(file: File, objects: &[(&str, &Collection)]) -> io::Result<File> {
     out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// Says what a later run will miss.
+/// Notes the maps that cannot be restored in a later run.
 fn announce_missing(collection: &Collection) {
     let holds_events = |spec: &MapSpec| matches!(spec.kind, MapKind::RingBuf | MapKind::PerfEventArray);
     for map in collection.maps() {

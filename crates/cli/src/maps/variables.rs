@@ -46,7 +46,7 @@ fn no_map(map: &str, object: &Object) -> MapFailure {
     MapFailure::NoMap { map: map.to_owned(), hint }
 }
 
-/// What a data section holds at the start.
+/// The initial contents of a data section.
 fn initial_bytes(spec: &MapSpec) -> Vec<u8> {
     let mut bytes = vec![0; spec.value_size as usize];
     if let Some((_, InitialValue::Bytes(initial))) = spec.contents.first() {

@@ -9,7 +9,7 @@ use crate::common::failure::Failure;
 use crate::diagnosis::Diagnosis;
 use crate::maps::{self, JsonFile, MapFileError};
 
-/// How objects are loaded, with maps of so many bytes each at most.
+/// Options for loading objects; `map_memory` is the most bytes of one map.
 pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64, cpus: usize) -> LoadOptions {
     LoadOptions { budget, engine, limits: Limits { memory: map_memory, cpus } }
 }

@@ -61,7 +61,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
 /// A program, a verdict, and what followed and would follow.
 type Edge = (String, &'static str, String, String);
 
-/// Where packets would go elsewhere, of the programs that are in both.
+/// Edges that would change, of the programs that are in both chains.
 fn changed(before: &Layout, after: &Layout) -> Vec<Edge> {
     let mut edges = Vec::new();
     let (old, new) = (before.graph.meaning(), after.graph.meaning());

@@ -131,7 +131,7 @@ impl<'a> Listing<'a> {
         lines.try_for_each(|line| self.write_origin(out, line, source, "  ; no code of its own"))
     }
 
-    /// What native code comes from; source lines where they change.
+    /// The instruction that native code is made from; source lines where they change.
     fn write_origin(
         &self,
         out: &mut dyn Write,

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 /// The native code of a program.
 pub(crate) struct Native {
-    /// Where it is in memory.
+    /// Its address in memory.
     pub(super) address: u64,
     /// Bytes, the space between functions included.
     pub(super) len: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Native {
 /// A function of a program.
 pub(super) struct Function {
     pub(super) name: String,
-    /// Where it is, in bytes from the start of the code.
+    /// Its place, in bytes from the start of the code.
     pub(super) range: Range<u32>,
     pub(super) insns: Vec<Insn>,
 }
@@ -42,7 +42,7 @@ struct Code<'a> {
     address: u64,
     bytes: &'a [u8],
     functions: &'a [NativeFunction],
-    /// What is at an address outside.
+    /// The name of an address outside of the code.
     symbol: &'a dyn Fn(u64) -> Option<String>,
 }
 

@@ -21,7 +21,7 @@ const CALLS: &str =
 const ASM: &str = "st M[3]\nldh [12]\njne #0x800, drop\nldx 4*([14]&0xf)\nldh [x + 14]\nst M[3]\nld #len\njgt #60, keep\n\
                    drop: ret #0\nkeep: ld M[3]\nsub x\nret a\n";
 
-/// What mutants put in: parts of the languages, numbers at limits, and what is longer than a byte.
+/// Pieces that mutants insert: parts of the languages, numbers at limits, characters longer than a byte.
 const PIECES: [&str; 16] = [
     "#",
     ":",

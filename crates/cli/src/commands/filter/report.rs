@@ -1,4 +1,4 @@
-//! What matched.
+//! The report of filters.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) struct Report<'a> {
     pub(super) capture: &'a str,
     pub(super) engine: Engine,
     pub(super) filters: Vec<(&'a Compiled, Matched)>,
-    /// What ended the run early.
+    /// The failure that ended the run early.
     pub(super) error: Option<&'a Failure>,
 }
 

@@ -14,7 +14,7 @@ use super::wanted::read_text;
 use crate::common::failure::Failure;
 use crate::common::report;
 
-/// Tells what a program does about each call of a file.
+/// Prints the action of a program on each call of a file.
 pub(super) fn run(program: &Path, calls: &Path, json: bool) -> Result<ExitCode, Failure> {
     let (name, source) = read_text(program)?;
     let insns = text::parse(&source).map_err(|source| FilterError::Text { name: name.clone(), source })?;
@@ -38,7 +38,7 @@ pub(super) fn run(program: &Path, calls: &Path, json: bool) -> Result<ExitCode, 
     report::print(|out| if json { write_json(out, &actions) } else { write_text(out, &actions) })
 }
 
-/// How often each action was taken, by its text.
+/// Counts of actions, by their text.
 fn totals(actions: &[(SystemCall, Action)]) -> BTreeMap<String, usize> {
     let mut totals = BTreeMap::new();
     for (_, action) in actions {

@@ -1,4 +1,4 @@
-//! What packets are filtered by: expressions, of the command line or of files, and programs.
+//! Sources of filters: expressions, of the command line or of files, and programs.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ const MAX_FILTERS: usize = 512;
 /// `BPF_RET | BPF_K`
 const RETURN: u16 = 6;
 
-/// What a filter is made from.
+/// The source of a filter.
 pub(super) enum Source {
     /// Nothing: all packets match.
     All,
@@ -51,7 +51,7 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) fn title(&self) -> String {
         match (&self.name, &self.source) {
             (Some(name), _) => format!("filter {name}"),
@@ -71,7 +71,7 @@ impl Compiled {
         }
     }
 
-    /// How it is converted: expressions match as they do in tcpdump, programs as they do on a socket.
+    /// Options of the conversion: expressions match as they do in tcpdump, programs as they do on a socket.
     pub(super) fn options(&self) -> ConvertOptions {
         let rules = match self.source {
             Source::Program { .. } => Rules::Kernel,
@@ -87,7 +87,7 @@ impl Compiled {
     }
 }
 
-/// What the command line asks for.
+/// Reads the filters that the command line names.
 pub(super) fn read(args: &FilterArgs) -> Result<Vec<Wanted>, FilterError> {
     if let Some(path) = &args.filters {
         return read_list(path);
@@ -204,7 +204,7 @@ pub(super) fn parse_list(file: String, text: &str) -> Result<Vec<Wanted>, Filter
     if wanted.is_empty() { Err(FilterError::NoFilters { name: file }) } else { Ok(wanted) }
 }
 
-/// Where name and expression of a line are.
+/// The ranges of name and expression in a line.
 fn split(line: &str) -> Result<(Range<usize>, Range<usize>), (usize, ListProblem)> {
     let start = line.len() - line.trim_start().len();
     let Some(colon) = line.find(':') else { return Err((start, ListProblem::NoName)) };

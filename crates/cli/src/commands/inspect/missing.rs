@@ -1,4 +1,4 @@
-//! What keeps an object from being loaded: what Paceline does not have, and what is wrong with the object.
+//! Obstacles to loading an object: features that Paceline lacks, and errors in the object.
 
 use paceline::{
     Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, NoProgram, Object, SetupError,
@@ -14,7 +14,7 @@ use super::program::ProgramSurvey;
 pub(super) struct Missing {
     /// `program x` or `map y`
     pub(super) user: String,
-    /// What is missing or wrong.
+    /// The missing feature or the error.
     pub(super) what: String,
     /// Whether Paceline lacks it, rather than the object being wrong.
     pub(super) unsupported: bool,
@@ -57,7 +57,7 @@ fn of_map(error: &SetupError) -> String {
     }
 }
 
-/// What is not there, and what it would take.
+/// The message for a feature that Paceline lacks.
 fn needs(what: &str, name: &str, take: &str) -> String {
     format!("{what} {name}: it would take {take}")
 }

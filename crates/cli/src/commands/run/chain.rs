@@ -115,7 +115,7 @@ pub(super) fn run(args: &RunArgs, engine: Engine) -> Result<ExitCode, Failure> {
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// What the command line does not say, the chain file may.
+/// The arguments, with the captures of the chain file where the command line names none.
 fn with_port(args: &RunArgs, loaded: &Loaded) -> RunArgs {
     let mut args = args.clone();
     args.input = args.input.or_else(|| loaded.input.clone());
@@ -145,7 +145,7 @@ fn warn(loaded: &Loaded, args: &RunArgs) {
     console::warnings(|out| write_warnings(out, &layout));
 }
 
-/// What runs the bursts.
+/// The runner of bursts.
 enum Running {
     Plain(ChainWorker),
     Traced(Tracer),

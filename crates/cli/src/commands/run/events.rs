@@ -1,4 +1,4 @@
-//! What programs tell user space, by perf event arrays and ring buffers, on its way to a file.
+//! Events that programs send by perf event arrays and ring buffers, written to a file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,19 +39,19 @@ impl CommandError for EventsError {
     }
 }
 
-/// Where events go to, and where they come from.
+/// The log of events, and the ring buffers that they are read from.
 pub(super) struct Events {
     log: Arc<Mutex<Log>>,
     rings: Vec<Arc<Map>>,
     name: String,
 }
 
-/// How many events there were.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EventCount {
-    /// Those that were written.
+    /// Events written.
     pub(super) written: u64,
-    /// Those for which a ring buffer had no room.
+    /// Events lost because a ring buffer was full.
     pub(super) lost: u64,
 }
 

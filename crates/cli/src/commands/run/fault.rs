@@ -10,7 +10,7 @@ use crate::common::failure::CommandError;
 use crate::common::packets::{When, processed};
 use crate::common::symbols::Symbols;
 
-/// What happened, when, and where in the program.
+/// A fault, its time and its place in the program.
 #[derive(Debug)]
 pub(super) struct FaultReport {
     object: String,
@@ -23,7 +23,7 @@ pub(super) struct FaultReport {
     line: Option<LineInfo>,
     insn: Option<String>,
     fault: Fault,
-    /// Why the instruction was replaced when the object was loaded, if it was.
+    /// The reason why loading the object replaced the instruction, if it did.
     poison: Option<Arc<str>>,
 }
 

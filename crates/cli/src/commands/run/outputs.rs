@@ -12,16 +12,16 @@ use crate::common::files::{FileError, Opened, Taken, is_stdout, name};
 pub(super) struct Writers {
     pub(super) passed: Option<CaptureWriter<File>>,
     pub(super) dropped: Option<CaptureWriter<File>>,
-    /// What events go to, and its name.
+    /// The file for events, and its name.
     pub(super) events: Option<(File, String)>,
 }
 
-/// What they are called in messages.
+/// The names of the outputs in messages.
 pub(super) struct OutputNames {
     passed: Option<PathBuf>,
     dropped: Option<PathBuf>,
     events: Option<PathBuf>,
-    /// Where the maps go.
+    /// The file that maps are saved to.
     saved: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Where packets are redirected to, counted.
+//! Counts of redirected packets, by target.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What came out of a run.
+//! The report of a run.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -92,7 +92,7 @@ pub(super) struct ChainReport<'a> {
     pub(super) maps: bool,
     /// Whether it is of a chain file.
     pub(super) is_file: bool,
-    /// What ended the run early.
+    /// The failure that ended the run early.
     pub(super) error: Option<&'a Failure>,
 }
 
@@ -177,7 +177,7 @@ pub(super) struct Report<'a> {
     pub(super) engine: Engine,
     /// The maps, where they are wanted.
     pub(super) maps: Option<&'a Collection>,
-    /// What ended the run early.
+    /// The failure that ended the run early.
     pub(super) error: Option<&'a Failure>,
 }
 

@@ -1,4 +1,4 @@
-//! What programs see of the world: network, time, chance.
+//! The host of a run: network, time, random numbers.
 
 use std::fs;
 use std::io;
@@ -86,7 +86,7 @@ impl World {
         host
     }
 
-    /// Says what a program will miss.
+    /// Notes the helpers of a program that find nothing without a network.
     pub(super) fn announce(&self, program: &Program) {
         if self.network.is_some() {
             return;

@@ -17,7 +17,7 @@ pub(super) struct Log<'a> {
     lines: Vec<paceline::isa::text::Line>,
     /// The source line shown last.
     shown: Option<(&'a str, u32)>,
-    /// Where the branches that wait came from.
+    /// Slots of the branches that wait.
     waiting: Vec<usize>,
     /// The first error of writing; nothing is written after it.
     ended: io::Result<()>,
@@ -102,7 +102,7 @@ impl Observer for Log<'_> {
     }
 }
 
-/// What the registers hold that an instruction reads.
+/// The values of the registers that an instruction reads.
 fn known(insn: &Insn, state: &State) -> String {
     let reads = insn.reads();
     let known = reads.iter().filter(|&reg| reg != Reg::R10 && !state.get(reg).is_unset());
