@@ -89,19 +89,15 @@ const fn action(value: u32, name: &'static str, verdict: Verdict) -> Action {
     Action { value, name, verdict }
 }
 
-/// The actions of `linux/pkt_cls.h`, by what becomes of a packet on ingress whose only classifier returns them: `tc_run`
-/// and `sch_handle_ingress` in `net/core/dev.c`, and `cls_bpf_exec_opcode`, for which all other numbers are `TC_ACT_UNSPEC`;
-/// `tcx_run` takes those that it has in the same way.
+/// The actions of `linux/pkt_cls.h`, by what becomes of a packet on ingress whose only classifier returns them in direct action:
+/// `cls_bpf_exec_opcode` in `net/sched/cls_bpf.c`, then `tc_run` and `sch_handle_ingress` in `net/core/dev.c`. All others are
+/// `TC_ACT_UNSPEC` there. `tcx_run` has the same numbers, and no 4 and 8.
 static TC_ACTIONS: Actions = Actions {
     list: &[
         action(u32::MAX, "unspec", Verdict::Pass),
         action(0, "ok", Verdict::Pass),
-        action(1, "reclassify", Verdict::Pass),
         action(2, "shot", Verdict::Drop),
-        action(3, "pipe", Verdict::Pass),
         action(4, "stolen", Verdict::Drop),
-        action(5, "queued", Verdict::Drop),
-        action(6, "repeat", Verdict::Pass),
         action(7, "redirect", Verdict::Redirect),
         action(8, "trap", Verdict::Drop),
     ],
@@ -149,6 +145,31 @@ impl ProgramKind {
             Self::Xdp { .. } => &XDP_RULES,
             Self::SocketFilter => &SOCKET_FILTER_RULES,
             Self::SchedCls => &SCHED_CLS_RULES,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_of_classifiers_are_the_kernels() {
+        let Meaning::Action(actions) = ProgramKind::SchedCls.rules().meaning else {
+            panic!("they have actions")
+        };
+        let verdicts = (-1..10).map(|value: i32| actions.verdict(value.cast_unsigned()));
+        use Verdict::{Drop, Pass, Redirect};
+        let expected = [Pass, Pass, Pass, Drop, Pass, Drop, Pass, Pass, Redirect, Drop, Pass];
+        assert_eq!(verdicts.collect::<Vec<_>>(), expected);
+        assert_eq!(ProgramKind::SchedCls.rules().meaning.code(0xffff_ffff_0000_0002), Drop as u32);
+    }
+
+    #[test]
+    fn verdicts_and_bytes_are_not_translated() {
+        let xdp = ProgramKind::Xdp { attach: crate::XdpAttach::Interface, frags: false };
+        for kind in [xdp, ProgramKind::SocketFilter] {
+            assert_eq!(kind.rules().meaning.code(0x1_0000_0007), 7);
         }
     }
 }

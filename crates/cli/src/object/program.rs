@@ -71,7 +71,7 @@ pub(crate) fn program_of(
 
 /// A program is no XDP program.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: program {program} is a socket filter, and `run` takes XDP programs")]
+#[error("{name}: program {program} is a socket filter, and `run` takes XDP programs and TC classifiers")]
 pub(crate) struct NotXdp {
     name: String,
     program: String,

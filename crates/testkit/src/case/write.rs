@@ -52,9 +52,10 @@ pub fn write_cases(
     after: &[Option<Contents>],
 ) -> String {
     let mut text = format!("case: {name}\n");
-    let is_filter = programs.first().is_some_and(|program| program.kind == ProgramKind::SocketFilter);
-    if is_filter {
-        text.push_str("type: socket_filter\n");
+    let kind = programs.first().map(|program| program.kind);
+    let other = kind.filter(|kind| !matches!(kind, ProgramKind::Xdp { .. }));
+    if let Some(kind) = other {
+        let _ = writeln!(text, "type: {}", kind.rules().name);
     }
     write_types(&mut text, programs);
     maps.iter().for_each(|(_, map)| write_map(&mut text, map, maps));
@@ -64,7 +65,7 @@ pub fn write_cases(
     }
     for run in runs {
         let _ = writeln!(text, "packet: {}", hex(run.data));
-        if !run.meta.is_empty() && !is_filter {
+        if !run.meta.is_empty() && other.is_none() {
             let _ = writeln!(text, "meta: {}", hex(run.meta));
         }
         if let Some(r0) = run.r0 {
@@ -75,7 +76,7 @@ pub fn write_cases(
             "output: {}",
             if run.output == run.data { "same".to_owned() } else { hex(run.output) }
         );
-        if run.output_meta != run.meta && !is_filter {
+        if run.output_meta != run.meta && other.is_none() {
             let _ = writeln!(text, "output_meta: {}", hex(run.output_meta));
         }
     }

@@ -13,7 +13,7 @@ use super::{Left, Stopped, Subject, Work, redirect_of};
 use crate::Contents;
 use crate::engine::{fill_map, map_contents};
 use crate::kernel;
-use crate::random::{jump_maps, maps};
+use crate::random::{jump_map, maps};
 
 /// Instructions of a run on the plain interpreter.
 const BUDGET: u64 = 1_000_000;
@@ -162,8 +162,8 @@ impl EngineSubject {
             self.burst.push(&input.data, FrameMeta::default()).map_err(|error| failed(&error))?;
             let mut frame = self.burst.frame_mut(run);
             frame.set_ingress(LOOPBACK, 0);
-            // Filters see none.
-            if program.spec().kind != ProgramKind::SocketFilter {
+            // Other types see none.
+            if matches!(program.spec().kind, ProgramKind::Xdp { .. }) {
                 frame.set_metadata(&input.meta).map_err(|error| failed(&error))?;
             }
         }
@@ -244,6 +244,5 @@ pub(crate) fn records(map: &Map) -> Option<Contents> {
 
 /// The program array for programs of a type.
 pub(super) fn random_array(kind: ProgramKind) -> usize {
-    let [xdp, filters] = jump_maps();
-    if kind == ProgramKind::SocketFilter { filters } else { xdp }
+    jump_map(kind)
 }

@@ -120,16 +120,17 @@ impl Subject for KernelSubject {
             let packet = Packet { data: &input.data, meta: meta_of(kind, &input.meta), ..Packet::default() };
             let ran = program.test_run(&packet);
             let ran = ran.map_err(|error| Stopped::Run { run, reason: error.to_string() })?;
-            *left = Left { code: ran.retval, r0: None, data: ran.data, meta: ran.meta, redirect: None };
+            let code = kind.rules().meaning.code(ran.retval.into());
+            *left = Left { code, r0: None, data: ran.data, meta: ran.meta, redirect: None };
         }
         let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
         maps.map(|map| map.contents(self.cpu).map_err(refused)).collect()
     }
 }
 
-/// Filters see no metadata, and test runs of them take none.
+/// Programs of other types see no metadata, and test runs of them take none.
 fn meta_of(kind: ProgramKind, meta: &[u8]) -> &[u8] {
-    if kind == ProgramKind::SocketFilter { &[] } else { meta }
+    if matches!(kind, ProgramKind::Xdp { .. }) { meta } else { &[] }
 }
 
 /// Why a program is not run in the kernel: what 6.18 accepts may write where it must not, or differs by itself.

@@ -51,6 +51,7 @@ impl Plan {
     pub(super) fn new(rng: &mut Rng, purpose: Purpose) -> Self {
         let kind = match rng.u8(..4) {
             0 => ProgramKind::SocketFilter,
+            1 => ProgramKind::SchedCls,
             _ => ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false },
         };
         let count = if rng.u8(..3) == 0 { rng.usize(1..5) } else { 0 };

@@ -118,6 +118,10 @@ impl<'a> Generator<'a> {
         self.plan.kind == ProgramKind::SocketFilter
     }
 
+    pub(super) fn is_xdp(&self) -> bool {
+        matches!(self.plan.kind, ProgramKind::Xdp { .. })
+    }
+
     /// Whether results must be the same on every engine.
     pub(super) fn is_for_engines(&self) -> bool {
         self.plan.purpose == Purpose::Run

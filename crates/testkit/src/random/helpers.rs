@@ -260,7 +260,7 @@ impl Generator<'_> {
     fn packet_bytes(&mut self) {
         let lowest = self.filled_stack(16);
         let offset = self.rng.i32(0..60);
-        if self.one_in(8) && !self.is_filter() {
+        if self.one_in(8) && self.is_xdp() {
             self.emit(vec![mov(Reg::R1, Operand::Reg(Reg::R6)), call(BUFF_LEN)]);
             return self.model.call(Kind::NUMBER);
         }
@@ -276,7 +276,7 @@ impl Generator<'_> {
                 Operand::Reg(number)
             }
         };
-        let helper = if self.is_filter() { SKB_LOAD_BYTES } else { self.pick([LOAD_BYTES, STORE_BYTES]) };
+        let helper = if self.is_xdp() { self.pick([LOAD_BYTES, STORE_BYTES]) } else { SKB_LOAD_BYTES };
         self.emit(vec![
             mov(Reg::R4, size),
             mov(Reg::R1, Operand::Reg(Reg::R6)),
@@ -383,7 +383,7 @@ impl Generator<'_> {
 
     fn redirect(&mut self) {
         let number = self.rng.i32(0..5);
-        if self.rng.bool() {
+        if !self.is_xdp() || self.rng.bool() {
             let flags = self.pick([0, 0, 1]);
             self.emit(vec![
                 mov(Reg::R1, Operand::Imm(number)),

@@ -20,6 +20,9 @@ const UNLIKE_PER_CPU: u8 = 21;
 const UNLIKE_ARRAY: u8 = 22;
 const UNLIKE_HASH: u8 = 23;
 
+/// The program array of TC classifiers, which comes last.
+const CLASSIFIERS: usize = 24;
+
 /// Bytes of the map of global variables. The last word is for values that the kernel's verifier is to forget.
 pub(super) const GLOBALS_SIZE: i16 = 48;
 /// Where that word is.
@@ -70,6 +73,7 @@ pub fn maps() -> Vec<MapSpec> {
         outer("unlike_hash", INNER_HASH, [INNER_HASH, 1]),
     ];
     maps.extend(outers);
+    maps.push(map("classifiers", MapKind::ProgArray, 4, 4, PROGRAMS));
     maps
 }
 
@@ -117,13 +121,23 @@ pub fn is_unlike_template(index: usize) -> bool {
 
 /// The program array for programs of a type: programs of different types do not share one.
 pub(super) fn programs_of(kind: ProgramKind) -> i32 {
-    (if kind == ProgramKind::SocketFilter { FILTERS } else { XDP_PROGRAMS }) as i32
+    jump_map(kind) as i32
 }
 
 /// Indices in [`maps`] of the program arrays.
 #[must_use]
-pub fn jump_maps() -> [usize; 2] {
-    [XDP_PROGRAMS, FILTERS]
+pub fn jump_maps() -> [usize; 3] {
+    [XDP_PROGRAMS, FILTERS, CLASSIFIERS]
+}
+
+/// That for programs of a type.
+#[must_use]
+pub fn jump_map(kind: ProgramKind) -> usize {
+    match kind {
+        ProgramKind::SocketFilter => FILTERS,
+        ProgramKind::SchedCls => CLASSIFIERS,
+        _ => XDP_PROGRAMS,
+    }
 }
 
 /// A map with values that programs look up.

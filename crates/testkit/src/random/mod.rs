@@ -27,6 +27,6 @@ pub use change::{changed, near};
 pub use functions::cells;
 pub use generator::{Purpose, candidate};
 pub use layout::{Candidate, Function, Step, Target};
-pub use maps::{is_unlike_template, jump_maps, maps};
+pub use maps::{is_unlike_template, jump_map, jump_maps, maps};
 pub use stats::Variety;
 pub use types::{btf, btf_image};

@@ -1,16 +1,19 @@
 //! Steps of programs of one type: direct packet access of XDP, context and legacy loads of socket filters.
 
 use paceline_isa::{AluOp, Callee, Condition, Insn, Operand, Reg, Size, Width};
-use paceline_spec::context::{Field, Permission, SK_BUFF};
+use paceline_spec::context::{Field, FieldKind, Permission, Sizes};
 
 use super::generator::{Generator, add, alu, load, mov};
 use super::layout::{Step, Target};
 use super::model::{Kind, Part};
 use super::numbers::most_of;
 
-const DATA: i16 = 0;
-const DATA_END: i16 = 4;
-const DATA_META: i16 = 8;
+/// Helpers of TC classifiers that make pointers to the packet stale.
+const STORE_BYTES: i32 = 9;
+const CHANGE_TAIL: i32 = 38;
+const PULL_DATA: i32 = 39;
+const CHANGE_HEAD: i32 = 43;
+const ADJUST_ROOM: i32 = 50;
 
 impl Generator<'_> {
     /// Packet and end into registers that calls keep, and a first check.
@@ -28,22 +31,24 @@ impl Generator<'_> {
         if end == packet {
             return;
         }
-        self.load_packet_field(packet, DATA);
-        self.load_packet_field(end, DATA_END);
+        self.load_packet_field(packet, FieldKind::PacketData);
+        self.load_packet_field(end, FieldKind::PacketEnd);
         if !self.holding {
             self.guard_of(packet, end, bytes);
         }
     }
 
-    fn load_packet_field(&mut self, dst: Reg, offset: i16) {
-        let kind = match offset {
-            DATA_END => Kind::End,
+    fn load_packet_field(&mut self, dst: Reg, field: FieldKind) {
+        let kind = match field {
+            FieldKind::PacketEnd => Kind::End,
             _ => Kind::Packet {
                 group: self.model.new_group(),
                 at: 0,
-                from: if offset == DATA_META { Part::Meta } else { Part::Data },
+                from: if field == FieldKind::PacketMeta { Part::Meta } else { Part::Data },
             },
         };
+        let found = self.plan.kind.context().fields.iter().find(|known| known.kind == field);
+        let offset = found.map_or(0, |field| field.offset as i16);
         let size = if self.slips() { self.size() } else { Size::W };
         self.emit(vec![load(size, dst, Reg::R6, offset)]);
         self.model.set(dst, kind);
@@ -67,6 +72,9 @@ impl Generator<'_> {
     }
 
     fn load_other_field(&mut self) {
+        if !self.is_xdp() {
+            return if self.one_in(3) { self.store_field() } else { self.load_field() };
+        }
         let offset = if self.slips() { self.rng.i16(-4..=28) } else { self.pick([12, 16]) };
         let dst = self.place();
         self.emit(vec![load(Size::W, dst, Reg::R6, offset)]);
@@ -191,13 +199,13 @@ impl Generator<'_> {
 
     fn metadata(&mut self) {
         let meta = self.place_but(&[Reg::R0]);
-        self.load_packet_field(meta, DATA_META);
+        self.load_packet_field(meta, FieldKind::PacketMeta);
         if meta == Reg::R10 {
             return;
         }
         if self.find_saved(|kind| matches!(kind, Kind::Packet { at: 0, from: Part::Data, .. })).is_none() {
             let Some(data) = self.saved_place(&[meta]) else { return };
-            self.load_packet_field(data, DATA);
+            self.load_packet_field(data, FieldKind::PacketData);
         }
         self.guard(meta);
         self.access_to(|kind| matches!(kind, Kind::Packet { from: Part::Meta, .. }));
@@ -205,11 +213,48 @@ impl Generator<'_> {
 
     /// The packet grows or shrinks; then its pointers are loaded anew.
     pub(super) fn move_packet(&mut self) {
+        if !self.is_xdp() {
+            return self.change_packet();
+        }
         let helper = self.pick([44, 54, 65]);
         let delta = if helper == 54 { self.pick([-4, -8, 4, 0]) } else { self.rng.i32(-16..=16) };
         self.emit(vec![
             mov(Reg::R1, Operand::Reg(Reg::R6)),
             mov(Reg::R2, Operand::Imm(delta)),
+            Insn::Call(Callee::Helper(helper)),
+        ]);
+        self.model.call(Kind::NUMBER);
+        if !self.slips() {
+            self.model.packet_moved();
+        }
+        if !self.one_in(4) {
+            self.load_packet_pointers();
+        }
+    }
+
+    /// The packet of a classifier grows, shrinks or is written; then its pointers are loaded anew.
+    fn change_packet(&mut self) {
+        let from = self.filled_stack(16);
+        let helper = self.pick([STORE_BYTES, CHANGE_TAIL, PULL_DATA, CHANGE_HEAD, ADJUST_ROOM]);
+        let amount = match helper {
+            STORE_BYTES | PULL_DATA => self.rng.i32(0..70),
+            CHANGE_TAIL => self.rng.i32(10..100),
+            CHANGE_HEAD => self.rng.i32(0..16),
+            _ => self.rng.i32(-16..=16),
+        };
+        self.emit(vec![mov(Reg::R1, Operand::Reg(Reg::R6)), mov(Reg::R2, Operand::Imm(amount))]);
+        let (third, fourth, fifth) = match helper {
+            STORE_BYTES => (None, self.rng.i32(1..=16), self.rng.i32(0..4)),
+            ADJUST_ROOM => (Some(self.rng.i32(0..2)), self.pick([0, 0, 0, 1, 2, 4, 32]), 0),
+            _ => (Some(i32::from(self.one_in(8))), 0, 0),
+        };
+        self.emit(match third {
+            Some(number) => vec![mov(Reg::R3, Operand::Imm(number))],
+            None => vec![mov(Reg::R3, Operand::Reg(Reg::R10)), add(Reg::R3, i32::from(from))],
+        });
+        self.emit(vec![
+            mov(Reg::R4, Operand::Imm(fourth)),
+            mov(Reg::R5, Operand::Imm(fifth)),
             Insn::Call(Callee::Helper(helper)),
         ]);
         self.model.call(Kind::NUMBER);
@@ -228,7 +273,7 @@ impl Generator<'_> {
         }
         match self.rng.u8(..8) {
             0..=2 => self.load_field(),
-            3 => self.store_scratch(),
+            3 => self.store_field(),
             _ if self.is_main() && !self.holding => self.load_packet(),
             _ => self.load_field(),
         }
@@ -244,16 +289,28 @@ impl Generator<'_> {
         // Whose packet it is the kernel tells by the address of the test run's interface.
         let for_engines = self.is_for_engines();
         let differs = |field: &Field| field.name == "pkt_type" && for_engines;
-        let usable = |field: &&Field| field.permission != Permission::Nothing && !differs(field);
-        let readable: Vec<&Field> = SK_BUFF.fields.iter().filter(usable).collect();
+        let is_number = |field: &Field| field.kind == FieldKind::Number;
+        let usable =
+            |field: &&Field| field.permission != Permission::Nothing && !differs(field) && is_number(field);
+        let readable: Vec<&Field> = self.plan.kind.context().fields.iter().filter(usable).collect();
         let Some(field) = self.rng.choice(readable) else { return };
+        let whole = Size::from_bytes(field.size.into()).unwrap_or(Size::W);
         let size = match self.rng.u8(..4) {
-            0 => self.pick([Size::B, Size::H]),
-            _ => Size::W,
+            0 if field.sizes != Sizes::Whole => self.pick([Size::B, Size::H]),
+            _ => whole,
         };
         let bytes = size.bytes() as i16;
         // Of fields that are shorter in the kernel it gives the same whatever part is asked for.
-        let is_short = matches!(field.name, "protocol" | "queue_mapping");
+        let is_short = matches!(
+            field.name,
+            "protocol"
+                | "queue_mapping"
+                | "tc_index"
+                | "tc_classid"
+                | "vlan_present"
+                | "vlan_tci"
+                | "vlan_proto"
+        );
         let parts = if is_short && self.is_for_engines() { 1 } else { field.size as i16 / bytes };
         let part = bytes * self.rng.i16(0..parts);
         let offset = field.offset as i16 + part + i16::from(self.slips());
@@ -261,9 +318,24 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: most_of(size) });
     }
 
+    /// Writes a number of the context.
+    fn store_field(&mut self) {
+        let is_written = |f: &&Field| matches!(f.permission, Permission::Write | Permission::WriteBelowMax);
+        let written: Vec<&Field> = self.plan.kind.context().fields.iter().filter(is_written).collect();
+        let Some(field) = self.rng.choice(written) else { return };
+        if field.sizes == Sizes::Any {
+            return self.store_scratch(field);
+        }
+        let size = if self.slips() { Some(self.size()) } else { Size::from_bytes(field.size.into()) };
+        let (Some(size), offset) = (size, field.offset as i16) else { return };
+        let src = Operand::Reg(self.number());
+        let dst = self.place();
+        self.emit(vec![Insn::Store { size, base: Reg::R6, offset, src }, load(size, dst, Reg::R6, offset)]);
+        self.model.set(dst, Kind::Number { max: most_of(size) });
+    }
+
     /// Writes the program's own part of the context.
-    fn store_scratch(&mut self) {
-        let Some(field) = SK_BUFF.fields.iter().find(|f| f.permission == Permission::Write) else { return };
+    fn store_scratch(&mut self, field: &Field) {
         let size = self.size();
         let bytes = size.bytes() as i16;
         let first = field.offset.div_ceil(size.bytes() as u16) as i16;

@@ -23,7 +23,7 @@ impl Generator<'_> {
 
     /// Something about a dynptr.
     pub(super) fn dynptr(&mut self) {
-        if self.is_filter() || self.model.get(Reg::R6) != Kind::Context {
+        if !self.is_xdp() || self.model.get(Reg::R6) != Kind::Context {
             return self.arithmetic();
         }
         if !self.model.has_dynptr {

@@ -72,7 +72,7 @@ impl Generator<'_> {
             (_, false) => "a pointer reloaded and loaded from into another register",
         });
         match kind {
-            Kind::Context if self.is_filter() => self.load_field_of(base, dst),
+            Kind::Context if !self.is_xdp() => self.load_field_of(base, dst),
             Kind::Context => self.load_number_of_context(base, dst),
             Kind::Nullable { .. } => return self.null_check(base),
             Kind::Stack { at } => return self.stack_through(base, at),

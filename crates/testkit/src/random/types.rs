@@ -35,7 +35,7 @@ pub(super) const SIGNATURES: [&[Parameter]; 9] = [
 
 /// Type of a global function with a signature.
 pub(super) fn global(kind: ProgramKind, signature: usize) -> TypeId {
-    let filters = if kind == ProgramKind::SocketFilter { SIGNATURES.len() } else { 0 };
+    let filters = if kind.context().name == "__sk_buff" { SIGNATURES.len() } else { 0 };
     image().globals[filters + signature]
 }
 
