@@ -2,7 +2,7 @@
 
 use paceline_btf::{Btf, Type};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind};
-use paceline_testkit::case::{CaseKind, Change, NoteKind, Verifier, parse_file};
+use paceline_testkit::case::{CaseKind, Change, NoteKind, Verifier, parse_file, read_file};
 use paceline_testkit::engine::{Engine, OurEngine, Unsupported};
 use paceline_testkit::outcome::{Finished, Outcome, Ran, Return};
 use paceline_testkit::{case::Case, runner};
@@ -321,6 +321,38 @@ fn errors_in_expanded_lines_say_where() {
     let in_row = "case: a_$b\neach: b\n    1\n    x\nprogram:\n    r0 = $b\n    exit\nr0: 1\n";
     assert!(error(in_row).starts_with("6: column 10: "), "{}", error(in_row));
     assert!(error(in_row).ends_with("(row, line 4)"), "{}", error(in_row));
+}
+
+#[test]
+fn cases_in_files_say_what_they_are_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("x.case");
+    let written = |text: &str| {
+        std::fs::write(&path, text).expect("is writable");
+        read_file(&path).map(|cases| cases.len()).map_err(|error| error.to_string())
+    };
+    std::fs::write(directory.path().join("y.snippets"), "snippet: two\n    r0 = 2\n").expect("is writable");
+    let uses = "include: y.snippets\n\n# Why.\ncase: a\nprogram:\n    @two\n    exit\nr0: 2\n";
+    assert_eq!(written(uses), Ok(1));
+    let place = path.display().to_string();
+    let message = "case `b` has no comment line directly above it that says what it is for";
+    for above in ["", "# Why.\n\n", "#\n"] {
+        let text = format!("{uses}{above}case: b\n{EXIT}r0: 2\n");
+        let line = 9 + above.lines().count();
+        assert_eq!(written(&text), Err(format!("{place}:{line}: {message}")));
+    }
+    std::fs::write(directory.path().join("y.snippets"), "snippet: two\n    r0 = \n").expect("is writable");
+    let error = written(uses).expect_err("the snippet is wrong");
+    assert!(
+        error.starts_with(&format!("{place}:6: column ")) && error.ends_with("(y.snippets:2)"),
+        "{error}"
+    );
+    std::fs::write(directory.path().join("y.snippets"), "case: a\n").expect("is writable");
+    let error = written(uses).expect_err("the included file is wrong");
+    assert_eq!(
+        error,
+        format!("{place}:1: an included file holds `snippet:` and `table:` only (y.snippets:1)")
+    );
 }
 
 /// An engine that says what it is told.

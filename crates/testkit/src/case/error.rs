@@ -117,6 +117,9 @@ pub enum Problem {
     /// A mark stands where no instruction is.
     #[error("`#!` stands after no instruction")]
     StrayMark,
+    /// The case does not say what it is for.
+    #[error("case `{0}` has no comment line directly above it that says what it is for")]
+    NoPurpose(String),
     /// The case has no program.
     #[error("case `{0}` has no program")]
     NoProgram(String),

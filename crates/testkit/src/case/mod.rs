@@ -267,13 +267,14 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), FileError> 
     Ok(())
 }
 
-/// Reads the cases of a file.
+/// Reads the cases of a file, each of which says in a comment line directly above it what it is for.
 ///
 /// # Errors
 /// It cannot be read or is no case file.
 pub fn read_file(path: &Path) -> Result<Vec<Case>, FileError> {
     let text = read(path)?;
-    parse(&text, path.parent()).map_err(|error| FileError::Parse { path: path.to_owned(), error })
+    let cases = expand::check_purposes(&text).and_then(|()| parse(&text, path.parent()));
+    cases.map_err(|error| FileError::Parse { path: path.to_owned(), error })
 }
 
 /// The text of a file in which snippets, preludes and tables are expanded.
@@ -291,7 +292,7 @@ fn read(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|error| FileError::Read { path: path.to_owned(), error })
 }
 
-/// The cases of a text that includes no file.
+/// The cases of a text that includes no file, and need not say what they are for: machines write such texts.
 ///
 /// # Errors
 /// The first line that is wrong.

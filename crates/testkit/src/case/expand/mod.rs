@@ -85,6 +85,24 @@ pub(super) fn expand(text: &str, directory: Option<&Path>) -> Result<Expanded, P
     Ok(expanded)
 }
 
+/// The first case that has no comment line directly above it, which says what the case is for.
+///
+/// # Errors
+/// There is one.
+pub(super) fn check_purposes(text: &str) -> Result<(), ParseError> {
+    let mut above = "";
+    for (index, line) in text.lines().enumerate() {
+        let name = line.split_once(':').filter(|(name, _)| item_kind(name) == Some(ItemKind::Case));
+        let is_purpose = above.strip_prefix('#').is_some_and(|text| !text.trim().is_empty());
+        if let (Some((_, name)), false) = (name, is_purpose) {
+            let name = without_comment(name).trim().to_owned();
+            return Err(ParseError { line: index + 1, problem: Problem::NoPurpose(name) });
+        }
+        above = line;
+    }
+    Ok(())
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ItemKind {
     Include,
