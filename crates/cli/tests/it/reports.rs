@@ -1,10 +1,8 @@
 //! The report of a run: targets of redirects and contents of maps, in one form with all options.
 
-mod common;
-
 use std::fs;
 
-use common::{Folder, example, fixture, paceline};
+use crate::common::{Folder, example, fixture, paceline};
 use serde_json::{Value, json};
 
 fn redirects(more: &[&str]) -> Value {

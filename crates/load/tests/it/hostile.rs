@@ -4,13 +4,11 @@
 //! `PACELINE_MUTATE` which ones, by a part of their path. The seed is fixed, and
 //! a failure names the copy.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use common::{examples, fixture, fixtures, section};
+use crate::common::{examples, fixture, fixtures, section};
 use paceline_btf::Btf;
 use paceline_load::{LoadOptions, Object};
 use paceline_spec::InitialValue;

@@ -1,10 +1,8 @@
 //! `paceline run` with the sockets and the tracked connections of a network, and several CPUs.
 
-mod common;
-
 use std::fs;
 
-use common::{Folder, example, fixture, paceline, packets};
+use crate::common::{Folder, example, fixture, paceline, packets};
 
 const CLIENT: [u8; 4] = [198, 51, 100, 9];
 const SERVER: [u8; 4] = [192, 0, 2, 1];

@@ -1,8 +1,6 @@
 //! Every variant of the two formats, read and written back.
 
-mod common;
-
-use common::{Bytes, ORDERS, Order, copy, error, packet, read, resized};
+use crate::common::{Bytes, ORDERS, Order, copy, error, packet, read, resized};
 use paceline_capture::{ByteOrder, CaptureReader, CaptureWriter};
 use paceline_frame::Burst;
 

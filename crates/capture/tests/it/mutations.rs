@@ -2,11 +2,9 @@
 //!
 //! `PACELINE_MUTATIONS` is the number of mutants of each capture.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Bytes, Order, copy, packet, read};
+use crate::common::{Bytes, Order, copy, packet, read};
 
 const DEFAULT: u64 = 150;
 

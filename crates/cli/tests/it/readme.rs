@@ -1,15 +1,13 @@
 //! What the README and the page about the verifier show is what the command does.
 
-mod common;
-
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Folder, has_libpcap};
+use crate::common::{Folder, has_libpcap};
 
-const README: &str = include_str!("../../../README.md");
-const VERIFIER: &str = include_str!("../../../docs/VERIFIER.md");
+const README: &str = include_str!("../../../../README.md");
+const VERIFIER: &str = include_str!("../../../../docs/VERIFIER.md");
 
 /// The commands of the console blocks, with what they print.
 fn transcripts() -> Vec<(&'static str, Vec<&'static str>)> {

@@ -1,11 +1,9 @@
 //! `paceline filter`: what matches, what is printed, what several filters and seccomp programs come to.
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Folder, example, has_libpcap, has_tool, paceline, packets};
+use crate::common::{Folder, example, has_libpcap, has_tool, paceline, packets};
 use serde_json::{Value as Json, json};
 
 /// The output of tcpdump with these arguments.

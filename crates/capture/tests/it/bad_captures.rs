@@ -1,10 +1,8 @@
 //! Captures that are none, or that are cut or lie: one clear message each, after all good packets.
 
-mod common;
-
 use std::io::{self, ErrorKind, Read, Write};
 
-use common::{Bytes, ORDERS, Order, copy, error, packet, read};
+use crate::common::{Bytes, ORDERS, Order, copy, error, packet, read};
 use paceline_capture::{CaptureReader, CaptureWriter, ReadError, WriteError};
 use paceline_frame::Burst;
 

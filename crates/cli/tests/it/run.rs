@@ -1,7 +1,5 @@
 //! `paceline run` where all goes well.
 
-mod common;
-
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
@@ -12,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use paceline::Engine;
 
-use common::{Folder, capture, command, example, fixture, paceline, packets};
+use crate::common::{Folder, capture, command, example, fixture, paceline, packets};
 
 #[test]
 fn without_arguments_the_built_in_firewall_runs() {

@@ -1,8 +1,6 @@
 //! What one side writes, the other reads: bytes and text, instructions and programs.
 
-mod common;
-
-use common::insn;
+use crate::common::insn;
 use paceline_isa::table::TABLE;
 use paceline_isa::{Code, Insn, RawInsn, assemble, decode, decode_at, disassemble, encode};
 use proptest::prelude::*;

@@ -1,11 +1,9 @@
 //! What a user of `paceline filter` can get wrong: one message with place and cause, and nothing lost.
 
-mod common;
-
 use std::fs;
 use std::process::Stdio;
 
-use common::{Folder, command, example, has_libpcap, paceline};
+use crate::common::{Folder, command, example, has_libpcap, paceline};
 
 #[test]
 fn the_command_line_is_checked_with_status_2() {
@@ -228,7 +226,7 @@ fn captures_that_are_none_and_outputs_that_would_lose_something() {
     let json = paceline(["filter", "-r", &cut, "-w", &out, "--json"]);
     json.fails(1, &format!("{cut}: cut in the middle of packet 492"), &["the 491 packets before it"]);
     assert!(json.out.contains("\"error\""), "{}", json.out);
-    assert_eq!(common::packets(&out).len(), 491);
+    assert_eq!(crate::common::packets(&out).len(), 491);
 }
 
 #[test]

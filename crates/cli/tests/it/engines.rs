@@ -1,11 +1,9 @@
 //! Engines by name, and the native code of one of them.
 
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::{Folder, command, example, fixture, paceline};
+use crate::common::{Folder, command, example, fixture, paceline};
 use paceline::Engine;
 use serde_json::Value;
 
@@ -196,7 +194,7 @@ fn names_of_native_code_are_written_where_they_are_asked_for() {
     assert!(text.lines().any(|line| line.ends_with("firewall")), "{text}");
 
     let done = command().args(["run"]).env("PACELINE_JIT_NAMES", "perf-map,qemu").output();
-    let done = common::Done::from(done.expect("the command starts"));
+    let done = crate::common::Done::from(done.expect("the command starts"));
     done.fails(1, "PACELINE_JIT_NAMES: unknown \"qemu\"", &["perf-map, jitdump and gdb"]);
 }
 

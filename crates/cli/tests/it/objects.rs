@@ -1,8 +1,6 @@
 //! `paceline inspect`, `paceline dump`, completions and help.
 
-mod common;
-
-use common::{command, example, fixture, paceline};
+use crate::common::{command, example, fixture, paceline};
 use paceline::Object;
 use paceline::helper::Helper;
 use paceline::isa::{Names, assemble};

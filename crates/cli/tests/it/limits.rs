@@ -1,12 +1,10 @@
 //! Maps of sizes that no map may have: each is refused with the file, the map's name, the limit and the kernel's error number
 //! (`crates/maps/tests/kernel` compares those with the kernel's). Nothing large is allocated.
 
-mod common;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
-use common::{Done, Folder, fixture, paceline};
+use crate::common::{Done, Folder, fixture, paceline};
 
 /// Type, key size, value size, entries, flags, as the fixture has them.
 type Definition = [u32; 5];

@@ -1,8 +1,6 @@
 //! Loading of objects: alike in all commands.
 
-mod common;
-
-use common::{Done, Folder, fixture, paceline};
+use crate::common::{Done, Folder, fixture, paceline};
 use serde_json::json;
 
 fn loader(program: &str) -> String {

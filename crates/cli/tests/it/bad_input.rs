@@ -1,13 +1,11 @@
 //! Everything that a user can get wrong: one message with file, place and cause, status 1 (or 2 for the command line),
 //! nothing lost, and what was written before is readable.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
-use common::{Folder, capture, command, example, fixture, paceline, packets};
+use crate::common::{Folder, capture, command, example, fixture, paceline, packets};
 
 #[test]
 fn the_command_line_is_checked_with_status_2() {

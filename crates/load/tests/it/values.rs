@@ -1,8 +1,6 @@
 //! Values by their types: what compilers lay out is read back, and written again bit by bit.
 
-mod common;
-
-use common::fixture;
+use crate::common::fixture;
 use paceline_btf::{Btf, TypeId, Value, ValueProblem};
 use paceline_load::Object;
 use paceline_spec::InitialValue;

@@ -1,12 +1,10 @@
 //! Wireshark's tools as oracle: they and we find the same packets, in what others wrote and in what we write.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Bytes, Order, copy, packet, read, resized};
+use crate::common::{Bytes, Order, copy, packet, read, resized};
 use paceline_capture::ReadError;
 
 /// Says that a test is skipped, which an environment with `PACELINE_REQUIRE_ALL=1` does not allow.

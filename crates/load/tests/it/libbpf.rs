@@ -4,13 +4,11 @@
 //! Needs root, `cc` and libbpf-dev (`apt-get install gcc libbpf-dev`); says SKIP without, or fails with
 //! `PACELINE_REQUIRE_ALL=1`.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{examples, fixture, fixtures, objects_in, root, section, skip};
+use crate::common::{examples, fixture, fixtures, objects_in, root, section, skip};
 use paceline_btf::Btf;
 use paceline_isa::RawInsn;
 use paceline_load::{CoreProblem, LoadError, LoadOptions, Object};

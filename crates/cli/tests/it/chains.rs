@@ -1,12 +1,10 @@
 //! Chains on the command line and in files.
 
-mod common;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Folder, capture, command, example, fixture, has_libpcap, paceline, packets};
+use crate::common::{Folder, capture, command, example, fixture, has_libpcap, paceline, packets};
 use serde_json::{Value, json};
 
 /// `early` (priority 10, goes on after drop and pass), `middle` (50, pass), `late` (60, tx): each returns one verdict.

@@ -1,14 +1,12 @@
 //! `paceline run` with a network, a clock, a seed, and events.
 
-mod common;
-
 use std::fs;
 
 use paceline::FrameMeta;
 use paceline::capture::{CaptureWriter, Header, PcapHeader, Resolution};
 use serde_json::{Value, json};
 
-use common::{Folder, example, fixture, paceline, packets};
+use crate::common::{Folder, example, fixture, paceline, packets};
 
 const NETWORK: &str = r#"
 [{"ifindex": 3, "ifname": "in0", "mtu": 1500, "address": "02:00:00:00:00:01", "link_type": "ether",

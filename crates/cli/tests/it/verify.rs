@@ -1,11 +1,9 @@
 //! `paceline verify`, and that `run` verifies.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Done, Folder, command, example, fixture, paceline};
+use crate::common::{Done, Folder, command, example, fixture, paceline};
 
 /// Programs with one mistake each, in `fixtures/`; `refusals/` has what is said about them.
 const MISTAKES: [&str; 14] = [

@@ -1,8 +1,6 @@
 //! Maps: filled from files, printed by their types.
 
-mod common;
-
-use common::{Done, Folder, example, fixture, paceline};
+use crate::common::{Done, Folder, example, fixture, paceline};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"[

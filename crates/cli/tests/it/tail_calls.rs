@@ -1,8 +1,6 @@
 //! Programs that call others: the program arrays of objects, and their files.
 
-mod common;
-
-use common::{Done, Folder, example, fixture, paceline};
+use crate::common::{Done, Folder, example, fixture, paceline};
 use serde_json::{Value, json};
 
 /// Runs `protocols.o:dispatch` over the shipped capture, with this file for the array `protocols`.

@@ -1,8 +1,6 @@
 //! libbpf's conventions, one after the other, on objects of three compilers.
 
-mod common;
-
-use common::fixture;
+use crate::common::fixture;
 use paceline_btf::Type;
 use paceline_load::{ConfigValue, CoreProblem, GivenType, KernelVersion, LoadError, LoadOptions, Object};
 use paceline_spec::{

@@ -1,10 +1,8 @@
 //! What maps hold, kept from one run to the next.
 
-mod common;
-
 use std::fs;
 
-use common::{Done, Folder, example, fixture, paceline};
+use crate::common::{Done, Folder, example, fixture, paceline};
 use serde_json::{Value, json};
 
 /// Runs `state.o` over some packets, with more arguments.

@@ -1,13 +1,11 @@
 //! bpftool as the oracle of the BTF reader: types of every fixture and of the running kernel, printed in its format,
 //! are what it prints.
 
-mod common;
-
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use common::{fixtures, section, skip};
+use crate::common::{fixtures, section, skip};
 use paceline_btf::{Btf, Composite, Enum, IntEncoding, SymbolLinkage, Type};
 
 fn linkage(linkage: SymbolLinkage) -> &'static str {

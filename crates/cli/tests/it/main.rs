@@ -1,0 +1,21 @@
+//! Tests of the command, one file for each subject, in one binary, which links once.
+
+mod common;
+
+mod bad_input;
+mod chains;
+mod engines;
+mod filter;
+mod filter_bad_input;
+mod limits;
+mod loading;
+mod maps;
+mod objects;
+mod readme;
+mod reports;
+mod run;
+mod sockets;
+mod state;
+mod tail_calls;
+mod verify;
+mod world;

@@ -1,0 +1,8 @@
+//! Tests of the instruction set, one file for each subject, in one binary, which links once.
+
+mod common;
+mod assembler;
+mod decode;
+mod llvm;
+mod round_trips;
+mod table;
