@@ -1,7 +1,7 @@
 //! Tests of captures, one file for each subject, in one binary, which links once.
 
-mod common;
 mod bad_captures;
+mod common;
 mod formats;
 mod mutations;
 mod oracle;

@@ -81,13 +81,35 @@ impl<'a> Target<'a> {
     }
 }
 
+/// The structures of the kernel that Paceline lays out itself ([`object::types`]). Those of the kernel's context are Paceline's only for
+/// objects that ask for the context: to others they are what the target says.
+#[derive(Clone, Copy, Debug)]
+struct OwnStructures {
+    context: bool,
+}
+
+impl OwnStructures {
+    fn of(local: &Btf) -> Self {
+        let casts = |ty: &Type| match ty {
+            Type::Func { name, .. } => local.name(*name) == "bpf_cast_to_kern_ctx",
+            _ => false,
+        };
+        Self { context: local.types().any(|(_, ty)| casts(ty)) }
+    }
+
+    fn has(self, name: &str) -> bool {
+        object::is_structure(name) || self.context && object::is_context_structure(name)
+    }
+}
+
 /// The CO-RE relocations of an object and the types to adapt it to.
 #[derive(Debug)]
 pub(crate) struct CoreRelocations<'a> {
     local: &'a Btf,
     target: Option<Target<'a>>,
-    /// The types of objects.
+    /// The types of objects, and which of them the object is adapted to.
     objects: Target<'a>,
+    own: OwnStructures,
     /// By section, in order of offset.
     relocations: HashMap<String, Vec<CoreRelocation>>,
     /// Candidates for each local root type; each relocation strikes out those that do not fit.
@@ -101,13 +123,14 @@ impl<'a> CoreRelocations<'a> {
         let target = target.filter(|_| !relocations.is_empty()).map(Target::new);
         let budget = RefCell::new(Budget(Budget::STEPS));
         let objects = Target::new(object::types());
-        Self { local, target, objects, relocations, candidates: RefCell::default(), budget }
+        let own = OwnStructures::of(local);
+        Self { local, target, objects, own, relocations, candidates: RefCell::default(), budget }
     }
 
     /// The types that a root type is adapted to, if there are any.
     fn target_of(&self, root: TypeId) -> Option<&Target<'a>> {
         let name = essential_name(self.local.type_name(root));
-        if object::is_structure(name) { Some(&self.objects) } else { self.target.as_ref() }
+        if self.own.has(name) { Some(&self.objects) } else { self.target.as_ref() }
     }
 
     /// Adapts a function's code. The second result has the instructions for which the target has no answer.
@@ -248,8 +271,9 @@ impl<'a> CoreRelocations<'a> {
 /// How many relocations a target's types answer.
 pub(crate) fn needed(local: &Btf, ext: &BtfExt) -> usize {
     let sections = by_section(local, &ext.relocations, |r| r.offset);
+    let own = OwnStructures::of(local);
     let is_answered = |r: &&CoreRelocation| {
-        r.kind == CoreKind::LocalTypeId || object::is_structure(essential_name(local.type_name(r.ty)))
+        r.kind == CoreKind::LocalTypeId || own.has(essential_name(local.type_name(r.ty)))
     };
     sections.values().flatten().filter(|r| !is_answered(r)).count()
 }

@@ -1,7 +1,7 @@
 //! Tests of the loader, one file for each subject, in one binary, which links once.
 
-mod common;
 mod bpftool;
+mod common;
 mod conventions;
 mod crafted;
 mod hostile;

@@ -148,11 +148,20 @@ const fn pointer(name: &'static str, offset: u16, to: ObjectKind) -> ObjectField
     ObjectField { to: Some(to), ..field(name, offset, 8, Sizes::Whole) }
 }
 
-/// Whether a structure of the kernel's is that of an object, whose types are [`types`]. `struct bpf_sock` is the same everywhere.
+/// Whether a structure of the kernel is that of an object with the layout of [`types`]. `struct bpf_sock` is the same everywhere.
 #[must_use]
 pub fn is_structure(name: &str) -> bool {
-    use ObjectKind::{Connection, Device, Map, RxQueue, XdpBuff};
-    [Connection, Map, XdpBuff, RxQueue, Device].iter().any(|kind| kind.structure() == name)
+    is_one_of(&[ObjectKind::Connection, ObjectKind::Map], name)
+}
+
+/// The same for the structures that `bpf_cast_to_kern_ctx` leads to.
+#[must_use]
+pub fn is_context_structure(name: &str) -> bool {
+    is_one_of(&[ObjectKind::XdpBuff, ObjectKind::RxQueue, ObjectKind::Device], name)
+}
+
+fn is_one_of(kinds: &[ObjectKind], name: &str) -> bool {
+    kinds.iter().any(|kind| kind.structure() == name)
 }
 
 impl ObjectKind {
