@@ -88,13 +88,26 @@ pub struct Kfunc {
     pub returns: KfuncReturn,
     /// What it does with an iterator, if it is a function of one.
     pub iterator: Option<IteratorStep>,
-    /// Whether it is for XDP programs only; the others are for all types.
-    pub xdp: bool,
+    /// The types of programs that may call it.
+    pub callers: Callers,
+}
+
+/// Types of programs for which the kernel registers a function (`register_btf_kfunc_id_set`) and whose context fits its prototype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Callers {
+    /// All types.
+    All,
+    /// XDP programs.
+    Xdp,
+    /// TC classifiers.
+    SchedCls,
+    /// XDP programs and TC classifiers.
+    XdpAndSchedCls,
 }
 
 /// One that is no function of an iterator.
 const fn function(name: &'static str, args: &'static [KfuncArg], returns: KfuncReturn) -> Kfunc {
-    Kfunc { name, args, returns, iterator: None, xdp: false }
+    Kfunc { name, args, returns, iterator: None, callers: Callers::All }
 }
 
 /// One for XDP programs.
@@ -103,7 +116,16 @@ const fn for_xdp(name: &'static str, args: &'static [KfuncArg]) -> Kfunc {
 }
 
 const fn of_xdp(name: &'static str, args: &'static [KfuncArg], returns: KfuncReturn) -> Kfunc {
-    Kfunc { xdp: true, ..function(name, args, returns) }
+    Kfunc { callers: Callers::Xdp, ..function(name, args, returns) }
+}
+
+/// One of connection tracking, which XDP programs and TC classifiers share (`nf_ct_kfunc_set`).
+const fn of_connections(name: &'static str, args: &'static [KfuncArg], returns: KfuncReturn) -> Kfunc {
+    Kfunc { callers: Callers::XdpAndSchedCls, ..function(name, args, returns) }
+}
+
+const fn of_classifiers(name: &'static str, args: &'static [KfuncArg], returns: KfuncReturn) -> Kfunc {
+    Kfunc { callers: Callers::SchedCls, ..function(name, args, returns) }
 }
 
 /// A packet's addresses and ports (`struct bpf_sock_tuple`), and options (`struct bpf_ct_opts`): where these are too short the
@@ -124,21 +146,21 @@ static KFUNCS: &[Kfunc] = &[
         args: &[KfuncArg::NumIterator, KfuncArg::Number, KfuncArg::Number],
         returns: KfuncReturn::Number,
         iterator: Some(IteratorStep::New),
-        xdp: false,
+        callers: Callers::All,
     },
     Kfunc {
         name: "bpf_iter_num_next",
         args: &[KfuncArg::NumIterator],
         returns: KfuncReturn::ElementOrNull(4),
         iterator: Some(IteratorStep::Next),
-        xdp: false,
+        callers: Callers::All,
     },
     Kfunc {
         name: "bpf_iter_num_destroy",
         args: &[KfuncArg::NumIterator],
         returns: KfuncReturn::Nothing,
         iterator: Some(IteratorStep::Destroy),
-        xdp: false,
+        callers: Callers::All,
     },
     for_xdp("bpf_dynptr_from_xdp", &[KfuncArg::Context, KfuncArg::Number, KfuncArg::NewDynptr]),
     function(
@@ -177,16 +199,18 @@ static KFUNCS: &[Kfunc] = &[
     for_xdp("bpf_xdp_metadata_rx_vlan_tag", &[KfuncArg::Context, KfuncArg::Out(2), KfuncArg::Out(2)]),
     of_xdp("bpf_xdp_ct_lookup", TUPLE, KfuncReturn::ObjectOrNull(ObjectKind::Connection)),
     of_xdp("bpf_xdp_ct_alloc", TUPLE, KfuncReturn::ObjectOrNull(ObjectKind::NewConnection)),
-    of_xdp(
+    of_classifiers("bpf_skb_ct_lookup", TUPLE, KfuncReturn::ObjectOrNull(ObjectKind::Connection)),
+    of_classifiers("bpf_skb_ct_alloc", TUPLE, KfuncReturn::ObjectOrNull(ObjectKind::NewConnection)),
+    of_connections(
         "bpf_ct_insert_entry",
         &[KfuncArg::Released(ObjectKind::NewConnection)],
         KfuncReturn::ObjectOrNull(ObjectKind::Connection),
     ),
-    of_xdp("bpf_ct_release", &[KfuncArg::Released(ObjectKind::Connection)], KfuncReturn::Nothing),
-    of_xdp("bpf_ct_set_timeout", NEW, KfuncReturn::Nothing),
-    for_xdp("bpf_ct_change_timeout", TRACKED),
-    for_xdp("bpf_ct_set_status", NEW),
-    for_xdp("bpf_ct_change_status", TRACKED),
+    of_connections("bpf_ct_release", &[KfuncArg::Released(ObjectKind::Connection)], KfuncReturn::Nothing),
+    of_connections("bpf_ct_set_timeout", NEW, KfuncReturn::Nothing),
+    of_connections("bpf_ct_change_timeout", TRACKED, KfuncReturn::Number),
+    of_connections("bpf_ct_set_status", NEW, KfuncReturn::Number),
+    of_connections("bpf_ct_change_status", TRACKED, KfuncReturn::Number),
 ];
 
 /// Functions of `net/core/filter.c` with the context, the accumulator and the index register.
@@ -208,9 +232,11 @@ impl Kfunc {
     /// Whether programs of a type may call it.
     #[must_use]
     pub fn is_for(&self, kind: ProgramKind) -> bool {
-        match kind {
-            ProgramKind::Xdp { .. } => true,
-            ProgramKind::SocketFilter | ProgramKind::SchedCls => !self.xdp,
+        match self.callers {
+            Callers::All => true,
+            Callers::Xdp => matches!(kind, ProgramKind::Xdp { .. }),
+            Callers::SchedCls => kind == ProgramKind::SchedCls,
+            Callers::XdpAndSchedCls => kind != ProgramKind::SocketFilter,
         }
     }
 

@@ -110,7 +110,7 @@ impl Places {
     }
 }
 
-/// `struct nf_conn *bpf_xdp_ct_lookup(ctx, tuple, tuple__sz, opts, opts__sz)`
+/// `struct nf_conn *bpf_xdp_ct_lookup(ctx, tuple, tuple__sz, opts, opts__sz)`, and `bpf_skb_ct_lookup` of the same
 pub(super) unsafe extern "C" fn look_up(
     _: u64,
     tuple: u64,
@@ -136,7 +136,7 @@ pub(super) unsafe extern "C" fn look_up(
     }
 }
 
-/// `struct nf_conn___init *bpf_xdp_ct_alloc(ctx, tuple, tuple__sz, opts, opts__sz)`
+/// `struct nf_conn___init *bpf_xdp_ct_alloc(ctx, tuple, tuple__sz, opts, opts__sz)`, and `bpf_skb_ct_alloc` of the same
 pub(super) unsafe extern "C" fn allocate(
     _: u64,
     tuple: u64,

@@ -162,8 +162,8 @@ pub(crate) fn kfunc_fn(name: &str) -> Option<HelperFn> {
         "bpf_xdp_metadata_rx_timestamp" | "bpf_xdp_metadata_rx_hash" | "bpf_xdp_metadata_rx_vlan_tag" => {
             metadata::none
         }
-        "bpf_xdp_ct_lookup" => connection::look_up,
-        "bpf_xdp_ct_alloc" => connection::allocate,
+        "bpf_xdp_ct_lookup" | "bpf_skb_ct_lookup" => connection::look_up,
+        "bpf_xdp_ct_alloc" | "bpf_skb_ct_alloc" => connection::allocate,
         "bpf_ct_insert_entry" => connection::insert,
         "bpf_ct_release" => connection::release,
         "bpf_ct_set_timeout" => connection::set_timeout,

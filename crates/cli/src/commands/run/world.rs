@@ -19,13 +19,14 @@ use crate::common::suggest::closest;
 const HOST: &str = "host";
 
 /// Helpers that ask the network, and the result without one.
-const ASKING: [(&str, &str); 6] = [
+const ASKING: [(&str, &str); 7] = [
     ("bpf_fib_lookup", "no routes and no interfaces"),
     ("bpf_check_mtu", "no routes and no interfaces"),
     ("bpf_sk_lookup_tcp", "no sockets"),
     ("bpf_sk_lookup_udp", "no sockets"),
     ("bpf_skc_lookup_tcp", "no sockets"),
     ("bpf_xdp_ct_lookup", "no tracked connections"),
+    ("bpf_skb_ct_lookup", "no tracked connections"),
 ];
 
 /// The reason why programs do not get the network that they should see.
