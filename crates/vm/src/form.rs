@@ -9,7 +9,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::kfunc;
 use paceline_verifier::Verified;
 
-use crate::helpers::{has_helper, kfunc_fn};
+use crate::helpers::{can_call, kfunc_fn};
 
 /// Most slots of a program (`BPF_COMPLEXITY_LIMIT_INSNS` in the kernel).
 const MAX_SLOTS: usize = 1_000_000;
@@ -168,7 +168,7 @@ fn check_insn(
     }
     match insn {
         Insn::Call(Callee::Helper(id)) => match u32::try_from(id).ok().and_then(Helper::from_id) {
-            Some(Helper { name, id, .. }) if !has_helper(*id) => {
+            Some(Helper { name, id, .. }) if !can_call(*id, spec.kind) => {
                 Err(ProgramError::UnsupportedHelper { slot, name })
             }
             // A number that no helper has is what a CO-RE relocation leaves where it found no target: harmless

@@ -46,11 +46,16 @@ pub(crate) use timer::set_later;
 /// The arguments must fit the helper's prototype.
 pub(crate) type HelperFn = unsafe extern "C" fn(u64, u64, u64, u64, u64, &mut Host) -> u64;
 
-/// Whether a helper can be called, by its number. The table of prototypes, [`paceline_spec::helper`], knows more of
+/// Whether programs of a type can call a helper, by its number.
+pub(crate) fn can_call(id: u32, kind: ProgramKind) -> bool {
+    // Engines make tail calls themselves.
+    id == Helper::TAIL_CALL as u32 || helper_fn(id, kind).is_some()
+}
+
+/// Whether programs of some type can call a helper, by its number. The table of prototypes, [`paceline_spec::helper`], knows more of
 /// them: those can be verified, and are refused when a program that calls them is loaded.
 #[must_use]
 pub fn has_helper(id: u32) -> bool {
-    // Engines make tail calls themselves.
     id == Helper::TAIL_CALL as u32 || functions_of(id).next().is_some()
 }
 
