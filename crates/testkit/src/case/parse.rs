@@ -261,10 +261,13 @@ impl<'a> Builder<'a> {
                 "meta" | "context" | "verdict" | "output_meta" | "redirect" | "path",
                 CaseKind::Raw | CaseKind::SocketFilter,
             )
-            | ("meta" | "context" | "verdict" | "output_meta" | "path", CaseKind::SchedCls)
+            | ("meta" | "context" | "output_meta", CaseKind::SchedCls)
             | ("packet", CaseKind::Raw)
             | ("skb", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::Raw)
             | ("memory", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls) => {
+                return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
+            }
+            ("verdict", CaseKind::SchedCls) if self.case.chain.is_none() => {
                 return Err(directive.error(Problem::Misplaced(directive.name.to_owned())));
             }
             ("path", _) if self.case.chain.is_some() => {
