@@ -74,8 +74,8 @@ pub use paceline_maps::{
 };
 pub use paceline_port as port;
 pub use paceline_spec::{
-    Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, context, helper, kfunc,
+    Action, Actions, Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind,
+    MapSpec, Meaning, Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, context, helper, kfunc,
 };
 pub use paceline_verifier as verifier;
 pub use paceline_vm::{

@@ -293,7 +293,9 @@ pub struct SkBuff {
     pub transport: u16,
     /// `encapsulation`: 0 or 1.
     pub encapsulation: u8,
-    _padding: [u8; 3],
+    /// `tstamp_type`: the clock of the timestamp.
+    pub tstamp_type: u8,
+    _padding: [u8; 2],
 }
 
 impl SkBuff {
@@ -374,7 +376,7 @@ pub static TC_SK_BUFF: Layout = Layout {
         number("wire_len", 160, Place::Computed(Rule::PacketLen)),
         number("gso_segs", 164, Place::Zero),
         number("gso_size", 176, Place::Zero),
-        sized("tstamp_type", 180, 1, Place::Zero),
+        sized("tstamp_type", 180, 1, host!(tstamp_type, 1)),
         sized("hwtstamp", 184, 8, Place::Zero),
     ],
     area: 0..SkBuff::WORDS as u16,

@@ -471,7 +471,7 @@ helpers! {
     189 bpf_xdp_load_bytes: (Context, Scalar, WriteMem, Size) -> Scalar;
     190 bpf_xdp_store_bytes: (Context, Scalar, ReadMem, Size) -> Scalar;
     191 bpf_copy_from_user_task;
-    192 bpf_skb_set_tstamp;
+    192 bpf_skb_set_tstamp: (Context, Scalar, Scalar) -> Scalar;
     193 bpf_ima_file_hash;
     194 bpf_kptr_xchg;
     195 bpf_map_lookup_percpu_elem: (Map, MapKey, Scalar) -> MapValueOrNull;

@@ -102,6 +102,34 @@ pub(super) unsafe extern "C" fn change_type(
     unsafe { with_packet(host, change) }
 }
 
+/// `long bpf_skb_set_tstamp(skb, tstamp, tstamp_type)`
+pub(super) unsafe extern "C" fn set_time(
+    _: u64,
+    time: u64,
+    clock: u64,
+    _: u64,
+    _: u64,
+    host: &mut Host,
+) -> u64 {
+    const REALTIME: u32 = 0;
+    const MONOTONIC: u32 = 1;
+    const TAI: u32 = 2;
+    let set = |packet: &mut Packet<'_>| {
+        if ![IPV4, IPV6].contains(&packet.protocol()) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        match clock as u32 {
+            REALTIME => {}
+            MONOTONIC | TAI if time != 0 => {}
+            _ => return Err(Errno::EINVAL),
+        }
+        (packet.facts.tstamp, packet.facts.tstamp_type) = (time, clock as u8);
+        Ok(0)
+    };
+    // SAFETY: the arguments fit the prototype, so there is a context and thus a packet.
+    unsafe { with_packet(host, set) }
+}
+
 /// `u32 bpf_get_route_realm(skb)`: packets that come in have no route yet.
 pub(super) extern "C" fn get_route_realm(_: u64, _: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     0

@@ -53,6 +53,7 @@ pub(super) fn helper_fn(id: u32) -> Option<HelperFn> {
         135 => checksum::level,
         155 => redirect::redirect_peer,
         163 => redirect::check_mtu,
+        192 => facts::set_time,
         _ => return None,
     })
 }
