@@ -17,6 +17,7 @@ use paceline_spec::context::{Layout, SkBuff};
 use crate::context;
 use crate::fault::{Fault, FaultKind};
 use crate::helpers;
+use crate::image::Own;
 use crate::kernel_context::KernelContext;
 use crate::later::Timers;
 use crate::memory;
@@ -257,15 +258,13 @@ impl Host {
 
     /// Sets up what belongs to a packet's run: `context` is the address of its frame.
     #[inline]
-    pub(crate) fn begin(&mut self, context: u64, layout: &Layout) {
+    pub(crate) fn begin(&mut self, context: u64, own: Option<&Own>) {
         self.frame = context as *mut Frame;
         self.tail_calls = 0;
-        if layout.area.is_empty() {
-            return;
-        }
+        let Some(own) = own else { return };
         // SAFETY: the frame is the run's, which nothing else looks at yet.
         if let Some(frame) = unsafe { self.frame.as_ref() } {
-            self.enter(frame, layout);
+            self.enter(frame, own.layout);
         }
     }
 

@@ -11,7 +11,8 @@ use paceline_exec::CodeBlock;
 use paceline_frame::Frame;
 use paceline_isa::{Code, Imm64, Insn};
 use paceline_maps::Map;
-use paceline_spec::ProgramSpec;
+use paceline_spec::context::Layout;
+use paceline_spec::{Meaning, ProgramKind, ProgramSpec, Rules};
 
 use crate::engine::Engine;
 use crate::host::Host;
@@ -35,6 +36,34 @@ pub(crate) type BurstEntry = unsafe extern "C" fn(u64, u64, u64, Unset, Unset, &
 /// Programs made so far in this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
+/// What programs of a type have beyond a frame and a verdict in it; most have nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Own {
+    /// The context, with fields in the packet's own area.
+    pub(crate) layout: &'static Layout,
+    pub(crate) meaning: Meaning,
+}
+
+impl Own {
+    pub(crate) fn of(kind: ProgramKind) -> Option<Self> {
+        let Rules { context, meaning, .. } = *kind.rules();
+        let has = !context.area.is_empty() || meaning.translated().is_some();
+        has.then_some(Self { layout: context, meaning })
+    }
+
+    /// Ends a run: does what it has left to its end, and gives what the frame gets.
+    pub(crate) fn end(&self, r0: u64, host: &mut Host) -> u32 {
+        host.end(self.layout);
+        self.meaning.code(r0)
+    }
+}
+
+/// What a frame gets when a run ends.
+#[inline(always)]
+pub(crate) fn end_run(own: Option<&Own>, r0: u64, host: &mut Host) -> u32 {
+    own.map_or(r0 as u32, |own| own.end(r0, host))
+}
+
 /// A program made ready for an engine. Its address is the token in program arrays.
 #[derive(Clone)]
 pub(crate) struct Image {
@@ -55,6 +84,8 @@ pub(crate) struct Image {
     /// The program runs for CPUs below this one only: proofs take the values of its per-CPU arrays to be there. Native
     /// code looks itself; what nobody verified finds no value where there is none.
     pub(crate) cpus: usize,
+    /// What the program's type has beyond a frame and a verdict in it.
+    pub(crate) own: Option<Own>,
     /// Instructions that an engine that counts runs for one packet.
     pub(crate) budget: u64,
     /// Where the functions are that timers may call, in code that is compiled.
@@ -109,7 +140,7 @@ impl Image {
 
     /// Where packets enter whose frames get what it gives: a verdict, where the program's type has other actions.
     pub(crate) fn verdict_entry(&self) -> Entry {
-        if self.spec.kind.rules().meaning.translated().is_some() { verdict_of } else { self.entry }
+        if self.own.is_some_and(|own| own.meaning.translated().is_some()) { verdict_of } else { self.entry }
     }
 
     /// What program arrays tell their users apart by: programs of one array must take the same context.
@@ -131,11 +162,10 @@ unsafe extern "C" fn verdict_of(
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
-    let Image { entry, spec, .. } = unsafe { &*(image as *const Image) };
+    let Image { entry, own, .. } = unsafe { &*(image as *const Image) };
     // SAFETY: the caller vouches for it.
     let r0 = unsafe { entry(context, image, r3, r4, r5, host) };
-    host.end(spec.kind.context());
-    u64::from(spec.kind.rules().meaning.code(r0))
+    u64::from(end_run(own.as_ref(), r0, host))
 }
 
 /// Runs the packets of a burst one by one, for engines without a loop of their own.
@@ -152,8 +182,7 @@ pub(crate) unsafe extern "C" fn packet_by_packet(
 ) -> u64 {
     let unset = Unset::uninit();
     // SAFETY: the caller vouches for the address.
-    let Image { entry, spec, .. } = unsafe { &*(image as *const Image) };
-    let rules = spec.kind.rules();
+    let Image { entry, own, .. } = unsafe { &*(image as *const Image) };
     let mut frame = first;
     while frame != end {
         // SAFETY: the frame is one of the burst's, and the image is the entry's own.
@@ -161,9 +190,9 @@ pub(crate) unsafe extern "C" fn packet_by_packet(
         if host.fault.is_some() {
             return frame;
         }
-        host.end(rules.context);
+        let code = end_run(own.as_ref(), r0, host);
         // SAFETY: as above; the run has ended.
-        unsafe { &mut *(frame as *mut Frame) }.set_code(rules.meaning.code(r0));
+        unsafe { &mut *(frame as *mut Frame) }.set_code(code);
         frame += size_of::<Frame>() as u64;
     }
     end

@@ -1,9 +1,11 @@
 //! How programs are entered whose engine is a function of ours.
 
+use std::ops::Range;
+
 use paceline_frame::Frame;
 
 use crate::host::Host;
-use crate::image::{Image, Unset};
+use crate::image::{self, Image, Own, Unset};
 use crate::readable::Readable;
 
 /// An engine that runs programs by a function of ours.
@@ -52,7 +54,7 @@ pub(crate) unsafe extern "C" fn entry<I: Interpreter>(
 ) -> u64 {
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
-    host.begin(context, image.spec.kind.context());
+    host.begin(context, image.own.as_ref());
     let Some(code) = I::prepare(image, host) else { return 0 };
     // SAFETY: the host has begun with this frame.
     unsafe { I::run(code, context, host) }
@@ -93,24 +95,43 @@ pub(crate) unsafe extern "C" fn burst_entry<I: Interpreter>(
     _: Unset,
     host: &mut Host,
 ) -> u64 {
-    let mut frame = first;
-    if frame == end {
+    if first == end {
         return end;
     }
     // SAFETY: the caller vouches for the address.
     let image = unsafe { &*(image as *const Image) };
     let Some(code) = I::prepare(image, host) else { return first };
-    let rules = image.spec.kind.rules();
-    while frame != end {
-        host.begin(frame, rules.context);
+    match &image.own {
+        // SAFETY: the caller vouches for the frames.
+        None => unsafe { run_frames::<I>(code, first..end, None, host) },
+        // SAFETY: the same.
+        own => unsafe { run_frames::<I>(code, first..end, own.as_ref(), host) },
+    }
+}
+
+/// Runs frames; gives the one at which a run failed, and otherwise the end. Inlined where it is known that nothing belongs to the
+/// program's type.
+///
+/// # Safety
+/// The frames must be those of a burst that nothing else uses during the call.
+#[inline(always)]
+unsafe fn run_frames<I: Interpreter>(
+    code: I::Code<'_>,
+    frames: Range<u64>,
+    own: Option<&Own>,
+    host: &mut Host,
+) -> u64 {
+    let mut frame = frames.start;
+    while frame != frames.end {
+        host.begin(frame, own);
         // SAFETY: the frame is one of the burst's, and the host has begun with it.
         let r0 = unsafe { I::run(code, frame, host) };
         if host.fault.is_some() {
             break;
         }
-        host.end(rules.context);
+        let code = image::end_run(own, r0, host);
         // SAFETY: as above; the run has ended.
-        unsafe { &mut *(frame as *mut Frame) }.set_code(rules.meaning.code(r0));
+        unsafe { &mut *(frame as *mut Frame) }.set_code(code);
         frame += size_of::<Frame>() as u64;
     }
     frame

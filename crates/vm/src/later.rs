@@ -14,7 +14,6 @@ use paceline_exec::CodeBlock;
 use paceline_frame::{Burst, FrameMeta};
 use paceline_isa::{Callee, Code, Insn};
 use paceline_maps::{DueTimer, Map, TimerQueue};
-use paceline_spec::context::XDP_MD;
 use paceline_spec::helper::Helper;
 
 use crate::fault::Fault;
@@ -202,7 +201,7 @@ impl Host {
         });
         // SAFETY: the frame stays in its place while functions run.
         let frame = unsafe { no_packet.descriptors_mut() }.as_mut_ptr();
-        self.begin(frame as u64, &XDP_MD);
+        self.begin(frame as u64, None);
         let (now, started) = (self.now(Clock::Monotonic), self.timers.queue.started());
         let mut fired = 0;
         let result = loop {

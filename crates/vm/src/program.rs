@@ -10,13 +10,13 @@ use paceline_frame::{Burst, Frame, FrameMut};
 use paceline_isa::{Callee, Code, Imm64, Insn};
 use paceline_maps::{Map, MapUser, Owner};
 use paceline_spec::helper::Helper;
-use paceline_spec::{Actions, Errno, ProgramSpec};
+use paceline_spec::{Errno, ProgramSpec};
 
 use crate::engine::Engine;
 use crate::fault::Fault;
 use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
-use crate::image::{BurstEntry, Entry, Image, Unset};
+use crate::image::{self, BurstEntry, Entry, Image, Own, Unset};
 use crate::interpreter::{burst_entry, entry, tail_entry};
 use crate::load::LoadError;
 use crate::native;
@@ -64,8 +64,8 @@ pub struct Program {
     /// Address of the image.
     pub(crate) token: u64,
     pub(crate) image: Arc<Image>,
-    /// What it returns, where that is no number of a verdict.
-    actions: Option<&'static Actions>,
+    /// That of the image.
+    own: Option<Own>,
     /// Whether it can come to programs or elements of maps that others may take away meanwhile.
     pub(crate) pins: bool,
     /// Keeps the programs in the maps that it uses.
@@ -143,6 +143,7 @@ impl Program {
             burst_entry: burst_entry::<Plain>,
             id: Image::next_id(),
             engine: Engine::Plain,
+            own: Own::of(spec.kind),
             spec,
             code,
             operations: None,
@@ -183,8 +184,8 @@ impl Program {
         let entry = if uses.pins { pinned_entry } else { image.entry };
         let image = Arc::new(image);
         let token = Arc::as_ptr(&image) as u64;
-        let actions = image.spec.kind.rules().meaning.translated();
-        let program = Self { entry, token, image, actions, pins: uses.pins, _tables: uses.tables.into() };
+        let own = image.own;
+        let program = Self { entry, token, image, own, pins: uses.pins, _tables: uses.tables.into() };
         program.announce();
         Ok(program)
     }
@@ -291,12 +292,11 @@ impl Program {
         Ok(r0)
     }
 
-    /// Ends the run of one packet: stores the verdict, where that is another number than what the program returned.
+    /// Ends the run of one packet whose frame has what the program returned: stores the verdict, where that is another number.
     #[inline]
     fn end(&self, frame: &mut Frame, r0: u64, host: &mut Host) {
-        if let Some(actions) = self.actions {
-            host.end(self.image.spec.kind.context());
-            frame.set_code(actions.verdict(r0 as u32) as u32);
+        if let Some(own) = &self.own {
+            frame.set_code(own.end(r0, host));
         }
     }
 
@@ -312,7 +312,7 @@ impl Program {
             Some(operations) => {
                 // SAFETY: as in `run`.
                 let frame: *mut Frame = unsafe { frame.descriptor_mut() };
-                host.begin(frame as u64, self.image.spec.kind.context());
+                host.begin(frame as u64, self.image.own.as_ref());
                 // SAFETY: the frame is borrowed for the run and the host runs it, and the image keeps the maps.
                 let run = |host: &mut Host| unsafe {
                     threaded::run_counted(&self.image, operations, frame as u64, host)
@@ -323,9 +323,9 @@ impl Program {
                 {
                     return Some(Err(fault));
                 }
-                host.end(self.image.spec.kind.context());
+                let code = image::end_run(self.image.own.as_ref(), exit.r0, host);
                 // SAFETY: the pointer comes from a reference that is still borrowed.
-                unsafe { &mut *frame }.set_code(self.image.spec.kind.rules().meaning.code(exit.r0));
+                unsafe { &mut *frame }.set_code(code);
                 Some(Ok(exit))
             }
         }
@@ -350,7 +350,7 @@ impl Program {
         {
             return Err(fault);
         }
-        host.begin(frame as u64, self.image.spec.kind.context());
+        host.begin(frame as u64, self.image.own.as_ref());
         let mut panic = None;
         let observe = |observed: &Observed<'_>| {
             if panic.is_none() {
@@ -360,9 +360,9 @@ impl Program {
         let exit = self.pinned(host, |host| plain::run_packet(&self.image, frame as u64, host, observe));
         host.resume_panic();
         if let Ok(exit) = &exit {
-            host.end(self.image.spec.kind.context());
+            let code = image::end_run(self.image.own.as_ref(), exit.r0, host);
             // SAFETY: the pointer comes from a reference that is still borrowed.
-            unsafe { &mut *frame }.set_code(self.image.spec.kind.rules().meaning.code(exit.r0));
+            unsafe { &mut *frame }.set_code(code);
         }
         panic.map_or(exit, |panic| resume_unwind(panic))
     }

@@ -15,7 +15,7 @@ use paceline_verifier::Verified;
 
 use crate::engine::Engine;
 use crate::form::{Form, check};
-use crate::image::{BurstEntry, Entry, Image, Native, least_cpus, packet_by_packet};
+use crate::image::{BurstEntry, Entry, Image, Native, Own, least_cpus, packet_by_packet};
 use crate::interpreter;
 use crate::later::{CallbackCode, CallbackForm};
 use crate::load::LoadError;
@@ -104,6 +104,7 @@ fn install(
         burst_entry,
         id: Image::next_id(),
         engine: if settings.checked { Engine::CheckedJit } else { Engine::Jit },
+        own: Own::of(spec.kind),
         spec,
         code,
         operations: None,

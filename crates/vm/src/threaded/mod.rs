@@ -32,7 +32,7 @@ use paceline_verifier::Verified;
 use crate::engine::Engine;
 use crate::form::{Form, ProgramError, check};
 use crate::host::{Host, STACK_FRAME};
-use crate::image::{Image, least_cpus};
+use crate::image::{Image, Own, least_cpus};
 use crate::interpreter::{Interpreter, burst_entry, entry, tail_entry};
 use crate::later::{CallbackCode, CallbackForm};
 use crate::program::{DEFAULT_BUDGET, Exit, Program};
@@ -92,6 +92,7 @@ pub(crate) fn load(verified: &Verified, maps: Vec<Arc<Map>>) -> Result<Program, 
         burst_entry: burst_entry::<Threaded>,
         id: Image::next_id(),
         engine: Engine::Threaded,
+        own: Own::of(spec.kind),
         spec,
         code,
         operations: Some(operations),
