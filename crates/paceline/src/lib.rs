@@ -41,30 +41,35 @@
 //! | read and write maps as bytes, in batches, freeze them | [`Map`] |
 #![forbid(unsafe_code)]
 
+pub mod btf;
+pub mod capture;
+pub mod chain;
 mod collection;
+pub mod context;
+pub mod epoch;
 mod error;
 pub mod filter;
+pub mod helper;
+pub mod isa;
 pub mod json;
 pub mod kernel;
+pub mod kfunc;
 mod live;
 pub mod network;
 mod object;
 mod pipeline;
+pub mod port;
 mod replay;
 mod share;
 mod spread;
 mod step;
 mod tables;
+pub mod verifier;
 mod verify;
 
-pub use paceline_btf as btf;
-pub use paceline_capture as capture;
-pub use paceline_chain as chain;
-pub use paceline_epoch as epoch;
 pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
 };
-pub use paceline_isa as isa;
 pub use paceline_load::{
     GivenType, LoadError, LoadOptions as ObjectOptions, SkippedProgram, section_tells_type, type_of_section,
 };
@@ -72,18 +77,17 @@ pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
     PerCpu, Plain, Record, RedirectTarget as MapTarget, TypeError, TypedMap,
 };
-pub use paceline_port as port;
 pub use paceline_spec::{
-    Action, Actions, Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind,
-    MapSpec, Meaning, Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach, context, helper, kfunc,
+    Action, Actions,
+    Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
+    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach,
 };
-pub use paceline_verifier as verifier;
 pub use paceline_vm::{
     Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,
     CodeMap, DEFAULT_BUDGET, DispatcherCode, Engine, Event, EventSink, Exit, Fallback, Fault, FaultAddress,
     FaultKind, Host, InstallError, JitSymbols, JitSymbolsError, KeyedSite, LoadError as EngineError,
     NAMES_VARIABLE, NativeCode, NativeFunction, NoSuchEngine, Program, ProgramError, Site, SiteStatistics,
-    Target, TimeSource, UpdateError, has_helper,
+    Target, TimeSource, UpdateError,
 };
 
 pub use collection::{Collection, LoadOptions, MissingMap};

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 use std::fs;
 
-use paceline::helper::Helper;
+use paceline::helper::{Helper, has_helper};
 use paceline::kfunc::{ABSENT, Kfunc};
-use paceline::{CreateErrorKind, Limits, Map, MapKind, MapSpec, ProgramKind, XdpAttach, has_helper};
+use paceline::{CreateErrorKind, Limits, Map, MapKind, MapSpec, ProgramKind, XdpAttach};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SUPPORT.md");
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };

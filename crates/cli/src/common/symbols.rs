@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use paceline::btf::{Btf, Type};
 use paceline::helper::Helper;
-use paceline::isa::text::Line;
-use paceline::isa::{Callee, Imm64, Insn, disassemble};
+use paceline::isa::{Callee, Imm64, Insn, Line, disassemble};
 use paceline::{MapSpec, Object, ProgramSpec};
 
 /// The names of helpers, functions, maps and variables that a program's instructions refer to by number.

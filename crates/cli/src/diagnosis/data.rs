@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use paceline::isa::text::Line;
-use paceline::isa::{Reg, decode_at, disassemble};
+use paceline::isa::{Line, Reg, decode_at, disassemble};
 use paceline::verifier::state::{Lost, Stale, Value};
 use paceline::verifier::{Branch, Cause, Hint, Refusal, RegName};
 use paceline::{LineInfo, Object, ProgramSpec, Refused};

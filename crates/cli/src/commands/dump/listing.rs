@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use paceline::btf::{Btf, Type};
-use paceline::isa::text::Line;
-use paceline::isa::{RawInsn, disassemble};
+use paceline::isa::{Line, RawInsn, disassemble};
 use paceline::{FunctionInfo, LineInfo, Linkage, Object, ProgramSpec};
 use serde_json::{Value as Json, json};
 

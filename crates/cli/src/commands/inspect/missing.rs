@@ -2,9 +2,9 @@
 
 use paceline::{
     Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, NoProgram, Object, SetupError,
-    has_helper,
 };
 
+use paceline::helper::has_helper;
 use paceline::kfunc::{Kfunc, would_take};
 
 use super::program::ProgramSurvey;

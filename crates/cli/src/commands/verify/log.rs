@@ -14,7 +14,7 @@ pub(super) struct Log<'a> {
     out: &'a mut dyn Write,
     spec: &'a ProgramSpec,
     symbols: Symbols<'a>,
-    lines: Vec<paceline::isa::text::Line>,
+    lines: Vec<paceline::isa::Line>,
     /// The source line shown last.
     shown: Option<(&'a str, u32)>,
     /// Slots of the branches that wait.

@@ -1,0 +1,9 @@
+//! Captures: pcap and pcapng files to bursts and back.
+//!
+//! A [`CaptureReader`] and a [`CaptureWriter`] work on any stream, one packet or one burst at a time; [`replay()`](crate::replay())
+//! connects them with a program between. Times are nanoseconds since 1970.
+
+pub use paceline_capture::{
+    ByteOrder, CaptureReader, CaptureWriter, Header, Link, LinkType, PacketLog, Part, PcapHeader, ReadError,
+    Records, Resolution, WriteError,
+};

@@ -1,0 +1,12 @@
+//! The graph of a chain: which program runs after which, by verdict; descriptions that it is made from, and drawings of it.
+//!
+//! A [`Graph`] names programs by index. It comes from [`Edges`], from a [`Sequence`], from the priorities and actions of xdp-tools
+//! ([`Plan`]), from a tail call map ([`CallMap`]) or from a file ([`ChainFile`]). [`Chain::load`](crate::Chain::load) makes it
+//! run; a [`LiveChain`](crate::LiveChain) changes under traffic.
+
+pub use paceline_chain::{
+    Actions, CallMap, CallMapError, Calls, ChainFile, DEFAULT_PRIORITY, Drawing, Edges, Entrant, FileError,
+    FileMap, FileObject, FileOrder, FilePlace, FilePort, FileProblem, FileProgram, Graph, GraphError, Lead,
+    Located, MAX_RUNS, MapSource, Meaning, Next, Node, ObjectSource, Place, Placement, Plan, PlanError,
+    Reason, RunConfig, RunConfigError, Sequence, SequenceError, Tie, Warning, dot, svg,
+};
