@@ -39,9 +39,22 @@
 //! | read and write maps with Rust types | [`Map::typed`], which gives a [`TypedMap`] |
 //! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
 //! | read and write maps as bytes, in batches, freeze them | [`Map`] |
+//!
+//! # Features
+//! All are on by default, and each builds alone.
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `captures` | [`capture`], [`replay()`], [`filter::select()`] |
+//! | `json` | [`mod@json`], [`Collection::json_map`], networks from text and of this machine: [`network::parse`], [`network::of_host`] |
+//! | `libpcap` | tcpdump's expressions: [`filter::Libpcap`] |
+//!
+//! # Rust
+//! The minimum supported version is 1.95, the `rust-version` of the package; a rise of it is a minor release.
 #![forbid(unsafe_code)]
 
 pub mod btf;
+#[cfg(feature = "captures")]
 pub mod capture;
 pub mod chain;
 mod collection;
@@ -51,6 +64,7 @@ mod error;
 pub mod filter;
 pub mod helper;
 pub mod isa;
+#[cfg(feature = "json")]
 pub mod json;
 pub mod kernel;
 pub mod kfunc;
@@ -59,8 +73,10 @@ pub mod network;
 mod object;
 mod pipeline;
 pub mod port;
+#[cfg(feature = "captures")]
 mod replay;
 mod share;
+#[cfg(feature = "captures")]
 mod spread;
 mod step;
 mod tables;
@@ -98,6 +114,7 @@ pub use live::{
 };
 pub use object::{FilterTextError, Object, OpenError};
 pub use pipeline::{Pipeline, PipelineCounts, PortErrors, Worker, WorkerError};
+#[cfg(feature = "captures")]
 pub use replay::{Outputs, ReplayError, ReplayOptions, Runner, Tally, replay};
 pub use share::{Difference, Instance};
 pub use step::{Packet, Step, Trace, TraceStep, step, trace};

@@ -4,6 +4,7 @@
 //! A program asks it through helpers such as `bpf_fib_lookup`, when its [`Host`](crate::Host) has it
 //! ([`Host::set_network`](crate::Host::set_network)).
 
+#[cfg(feature = "json")]
 pub use paceline_iproute::{NetworkError, Problem, SnapshotError, host_text, of_host, parse};
 pub use paceline_network::{
     Action, Connection, Connections, ETHERNET_HEADER, Family, Flow, Found, Interface, Kind, LOOPBACK, Mac,

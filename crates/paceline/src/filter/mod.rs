@@ -21,24 +21,31 @@
 //! A filter that is to be a link of a [`Chain`](crate::Chain) comes from [`program`] with
 //! [`Returns::PASS_OR_DROP`]; [`select()`] sorts the packets of a capture by several filters at once.
 
+#[cfg(feature = "libpcap")]
 mod locate;
 mod packet;
 mod seccomp;
+#[cfg(feature = "captures")]
 mod select;
 
+#[cfg(feature = "libpcap")]
 pub use locate::locate;
 pub use paceline_classic::{
     Action, CheckError, ConvertError, ConvertOptions, Converted, Filter, Purpose, Returns, Rule, Rules,
     SECCOMP_DATA_BYTES, SockFilter, SystemCall, text,
 };
+#[cfg(feature = "libpcap")]
 pub use paceline_libpcap::{CompileError, Libpcap, MAX_SNAPLEN, Missing, Packets, Target};
 pub use packet::{FilterError, PacketFilter, program};
 pub use seccomp::Seccomp;
+#[cfg(feature = "captures")]
 pub use select::{Matched, Select, SelectError, Selection, select};
 
+#[cfg(all(feature = "captures", feature = "libpcap"))]
 use paceline_capture::{ByteOrder, Link};
 
 /// The target of expressions that select packets of a capture, as tcpdump compiles them for a file.
+#[cfg(all(feature = "captures", feature = "libpcap"))]
 #[must_use]
 pub fn target_of(link: Link) -> Target {
     let Link { link_type, snaplen, order } = link;
