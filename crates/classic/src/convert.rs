@@ -151,7 +151,7 @@ impl Filter {
 
     /// A program over the bytes of a `struct seccomp_data` ([`SystemCall::to_bytes`](super::SystemCall::to_bytes)), to
     /// which `r1` points; what it returns is for [`Action::from_return`](super::Action::from_return). No verifier knows
-    /// such programs: they are for `Program::raw`, which checks as they run.
+    /// such programs: they are for `MemoryProgram`, which checks as they run.
     ///
     /// # Errors
     /// [`ConvertError`].

@@ -8,6 +8,7 @@ use paceline::{
 };
 use paceline_isa::RawInsn;
 use paceline_verifier::{Options, Refusal, verify};
+use paceline_vm::MemoryProgram;
 
 use crate::kernel::{self, MIN_PACKET, Packet, Request};
 
@@ -158,25 +159,25 @@ impl Subject {
     fn run_over(&self, memory: &[u8], engine: Engine) -> Result<u64, TaskError> {
         let (spec, maps) = (self.spec.clone(), self.maps()?);
         let program = match engine {
-            Engine::Plain => Program::raw(spec, maps)?,
+            Engine::Plain => MemoryProgram::new(spec, maps)?,
             Engine::Threaded => return Err(TaskError::NoMemory(engine)),
-            Engine::CheckedJit => Program::checked_jit(spec, maps, true)?,
+            Engine::CheckedJit => MemoryProgram::checked_jit(spec, maps)?,
             Engine::Jit => {
                 // Nothing would keep native code from what the program may not do.
                 self.run_over(memory, Engine::Plain)?;
                 native(spec, maps)?
             }
         };
-        let exit = program.run_raw(&mut memory.to_vec(), &mut Host::default()).map_err(|fault| *fault)?;
+        let exit = program.run(&mut memory.to_vec(), &mut Host::default()).map_err(|fault| *fault)?;
         Ok(exit.r0)
     }
 }
 
 /// Native code of a program that ran to its end under every check.
 #[allow(unsafe_code, reason = "programs over plain memory cannot be verified")]
-fn native(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Program, TaskError> {
+fn native(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<MemoryProgram, TaskError> {
     // SAFETY: the plain interpreter just ran it over the same memory and maps like these, without a fault.
-    Ok(unsafe { Program::raw_jit(spec, maps) }?)
+    Ok(unsafe { MemoryProgram::jit(spec, maps) }?)
 }
 
 fn run_ours(task: &Task, engine: Engine) -> Result<u64, TaskError> {

@@ -21,7 +21,7 @@ use paceline_spec::ProgramSpec;
 use paceline_testkit::classic::{Libpcap, Target, is_defined, reference, sample, seccomp_accepts, steered};
 use paceline_testkit::{kernel, skip};
 use paceline_verifier::{Options, verify};
-use paceline_vm::{Engine, LoadError, Program};
+use paceline_vm::{Engine, LoadError, MemoryProgram, Program};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -416,7 +416,7 @@ fn seccomp_tells_actions() {
     ";
     let filter = Filter::new(assemble(SECCOMP).expect("assembly"), Purpose::Seccomp).expect("a filter");
     let spec = filter.to_seccomp("seccomp").expect("it can be converted");
-    let program = Program::raw(Arc::new(spec), Vec::new()).expect("a program");
+    let program = MemoryProgram::new(Arc::new(spec), Vec::new()).expect("a program");
     let call = |number, first| SystemCall {
         number,
         arch: SystemCall::X86_64,
@@ -433,7 +433,7 @@ fn seccomp_tells_actions() {
     ];
     let mut host = Host::default();
     for (call, expected) in recorded {
-        let exit = program.run_raw(&mut call.to_bytes(), &mut host).expect("it is a filter");
+        let exit = program.run(&mut call.to_bytes(), &mut host).expect("it is a filter");
         assert_eq!(Action::from_return(exit.r0 as u32).to_string(), expected, "{call:?}");
     }
 }

@@ -101,8 +101,6 @@ pub(crate) struct Native {
     pub(crate) block: Arc<CodeBlock>,
     /// Address at which it is entered.
     pub(crate) entry: usize,
-    /// Whether it was made to run over plain memory.
-    pub(crate) raw: bool,
 }
 
 /// CPUs that a per-CPU array has values for; `None` for other maps.

@@ -18,8 +18,6 @@ use crate::form::{Form, ProgramError, check};
 use crate::host::Host;
 use crate::image::{self, BurstEntry, Entry, Image, Own, Unset};
 use crate::interpreter::{burst_entry, entry, tail_entry};
-use crate::load::LoadError;
-use crate::native;
 use crate::observe::Observed;
 use crate::plain::{self, Plain};
 use crate::threaded;
@@ -120,15 +118,6 @@ impl Program {
         Self::checked(spec, maps, Form::Packet, usize::MAX)
     }
 
-    /// The same for a program that runs over plain memory with [`run_raw`](Self::run_raw); it may also use the
-    /// legacy packet loads, over that memory.
-    ///
-    /// # Errors
-    /// [`ProgramError`] names the first instruction at fault.
-    pub fn raw(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
-        Self::checked(spec, maps, Form::Memory, usize::MAX)
-    }
-
     /// A program for the plain interpreter, which runs for CPUs below a number.
     pub(crate) fn checked(
         spec: Arc<ProgramSpec>,
@@ -156,26 +145,14 @@ impl Program {
         Self::with_image(image)
     }
 
-    /// A program that nobody verified, as native code that checks every access as it happens, over a packet or, if it is
-    /// `raw`, over plain memory. Otherwise as [`new`](Self::new) and [`raw`](Self::raw).
+    /// A program that nobody verified, as native code that checks every access as it happens. Otherwise as [`new`](Self::new).
     ///
     /// # Errors
     /// [`LoadError`]: it is malformed, or there is no native code on this machine.
-    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>, raw: bool) -> Result<Self, LoadError> {
+    #[cfg(feature = "testing")]
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, crate::LoadError> {
         // SAFETY: the code is checked.
-        unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, raw) }
-    }
-
-    /// A program that nobody verified, as native code that checks nothing, for [`run_raw`](Self::run_raw): for tests.
-    ///
-    /// # Errors
-    /// [`LoadError`]: it is malformed, or there is no native code for it.
-    ///
-    /// # Safety
-    /// When it runs it must end, and touch no memory but its stack, what it is given, and its maps.
-    pub unsafe fn raw_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, LoadError> {
-        // SAFETY: the caller vouches for the program.
-        unsafe { native::load_unverified(spec, maps, Engine::Jit, true) }
+        unsafe { crate::native::load_unverified(spec, maps, Engine::CheckedJit, Form::Packet) }
     }
 
     /// A program of an image, as a user of its program arrays.
@@ -270,7 +247,7 @@ impl Program {
 
     /// Lets the program run so that what it comes to stays until it is done.
     #[inline]
-    fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
+    pub(crate) fn pinned<T>(&self, host: &mut Host, run: impl FnOnce(&mut Host) -> T) -> T {
         if self.pins { pinned(host, run) } else { run(host) }
     }
 
@@ -365,34 +342,6 @@ impl Program {
             unsafe { &mut *frame }.set_code(code);
         }
         panic.map_or(exit, |panic| resume_unwind(panic))
-    }
-
-    /// Runs the program over plain memory, as the bpf_conformance suite does: `r1` is its address, or 0 if it is
-    /// empty, and `r2` its length. Engines that do not count say that it took no instructions.
-    ///
-    /// # Errors
-    /// The program did what it may not.
-    pub fn run_raw(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
-        let range = memory.as_mut_ptr_range();
-        let (start, end) = (range.start as u64, range.end as u64);
-        let exit = self.pinned(host, |host| match self.image.engine {
-            Engine::CheckedJit => native::run_memory(&self.image, start..end, host),
-            // SAFETY: that it can run so was vouched for when it was made.
-            Engine::Jit if self.image.native.as_ref().is_some_and(|native| native.raw) => unsafe {
-                let r1 = if start == end { 0 } else { start };
-                let unset = Unset::uninit();
-                host.frame = std::ptr::null_mut();
-                host.tail_calls = 0;
-                // Past what sets up a packet's run.
-                let r0 = (self.image.tail_entry)(r1, end - start, unset, unset, unset, host);
-                Ok(Exit { r0, instructions: 0 })
-            },
-            Engine::Jit | Engine::Threaded | Engine::Plain => {
-                plain::run_memory(&self.image, start..end, host)
-            }
-        });
-        host.resume_panic();
-        exit
     }
 }
 

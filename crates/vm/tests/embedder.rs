@@ -368,7 +368,7 @@ fn records_of_a_program_that_fails_block_no_ring() {
     for is_native in [false, Engine::CheckedJit.is_available()] {
         let maps = made(std::slice::from_ref(&ring));
         let load = |text: &str| match is_native {
-            true => Program::checked_jit(Arc::new(spec(text)), maps.clone(), false).expect("loads"),
+            true => Program::checked_jit(Arc::new(spec(text)), maps.clone()).expect("loads"),
             false => Program::new(Arc::new(spec(text)), maps.clone()).expect("loads"),
         };
         let mut host = Host::new(0);

@@ -9,7 +9,7 @@ use paceline_maps::{Limits, Map};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Engine, FaultKind, Host, Program};
+use paceline_vm::{Engine, FaultKind, Host, MemoryProgram, Program};
 
 const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
 
@@ -80,8 +80,8 @@ fn a_million_slots_are_compiled() {
     let spec = Arc::new(ProgramSpec::new("long", KIND, code.encode().expect("encodes")));
     // What takes a time that grows with the square of the length would take hours.
     // SAFETY: it touches no memory.
-    let program = unsafe { Program::raw_jit(spec, Vec::new()) }.expect("is compiled");
-    assert_eq!(program.run_raw(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(749_999));
+    let program = unsafe { MemoryProgram::jit(spec, Vec::new()) }.expect("is compiled");
+    assert_eq!(program.run(&mut [], &mut Host::new(0)).map(|exit| exit.r0), Ok(749_999));
 }
 
 /// Neither the host's registers nor a call's leftovers are to be seen.
@@ -100,11 +100,11 @@ fn registers_that_a_raw_program_never_set_are_zero() {
         let insns = assemble(&text, &Maps).unwrap().encode().expect("encodes");
         let spec = Arc::new(ProgramSpec::new("raw", KIND, insns));
         // SAFETY: it touches no memory.
-        let fast = unsafe { Program::raw_jit(spec.clone(), Vec::new()) }.expect("is compiled");
-        let checked = Program::checked_jit(spec.clone(), Vec::new(), true).expect("is compiled");
-        let plain = Program::raw(spec, Vec::new()).expect("is taken");
+        let fast = unsafe { MemoryProgram::jit(spec.clone(), Vec::new()) }.expect("is compiled");
+        let checked = MemoryProgram::checked_jit(spec.clone(), Vec::new()).expect("is compiled");
+        let plain = MemoryProgram::new(spec, Vec::new()).expect("is taken");
         for (program, name) in [(plain, "plain"), (checked, "checked-jit"), (fast, "jit")] {
-            let ran = program.run_raw(&mut [], &mut Host::new(0)).map(|exit| exit.r0);
+            let ran = program.run(&mut [], &mut Host::new(0)).map(|exit| exit.r0);
             assert_eq!(ran, Ok(0), "{name}: {text}");
         }
     }
@@ -117,9 +117,9 @@ fn raw_programs_know_their_memory() {
         Arc::new(ProgramSpec::new("raw", KIND, assemble(text, &Maps).unwrap().encode().expect("encodes")));
     let mut memory = [1, 2, 3, 40];
     // SAFETY: it reads a byte of the four that it is given.
-    let fast = unsafe { Program::raw_jit(spec.clone(), Vec::new()) }.expect("is compiled");
-    let checked = Program::checked_jit(spec, Vec::new(), true).expect("is compiled");
+    let fast = unsafe { MemoryProgram::jit(spec.clone(), Vec::new()) }.expect("is compiled");
+    let checked = MemoryProgram::checked_jit(spec, Vec::new()).expect("is compiled");
     for program in [fast, checked] {
-        assert_eq!(program.run_raw(&mut memory, &mut Host::new(0)).map(|exit| exit.r0), Ok(44));
+        assert_eq!(program.run(&mut memory, &mut Host::new(0)).map(|exit| exit.r0), Ok(44));
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use paceline_classic::{Action, ConvertError, Filter, SystemCall};
-use paceline_vm::{Fault, Host, Program};
+use paceline_vm::{Fault, Host, MemoryProgram};
 
 /// A seccomp program that tells what it would do about system calls.
 ///
 /// It runs on the plain interpreter, which checks every access: verifiers know of no such programs.
 #[derive(Clone)]
 pub struct Seccomp {
-    program: Program,
+    program: MemoryProgram,
 }
 
 impl Seccomp {
@@ -20,7 +20,7 @@ impl Seccomp {
     /// [`ConvertError`] if it was checked for something else.
     pub fn new(filter: &Filter) -> Result<Self, ConvertError> {
         let spec = Arc::new(filter.to_seccomp("seccomp")?);
-        let program = Program::raw(spec, Vec::new())
+        let program = MemoryProgram::new(spec, Vec::new())
             .unwrap_or_else(|error| unreachable!("what is converted has the form of a program: {error}"));
         Ok(Self { program })
     }
@@ -30,7 +30,7 @@ impl Seccomp {
     /// # Errors
     /// The program does what it may not, which one that was checked cannot.
     pub fn action(&self, call: &SystemCall, host: &mut Host) -> Result<Action, Box<Fault>> {
-        let exit = self.program.run_raw(&mut call.to_bytes(), host)?;
+        let exit = self.program.run(&mut call.to_bytes(), host)?;
         Ok(Action::from_return(exit.r0 as u32))
     }
 }

@@ -8,7 +8,7 @@ use paceline_frame::{Burst, FrameMeta, FrameRef, MAX_BURST, RedirectTarget, Verd
 use paceline_maps::Map;
 use paceline_spec::{InitialValue, ProgramSpec};
 use paceline_verifier::{Options, Verified, verify};
-use paceline_vm::{Engine as VmEngine, Host, LoadError, Program};
+use paceline_vm::{Engine as VmEngine, Host, LoadError, MemoryProgram, Program};
 
 use super::maps::{create_maps, map_contents, set, set_map};
 use super::{Engine, Unsupported};
@@ -139,23 +139,26 @@ impl OurEngine {
         case: &Case,
         verified: &[Verified],
         maps: &[Arc<Map>],
-    ) -> Result<Result<Vec<Program>, String>, Unsupported> {
+    ) -> Result<Result<Programs, String>, Unsupported> {
+        if let (CaseKind::Raw, Some(spec)) = (case.kind, case.programs.first()) {
+            return Ok(load_memory(self.main, spec, maps.to_vec()).map(Programs::OverMemory));
+        }
         let mut programs = Vec::new();
         for (index, spec) in case.programs.iter().enumerate() {
             let way = if index == 0 { self.main } else { self.targets };
-            let loaded = match (way, verified.get(index)) {
-                (Way::Verified(engine), Some(verified)) => load(verified, maps.to_vec(), engine)?,
-                (Way::Burst(engine), Some(verified)) => load(verified, maps.to_vec(), engine)?,
-                (Way::Counted, Some(verified)) => load(verified, maps.to_vec(), VmEngine::Threaded)?,
-                (Way::Verified(_) | Way::Counted | Way::Burst(_), None) => load_trusted(spec, maps.to_vec()),
-                (Way::Unverified(engine), _) => load_unverified(case.kind, spec, maps.to_vec(), engine),
+            let verified = verified.get(index);
+            let verified = || verified.unwrap_or_else(|| unreachable!("all programs were verified"));
+            let loaded = match way {
+                Way::Verified(engine) | Way::Burst(engine) => load(verified(), maps.to_vec(), engine)?,
+                Way::Counted => load(verified(), maps.to_vec(), VmEngine::Threaded)?,
+                Way::Unverified(engine) => load_unverified(spec, maps.to_vec(), engine),
             };
             match loaded {
                 Ok(program) => programs.push(program),
                 Err(reason) => return Ok(Err(reason)),
             }
         }
-        Ok(Ok(programs))
+        Ok(Ok(Programs::OverPackets(programs)))
     }
 }
 
@@ -245,33 +248,51 @@ fn load(
     }
 }
 
-fn load_unverified(
-    kind: CaseKind,
-    spec: &ProgramSpec,
-    maps: Vec<Arc<Map>>,
-    engine: VmEngine,
-) -> Result<Program, String> {
-    let (spec, raw) = (Arc::new(spec.clone()), kind == CaseKind::Raw);
-    let said = |error: &dyn std::fmt::Display| error.to_string();
+fn load_unverified(spec: &ProgramSpec, maps: Vec<Arc<Map>>, engine: VmEngine) -> Result<Program, String> {
+    let spec = Arc::new(spec.clone());
     match engine {
-        VmEngine::CheckedJit => Program::checked_jit(spec, maps, raw).map_err(|error| said(&error)),
-        _ if raw => Program::raw(spec, maps).map_err(|error| said(&error)),
-        _ => Program::new(spec, maps).map_err(|error| said(&error)),
+        VmEngine::CheckedJit => Program::checked_jit(spec, maps).map_err(|error| error.to_string()),
+        _ => Program::new(spec, maps).map_err(|error| error.to_string()),
     }
 }
 
-/// Native code of a program over plain memory, which nobody can verify.
+/// A program over plain memory, which cannot be verified.
 #[allow(unsafe_code, reason = "the program comes from a case that says how it ends")]
-fn load_trusted(spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Program, String> {
-    // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
-    unsafe { Program::raw_jit(Arc::new(spec.clone()), maps) }.map_err(|error| error.to_string())
+fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<MemoryProgram, String> {
+    let spec = Arc::new(spec.clone());
+    match way {
+        Way::Unverified(VmEngine::CheckedJit) => {
+            MemoryProgram::checked_jit(spec, maps).map_err(|error| error.to_string())
+        }
+        Way::Unverified(_) => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
+        Way::Verified(_) | Way::Counted | Way::Burst(_) => {
+            // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
+            unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
+        }
+    }
+}
+
+/// The programs of a case, ready to run.
+enum Programs {
+    /// The first one is run.
+    OverPackets(Vec<Program>),
+    OverMemory(MemoryProgram),
+}
+
+impl Programs {
+    fn over_packets(&self) -> &[Program] {
+        match self {
+            Self::OverPackets(programs) => programs,
+            Self::OverMemory(_) => &[],
+        }
+    }
 }
 
 /// A case with its programs and maps made.
 struct Loaded<'a> {
     case: &'a Case,
     maps: Vec<Arc<Map>>,
-    programs: Vec<Program>,
+    programs: Programs,
     host: Host,
     cpu: usize,
     /// How packets are run.
@@ -302,7 +323,7 @@ impl Loaded<'_> {
                 set_map(map, key, &self.maps, *index).map_err(|errno| said(&errno))
             }
             Some(InitialValue::Program(program)) => {
-                let program = self.programs.iter().find(|known| known.spec().name == *program);
+                let program = self.programs.over_packets().iter().find(|known| known.spec().name == *program);
                 let index = key.try_into().map(u32::from_ne_bytes);
                 let (Some(program), Ok(index)) = (program, index) else {
                     return Err(said(&"an element names no program, or its key is no index"));
@@ -365,7 +386,7 @@ impl Loaded<'_> {
         let mut burst = Burst::new(1);
         push(&mut burst, run)?;
         let mut frame = burst.frame_mut(0);
-        let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
+        let [main, ..] = self.programs.over_packets() else { unreachable!("a case has a program") };
         let counted = if self.way.counts() { main.run_counted(&mut frame, &mut self.host) } else { None };
         let ended = match counted {
             Some(counted) => counted.map(|exit| (exit.r0, Some(exit.instructions))),
@@ -390,7 +411,7 @@ impl Loaded<'_> {
         for run in runs {
             push(&mut burst, run)?;
         }
-        let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
+        let [main, ..] = self.programs.over_packets() else { unreachable!("a case has a program") };
         let failed = main.run_burst(&mut burst, &mut self.host).err();
         let done = failed.as_ref().map_or(runs.len(), |fault| fault.index);
         let of = main.spec().kind;
@@ -437,8 +458,8 @@ impl Loaded<'_> {
 
     fn run_memory(&mut self, run: &Run) -> Result<Finished, String> {
         let mut memory = run.data.clone();
-        let [main, ..] = self.programs.as_slice() else { unreachable!("a case has a program") };
-        match main.run_raw(&mut memory, &mut self.host) {
+        let Programs::OverMemory(main) = &self.programs else { unreachable!("the case's kind is raw") };
+        match main.run(&mut memory, &mut self.host) {
             Ok(exit) => Ok(Finished { data: memory, ..Finished::new(Return::Full(exit.r0)) }),
             Err(fault) => Err(fault.to_string()),
         }

@@ -2,7 +2,6 @@
 //! computation, and the code does the rest.
 
 use std::mem::offset_of;
-use std::ops::Range;
 
 use paceline_isa::{Callee, Insn};
 use paceline_jit::{CheckedLinks, RunOffsets};
@@ -82,7 +81,12 @@ fn run_packet(image: &Image, context: u64, host: &mut Host) -> Result<u64, Box<F
 }
 
 /// Runs a program over plain memory, as [`crate::plain::run_memory`] does.
-pub(crate) fn run_memory(image: &Image, memory: Range<u64>, host: &mut Host) -> Result<Exit, Box<Fault>> {
+#[cfg(feature = "testing")]
+pub(crate) fn run_memory(
+    image: &Image,
+    memory: std::ops::Range<u64>,
+    host: &mut Host,
+) -> Result<Exit, Box<Fault>> {
     let start = if memory.is_empty() { 0 } else { memory.start };
     host.frame = std::ptr::null_mut();
     run(Machine::new(image, [start, memory.end - memory.start], 0..0, memory, host))

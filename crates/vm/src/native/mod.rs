@@ -22,6 +22,7 @@ use crate::load::LoadError;
 use crate::program::{DEFAULT_BUDGET, Program};
 
 use checked::Checked;
+#[cfg(feature = "testing")]
 pub(crate) use checked::run_memory;
 pub use code::NativeCode;
 
@@ -47,15 +48,15 @@ pub(crate) fn load(
 ///
 /// # Safety
 /// Code that is not checked does what the program does.
+#[cfg(feature = "testing")]
 pub(crate) unsafe fn load_unverified(
     spec: Arc<ProgramSpec>,
     maps: Vec<Arc<Map>>,
     engine: Engine,
-    raw: bool,
+    form: Form<'_>,
 ) -> Result<Program, LoadError> {
     let kind = spec.kind;
     let settings = Settings { checked: engine == Engine::CheckedJit, ..settings() };
-    let form = if raw { Form::Memory } else { Form::Packet };
     install(spec, maps, &settings, form, usize::MAX, |code, links| {
         paceline_jit::compile_unverified(kind, code, links, &settings)
     })
@@ -112,7 +113,7 @@ fn install(
         maps,
         budget: DEFAULT_BUDGET,
         _home: home,
-        native: Some(Native { block, entry, raw: matches!(form, Form::Memory) }),
+        native: Some(Native { block, entry }),
     };
     Ok(Program::with_image(image)?)
 }

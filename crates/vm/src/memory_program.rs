@@ -1,0 +1,94 @@
+//! Programs that run over plain memory, without a packet.
+
+use std::sync::Arc;
+
+use paceline_maps::Map;
+use paceline_spec::ProgramSpec;
+
+#[cfg(feature = "testing")]
+use crate::engine::Engine;
+use crate::fault::Fault;
+use crate::form::{Form, ProgramError};
+use crate::host::Host;
+#[cfg(feature = "testing")]
+use crate::image::Unset;
+#[cfg(feature = "testing")]
+use crate::native;
+use crate::plain;
+use crate::program::{Exit, Program};
+
+/// A program over plain memory, such as a seccomp filter or a test of the bpf_conformance suite: `r1` is the address of the memory,
+/// or 0 if it is empty, and `r2` its length. It may also use the legacy packet loads, over that memory. The verifier knows
+/// no such programs: the plain interpreter checks every access.
+#[derive(Clone)]
+pub struct MemoryProgram(Program);
+
+impl MemoryProgram {
+    /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
+    ///
+    /// # Errors
+    /// [`ProgramError`] names the first malformed instruction.
+    pub fn new(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, ProgramError> {
+        Program::checked(spec, maps, Form::Memory, usize::MAX).map(Self)
+    }
+
+    /// Runs the program over memory. Native code does not count its instructions: the number is 0.
+    ///
+    /// # Errors
+    /// The program did what it may not.
+    pub fn run(&self, memory: &mut [u8], host: &mut Host) -> Result<Exit, Box<Fault>> {
+        let range = memory.as_mut_ptr_range();
+        let (start, end) = (range.start as u64, range.end as u64);
+        let image = &self.0.image;
+        let exit = self.0.pinned(host, |host| match image.engine {
+            #[cfg(feature = "testing")]
+            Engine::CheckedJit => native::run_memory(image, start..end, host),
+            #[cfg(feature = "testing")]
+            // SAFETY: the caller of `jit` vouched for the program.
+            Engine::Jit => Ok(unsafe { run_native(&self.0, start, end, host) }),
+            _ => plain::run_memory(image, start..end, host),
+        });
+        host.resume_panic();
+        exit
+    }
+}
+
+/// Native code over memory, which only tests run.
+#[cfg(feature = "testing")]
+impl MemoryProgram {
+    /// The program as native code that checks every access.
+    ///
+    /// # Errors
+    /// [`LoadError`](crate::LoadError): it is malformed, or there is no native code on this machine.
+    pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, crate::LoadError> {
+        // SAFETY: the code is checked.
+        unsafe { native::load_unverified(spec, maps, Engine::CheckedJit, Form::Memory) }.map(Self)
+    }
+
+    /// The program as native code that checks nothing.
+    ///
+    /// # Errors
+    /// [`LoadError`](crate::LoadError): it is malformed, or there is no native code for it.
+    ///
+    /// # Safety
+    /// When it runs it must end, and touch no memory but its stack, what it is given, and its maps.
+    pub unsafe fn jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, crate::LoadError> {
+        // SAFETY: the caller vouches for the program.
+        unsafe { native::load_unverified(spec, maps, Engine::Jit, Form::Memory) }.map(Self)
+    }
+}
+
+/// Enters native code past the instructions that set up a packet's run.
+///
+/// # Safety
+/// The program must be one of [`MemoryProgram::jit`].
+#[cfg(feature = "testing")]
+unsafe fn run_native(program: &Program, start: u64, end: u64, host: &mut Host) -> Exit {
+    let r1 = if start == end { 0 } else { start };
+    let unset = Unset::uninit();
+    host.frame = std::ptr::null_mut();
+    host.tail_calls = 0;
+    // SAFETY: the caller vouches for the program.
+    let r0 = unsafe { (program.image.tail_entry)(r1, end - start, unset, unset, unset, host) };
+    Exit { r0, instructions: 0 }
+}
