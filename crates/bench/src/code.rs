@@ -24,7 +24,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     let mut rows = Vec::new();
     for file in files {
         let object = Object::open(&file)?;
-        for spec in &object.programs {
+        for spec in object.programs() {
             let name = file.file_stem().unwrap_or_default().to_string_lossy();
             rows.extend(of_program(settings, &format!("{name}: {}", spec.name), &object, spec)?);
         }

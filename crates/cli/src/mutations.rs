@@ -112,7 +112,7 @@ fn look_at(object: &Object) {
     let survey = Survey::of("mutant", object, &OPTIONS);
     write_survey(&mut io::sink(), &survey).expect("a sink");
     let _ = survey.to_json();
-    for program in &object.programs {
+    for program in object.programs() {
         let listing = Listing::new(object, program, None);
         listing.write_text(&mut io::sink(), true).expect("a sink");
         let _ = listing.to_json();
@@ -139,7 +139,7 @@ fn run_all(collection: &Collection, rng: &mut Rng) -> bool {
     let mut any = false;
     let mut host = Host::default();
     host.set_trace(io::sink());
-    for spec in &collection.object().programs {
+    for spec in collection.object().programs() {
         let Ok(program) = collection.program_unverified(Some(&spec.name)) else { continue };
         any = true;
         let mut burst = Burst::default();

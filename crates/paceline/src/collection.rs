@@ -73,9 +73,9 @@ impl Object {
         options: &LoadOptions,
         existing: impl Fn(&MapSpec) -> Option<Arc<Map>>,
     ) -> Result<Collection, SetupError> {
-        let mut maps = Made(Vec::with_capacity(self.maps.len()));
+        let mut maps = Made(Vec::with_capacity(self.maps().len()));
         let mut own = Vec::new();
-        for (index, spec) in self.maps.iter().enumerate() {
+        for (index, spec) in self.maps().iter().enumerate() {
             let map = match existing(spec) {
                 Some(map) => Ok(map),
                 None => {
@@ -97,16 +97,16 @@ impl Object {
     /// [`NoProgram`] says why there is none.
     pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
         let Some(name) = name else {
-            let all: Vec<_> = self.programs.iter().collect();
+            let all: Vec<_> = self.programs().iter().collect();
             return if all.is_empty() { Err(self.without_programs()) } else { Ok(all) };
         };
-        let names = || self.programs.iter().map(|program| program.name.clone()).collect();
+        let names = || self.programs().iter().map(|program| program.name.clone()).collect();
         self.program(name).map(|program| vec![program]).ok_or_else(|| self.no_program(name, names()))
     }
 
     /// Why there is no program at all.
     fn without_programs(&self) -> NoProgram {
-        match self.skipped.as_slice() {
+        match self.skipped() {
             [] => NoProgram::None,
             skipped => NoProgram::OtherTypes(skipped.to_vec()),
         }
@@ -114,7 +114,7 @@ impl Object {
 
     /// Why there is no program of a name, where these are the names of those that there are.
     fn no_program(&self, name: &str, names: Vec<String>) -> NoProgram {
-        match self.skipped.iter().find(|skipped| skipped.name == name) {
+        match self.skipped().iter().find(|skipped| skipped.name == name) {
             Some(skipped) => NoProgram::Skipped(skipped.clone()),
             None if names.is_empty() => self.without_programs(),
             None => NoProgram::Unknown { name: name.to_owned(), names },
@@ -126,7 +126,7 @@ impl Object {
         let missing = |(index, map): (usize, &Result<_, Arc<SetupError>>)| {
             let programs = without.iter().filter(|(_, maps)| maps.contains(&index));
             Some(MissingMap {
-                name: self.maps.get(index)?.name.clone(),
+                name: self.maps().get(index)?.name.clone(),
                 error: Arc::clone(map.as_ref().err()?),
                 programs: programs.map(|(program, _)| program.name.clone()).collect(),
             })
@@ -134,7 +134,7 @@ impl Object {
         let missing: Vec<_> = maps.0.iter().enumerate().filter_map(missing).collect();
         // Programs of other types may name it: nobody looked at those.
         let named = |missing: &MissingMap| {
-            !missing.programs.is_empty() || !self.skipped.is_empty() || self.is_held(&missing.name)
+            !missing.programs.is_empty() || !self.skipped().is_empty() || self.is_held(&missing.name)
         };
         let wrong = missing.iter().find(|missing| !named(missing) && !missing.error.is_unsupported());
         if let Some(MissingMap { error, .. }) = wrong {
@@ -142,17 +142,17 @@ impl Object {
         }
         let missing = missing.into();
         let maps: Vec<_> = maps.0.into_iter().filter_map(Result::ok).collect();
-        let tables = Tables::new(&object.maps, &maps);
+        let tables = Tables::new(object.maps(), &maps);
         let LoadOptions { limits, budget, engine } = *options;
-        let names = self.programs.iter().map(|program| program.name.clone()).collect();
+        let names = self.programs().iter().map(|program| program.name.clone()).collect();
         Ok(Collection { object, maps, missing, names, tables, limits, budget, engine })
     }
 
     /// Whether the object puts a map into another.
     fn is_held(&self, map: &str) -> bool {
-        let mut contents = self.maps.iter().flat_map(|spec| &spec.contents);
+        let mut contents = self.maps().iter().flat_map(|spec| &spec.contents);
         contents.any(|(_, value)| match value {
-            InitialValue::Map(index) => self.maps.get(*index).is_some_and(|spec| spec.name == map),
+            InitialValue::Map(index) => self.maps().get(*index).is_some_and(|spec| spec.name == map),
             InitialValue::Bytes(_) | InitialValue::Program(_) => false,
         })
     }
@@ -249,7 +249,7 @@ impl Collection {
     /// [`NoProgram`] says which there are, or why the program, or one that it may tail call, may not run.
     pub fn program(&self, name: Option<&str>) -> Result<VerifiedProgram, NoProgram> {
         let program = self.load(self.spec(name)?)?;
-        self.fill_tables(&program, &|spec| self.load(spec).map(VerifiedProgram::into_program))?;
+        self.fill_tables(program.program(), &|spec| self.load(spec).map(VerifiedProgram::into_program))?;
         Ok(program)
     }
 

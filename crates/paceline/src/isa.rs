@@ -1,10 +1,10 @@
 //! Instructions (RFC 9669): decoded, encoded, as text and from text.
 //!
 //! ```
-//! use paceline::isa::{assemble, disassemble, encode_all};
+//! use paceline::isa::{assemble, disassemble};
 //!
 //! let code = assemble("r0 = 2\n exit", &())?;
-//! let slots = encode_all(&code)?;
+//! let slots = code.encode()?;
 //! assert_eq!(disassemble(&slots).len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

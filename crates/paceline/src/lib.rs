@@ -87,7 +87,8 @@ pub use paceline_frame::{
     Burst, FrameMeta, FrameMut, FrameRef, MAX_BURST, PushError, Redirect, RedirectTarget, Verdict,
 };
 pub use paceline_load::{
-    GivenType, LoadError, LoadOptions as ObjectOptions, SkippedProgram, section_tells_type, type_of_section,
+    DataPointer, GivenType, LoadError, LoadOptions as ObjectOptions, Object as ObjectSpecs, SkippedProgram,
+    section_tells_type, type_of_section,
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
+use paceline_btf::Btf;
 use paceline_classic::{
     CheckError, ConvertError, ConvertOptions, Filter, Purpose, Returns, SockFilter, text,
 };
 use paceline_isa::RawInsn;
-use paceline_load::LoadOptions as ObjectOptions;
-use paceline_load::Needs;
-use paceline_spec::{InitialValue, ProgramSpec};
+use paceline_load::{
+    DataPointer, LoadOptions as ObjectOptions, Needs, Object as ObjectSpecs, SkippedProgram,
+};
+use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
 /// Why a file gives no object.
 #[derive(Debug, thiserror::Error)]
@@ -40,11 +42,9 @@ pub enum FilterTextError {
 }
 
 /// The programs and maps of an object file, as specs: nothing is made yet.
-///
-/// Derefs to [`paceline_load::Object`], whose fields can be read.
 #[derive(Clone, Debug)]
 pub struct Object {
-    inner: paceline_load::Object,
+    inner: ObjectSpecs,
 }
 
 impl Object {
@@ -61,7 +61,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
-        Ok(Self { inner: paceline_load::Object::parse(bytes)? })
+        Ok(Self { inner: ObjectSpecs::parse(bytes)? })
     }
 
     /// Reads an object from memory, with what it may ask of a kernel, and what its loader gives it.
@@ -69,7 +69,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn parse_with(bytes: &[u8], options: &ObjectOptions<'_>) -> Result<Self, OpenError> {
-        Ok(Self { inner: paceline_load::Object::parse_with(bytes, options)? })
+        Ok(Self { inner: ObjectSpecs::parse_with(bytes, options)? })
     }
 
     /// The parts of a kernel that an object uses.
@@ -77,7 +77,7 @@ impl Object {
     /// # Errors
     /// [`OpenError::Parse`].
     pub fn needs(bytes: &[u8]) -> Result<Needs, OpenError> {
-        Ok(paceline_load::Object::needs(bytes)?)
+        Ok(ObjectSpecs::needs(bytes)?)
     }
 
     /// The object without some of its maps, and without the programs that name one of them; those come with the indices of theirs.
@@ -86,7 +86,7 @@ impl Object {
         gone: impl Fn(usize) -> bool,
     ) -> (Self, Vec<(ProgramSpec, BTreeSet<usize>)>) {
         let mut object = self.clone();
-        let kept: Vec<usize> = (0..self.maps.len()).filter(|map| !gone(*map)).collect();
+        let kept: Vec<usize> = (0..self.maps().len()).filter(|map| !gone(*map)).collect();
         let specs = &mut object.inner;
         let mut without = Vec::new();
         for program in std::mem::take(&mut specs.programs) {
@@ -98,7 +98,7 @@ impl Object {
         }
         let renumber = |map: usize| kept.binary_search(&map).unwrap_or(map);
         specs.programs.iter_mut().for_each(|program| renumber_maps(&mut program.insns, renumber));
-        specs.maps = kept.iter().filter_map(|map| self.maps.get(*map)).cloned().collect();
+        specs.maps = kept.iter().filter_map(|map| self.maps().get(*map)).cloned().collect();
         for (_, value) in specs.maps.iter_mut().flat_map(|spec| &mut spec.contents) {
             if let InitialValue::Map(map) = value {
                 *map = renumber(*map);
@@ -111,7 +111,7 @@ impl Object {
     #[must_use]
     pub fn of_program(program: ProgramSpec) -> Self {
         let license = program.license.clone();
-        let inner = paceline_load::Object {
+        let inner = ObjectSpecs {
             programs: vec![program],
             maps: Vec::new(),
             btf: None,
@@ -142,16 +142,63 @@ impl Object {
         Ok(Self::of_program(filter.to_xdp(name, &options)?))
     }
 
-    /// The specs, to change before the object is loaded.
-    pub fn specs_mut(&mut self) -> &mut paceline_load::Object {
-        &mut self.inner
+    /// Its programs of the types that Paceline runs, in the order of the file.
+    #[must_use]
+    pub fn programs(&self) -> &[ProgramSpec] {
+        &self.inner.programs
     }
-}
 
-impl Deref for Object {
-    type Target = paceline_load::Object;
-    fn deref(&self) -> &Self::Target {
-        &self.inner
+    /// Its maps; programs refer to them by index.
+    #[must_use]
+    pub fn maps(&self) -> &[MapSpec] {
+        &self.inner.maps
+    }
+
+    /// The program of a name.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Option<&ProgramSpec> {
+        self.inner.program(name)
+    }
+
+    /// The map of a name.
+    #[must_use]
+    pub fn map(&self, name: &str) -> Option<&MapSpec> {
+        self.inner.map(name)
+    }
+
+    /// Its types, if it was compiled with them, with the sizes of data sections and the places of variables in them filled in.
+    #[must_use]
+    pub fn btf(&self) -> Option<&Btf> {
+        self.inner.btf.as_deref()
+    }
+
+    /// The same to keep.
+    #[must_use]
+    pub fn shared_btf(&self) -> Option<Arc<Btf>> {
+        self.inner.btf.clone()
+    }
+
+    /// Its licence; empty if it declares none.
+    #[must_use]
+    pub fn license(&self) -> &str {
+        &self.inner.license
+    }
+
+    /// Programs of other types, and those that need not load and cannot.
+    #[must_use]
+    pub fn skipped(&self) -> &[SkippedProgram] {
+        &self.inner.skipped
+    }
+
+    /// Addresses in its data, of which programs read the offsets, as with libbpf; at most the first 1024.
+    #[must_use]
+    pub fn data_pointers(&self) -> &[DataPointer] {
+        &self.inner.data_pointers
+    }
+
+    /// The specs, to change before the object is loaded.
+    pub fn specs_mut(&mut self) -> &mut ObjectSpecs {
+        &mut self.inner
     }
 }
 

@@ -85,7 +85,7 @@ fn shape_difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
 
 /// Names, places and types of the global variables in a map; `None` for other maps.
 fn variables(object: &Object, spec: &MapSpec) -> Option<Vec<(String, u32, u32, String)>> {
-    let btf: &Btf = object.btf.as_deref()?;
+    let btf: &Btf = object.btf()?;
     let Type::DataSection(section) = btf.get(spec.value_type)? else { return None };
     let variable = |var: &paceline_btf::SectionVar| {
         let ty = match btf.get(var.ty) {
@@ -138,7 +138,7 @@ fn check_shared(object: &Object, shared: &BTreeMap<String, Arc<Map>>) -> Result<
     for (name, map) in shared {
         let spec = object.map(name).ok_or_else(|| SetupError::NoMap {
             map: name.clone(),
-            names: object.maps.iter().map(|spec| spec.name.clone()).collect(),
+            names: object.maps().iter().map(|spec| spec.name.clone()).collect(),
         })?;
         let section = is_section(spec).then_some(Difference::Variables);
         if let Some(difference) = difference(spec, map.spec()).or(section) {
@@ -169,7 +169,7 @@ fn kept(object: &Object, spec: &MapSpec, before: &Collection) -> Option<Arc<Map>
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
 /// # let mut counter = Object::open(path)?;
 /// # counter.specs_mut().maps.iter_mut().for_each(|map| map.pinning = Pinning::ByName);
-/// # let name = counter.maps[0].name.clone();
+/// # let name = counter.maps()[0].name.clone();
 /// let instance = Instance::new();
 /// let first = instance.load(&counter, &LoadOptions::default())?;
 /// let second = instance.load(&counter, &LoadOptions::default())?;
@@ -218,7 +218,7 @@ impl Instance {
         let _drops = defer_drops();
         let mut pins = self.lock();
         let is_pinned = |spec: &MapSpec| spec.pinning == Pinning::ByName && !shared.contains_key(&spec.name);
-        for spec in object.maps.iter().filter(|spec| is_pinned(spec)) {
+        for spec in object.maps().iter().filter(|spec| is_pinned(spec)) {
             let found = pins.get(&spec.name).and_then(|map| shape_difference(spec, map.spec()));
             if let Some(difference) = found {
                 return Err(SetupError::Pinned { map: spec.name.clone(), difference });
@@ -230,7 +230,7 @@ impl Instance {
             shared.get(&spec.name).cloned().or_else(pinned).or_else(kept)
         };
         let collection = object.load_with(options, existing)?;
-        let maps = || collection.object().maps.iter().zip(collection.maps());
+        let maps = || collection.object().maps().iter().zip(collection.maps());
         let pin = maps().filter(|(spec, _)| is_pinned(spec));
         pins.extend(pin.map(|(spec, map)| (spec.name.clone(), Arc::clone(map))));
         let is_kept = |spec: &MapSpec, map: &Arc<Map>| {

@@ -109,7 +109,7 @@ impl Collection {
     /// let collection = Object::open(path)?.load(&LoadOptions::default())?;
     /// let dispatch = collection.program(Some("dispatch"))?;
     /// let drop = collection.program(Some("drop"))?;
-    /// collection.install("protocols", 17, &drop)?; // UDP is dropped from now on
+    /// collection.install("protocols", 17, drop.program())?; // UDP is dropped from now on
     /// # let mut udp = [0; 60];
     /// # udp[12..14].copy_from_slice(&[8, 0]);
     /// # udp[14] = 0x45;

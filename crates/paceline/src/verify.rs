@@ -1,13 +1,13 @@
 //! Programs that were proven safe.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use paceline_frame::{Burst, FrameMut};
 use paceline_spec::ProgramSpec;
 use paceline_verifier::{Cause, Observer, Options, Refusal, Verified, verify, verify_observed};
-use paceline_vm::Program;
+use paceline_vm::{BurstFault, Fault, Host, Program};
 
 use crate::Object;
 
@@ -49,7 +49,7 @@ impl Object {
     /// Why it is not, or what of it is not supported.
     pub fn verify(&self, program: &ProgramSpec) -> Result<Verified, Refused> {
         let options = Options::default();
-        verify(program, &self.maps, self.btf.as_deref(), &options).map_err(|refusal| Refused {
+        verify(program, self.maps(), self.btf(), &options).map_err(|refusal| Refused {
             program: Arc::new(program.clone()),
             refusal,
             options,
@@ -66,13 +66,15 @@ impl Object {
         options: &Options,
         observer: &mut dyn Observer,
     ) -> Result<Verified, Refused> {
-        verify_observed(program, &self.maps, self.btf.as_deref(), options, observer).map_err(|refusal| {
-            Refused { program: Arc::new(program.clone()), refusal, options: options.clone() }
+        verify_observed(program, self.maps(), self.btf(), options, observer).map_err(|refusal| Refused {
+            program: Arc::new(program.clone()),
+            refusal,
+            options: options.clone(),
         })
     }
 }
 
-/// A program that was proven safe, bound to its maps. Derefs to [`Program`], which runs it.
+/// A program that was proven safe, bound to its maps: a [`Program`] with the proof.
 #[derive(Clone)]
 pub struct VerifiedProgram {
     program: Program,
@@ -97,16 +99,39 @@ impl VerifiedProgram {
         &self.verified
     }
 
+    /// Runs the program over the packets of a burst, in order; each frame gets its verdict.
+    ///
+    /// # Errors
+    /// As [`Program::run_burst`].
+    #[inline]
+    pub fn run_burst(&self, burst: &mut Burst, host: &mut Host) -> Result<(), BurstFault> {
+        self.program.run_burst(burst, host)
+    }
+
+    /// Runs the program over one packet and gives its return value; the frame gets the verdict.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    #[inline]
+    pub fn run(&self, frame: &mut FrameMut<'_>, host: &mut Host) -> Result<u64, Box<Fault>> {
+        self.program.run(frame, host)
+    }
+
+    /// Its spec.
+    #[must_use]
+    pub fn spec(&self) -> &Arc<ProgramSpec> {
+        self.program.spec()
+    }
+
+    /// The program, for what a [`Program`] does besides: it is put into maps, chains and call sites.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// The program without the proof.
     #[must_use]
     pub fn into_program(self) -> Program {
         self.program
-    }
-}
-
-impl Deref for VerifiedProgram {
-    type Target = Program;
-    fn deref(&self) -> &Program {
-        &self.program
     }
 }

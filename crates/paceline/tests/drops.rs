@@ -52,7 +52,7 @@ fn a_chain_can_be_asked_and_changed_by_what_its_change_drops() {
                     own.change(None, changed()).unwrap();
                 }
             }));
-            pipeline.set_program(1, Some(&Target::from(&*program).with_data(bye))).unwrap();
+            pipeline.set_program(1, Some(&Target::from(program.program()).with_data(bye))).unwrap();
             chain.change(None, changes()).unwrap();
         }
         assert_ne!(dropped.load(Ordering::Relaxed), 0);
@@ -73,7 +73,7 @@ fn a_program_array_can_be_changed_by_what_its_change_drops() {
             }));
             Domain::global().retire(bye);
             // Each retires the one before: most collections are theirs.
-            (0..4).for_each(|_| protocols.install("protocols", 17, &drop).unwrap());
+            (0..4).for_each(|_| protocols.install("protocols", 17, drop.program()).unwrap());
         }
         assert_ne!(dropped.load(Ordering::Relaxed), 0);
     });

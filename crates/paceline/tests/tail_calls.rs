@@ -31,7 +31,7 @@ fn the_object_s_programs_are_there_on_every_engine() {
         let collection = load(engine);
         assert_eq!(collection.installed("networks", 0), None, "nobody has asked for a program");
         let dispatch = collection.program(Some("dispatch")).expect("a safe program");
-        assert_eq!(verdict(&dispatch), Verdict::Drop, "{engine}");
+        assert_eq!(verdict(dispatch.program()), Verdict::Drop, "{engine}");
         assert_eq!(collection.installed("networks", 0).as_deref(), Some("ipv4"));
         assert_eq!(collection.installed("protocols", 17).as_deref(), Some("udp"));
         assert_eq!(collection.installed("protocols", 18), None);
@@ -43,16 +43,16 @@ fn entries_that_were_changed_stay_so() {
     let collection = load(Engine::best());
     assert!(collection.uninstall("protocols", 17).expect("an entry"), "it was to come");
     let tcp = collection.program(Some("tcp")).expect("a safe program");
-    collection.install("protocols", 1, &tcp).expect("an entry");
+    collection.install("protocols", 1, tcp.program()).expect("an entry");
     let dispatch = collection.program(Some("dispatch")).expect("a safe program");
-    assert_eq!(verdict(&dispatch), Verdict::Pass);
+    assert_eq!(verdict(dispatch.program()), Verdict::Pass);
     assert_eq!(collection.installed("protocols", 17), None);
     assert_eq!(collection.installed("protocols", 1).as_deref(), Some("tcp"));
     assert!(!collection.uninstall("protocols", 17).expect("an entry"), "it is empty already");
     // A program of another collection, on another engine.
     let drop = load(Engine::Plain).program_unverified(Some("drop")).expect("a program");
     collection.clone().install("protocols", 17, &drop).expect("an entry");
-    assert_eq!(verdict(&dispatch), Verdict::Drop);
+    assert_eq!(verdict(dispatch.program()), Verdict::Drop);
 }
 
 #[test]
@@ -71,11 +71,14 @@ fn what_is_wrong_with_an_entry_is_told_with_its_place() {
     let drop = collection.program(Some("drop")).expect("a safe program");
     let error = |result: Result<(), EntryError>| result.expect_err("no such entry").to_string();
     assert_eq!(
-        error(collection.install("protocol", 0, &drop)),
+        error(collection.install("protocol", 0, drop.program())),
         "no map protocol; there is: networks, protocols, cursors, seen"
     );
-    assert_eq!(error(collection.install("seen", 0, &drop)), "the map is no program array");
-    assert_eq!(error(collection.install("networks", 2, &drop)), "index 2 is not below the map's 2 entries");
+    assert_eq!(error(collection.install("seen", 0, drop.program())), "the map is no program array");
+    assert_eq!(
+        error(collection.install("networks", 2, drop.program())),
+        "index 2 is not below the map's 2 entries"
+    );
     collection.uninstall("networks", 2).expect_err("no such entry");
 
     let mut object = object();
@@ -103,7 +106,7 @@ fn programs_of_one_type_use_an_array() {
     collection.program(Some("dispatch")).expect("a safe program");
     // It uses none of the object's arrays, and is in none.
     let filter = collection.program(Some("drop")).expect("a safe filter");
-    let error = collection.install("protocols", 17, &filter).expect_err("another type");
+    let error = collection.install("protocols", 17, filter.program()).expect_err("another type");
     assert!(matches!(error, EntryError::Install(InstallError::Kind)), "{error}");
 }
 
@@ -113,9 +116,9 @@ fn entries_of_a_frozen_array_stay() {
     let dispatch = collection.program(Some("dispatch")).expect("a safe program");
     collection.map("protocols").expect("a map").freeze().expect("nobody writes");
     let tcp = collection.program(Some("tcp")).expect("a safe program");
-    let error = collection.install("protocols", 17, &tcp).expect_err("it is frozen");
+    let error = collection.install("protocols", 17, tcp.program()).expect_err("it is frozen");
     assert!(matches!(error, EntryError::Install(InstallError::Refused(Errno::EPERM))), "{error}");
     let error = collection.uninstall("protocols", 17).expect_err("it is frozen");
     assert!(matches!(error, EntryError::Remove(Errno::EPERM)), "{error}");
-    assert_eq!(verdict(&dispatch), Verdict::Drop, "by udp, as before");
+    assert_eq!(verdict(dispatch.program()), Verdict::Drop, "by udp, as before");
 }

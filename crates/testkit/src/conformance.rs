@@ -128,7 +128,7 @@ impl Subject {
     fn new(task: &Task) -> Result<Self, TaskError> {
         let object = if task.elf { Some(Object::parse(&task.program)?) } else { None };
         let spec = match &object {
-            Some(object) => object.programs.first().ok_or(TaskError::NoProgram)?.clone(),
+            Some(object) => object.programs().first().ok_or(TaskError::NoProgram)?.clone(),
             None => {
                 let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
                 ProgramSpec::new("conformance", kind, slots(&task.program)?)
@@ -149,7 +149,7 @@ impl Subject {
             return Ok(Program::new(self.spec.clone(), self.maps()?)?);
         }
         let (specs, btf) = match &self.object {
-            Some(object) => (object.maps.as_slice(), object.btf.as_deref()),
+            Some(object) => (object.maps(), object.btf()),
             None => (&[][..], None),
         };
         let verified = verify(&self.spec, specs, btf, &Options::default())?;
@@ -209,7 +209,7 @@ fn run_kernel(task: &Task) -> Result<u64, TaskError> {
     }
     let object = Object::parse(&task.program)?;
     let loaded =
-        kernel::KernelObject::load(&object.maps, object.programs.first(), kernel::LoadOptions::default())?;
+        kernel::KernelObject::load(object.maps(), object.programs().first(), kernel::LoadOptions::default())?;
     let program = loaded.programs.first().ok_or(TaskError::NoProgram)?;
     Ok(u64::from(program.test_run(&packet)?.retval))
 }

@@ -75,7 +75,7 @@ pub fn fill_slots(dispatcher: &Object, components: &[Component<'_>]) -> Result<O
         return Err(DispatcherError::TooMany(components.len()));
     }
     let mut object = dispatcher.clone();
-    let btf = dispatcher.btf.clone().ok_or(DispatcherError::Missing("types"))?;
+    let btf = dispatcher.shared_btf().ok_or(DispatcherError::Missing("types"))?;
     let config = configuration(&btf, components)?;
     let specs = object.specs_mut();
     let rodata = specs.maps.iter_mut().find(|map| map.name == ".rodata");

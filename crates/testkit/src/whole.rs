@@ -230,9 +230,8 @@ impl Both {
     fn new(object: &Object, program: &str, pinned: Pinned) -> Result<Self, CompareError> {
         let engines = Engine::ALL.into_iter().filter(|engine| engine.is_available());
         let ours = engines.map(|engine| Ours::new(object, program, engine)).collect::<Result<Vec<_>, _>>()?;
-        let options =
-            kernel::LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, cpu: pinned.cpu() };
-        let kernel = KernelObject::load(&object.maps, &object.programs, options)?;
+        let options = kernel::LoadOptions { btf: object.btf(), leave_out_types: true, cpu: pinned.cpu() };
+        let kernel = KernelObject::load(object.maps(), object.programs(), options)?;
         Ok(Self { ours, kernel, pinned })
     }
 
@@ -371,7 +370,7 @@ fn fill(burst: &mut Burst, packets: &[&Captured]) {
 pub fn fills_from_packets(object: &Object, workload: &Workload, flags: u64) -> Vec<Fill> {
     let mut fills = Vec::new();
     let fields = PacketFields::collect(workload);
-    for map in &object.maps {
+    for map in object.maps() {
         let keys: Vec<&Vec<u8>> = match (map.kind, map.key_size) {
             (MapKind::Hash | MapKind::PerCpuHash, 4) => fields.ipv4.iter().collect(),
             (MapKind::Hash | MapKind::PerCpuHash, 6) => fields.mac.iter().collect(),

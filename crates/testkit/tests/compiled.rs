@@ -29,6 +29,6 @@ fn compilers_take_what_is_generated() {
         std::fs::write(&source, unit(0, compiler)).unwrap();
         compiler.compile(&source, &object).unwrap();
         let found = paceline::Object::open(&object).unwrap();
-        assert_eq!(found.programs.len() as u64, PROGRAMS, "{compiler}");
+        assert_eq!(found.programs().len() as u64, PROGRAMS, "{compiler}");
     }
 }

@@ -183,8 +183,8 @@ fn trial(path: &Path, from: &str, captures: &str, workload: &Arc<Workload>, tabl
             return vec![Trial::test(name.clone(), move || hold(&name, Err(text.into())))];
         }
     };
-    if object.programs.is_empty() {
-        let sections: Vec<String> = object.skipped.iter().map(|skipped| skipped.section.clone()).collect();
+    if object.programs().is_empty() {
+        let sections: Vec<String> = object.skipped().iter().map(|skipped| skipped.section.clone()).collect();
         let reason = format!("no XDP program, only {}", sections.join(", "));
         table.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Err(reason));
         return Vec::new();
@@ -193,7 +193,7 @@ fn trial(path: &Path, from: &str, captures: &str, workload: &Arc<Workload>, tabl
     let unset = object.specs_mut().maps.iter_mut().filter(|map| from == "linux" && map.max_entries == 0);
     unset.for_each(|map| map.max_entries = SET_BY_USERS);
     let object = Arc::new(object);
-    let programs = object.programs.iter().map(|program| program.name.clone());
+    let programs = object.programs().iter().map(|program| program.name.clone());
     let trial = |program: String| {
         let (object, workload, table, stem) = (object.clone(), workload.clone(), table.clone(), stem.clone());
         let short = format!("{name}:{program}");

@@ -52,12 +52,12 @@ fn changed_objects_are_judged() {
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/firewall.o");
     let object = Object::open(path).expect("an example");
-    let mut judge = Judge::over(object.maps.clone()).expect("its maps");
+    let mut judge = Judge::over(object.maps().to_vec()).expect("its maps");
     judge.limit(20_000);
     let mut accepted = 0;
     for seed in 0..300 {
         let mut rng = Rng::with_seed(seed);
-        for program in &object.programs {
+        for program in object.programs() {
             let program = mutated(program, &mut rng);
             let ran = judge.run(&program, &mut rng, 1).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
             accepted += ran.runs;

@@ -72,8 +72,8 @@ fn programs_take_no_more_instructions_than_in_the_kernel() {
     let (mut ours, mut kernels, mut long) = (0, 0, Vec::new());
     for path in objects() {
         let Ok(object) = Object::open(&path) else { continue };
-        for program in &object.programs {
-            let Some((here, there)) = simulated(program, &object.maps, object.btf.as_deref()) else {
+        for program in object.programs() {
+            let Some((here, there)) = simulated(program, object.maps(), object.btf()) else {
                 continue;
             };
             (ours, kernels) = (ours + here, kernels + there);

@@ -202,7 +202,7 @@ fn ours(
         "ipv4" => (text::verified(IPV4, XdpAttach::Interface, &[])?, Vec::new()),
         _ => {
             let name = format!("{workload}_program");
-            let spec = object.programs.iter().find(|spec| spec.name == name).ok_or("no such program")?;
+            let spec = object.programs().iter().find(|spec| spec.name == name).ok_or("no such program")?;
             (object.verify(spec)?, collection.maps().to_vec())
         }
     };

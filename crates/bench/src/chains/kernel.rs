@@ -53,7 +53,7 @@ fn tail_calls(steps: usize) -> Result<(KernelObject, usize), Box<dyn Error>> {
     use std::os::fd::AsRawFd;
     let object = Object::parse(OBJECT)?;
     let loaded = kernel_object(&object)?;
-    let place = |name: &str| object.programs.iter().position(|program| program.name == name);
+    let place = |name: &str| object.programs().iter().position(|program| program.name == name);
     let array = loaded.maps.first().ok_or("no map")?;
     for index in 0..steps {
         let next = if index + 1 < steps { place(&format!("link_{}", index + 1)) } else { place("end") };

@@ -77,7 +77,7 @@ pub(super) fn examples(names: &[&str], count: usize) -> Result<Vec<Part>, Box<dy
 }
 
 fn of_object(object: &Object, name: Option<&str>) -> Result<Part, Box<dyn Error>> {
-    let mut programs = object.programs.iter();
+    let mut programs = object.programs().iter();
     let spec = programs.find(|spec| name.is_none_or(|name| spec.name == name)).ok_or("no such program")?;
     let collection = object.load(&LoadOptions::default())?;
     Ok((object.verify(spec)?, collection.maps().to_vec()))

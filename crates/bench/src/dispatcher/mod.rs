@@ -44,7 +44,7 @@ pub(crate) fn table(settings: Settings) -> Table {
 fn targets(count: usize) -> Result<Vec<Target>, Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
-    let program = || Ok(Target::from(&*collection.program(Some("drop_program"))?));
+    let program = || Ok(Target::from(collection.program(Some("drop_program"))?.program()));
     (0..count).map(|_| program()).collect()
 }
 

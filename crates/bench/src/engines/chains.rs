@@ -47,7 +47,7 @@ impl Ours {
     fn new(object: &Object, engine: Engine) -> Result<Option<Self>, Box<dyn Error>> {
         let collection = object.load(&LoadOptions { engine, ..LoadOptions::default() })?;
         let mut programs = Vec::new();
-        for spec in &object.programs {
+        for spec in object.programs() {
             match collection.program(Some(&spec.name)) {
                 Ok(program) => programs.push(program.into_program()),
                 Err(NoProgram::Engine { .. }) => return Ok(None),
@@ -112,11 +112,11 @@ impl Runner {
             #[cfg(feature = "kernel")]
             Self::Kernel => Box::new(super::kernel::KernelChain::new(object)?),
         };
-        let end = object.programs.iter().position(|program| program.name == "end").ok_or("no end")?;
+        let end = object.programs().iter().position(|program| program.name == "end").ok_or("no end")?;
         for index in 0..calls {
             // After the last link comes the end.
             let next =
-                object.programs.iter().position(|program| program.name == format!("link_{}", index + 1));
+                object.programs().iter().position(|program| program.name == format!("link_{}", index + 1));
             chain.install(index, next.filter(|_| index + 1 < calls).unwrap_or(end))?;
         }
         Ok(Some(chain))

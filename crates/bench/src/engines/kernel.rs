@@ -21,16 +21,16 @@ pub(crate) fn name() -> String {
 /// An object in the kernel.
 pub(crate) fn load(object: &Object) -> Result<KernelObject, Box<dyn Error>> {
     kernel::probe()?;
-    let options = LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, cpu: 0 };
-    Ok(KernelObject::load(&object.maps, &object.programs, options)?)
+    let options = LoadOptions { btf: object.btf(), leave_out_types: true, cpu: 0 };
+    Ok(KernelObject::load(object.maps(), object.programs(), options)?)
 }
 
 /// The workload in the kernel; it runs but one packet again and again.
 pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
-    let index = object.programs.iter().position(|program| program.name == workload.program());
+    let index = object.programs().iter().position(|program| program.name == workload.program());
     let (index, counts) =
-        (index.ok_or("no such program")?, object.maps.iter().position(|map| map.name == "counts"));
+        (index.ok_or("no such program")?, object.maps().iter().position(|map| map.name == "counts"));
     let loaded = Rc::new(load(&object)?);
     let map_of = loaded.clone();
     let run = move |frames: &mut [FrameMut<'_>], count: usize| {

@@ -113,10 +113,15 @@ fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
             Err(paceline::NoProgram::Engine { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        if let Some(program) = (engine == Engine::Threaded).then(|| by_match(&program)).flatten() {
+        if let Some(program) = (engine == Engine::Threaded).then(|| by_match(program.program())).flatten() {
             contenders.push(contender("threaded by match", Role::Match, program, &collection));
         }
-        contenders.push(contender(engine.name(), Role::Ours(engine), Program::clone(&program), &collection));
+        contenders.push(contender(
+            engine.name(),
+            Role::Ours(engine),
+            Program::clone(program.program()),
+            &collection,
+        ));
     }
     Ok(contenders)
 }
@@ -206,7 +211,7 @@ fn loading(settings: Settings) -> Rows {
         return Ok(Vec::new());
     }
     let object = Object::parse(OBJECT)?;
-    let spec = object.programs.iter().find(|spec| spec.name == W3.program()).ok_or("no such program")?;
+    let spec = object.programs().iter().find(|spec| spec.name == W3.program()).ok_or("no such program")?;
     #[cfg(feature = "rivals")]
     let text = texts(W3)?;
     #[cfg(feature = "rivals")]

@@ -37,7 +37,7 @@ pub(super) fn prologue(settings: Settings) -> Rows {
 fn xdp1<'a>() -> Result<[Contender<'a>; 2], Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
-    let spec = object.programs.iter().find(|program| program.name == XDP1).ok_or("no such program")?;
+    let spec = object.programs().iter().find(|program| program.name == XDP1).ok_or("no such program")?;
     let (verified, maps) = (object.verify(spec)?, collection.maps().to_vec());
     let (mut lean, mut full) = (Vec::new(), Vec::new());
     for _ in 0..COPIES {

@@ -184,11 +184,11 @@ impl Maker<'_> {
             let found = part.collection.map(&theirs.value).or_else(|| {
                 // A map that it shares itself has another name there.
                 let index =
-                    part.collection.object().maps.iter().position(|spec| spec.name == theirs.value)?;
+                    part.collection.object().maps().iter().position(|spec| spec.name == theirs.value)?;
                 part.collection.maps().get(index)
             });
             let Some(found) = found else {
-                let names = part.collection.object().maps.iter().map(|spec| spec.name.as_str());
+                let names = part.collection.object().maps().iter().map(|spec| spec.name.as_str());
                 let suggestion = paceline_suggest::nearest(&theirs.value, names).map(str::to_owned);
                 let what = "map in that object";
                 let problem =

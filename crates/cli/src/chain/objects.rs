@@ -83,7 +83,7 @@ fn check_maps(files: &[JsonFile], targets: &[NamedObject]) -> Result<(), ChainEr
             2.. if specs.iter().all(|spec| spec.pinning == Pinning::ByName) => {}
             0 => {
                 let names =
-                    targets.iter().flat_map(|target| &target.object.maps).map(|spec| spec.name.as_str());
+                    targets.iter().flat_map(|target| target.object.maps()).map(|spec| spec.name.as_str());
                 let hint = closest(map, names);
                 return Err(ChainError::NoMap { map: map.to_owned(), hint });
             }

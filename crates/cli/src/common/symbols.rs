@@ -22,8 +22,8 @@ impl<'a> Symbols<'a> {
         let target = |line: &Line| usize::try_from(line.insn.as_ref().ok()?.jump_target(line.slot)?).ok();
         Self {
             spec,
-            maps: &object.maps,
-            btf: object.btf.as_deref(),
+            maps: object.maps(),
+            btf: object.btf(),
             targets: lines.iter().filter_map(target).collect(),
         }
     }

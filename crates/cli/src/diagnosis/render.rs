@@ -156,7 +156,7 @@ mod tests {
         for program in &mut object.specs_mut().programs {
             program.lines.retain_mut(&change);
         }
-        let refused = object.verify(&object.programs[0]).unwrap_err();
+        let refused = object.verify(&object.programs()[0]).unwrap_err();
         render(&Diagnosis::new("x.o", &object, &refused), false)
     }
 

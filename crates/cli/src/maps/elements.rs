@@ -32,7 +32,7 @@ pub(crate) fn set_elements<'a>(
             missing.map_or(Ok(()), |missing| Err(failure(missing)))?;
             continue;
         };
-        let target = Target { map, btf: collection.object().btf.as_deref(), collection, load };
+        let target = Target { map, btf: collection.object().btf(), collection, load };
         if target.btf.and_then(|btf| variables(btf, map.spec())).is_none() {
             fill(file, &target).map_err(|failure| file.failure(failure))?;
         }

@@ -37,12 +37,12 @@ impl Element {
 
 impl<'a> View<'a> {
     fn all(collection: &'a Collection) -> impl Iterator<Item = Self> {
-        let maps = collection.maps().iter().zip(&collection.object().maps);
+        let maps = collection.maps().iter().zip(collection.object().maps());
         maps.map(move |(map, spec)| Self::of(map, spec, collection))
     }
 
     fn of(map: &'a Map, spec: &'a MapSpec, collection: &'a Collection) -> Self {
-        Self { map, spec, btf: collection.object().btf.as_deref(), collection }
+        Self { map, spec, btf: collection.object().btf(), collection }
     }
 
     fn is_array(&self) -> bool {

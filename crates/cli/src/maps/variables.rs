@@ -26,7 +26,7 @@ pub(crate) fn set_variables<'a>(
 ) -> Result<(), MapFileError> {
     for file in files {
         let spec = object.map(&file.map).ok_or_else(|| file.failure(no_map(&file.map, object)))?;
-        let Some(btf) = object.btf.clone() else { continue };
+        let Some(btf) = object.shared_btf() else { continue };
         let Some(section) = variables(&btf, spec) else { continue };
         let mut bytes = initial_bytes(spec);
         set_all(file, &btf, section, &mut bytes).map_err(|failure| file.failure(failure))?;
@@ -38,7 +38,7 @@ pub(crate) fn set_variables<'a>(
 }
 
 fn no_map(map: &str, object: &Object) -> MapFailure {
-    let names: Vec<&str> = object.maps.iter().map(|spec| spec.name.as_str()).collect();
+    let names: Vec<&str> = object.maps().iter().map(|spec| spec.name.as_str()).collect();
     let hint = closest(map, names.iter().copied()).unwrap_or_else(|| match names.as_slice() {
         [] => "it has none".to_owned(),
         names => format!("it has {}", names.join(", ")),

@@ -60,7 +60,7 @@ impl Opener {
                 MapValue::Entries(_) => None,
                 MapValue::Inner(_) if object.map(name).is_none() => continue,
                 MapValue::Inner(other) => {
-                    let names = object.maps.iter().map(|spec| spec.name.as_str());
+                    let names = object.maps().iter().map(|spec| spec.name.as_str());
                     let hint = closest(other, names);
                     let spec = object.map(other).cloned();
                     Some(spec.ok_or_else(|| ObjectError::NoMap {
@@ -92,7 +92,7 @@ impl Opener {
             if matches!(value, MapValue::File(_)) || objects.clone().any(is_there) {
                 continue;
             }
-            let names = objects.clone().flat_map(|object| &object.maps).map(|spec| spec.name.as_str());
+            let names = objects.clone().flat_map(|object| object.maps()).map(|spec| spec.name.as_str());
             let hint = closest(name, names);
             return Err(ObjectError::NoMap { option: "--map", map: name.clone(), hint });
         }

@@ -22,10 +22,10 @@ fn inspect_tells_what_is_in_an_object() {
     let json = paceline(["inspect", "--json", &vlan]).json();
     let object = Object::open(&vlan).unwrap();
     assert_eq!(json["programs"][0]["name"], "vlan_pop");
-    assert_eq!(json["programs"][0]["slots"], object.programs[0].insns.len());
+    assert_eq!(json["programs"][0]["slots"], object.programs()[0].insns.len());
     assert_eq!(json["programs"][1]["helpers"][1], "bpf_xdp_adjust_head");
-    assert_eq!(json["maps"].as_array().unwrap().len(), object.maps.len());
-    assert_eq!(json["maps"][0]["type"], object.maps[0].kind.name());
+    assert_eq!(json["maps"].as_array().unwrap().len(), object.maps().len());
+    assert_eq!(json["maps"][0]["type"], object.maps()[0].kind.name());
     assert_eq!(json["missing"], serde_json::json!([]));
 }
 
@@ -108,7 +108,7 @@ impl Names for ObjectNames<'_> {
     }
 
     fn map(&self, name: &str) -> Option<i32> {
-        self.0.maps.iter().position(|map| map.name == name).and_then(|i| i32::try_from(i).ok())
+        self.0.maps().iter().position(|map| map.name == name).and_then(|i| i32::try_from(i).ok())
     }
 }
 
@@ -117,7 +117,7 @@ fn listings_assemble_to_the_same_program() {
     let names = ["firewall.o", "counter.o", "balancer.o", "vlan.o", "reflector.o", "sampler.o"];
     for path in names.map(example) {
         let object = Object::open(&path).unwrap();
-        for program in &object.programs {
+        for program in object.programs() {
             for option in [&[][..], &["--opcodes"]] {
                 let target = format!("{path}:{}", program.name);
                 let text = paceline([&["dump", &target], option].concat()).ok();

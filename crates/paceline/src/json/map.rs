@@ -70,9 +70,9 @@ impl Collection {
     /// ```
     #[must_use]
     pub fn json_map(&self, name: &str) -> Option<JsonMap> {
-        let (map, spec) = self.maps().iter().zip(&self.object().maps).find(|(_, spec)| spec.name == name)?;
+        let (map, spec) = self.maps().iter().zip(self.object().maps()).find(|(_, spec)| spec.name == name)?;
         let spec = MapSpec { contents: Vec::new(), ..spec.clone() };
-        Some(JsonMap { map: Arc::clone(map), spec, btf: self.object().btf.clone() })
+        Some(JsonMap { map: Arc::clone(map), spec, btf: self.object().shared_btf() })
     }
 }
 

@@ -25,7 +25,7 @@ impl Member {
     #[must_use]
     pub fn new(name: impl Into<String>, program: &VerifiedProgram) -> Self {
         let verified = Some(Arc::clone(program.verified()));
-        Self { name: name.into(), program: (**program).clone(), verified, config: RunConfig::default() }
+        Self { name: name.into(), program: program.program().clone(), verified, config: RunConfig::default() }
     }
 
     /// A program that nobody verified.
@@ -107,7 +107,7 @@ impl Object {
     /// # Errors
     /// [`RunConfigError`].
     pub fn run_config(&self, program: &str) -> Result<RunConfig, RunConfigError> {
-        let said = self.btf.as_deref().map(|btf| RunConfig::of(btf, program)).transpose()?;
+        let said = self.btf().map(|btf| RunConfig::of(btf, program)).transpose()?;
         Ok(said.flatten().unwrap_or_default())
     }
 }

@@ -43,7 +43,7 @@ use known::KnownMaps;
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
 /// let counter = Object::open(path)?.load(&LoadOptions::default())?.program(None)?;
 /// let pipeline = Pipeline::new();
-/// pipeline.set_program(1, Some(&Target::from(&*counter)))?;
+/// pipeline.set_program(1, Some(&Target::from(counter.program())))?;
 ///
 /// let (card, wire) = MemoryPort::link(256);
 /// let (stack, host) = MemoryPort::link(256);

@@ -125,7 +125,7 @@ pub fn try_named(object: &Object, name: &str, seed: u64, setup: &Setup) -> Findi
 pub fn chain_of(object: &Object, names: &[String], seed: u64, setup: &Setup) -> Option<String> {
     let mut object = object.clone();
     fill_from_seed(&mut object, seed);
-    let specs = names.iter().filter_map(|name| object.programs.iter().find(|spec| spec.name == *name));
+    let specs = names.iter().filter_map(|name| object.programs().iter().find(|spec| spec.name == *name));
     let verified: Vec<Verified> = specs.filter_map(|spec| object.verify(spec).ok()).collect();
     let graph = random_graph(verified.len(), &mut Rng::with_seed(seed)).filter(|_| verified.len() > 1)?;
     let inputs = packets_of(pool(), seed, setup.runs);

@@ -55,7 +55,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     let Some(index) = load_object(world, rng, "steer", false)? else { return Ok(()) };
     let loaded = &world.loaded[index];
     fill_targets(loaded.map("devices")?, loaded.map("cpus")?, rng);
-    let target = Target::from(&**loaded.program("steer")?);
+    let target = Target::from(loaded.program("steer")?.program());
     let pipeline = Pipeline::new();
     for ifindex in 1..=PORTS {
         if rng.u8(0..4) > 0 {

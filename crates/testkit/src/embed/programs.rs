@@ -143,7 +143,7 @@ pub(super) fn load_object(
         Err(error) => return Err(format!("{source}: {error}")),
     };
     collection.maps().iter().for_each(|map| world.know(map));
-    let names: Vec<String> = object.programs.iter().map(|program| program.name.clone()).collect();
+    let names: Vec<String> = object.programs().iter().map(|program| program.name.clone()).collect();
     let load = |name: String| Some((name.clone(), collection.program(Some(&name)).ok()?));
     let programs = names.into_iter().filter_map(load).collect();
     world.loaded.push(Loaded { source, collection, programs });
@@ -199,13 +199,13 @@ fn bind(world: &mut World, rng: &mut Rng) -> Finding {
     let Some((index, which)) = chosen(world, rng)? else { return Ok(()) };
     let loaded = &world.loaded[index];
     let (name, program) = &loaded.programs[which];
-    let counter = counter(loaded.source, name, program.maps());
+    let counter = counter(loaded.source, name, program.program().maps());
     let (runner, step) = match rng.u8(0..4) {
-        0 => (Runner::Program((**program).clone()), 1),
-        1 => (site(&Target::from(&**program), rng.u32(1..4))?, 1),
+        0 => (Runner::Program(program.program().clone()), 1),
+        1 => (site(&Target::from(program.program()), rng.u32(1..4))?, 1),
         2 => {
             let graph = Graph::sequence(1).map_err(|error| error.to_string())?;
-            let parts = [(&**program.verified(), program.maps().to_vec())];
+            let parts = [(&**program.verified(), program.program().maps().to_vec())];
             match Chain::load(&parts, graph, loaded.collection.engine()) {
                 Ok(chain) => (Runner::Chain(chain), 1),
                 Err(error) => return Err(format!("a chain of its own maps: {error}")),
@@ -240,7 +240,7 @@ fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
     };
     let (name, program) = &loaded.programs[which];
     let mut maps: Vec<Arc<Map>> =
-        program.maps().iter().enumerate().map(|(i, own)| choose(rng, i, own)).collect();
+        program.program().maps().iter().enumerate().map(|(i, own)| choose(rng, i, own)).collect();
     // Now and then one that user space made, with what the proof knows of its values left out.
     if rng.u8(0..4) == 0 && !maps.is_empty() {
         let i = rng.usize(..maps.len());
@@ -323,7 +323,7 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
             world.runs.iter_mut().for_each(|run| run.verified = false);
         }
         _ => {
-            let _refused = leaf.install(array, at);
+            let _refused = leaf.program().install(array, at);
         }
     }
     Ok(())
@@ -444,7 +444,7 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
         host.seed(seed);
         host.set_time(paceline::TimeSource::Packets);
         let mut seen = Vec::new();
-        for spec in &object.programs {
+        for spec in object.programs() {
             let Ok(program) = collection.program(Some(&spec.name)) else { continue };
             for _ in 0..4 {
                 let mut burst = burst(rng);

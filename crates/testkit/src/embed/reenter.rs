@@ -83,7 +83,7 @@ fn call(world: &mut World, rng: &mut Rng) -> Finding {
     let other = world.loaded[steer].program("pass")?.clone().into_program();
     let ring = Arc::clone(world.loaded[rings].map("ring")?);
     let pipeline = Pipeline::new();
-    pipeline.set_program(1, Some(&Target::from(&**program))).map_err(refused)?;
+    pipeline.set_program(1, Some(&Target::from(program.program()))).map_err(refused)?;
     let mut host = Host::new(0);
     let seen = pipeline.clone();
     host.set_events(Box::new(move |_| {

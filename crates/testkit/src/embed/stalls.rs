@@ -156,7 +156,7 @@ fn pile_up(world: &mut World, rng: &mut Rng) -> Finding {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {
         for at in 0..4 {
-            if leaf.install(array, at).is_err() {
+            if leaf.program().install(array, at).is_err() {
                 return Ok(());
             }
         }

@@ -36,7 +36,7 @@ fn for_two(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<Loa
         .load(&LoadOptions { engine, limits, ..LoadOptions::default() })
         .map_err(|error| refused(format!("{source}: {error}")))?;
     collection.maps().iter().for_each(|map| world.know(map));
-    let names = object.programs.iter().map(|program| program.name.clone());
+    let names = object.programs().iter().map(|program| program.name.clone());
     let programs =
         names.filter_map(|name| Some((name.clone(), collection.program(Some(&name)).ok()?))).collect();
     Ok(Loaded { source, collection, programs })
@@ -88,7 +88,7 @@ fn disturb(loaded: &Loaded, rng: &mut Rng) -> Finding {
 fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
     let at = rng.u32(0..4).to_ne_bytes();
     match rng.u8(0..4) {
-        0 => drop(loaded.program("leaf")?.install(loaded.map("leaves")?, rng.u32(0..4))),
+        0 => drop(loaded.program("leaf")?.program().install(loaded.map("leaves")?, rng.u32(0..4))),
         1 => {
             let _none = loaded.map("leaves")?.remove(&at);
         }
@@ -165,7 +165,7 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
         let _refused = loaded.map("cpus")?.set(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0);
     }
     let pipeline = Pipeline::new();
-    let target = Target::from(&**loaded.program("steer")?);
+    let target = Target::from(loaded.program("steer")?.program());
     pipeline.set_program(1, Some(&target)).map_err(refused)?;
     let done = AtomicBool::new(false);
     let seed = rng.u64(..);
@@ -277,7 +277,7 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     growth(&format!("loads of {source} on {engine}"), 4, || {
         if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
             let mut host = Host::new(0);
-            for spec in &object.programs {
+            for spec in object.programs() {
                 if let Ok(program) = collection.program(Some(&spec.name)) {
                     drop(program.run_burst(&mut packets(&[5], 2), &mut host));
                 }

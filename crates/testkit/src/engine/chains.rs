@@ -227,8 +227,8 @@ fn by_dispatcher(case: &Case, chain: &CaseChain) -> Result<Outcome, Unsupported>
         Err(error) => return unasked(&error),
     };
     let main = object.program(dispatcher::PROGRAM);
-    let options = LoadOptions { btf: object.btf.as_deref(), ..LoadOptions::default() };
-    let loaded = match KernelObject::load(&object.maps, main, options) {
+    let options = LoadOptions { btf: object.btf(), ..LoadOptions::default() };
+    let loaded = match KernelObject::load(object.maps(), main, options) {
         Ok(loaded) => loaded,
         Err(error) => return unasked(&error),
     };

@@ -31,7 +31,7 @@ pub fn has_large_maps(object: &Object) -> bool {
         let element = u64::from(spec.key_size) + u64::from(spec.value_size);
         u64::from(spec.max_entries).saturating_mul(element)
     };
-    object.maps.iter().map(bytes).fold(0, u64::saturating_add) > MOST_BYTES
+    object.maps().iter().map(bytes).fold(0, u64::saturating_add) > MOST_BYTES
 }
 
 /// Adds elements to the maps of an object whose values are bytes, but for global variables and maps that the object fills.

@@ -24,9 +24,9 @@ pub struct KernelRun {
 pub fn on_kernel(trial: &Trial<'_>, run: bool) -> Result<KernelRun, LoadError> {
     let start = Instant::now();
     let object = trial.object;
-    let options = LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, cpu: trial.cpu };
+    let options = LoadOptions { btf: object.btf(), leave_out_types: true, cpu: trial.cpu };
     let named = named_programs(trial);
-    let loaded = KernelObject::load(&object.maps, named.iter().copied(), options)?;
+    let loaded = KernelObject::load(object.maps(), named.iter().copied(), options)?;
     let load = start.elapsed();
     let is_interface = |kind| matches!(kind, ProgramKind::Xdp { attach: XdpAttach::Interface, .. });
     let ran = named.first().filter(|spec| run && is_interface(spec.kind)).map(|_| packets(trial, &loaded));
@@ -36,7 +36,7 @@ pub fn on_kernel(trial: &Trial<'_>, run: bool) -> Result<KernelRun, LoadError> {
 /// The program, and those that the object puts into program arrays.
 fn named_programs<'a>(trial: &Trial<'a>) -> Vec<&'a paceline_spec::ProgramSpec> {
     let object = trial.object;
-    let values = object.maps.iter().flat_map(|map| &map.contents).map(|(_, value)| value);
+    let values = object.maps().iter().flat_map(|map| &map.contents).map(|(_, value)| value);
     let named: Vec<&str> = values
         .filter_map(|value| match value {
             paceline_spec::InitialValue::Program(name) => Some(name.as_str()),
@@ -44,7 +44,7 @@ fn named_programs<'a>(trial: &Trial<'a>) -> Vec<&'a paceline_spec::ProgramSpec> 
         })
         .collect();
     let is_named = |name: &str| name == trial.program || named.contains(&name);
-    let mut programs: Vec<_> = object.programs.iter().filter(|spec| is_named(&spec.name)).collect();
+    let mut programs: Vec<_> = object.programs().iter().filter(|spec| is_named(&spec.name)).collect();
     programs.sort_by_key(|spec| spec.name != trial.program);
     programs
 }

@@ -77,7 +77,7 @@ impl Observation {
             one.is_some() && other.is_some() && one != other
         };
         let map = self.maps.iter().zip(&other.maps).position(differ)?;
-        let name = trial.object.maps.get(map).map_or("?", |spec| &spec.name);
+        let name = trial.object.maps().get(map).map_or("?", |spec| &spec.name);
         let _ = writeln!(text, "map {name} after the last packet");
         let side = |side: &Self| side.maps[map].clone().unwrap_or_default();
         let (one, other) = (side(self), side(other));

@@ -58,7 +58,7 @@ pub struct Findings {
 /// Verifies a program, and runs it on all engines, alone and in bursts, and in the kernel, if both accept it.
 #[must_use]
 pub fn try_program(trial: &Trial<'_>, kernel: bool) -> Findings {
-    let spec = trial.object.programs.iter().find(|spec| spec.name == trial.program);
+    let spec = trial.object.programs().iter().find(|spec| spec.name == trial.program);
     let start = Instant::now();
     let verified = match spec {
         Some(spec) => trial.object.verify(spec).map_err(|refused| refused.refusal.to_string()),

@@ -26,7 +26,7 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     let removed: Vec<_> = before.names.iter().filter(|name| !after.names.contains(name)).collect();
     let changed = changed(&before, &after);
     let maps_of = |part: &Part| {
-        let specs = part.collection.object().maps.iter();
+        let specs = part.collection.object().maps().iter();
         specs.map(|spec| (part.name.clone(), spec.name.clone())).collect::<Vec<_>>()
     };
     let all = new.parts.iter().flat_map(maps_of);

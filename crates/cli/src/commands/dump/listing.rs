@@ -24,7 +24,7 @@ pub(crate) struct Listing<'a> {
 impl<'a> Listing<'a> {
     pub(crate) fn new(object: &'a Object, spec: &'a ProgramSpec, native: Option<&'a Native>) -> Self {
         let symbols = Symbols::new(object, spec);
-        Self { spec, btf: object.btf.as_deref(), symbols, lines: disassemble(&spec.insns), native }
+        Self { spec, btf: object.btf(), symbols, lines: disassemble(&spec.insns), native }
     }
 
     /// Instructions, native ones if there are any, with what they come from.

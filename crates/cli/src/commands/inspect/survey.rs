@@ -18,28 +18,28 @@ pub(crate) struct Survey<'a> {
 impl<'a> Survey<'a> {
     pub(crate) fn of(name: &'a str, object: &'a Object, options: &LoadOptions) -> Self {
         let programs: Vec<_> =
-            object.programs.iter().map(|spec| ProgramSurvey::of(spec, &object.maps)).collect();
+            object.programs().iter().map(|spec| ProgramSurvey::of(spec, object.maps())).collect();
         let missing = missing::find(object, &programs, options);
         Self { name, object, programs, missing }
     }
 
     /// Whether instructions are known by their source lines.
     pub(super) fn has_lines(&self) -> bool {
-        self.object.programs.iter().any(|spec| !spec.lines.is_empty())
+        self.object.programs().iter().any(|spec| !spec.lines.is_empty())
     }
 
     pub(crate) fn to_json(&self) -> Json {
         let skipped = |skipped: &SkippedProgram| json!({ "name": skipped.name, "section": skipped.section });
         let missing = |missing: &Missing| json!({ "user": missing.user, "what": missing.what, "unsupported": missing.unsupported });
-        let btf = self.object.btf.as_deref();
+        let btf = self.object.btf();
         json!({
             "object": self.name,
-            "license": self.object.license,
+            "license": self.object.license(),
             "btf": btf.is_some(),
             "line_info": self.has_lines(),
             "programs": self.programs.iter().map(ProgramSurvey::to_json).collect::<Json>(),
-            "maps": self.object.maps.iter().map(|spec| map_to_json(spec, btf)).collect::<Json>(),
-            "skipped": self.object.skipped.iter().map(skipped).collect::<Json>(),
+            "maps": self.object.maps().iter().map(|spec| map_to_json(spec, btf)).collect::<Json>(),
+            "skipped": self.object.skipped().iter().map(skipped).collect::<Json>(),
             "missing": self.missing.iter().map(missing).collect::<Json>(),
         })
     }

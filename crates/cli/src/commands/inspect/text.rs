@@ -11,16 +11,16 @@ use super::table;
 /// Writes a survey.
 pub(crate) fn write(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> {
     let object = survey.object;
-    let license = if object.license.is_empty() { "none" } else { object.license.as_str() };
-    let btf = if object.btf.is_some() { "BTF" } else { "no BTF" };
+    let license = if object.license().is_empty() { "none" } else { object.license() };
+    let btf = if object.btf().is_some() { "BTF" } else { "no BTF" };
     let lines = if survey.has_lines() { "source lines" } else { "no source lines" };
     writeln!(out, "{}: license {license}, {btf}, {lines}", survey.name)?;
     survey.programs.iter().try_for_each(|program| write_program(out, program))?;
     write_maps(out, survey)?;
-    if !object.skipped.is_empty() {
+    if !object.skipped().is_empty() {
         writeln!(out, "\nskipped, because they are no XDP programs")?;
         let row = |name: &str, section: &str| vec![name.to_owned(), format!("section {section}")];
-        let rows: Vec<_> = object.skipped.iter().map(|s| row(&s.name, &s.section)).collect();
+        let rows: Vec<_> = object.skipped().iter().map(|s| row(&s.name, &s.section)).collect();
         table::write(out, &rows)?;
     }
     match (survey.programs.as_slice(), survey.missing.as_slice()) {
@@ -96,18 +96,18 @@ fn functions(program: &ProgramSurvey<'_>) -> String {
 }
 
 fn write_maps(out: &mut dyn Write, survey: &Survey<'_>) -> io::Result<()> {
-    if survey.object.maps.is_empty() {
+    if survey.object.maps().is_empty() {
         return Ok(());
     }
     writeln!(out, "\nmaps")?;
     let heading = ["name", "type", "key", "value", "entries", "bytes", "flags"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(survey.object.maps.iter().map(|spec| map_row(survey, spec)));
+    rows.extend(survey.object.maps().iter().map(|spec| map_row(survey, spec)));
     table::write(out, &rows)
 }
 
 fn map_row(survey: &Survey<'_>, spec: &MapSpec) -> Vec<String> {
-    let btf = survey.object.btf.as_deref();
+    let btf = survey.object.btf();
     let typed = |size: u32, ty| match type_name(btf, ty) {
         Some(name) => format!("{name} ({size})"),
         None => size.to_string(),

@@ -213,7 +213,7 @@ fn types(given: &[EventType], collections: &[&Collection]) -> Result<Types, Even
 }
 
 fn type_of(given: &EventType, collections: &[&Collection]) -> Result<(Arc<Btf>, u32, usize), EventsError> {
-    if collections.iter().all(|collection| collection.object().btf.is_none()) {
+    if collections.iter().all(|collection| collection.object().btf().is_none()) {
         return Err(no_type(given, "the object has no BTF", None));
     }
     let Some(collection) = collections.iter().find(|collection| collection.map(&given.map).is_some()) else {
@@ -221,11 +221,12 @@ fn type_of(given: &EventType, collections: &[&Collection]) -> Result<(Arc<Btf>, 
         let names = maps.map(|map| map.spec().name.as_str());
         return Err(no_type(given, "there is no such map", closest(&given.map, names)));
     };
-    let found = collection.object().btf.as_ref().and_then(|btf| {
+    let found = collection.object().shared_btf().and_then(|btf| {
         let id = btf.find(&given.name, |ty| {
             matches!(ty, Type::Struct(_) | Type::Union(_) | Type::Typedef { .. } | Type::Int(_))
         })?;
-        Some((Arc::clone(btf), id, usize::try_from(btf.size_of(id).ok()?).ok()?))
+        let size = usize::try_from(btf.size_of(id).ok()?).ok()?;
+        Some((btf, id, size))
     });
     found.ok_or_else(|| no_type(given, "the object's BTF has no such type", None))
 }

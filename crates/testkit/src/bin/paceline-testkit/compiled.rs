@@ -159,7 +159,7 @@ fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
     let text = std::fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let Ok(object) = compile_text(&text, compiler, directory.path()) else { return Ok(ExitCode::from(2)) };
-    let names: Vec<String> = object.programs.iter().map(|spec| spec.name.clone()).collect();
+    let names: Vec<String> = object.programs().iter().map(|spec| spec.name.clone()).collect();
     let mut difference = None;
     for name in &names {
         let findings = try_named(&object, name, options.seed, setup);

@@ -149,7 +149,7 @@ fn jobs(objects: &[PathBuf]) -> Vec<Job> {
         match adapted::open(&path) {
             Ok(object) => jobs.extend(
                 object
-                    .programs
+                    .programs()
                     .iter()
                     .map(|spec| Job { path: path.clone(), program: Some(spec.name.clone()) }),
             ),
@@ -204,7 +204,7 @@ fn examine(
     let mut object = object.clone();
     size_maps(&mut object.specs_mut().maps);
     let start = Instant::now();
-    let Some(spec) = object.programs.iter().find(|spec| spec.name == program) else { return row };
+    let Some(spec) = object.programs().iter().find(|spec| spec.name == program) else { return row };
     let verified = object.verify(spec);
     let seconds = start.elapsed().as_secs_f64();
     row["ours"] = match &verified {
@@ -253,10 +253,9 @@ fn depends_on_kernel(spec: &paceline::ProgramSpec) -> bool {
 }
 
 fn kernel_verdict(object: &Object, program: &str) -> Value {
-    let Some(spec) = object.programs.iter().find(|spec| spec.name == program) else { return Value::Null };
-    let options =
-        kernel::LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, ..Default::default() };
-    match KernelObject::verify_timed(&object.maps, spec, options, 1) {
+    let Some(spec) = object.programs().iter().find(|spec| spec.name == program) else { return Value::Null };
+    let options = kernel::LoadOptions { btf: object.btf(), leave_out_types: true, ..Default::default() };
+    match KernelObject::verify_timed(object.maps(), spec, options, 1) {
         Ok((stats, untyped)) => json!({"accepted": true, "seconds": stats.time.as_secs_f64(),
             "instructions": stats.instructions, "untyped": untyped}),
         Err(LoadError::Program { error, .. }) => {
@@ -277,7 +276,7 @@ fn runs(trial: &Trial<'_>, kernel: bool) -> Runs {
         }
     }
     // Other calls than those replaced do not change the verdict.
-    let verified = trial.object.programs.iter().find(|spec| spec.name == trial.program);
+    let verified = trial.object.programs().iter().find(|spec| spec.name == trial.program);
     let verified = match verified.map(|spec| trial.object.verify(spec)) {
         Some(Ok(verified)) => verified,
         Some(Err(refused)) => {
@@ -305,7 +304,7 @@ fn summary(trial: &Trial<'_>, name: &str, ran: &Result<Observation, Stopped>) ->
             let mut verdicts = [0_u64; 6];
             observation.packets.iter().for_each(|left| verdicts[left.code.min(5) as usize] += 1);
             let packets: Vec<_> = observation.packets.iter().map(|left| (&left.data, &left.meta)).collect();
-            let names = trial.object.maps.iter().zip(&observation.maps);
+            let names = trial.object.maps().iter().zip(&observation.maps);
             let maps: serde_json::Map<String, Value> = names
                 .filter_map(|(spec, contents)| Some((spec.name.clone(), json!(digest(contents.as_ref()?)))))
                 .collect();

@@ -66,10 +66,10 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
     for path in &options.objects {
         let object = Object::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        match Judge::over(object.maps.clone()) {
+        match Judge::over(object.maps().to_vec()) {
             Ok(mut judge) => {
                 judge.limit(options.limit);
-                let mut programs = object.programs.clone();
+                let mut programs = object.programs().to_vec();
                 programs.iter_mut().for_each(without_types);
                 if options.little {
                     programs.retain(|program| judge.ours(program).is_ok());

@@ -108,7 +108,7 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
             continue;
         }
         let object = Arc::new(object);
-        for spec in &object.programs {
+        for spec in object.programs() {
             let is_short =
                 |verified: &paceline_verifier::Verified| verified.stats().instructions <= MOST_INSTRUCTIONS;
             if object.verify(spec).is_ok_and(|verified| is_short(&verified)) {
@@ -148,7 +148,7 @@ fn run_jobs(options: &Options, sources: &[Source]) -> Outcome {
             cpu: pinned.cpu(),
         };
         // Kernel functions lend buffers in ways that not every kernel checks: what we change is not run there.
-        let spec = object.programs.iter().find(|spec| spec.name == program);
+        let spec = object.programs().iter().find(|spec| spec.name == program);
         let in_kernel = !options.no_kernel && spec.is_some_and(|spec| spec.kfuncs.is_empty());
         let findings = try_program(&trial, in_kernel);
         say!("{}", line_of(seed, &name(source), &findings));
@@ -245,7 +245,7 @@ fn print_program(sources: &[Source], seed: u64, text: &str) {
     let Some((source, object)) = changed(sources, seed) else { return };
     say!("  {}", name(source));
     let code = |object: &Object| {
-        let spec: Option<&ProgramSpec> = object.programs.iter().find(|spec| spec.name == source.program);
+        let spec: Option<&ProgramSpec> = object.programs().iter().find(|spec| spec.name == source.program);
         spec.map(|spec| (spec.insns.clone(), disassemble(&spec.insns))).unwrap_or_default()
     };
     let ((before, old), (after, new)) = (code(&source.object), code(&object));

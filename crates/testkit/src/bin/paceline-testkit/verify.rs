@@ -33,7 +33,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     for path in &options.objects {
         match adapted::open(path) {
             Ok(object) => {
-                for program in &object.programs {
+                for program in object.programs() {
                     agree &= report(path, &object, program);
                 }
             }
@@ -46,9 +46,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
 fn report(path: &Path, object: &Object, program: &ProgramSpec) -> bool {
     let file = path.file_name().unwrap_or(path.as_os_str()).display();
     let slots = program.insns.len();
-    let (ours, our_time) = shortest(|| {
-        verify(program, &object.maps, object.btf.as_deref(), &paceline_verifier::Options::default())
-    });
+    let (ours, our_time) =
+        shortest(|| verify(program, object.maps(), object.btf(), &paceline_verifier::Options::default()));
     let kernel = in_kernel(object, program);
     let untyped = kernel.as_ref().map(|(_, untyped)| untyped.clone()).unwrap_or_default();
     let kernel = kernel.map(|(stats, _)| stats);
@@ -93,7 +92,7 @@ fn shortest<T>(mut run: impl FnMut() -> T) -> (T, Duration) {
 
 /// What the kernel says of its own verification, and what went without types.
 fn in_kernel(object: &Object, program: &ProgramSpec) -> Result<(VerifierStats, Vec<String>), String> {
-    let options = LoadOptions { btf: object.btf.as_deref(), leave_out_types: true, ..LoadOptions::default() };
-    KernelObject::verify_timed(&object.maps, program, options, ROUNDS as usize)
+    let options = LoadOptions { btf: object.btf(), leave_out_types: true, ..LoadOptions::default() };
+    KernelObject::verify_timed(object.maps(), program, options, ROUNDS as usize)
         .map_err(|error| error.to_string())
 }
