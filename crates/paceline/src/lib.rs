@@ -40,6 +40,22 @@
 //! | read and write maps by their BTF types, as JSON | [`Collection::json_map`], [`mod@json`], [`btf`] |
 //! | read and write maps as bytes, in batches, freeze them | [`Map`] |
 //!
+//! # Examples
+//! `cargo run -p paceline --example NAME` runs one of these, from `crates/paceline/examples/`.
+//!
+//! | name | shows |
+//! |---|---|
+//! | `run_capture` | a program over a capture, verdicts counted |
+//! | `verify` | the verifier, and a refusal |
+//! | `maps` | maps read and written with Rust types |
+//! | `chain` | two programs compiled into one chain |
+//! | `filter` | an expression of tcpdump over packets |
+//! | `bursts` | bursts in a loop of your own |
+//! | `events` | the records of a ring buffer |
+//! | `network` | routes for `bpf_fib_lookup` |
+//! | `replay` | passed and dropped packets written to captures |
+//! | `update` | the program of an interface replaced under traffic |
+//!
 //! # Features
 //! All are on by default, and each builds alone.
 //!
