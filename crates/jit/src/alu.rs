@@ -6,7 +6,7 @@ use crate::emitter::Emitter;
 use crate::plan::{SCRATCH, SCRATCH_2, native};
 use crate::x64::{Alu, Gpr, OpSize, Shift, ShiftX, Width as NativeWidth};
 
-/// The size of an access in the encoder's words.
+/// The encoder's operand size for an access size.
 pub(crate) const fn op_size(size: Size) -> OpSize {
     match size {
         Size::B => OpSize::B8,
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         let width = native(width);
         match src {
             Operand::Imm(imm) => match imm as u32 % bits {
-                // The upper half becomes zero even then.
+                // The upper half is still zero-extended for a count of 0.
                 0 if width == NativeWidth::D32 => self.asm.mov_rr(width, dst, dst),
                 0 => {}
                 count => self.asm.shift_ri(op, width, dst, count as u8),
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A shift by a register where only `cl` can say by how much.
+    /// A shift by a register without BMI2: the count must be in `cl`.
     fn shift_by_cl(&mut self, op: Shift, width: NativeWidth, dst: Gpr, count: Gpr) {
         match (dst, count) {
             (_, Gpr::Rcx) => self.asm.shift_rcl(op, width, dst),

@@ -22,7 +22,7 @@ impl Emitter<'_> {
                 let src = self.value(src, SCRATCH_2);
                 self.asm.lock_cmpxchg(width, mem, src);
                 if width == NativeWidth::D32 {
-                    // Where it was equal eax was not written, so that the upper half is as it was.
+                    // On success `cmpxchg` does not write `eax`, so the upper half must be zero-extended here.
                     self.asm.mov_rr(width, Gpr::Rax, Gpr::Rax);
                 }
             }
@@ -41,11 +41,11 @@ impl Emitter<'_> {
         self.asm.lock_alu_mr(op, width, mem, src);
     }
 
-    /// The processor gives no old value for these: compare and exchange until nobody was faster.
+    /// Fetching `or`, `and` and `xor` have no instruction that returns the old value: a compare-and-exchange loop.
     fn atomic_loop(&mut self, op: Alu, width: NativeWidth, mem: Mem, src: Reg) {
         let receiver = self.gpr(src);
-        // `rax` is kept in a scratch register meanwhile, whether it is the address or the operand or neither. In checked
-        // code, where the first one has the address, the host's is free.
+        // `rax` is saved in a scratch register meanwhile, whether it is the address, the operand or neither. In checked code, where
+        // the first scratch register holds the address, `r9` (the host argument's register) is free.
         let (kept, mem) = match mem {
             Mem::Reg { base: Gpr::Rax, index, disp } => (SCRATCH, Mem::Reg { base: SCRATCH, index, disp }),
             Mem::Reg { base: SCRATCH, .. } => (Gpr::R9, mem),

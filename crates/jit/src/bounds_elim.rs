@@ -1,8 +1,8 @@
-//! What a program finds out of the packet's length, so that the programs after it need not ask again.
+//! Bounds-check elimination across the programs of a chain: facts about the packet's length carry over to the next programs.
 //!
-//! The main function is walked in slot order, over what registers hold (the packet's start with a displacement, its end, a
-//! number) and how many bytes of packet there are for sure. A comparison with the end that is decided by these bytes
-//! leaves one way only; what only the other way leads to has no code.
+//! The main function is walked in slot order, over abstract register contents (the packet's start plus a displacement, its end, a
+//! constant) and the proven minimum length of the packet. A comparison with the end that this minimum decides leaves one successor;
+//! code that only the other one reaches is not emitted.
 
 use paceline_graph::{Graph, Next};
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Width};
@@ -15,29 +15,29 @@ use crate::context;
 use crate::plan::accesses_context;
 use crate::source::{Source, is_tail_call};
 
-/// What a register holds.
+/// Abstract contents of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
-    /// Nothing that matters here.
+    /// Anything else.
     Other,
-    /// The address of the packet's first byte, and so many bytes.
+    /// The packet's start plus this displacement in bytes.
     Start(i32),
     /// The address past the packet's last byte.
     End,
-    /// A number with these low bits.
+    /// A constant with these low bits.
     Number(u32),
 }
 
-/// What is known at a slot.
+/// The abstract state before a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
     registers: [Held; 11],
-    /// Bytes that the packet has at least.
+    /// Proven minimum length of the packet, in bytes.
     bytes: u16,
 }
 
 impl State {
-    /// At an exit that was only reached with results that were known: it is reached, and no more is asked of it.
+    /// The state at an exit that is reached only with known results: reachable, with nothing else to join.
     const REACHED: Self = Self { registers: [Held::Other; 11], bytes: u16::MAX };
 
     fn get(&self, reg: Reg) -> Held {
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    /// The packet may be another one.
+    /// Drops facts about the packet, which may have moved or been replaced.
     fn forget_packet(&mut self) {
         self.bytes = 0;
         for held in &mut self.registers {
@@ -71,20 +71,20 @@ impl State {
     }
 }
 
-/// What was found out.
+/// Result of the analysis of one program.
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
-    /// What became known of each slot.
+    /// The result for each slot.
     found: Vec<Narrowed>,
-    /// Bytes that packets have at least for which the program returns a verdict, by class; `None` if it never does.
+    /// Proven minimum length of packets for which the program returns a verdict, by verdict class; `None` if it never returns it.
     pub(crate) exits: [Option<u16>; COUNTS],
 }
 
-/// Passes over a function after which nothing is taken to be known.
+/// Passes over a function before the analysis gives up.
 const PASSES: usize = 16;
 
 impl Lengths {
-    /// What a program finds out of packets that have so many bytes; `None` where that takes too long.
+    /// Analyzes a program for packets of at least `bytes` bytes; `None` if it does not converge within [`PASSES`].
     pub(crate) fn of(source: &Source<'_>, bytes: u16) -> Option<Self> {
         let function = source.functions.first()?;
         let mut lengths = Self { found: vec![Narrowed::Unreached; source.code.len()], exits: [None; COUNTS] };
@@ -95,7 +95,7 @@ impl Lengths {
             lengths.exits = [None; COUNTS];
             if !lengths.pass(&walk, function, &mut blocks) {
                 if walk.tail_calls {
-                    // What another program left is not known.
+                    // After a tail call the exit state is that of another program, and unknown.
                     lengths.exits = [Some(0); COUNTS];
                 }
                 return Some(lengths);
@@ -104,10 +104,10 @@ impl Lengths {
         None
     }
 
-    /// Goes over the function once; tells whether something changed behind an instruction that was looked at already.
+    /// One pass over the function; returns whether a state at an earlier slot changed, so that another pass is needed.
     fn pass(&mut self, walk: &Walk<'_, '_>, function: &FunctionFact, blocks: &mut Blocks) -> bool {
         let mut again = false;
-        // What is known after the instruction before, where control only comes from there.
+        // The state after the previous instruction, for slots that are reached only by falling through.
         let mut passed: Option<State> = None;
         for (slot, insn) in walk.source.reached(function) {
             let from_before = passed.take();
@@ -125,7 +125,7 @@ impl Lengths {
             match insn {
                 Insn::Exit if state != State::REACHED => self.exit(&state),
                 Insn::LoadPacket { .. } => {
-                    // Where there is no such byte the program returns 0.
+                    // A load out of bounds ends the program with 0.
                     let mut state = state;
                     state.set(Reg::R0, Held::Number(0));
                     self.exit(&state);
@@ -136,12 +136,12 @@ impl Lengths {
         again
     }
 
-    /// What became known of a slot.
+    /// The result for a slot.
     pub(crate) fn narrowed(&self, slot: usize) -> Narrowed {
         self.found.get(slot).copied().unwrap_or(Narrowed::Same)
     }
 
-    /// Comes to a slot. Exits are told apart by where they are reached from, as long as the result is known there.
+    /// Propagates a state to a slot. Exits are kept apart by predecessor as long as the result is known there.
     fn arrive(&mut self, source: &Source<'_>, blocks: &mut Blocks, slot: usize, state: &State) -> bool {
         if matches!(source.code.get(slot), Some(Insn::Exit)) && matches!(state.get(Reg::R0), Held::Number(_))
         {
@@ -164,9 +164,9 @@ impl Lengths {
     }
 }
 
-/// States where jumps lead. Elsewhere the state is that after the instruction before.
+/// States at jump targets. At any other slot the state is that after the previous instruction.
 struct Blocks {
-    /// Index of the state, by slot; [`NO_BLOCK`](Self::NO_BLOCK) where no jump leads.
+    /// Index of the state, by slot; [`NO_BLOCK`](Self::NO_BLOCK) where no jump targets the slot.
     index: Vec<u32>,
     states: Vec<Option<State>>,
 }
@@ -191,7 +191,7 @@ impl Blocks {
         self.states.get_mut(*index as usize)
     }
 
-    /// What is known at a slot, where a block begins.
+    /// The state at a slot that begins a block.
     fn at(&self, slot: usize) -> Option<Option<State>> {
         let index = self.index.get(slot)?;
         self.states.get(*index as usize).copied()
@@ -203,7 +203,7 @@ impl Blocks {
         place.replace(joined) != Some(joined)
     }
 
-    /// An exit is reached, and no more is asked of it.
+    /// Marks an exit as reachable without joining a state.
     fn reach(&mut self, slot: usize) {
         if let Some(place @ None) = self.place(slot) {
             *place = Some(State::REACHED);
@@ -211,7 +211,7 @@ impl Blocks {
     }
 }
 
-/// What way a jump goes if it is always the same.
+/// The decided direction of a jump, if it is always the same.
 fn way_of(source: &Source<'_>, slot: usize, insn: &Insn, state: &State) -> Narrowed {
     decided(state, insn).map_or(Narrowed::Same, |taken| {
         let fact = source.fact(slot);
@@ -220,19 +220,19 @@ fn way_of(source: &Source<'_>, slot: usize, insn: &Insn, state: &State) -> Narro
     })
 }
 
-/// What is known of an instruction beside what the verifier found.
+/// A fact about an instruction in addition to the verifier's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Narrowed {
     Same,
     Unreached,
-    /// A jump that is always taken, or never.
+    /// A jump with a decided direction: whether it is taken.
     Goes(bool),
 }
 
-/// The rules for instructions.
+/// Transfer functions of instructions.
 struct Walk<'a, 'b> {
     source: &'a Source<'b>,
-    /// Whether a function that is called may change the packet.
+    /// Whether a subprogram may move or replace the packet.
     functions_change: bool,
     tail_calls: bool,
 }
@@ -244,7 +244,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         Self { source, functions_change, tail_calls }
     }
 
-    /// Tells where control goes from an instruction, with what is known there.
+    /// Calls `to` for each successor of an instruction, with the state there.
     fn follow(&self, slot: usize, insn: &Insn, state: State, mut to: impl FnMut(usize, &State)) {
         let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
         let fact = self.source.fact(slot);
@@ -316,7 +316,7 @@ fn computed(state: &State, width: Width, op: AluOp, dst: Reg, src: Operand) -> H
     }
 }
 
-/// A comparison with the packet's end: how many bytes there are for sure if it goes one way, and which way that is.
+/// A comparison with the packet's end: the length in bytes that one direction proves, and whether that direction is the taken jump.
 fn comparison(state: &State, insn: &Insn) -> Option<(i32, bool)> {
     let Insn::JumpIf { width: Width::W64, condition, dst, src: Operand::Reg(src), .. } = *insn else {
         return None;
@@ -340,36 +340,36 @@ fn comparison(state: &State, insn: &Insn) -> Option<(i32, bool)> {
     }
 }
 
-/// Whether a jump is taken, if what is known decides that.
+/// Whether a jump is taken, if the state decides it.
 fn decided(state: &State, insn: &Insn) -> Option<bool> {
     let (bytes, taken) = comparison(state, insn)?;
     (0..=i32::from(state.bytes)).contains(&bytes).then_some(taken)
 }
 
-/// Bytes that there are for sure if a jump is taken, or if it is not.
+/// Packet length in bytes that is proven if a jump is taken, or if it is not.
 fn proven(state: &State, insn: &Insn, taken: bool) -> u16 {
     let found = comparison(state, insn).filter(|(_, way)| *way == taken);
     found.and_then(|(bytes, _)| u16::try_from(bytes).ok()).unwrap_or(0)
 }
 
-/// Whether after a call the packet may be elsewhere.
+/// Whether a call may move or replace the packet.
 pub(crate) fn may_move_packet(source: &Source<'_>, callee: &Callee) -> bool {
     moves_packet(callee) || runs_functions(callee) && functions_move_packet(source)
 }
 
-/// Whether some function but the main one may leave the packet elsewhere.
+/// Whether a subprogram may move or replace the packet.
 fn functions_move_packet(source: &Source<'_>) -> bool {
     let called = source.functions.iter().skip(1);
-    // A program that a function tail calls returns to the function's caller.
+    // A program that is tail called from a subprogram returns to the subprogram's caller.
     let moves =
         |insn: &Insn| matches!(insn, Insn::Call(callee) if moves_packet(callee)) || is_tail_call(insn);
     called.flat_map(|function| source.reached(function)).any(|(_, insn)| moves(insn))
 }
 
-/// Whether a call may leave another packet, or the same elsewhere, by itself.
+/// Whether the callee itself may move or replace the packet.
 fn moves_packet(callee: &Callee) -> bool {
     match callee {
-        // When it returns, nothing has happened.
+        // A tail call that returns has failed without effects.
         Callee::Helper(Helper::TAIL_CALL) | Callee::Subprogram(_) => false,
         Callee::Helper(id) => {
             let helper = u32::try_from(*id).ok().and_then(Helper::from_id);
@@ -379,7 +379,7 @@ fn moves_packet(callee: &Callee) -> bool {
     }
 }
 
-/// Whether a call runs functions of the program.
+/// Whether a call executes subprograms of the program.
 fn runs_functions(callee: &Callee) -> bool {
     match callee {
         Callee::Subprogram(_) => true,
@@ -391,7 +391,7 @@ fn runs_functions(callee: &Callee) -> bool {
     }
 }
 
-/// Drops from programs what the ones before them in a graph make needless.
+/// Eliminates bounds checks in programs that their predecessors in a graph make redundant.
 pub(crate) fn narrow(sources: &mut [Source<'_>], graph: &Graph) {
     let nodes = sources.len();
     let (mut bytes, mut found): (Vec<Option<u16>>, Vec<Option<Lengths>>) =
@@ -405,7 +405,7 @@ pub(crate) fn narrow(sources: &mut [Source<'_>], graph: &Graph) {
         visits += 1;
         let (Some(source), Some(Some(least))) = (sources.get(node), bytes.get(node)) else { continue };
         let lengths = Lengths::of(source, *least);
-        // Loops that do not settle soon are left as they are.
+        // Graphs with cycles that do not converge soon keep their checks.
         if visits > VISITS * nodes {
             return;
         }
@@ -432,5 +432,5 @@ pub(crate) fn narrow(sources: &mut [Source<'_>], graph: &Graph) {
     }
 }
 
-/// Visits to each program on average after which a graph is left as it is.
+/// Average number of visits to each program after which the analysis gives up on a graph.
 const VISITS: usize = 8;

@@ -7,7 +7,7 @@ use crate::error::CompileError;
 use crate::plan::{SCRATCH, SCRATCH_2, native};
 use crate::x64::{Alu, Cond, OpSize};
 
-/// The flags that tell a condition after `cmp`, or after `test` for [`Condition::Set`].
+/// The x86 condition for a BPF condition after `cmp`, or after `test` for [`Condition::Set`].
 pub(crate) const fn cond(condition: Condition) -> Cond {
     match condition {
         Condition::Eq => Cond::E,
@@ -47,7 +47,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The count goes below zero and stays there: it has 64 bits.
+    /// The 64-bit counter becomes negative when the rounds are used up, and stays negative.
     pub(crate) fn may_goto(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let target = self.target(slot, insn.jump_target(slot))?;
         match self.plan.rounds_left() {
@@ -60,7 +60,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Sets the flags for a condition.
+    /// Emits `cmp` or `test` for a condition.
     fn compare(&mut self, width: Width, condition: Condition, dst: Reg, src: Operand) {
         let width = native(width);
         let dst = self.value(dst, SCRATCH);

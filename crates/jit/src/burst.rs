@@ -1,8 +1,8 @@
-//! The loop over a burst (seed 003), with the programs of a graph inlined: what follows which verdict are jumps.
+//! The loop over a burst (seed 003), with the programs of a graph inlined: edges of the graph are jumps.
 //!
-//! The prologue runs once. The frame of the packet is in a register all along, so that the verdict can be stored when a
-//! program is done, whatever it did to its own registers, and so is what tells the end, as long as the programs leave a
-//! register over. What belongs to one packet is set up in the loop.
+//! The prologue runs once. A register holds the address of the packet's frame throughout, so that the verdict can be stored
+//! whatever a program does to its own registers. A second one holds the end of the burst, as long as the programs leave a register
+//! over. State of one packet is set up in the loop.
 
 use paceline_frame::{Frame, Verdict};
 use paceline_graph::{Graph, MAX_RUNS};
@@ -16,40 +16,40 @@ use crate::program::{ALIGNMENT, Piece};
 use crate::settings::Prefetch;
 use crate::x64::{Alu, Cond, Fill, Gpr, Label, Mem, OpSize, Width};
 
-/// Where the address of the first frame comes in.
+/// Argument register with the address of the first frame.
 const FIRST: Gpr = Gpr::Rdi;
-/// Where the address past the last one does.
+/// Argument register with the address past the last frame.
 const END: Gpr = Gpr::Rsi;
 
-/// Bytes from one frame to the next.
+/// Size of a frame in bytes: the stride of the loop.
 pub(crate) const FRAME_SIZE: i32 = size_of::<Frame>() as i32;
 
-/// What the code of a loop shares.
+/// State shared by the code of a loop.
 pub(crate) struct Loop<'a> {
-    /// What follows what; `None` for a program alone, whose result is stored as it is.
+    /// The chain's graph; `None` for a single program, whose result is stored as the verdict.
     pub(crate) graph: Option<&'a Graph>,
     /// Whether verdicts are counted, by program.
     pub(crate) counted: bool,
     pub(crate) plan: LoopPlan,
-    /// Where the next packet begins.
+    /// Head of the loop: the start of the next packet.
     top: Label,
-    /// Where the loop ends.
+    /// Exit of the loop.
     done: Label,
-    /// Where programs begin.
+    /// Entries of the programs, by node.
     pub(crate) nodes: Vec<Label>,
-    /// What something leads to and was not emitted yet.
+    /// Blocks that have references and were not emitted yet.
     pub(crate) waiting: Vec<Block>,
     /// Programs that were emitted.
     emitted: Vec<bool>,
-    /// Where a packet ends for which too many programs would run.
+    /// Target for packets that exceed the allowed number of program runs.
     overrun: Option<Label>,
-    /// Whether a program may leave a redirect target behind.
+    /// Whether a program may set a redirect target.
     pub(crate) redirects: bool,
-    /// Where packets end with a verdict, whichever program gave it.
+    /// Shared ends of packets by verdict, for all programs.
     pub(crate) ends: [Option<Label>; Verdict::ALL.len()],
 }
 
-/// Code of a loop that other code jumps to.
+/// A block of a loop: code that other code jumps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) label: Label,
@@ -60,18 +60,18 @@ pub(crate) struct Block {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// The program itself.
+    /// The program's main function.
     Program,
-    /// What follows it, with its result in `rax`.
+    /// The dispatch on its result, which is in `rax`.
     Exit,
-    /// What follows a result that is known.
+    /// The exit with a known result.
     KnownExit(u32),
-    /// The packet's end with a verdict.
+    /// The end of a packet with a verdict.
     End(Verdict),
 }
 
 impl Loop<'_> {
-    /// Where another program begins.
+    /// The entry of another program, which is queued for emission unless it was emitted.
     pub(crate) fn lead_to(&mut self, node: usize) -> Option<Label> {
         let label = self.nodes.get(node).copied()?;
         let block = Block { label, node, what: BlockKind::Program };
@@ -81,7 +81,7 @@ impl Loop<'_> {
         Some(label)
     }
 
-    /// What is emitted next: what the code before jumps to, which then has no jump, else what was found last.
+    /// The next block to emit: the target of the preceding jump, which is then elided, or else the block queued last.
     fn next_block(&mut self, jumped_to: Option<Label>) -> Option<Block> {
         let next = self.waiting.iter().position(|block| Some(block.label) == jumped_to);
         match next {
@@ -92,8 +92,8 @@ impl Loop<'_> {
 }
 
 impl<'a> Emitter<'a> {
-    /// Emits a loop over the frames of a burst: `extern "C" fn(first, end, x3, host) -> frame reached`, for one frame or
-    /// more. Gives where it is entered, and calls `emitted` with each program's code.
+    /// Emits a loop over the frames of a burst: `extern "C" fn(first, end, x3, host) -> frame reached`, for one frame or more.
+    /// Returns the loop's entry, and calls `emitted` with each program's code.
     pub(crate) fn burst(
         &mut self,
         graph: Option<&'a Graph>,
@@ -127,7 +127,7 @@ impl<'a> Emitter<'a> {
             ends: [None; Verdict::ALL.len()],
         });
         self.begin_packet();
-        // What comes before the first program and after the last one belongs to them as far as names go.
+        // For symbols, code before the first and after the last program counts as theirs.
         let mut start = entry;
         let mut next = self.next_block();
         while let Some(block) = next {
@@ -178,7 +178,7 @@ impl<'a> Emitter<'a> {
         LoopPlan::new(&mains, host, counts_runs, self.settings)
     }
 
-    /// Jumps away if a program has per-CPU arrays that lack the host's CPU; tells whether one has any.
+    /// Jumps to `lacks_cpu` if a program has per-CPU arrays without a value for the host's CPU; returns whether a program has any.
     fn check_cpu_of_all(&mut self, lacks_cpu: Label) -> bool {
         let Some(cpus) = self.parts.iter().filter_map(|part| part.cpus()).min() else { return false };
         let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
@@ -214,7 +214,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// How many packets ahead of the one that is run its first bytes are fetched; 0 for not at all.
+    /// Prefetch distance in packets; 0 for no prefetch.
     fn prefetch_distance(&self) -> i32 {
         match self.settings.prefetch {
             Prefetch::Ahead(packets) => i32::from(packets),
@@ -227,7 +227,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Fetches the first packets, before the loop.
+    /// Prefetches the first packets before the loop.
     fn prefetch_first(&mut self, plan: &LoopPlan) {
         let distance = self.prefetch_distance();
         if distance < 2 {
@@ -239,7 +239,7 @@ impl<'a> Emitter<'a> {
         self.compare_with_end(plan, last);
         match plan.end {
             Place::Register(end) => self.asm.cmovcc(Cond::A, Width::Q64, last, end),
-            // It came in there.
+            // On entry the end is still in its argument register.
             Place::Stack(_) => self.asm.cmovcc(Cond::A, Width::Q64, last, END),
         }
         self.asm.mov_rr(Width::Q64, next, FRAME);
@@ -260,7 +260,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Fetches a packet that will be run later; the same again where the burst has none.
+    /// Prefetches the packet at the prefetch distance; past the end of the burst, the current one again.
     fn prefetch_ahead(&mut self, plan: &LoopPlan) {
         let distance = self.prefetch_distance();
         if distance == 0 {
@@ -273,7 +273,7 @@ impl<'a> Emitter<'a> {
         self.asm.prefetcht0(Mem::at(SCRATCH, 0));
     }
 
-    /// What belongs to a packet, whichever programs run.
+    /// Sets up the state of a packet that all programs share.
     fn begin_packet(&mut self) {
         let Some(looped) = &self.looped else { return self.internal("no loop over a burst is open") };
         let plan = looped.plan.clone();
@@ -318,7 +318,7 @@ impl<'a> Emitter<'a> {
         self.looped.as_mut().map(|looped| *looped.overrun.get_or_insert(label))
     }
 
-    /// Goes on with the next packet, or ends.
+    /// Advances to the next packet, or leaves the loop.
     pub(crate) fn next_packet(&mut self) {
         let Some(looped) = &self.looped else { return self.internal("no loop over a burst is open") };
         let (plan, top, done) = (looped.plan.clone(), looped.top, looped.done);
@@ -328,7 +328,7 @@ impl<'a> Emitter<'a> {
         self.asm.jmp(done);
     }
 
-    /// Ends the burst here if a program that a tail call came to has failed.
+    /// Leaves the loop if a program that was reached by a tail call has faulted.
     pub(crate) fn check_fault(&mut self) {
         let Some(looped) = &self.looped else { return };
         let (host, done) = (looped.plan.host, looped.done);
@@ -338,7 +338,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Counts for the chain; the second scratch register changes, and the flags.
+    /// Increments a counter of the chain; clobbers the second scratch register and the flags.
     pub(crate) fn count_at(&mut self, index: usize) {
         let Some(looped) = &self.looped else { return };
         if looped.counted {
@@ -358,7 +358,7 @@ impl<'a> Emitter<'a> {
         self.loop_epilogue(&looped.plan);
         self.asm.ret();
         if let Some(lacks_cpu) = lacks_cpu {
-            // The first packet is the one that cannot be run. The stack is aligned with it pushed.
+            // The first packet is the one that cannot be run. The push also aligns the stack to 16 bytes.
             self.asm.bind(lacks_cpu);
             self.asm.push(FIRST);
             self.asm.mov_rr(Width::Q64, Gpr::Rdi, HOST_ARGUMENT);
@@ -369,15 +369,15 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Packets ahead that are fetched, where it pays: as many as lines that a core can be waiting for.
+/// Prefetch distance of [`Prefetch::Auto`] in packets: about as many as a core has outstanding cache misses.
 const PREFETCH_AHEAD: i32 = 16;
-/// Instructions of all programs together, what they share counted once, from which on it pays: with shorter ones the processor is at the next packets by itself
-/// while it waits for one.
+/// Minimum number of instructions of all programs together, with shared ones counted once, for which prefetching pays: with shorter
+/// programs out-of-order execution reaches the next packets by itself while it waits for one.
 const PREFETCH_FROM: usize = 16;
 
-/// Whether some way through the graph may be longer than is allowed: it has a loop, or more programs in a row.
+/// Whether a path through the graph may exceed the allowed number of runs: the graph has a cycle, or a long path.
 fn may_overrun(graph: &Graph) -> bool {
-    // How long ways are that lead to a node, found again and again until nothing gets longer.
+    // Longest path to each node, iterated to a fixed point.
     let mut longest = vec![0_u32; graph.nodes().len()];
     longest[0] = 1;
     let mut changed = true;

@@ -1,4 +1,4 @@
-//! Calls of helpers and of functions of the program, and of these by helpers.
+//! Calls of helpers and subprograms, and calls of subprograms by helpers (callbacks).
 
 use paceline_isa::Insn;
 use paceline_spec::helper::Helper;
@@ -30,7 +30,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Tells the host what a helper may read that is given addresses nobody checked.
+    /// Stores the regions that a helper may read when it is given unverified addresses into the host.
     fn tell_readable(&mut self) {
         let (maps, count) = self.links.readable;
         let (start, host) = (self.links.host.readable, self.plan.host);
@@ -59,7 +59,7 @@ impl Emitter<'_> {
         self.call_runtime(function.address);
     }
 
-    /// Where helpers call a function of the program that they were given.
+    /// The entry by which helpers call a function of the program.
     pub(crate) fn callback_of(&mut self, start: usize) -> Option<Label> {
         self.entry_of(start)?;
         let same = |&&(node, slot, _): &&(usize, usize, Label)| (node, slot) == (self.node, start);
@@ -71,8 +71,8 @@ impl Emitter<'_> {
         Some(label)
     }
 
-    /// Emits what helpers call: a function whose sixth argument is the host, as a helper's is. Functions of the program
-    /// find the host in its own register, and keep those of the caller.
+    /// Emits the entries of callbacks: a function whose sixth argument is the host, as a helper's is. Subprograms expect the host
+    /// in its own register and preserve the caller's.
     pub(crate) fn callbacks(&mut self) {
         for (node, start, label) in std::mem::take(&mut self.callbacks) {
             self.enter_node(node);

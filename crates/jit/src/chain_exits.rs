@@ -1,4 +1,4 @@
-//! What follows a program in a loop: another one, or the verdict.
+//! Exits of a program in a loop: the edge to another program, or the verdict.
 
 use paceline_frame::{Frame, Verdict};
 use paceline_graph::Next;
@@ -11,10 +11,10 @@ use crate::emitter::{Emitter, Leave};
 use crate::plan::{FRAME, Needs};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
 
-/// Counts of each node of a chain: one for each verdict, and then one for values that are none.
+/// Counters of each node of a chain: one for each verdict, and a last one for values that are no verdict.
 pub const COUNTS: usize = Verdict::ALL.len() + 1;
 
-/// A value that stands for all that are no verdict.
+/// The class of all values that are no verdict.
 const NONE: u32 = Verdict::ALL.len() as u32;
 
 /// The greatest verdict.
@@ -23,11 +23,11 @@ const LAST: i32 = Verdict::ALL.len() as i32 - 1;
 const VERDICT: Mem = Mem::at(FRAME, Frame::OFFSET_VERDICT as i32);
 const REDIRECT: Mem = Mem::at(FRAME, Frame::OFFSET_REDIRECT as i32);
 
-/// Longest row of jumps that lead to an exit.
+/// Longest sequence of jumps to an exit that is followed.
 const HOPS: usize = 4;
 
 impl Emitter<'_> {
-    /// Whether control that goes to a slot does nothing but exit there.
+    /// Whether a slot leads to an exit through unconditional jumps only.
     fn leads_to_exit(&self, target: i64) -> bool {
         let mut target = target;
         for _ in 0..HOPS {
@@ -43,7 +43,7 @@ impl Emitter<'_> {
         false
     }
 
-    /// Whether a program's results all lead to the same place, and nobody counts them.
+    /// Whether all results of a program have the same successor, and results are not counted.
     pub(crate) fn has_one_end(&self) -> bool {
         let Some(looped) = &self.looped else { return false };
         let graph = looped.graph.filter(|_| !looped.counted);
@@ -52,12 +52,12 @@ impl Emitter<'_> {
         })
     }
 
-    /// Whether a program is done at a slot: all that is left is to find a result that nobody looks at.
+    /// Whether a program is done at a slot: the rest only computes a result that is not used.
     pub(crate) fn is_done(&self, slot: usize) -> bool {
         self.one_end && self.returns.is_quiet(slot)
     }
 
-    /// Where a jump goes that leads to an exit, in a loop.
+    /// Target of a jump that leads to an exit, in a loop.
     pub(crate) fn exit_target(&mut self, target: i64) -> Option<Label> {
         if usize::try_from(target).is_ok_and(|slot| self.is_done(slot)) {
             return self.exit_label(0);
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         Some(self.block(BlockKind::Exit))
     }
 
-    /// Where a way out of the program is emitted.
+    /// The label of an exit block, which is queued for emission.
     fn block(&mut self, what: BlockKind) -> Label {
         let (node, label) = (self.node, self.asm.new_label());
         let Some(looped) = &mut self.looped else { return label };
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         label
     }
 
-    /// Where packets end with a verdict.
+    /// The shared end of packets with a verdict.
     fn end(&mut self, verdict: Verdict) -> Label {
         let known =
             self.looped.as_ref().and_then(|looped| looped.ends.get(verdict as usize).copied().flatten());
@@ -94,7 +94,7 @@ impl Emitter<'_> {
         label
     }
 
-    /// What the program returns, if it exits at a slot of a loop with what is known there.
+    /// The program's result, if a slot is an exit within a loop and the result is known there.
     pub(crate) fn known_result(&self, slot: usize) -> Option<u64> {
         if !matches!(self.leave, Leave::Edge) {
             return None;
@@ -105,24 +105,24 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the frame of a packet gets for a result.
+    /// The frame's verdict for a result.
     pub(crate) fn code(&self, result: u64) -> u32 {
         self.source.kind.rules().meaning.code(result)
     }
 
-    /// The same where a jump leads to an exit.
+    /// The verdict of a jump to an exit with a known result.
     pub(crate) fn exits_with(&self, slot: usize, insn: &Insn) -> Option<u32> {
         let known = self.known_result(slot)?;
         insn.jump_target(slot).is_some_and(|target| self.leads_to_exit(target)).then_some(self.code(known))
     }
 
-    /// Registers without `r0` where it is known: there nobody looks into the register.
+    /// Registers without `r0` where its value is known: no code reads the register then.
     pub(crate) fn without_known_result(&self, slot: usize, registers: RegSet) -> RegSet {
         let known = matches!(self.leave, Leave::Edge) && self.returns.before(slot).is_some();
         if known { registers.minus(RegSet::of(Reg::R0)) } else { registers }
     }
 
-    /// At a place that jumps lead to: what is known of `r0`.
+    /// At a jump target: restores the known value of `r0`.
     pub(crate) fn recall_result(&mut self, slot: usize) {
         if matches!(self.leave, Leave::Edge)
             && let Some(value) = self.returns.before(slot)
@@ -131,8 +131,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Computes what must be in registers where a jump leads.
-    /// Gives what that is.
+    /// Materializes the registers that are live at a jump's target. Returns them.
     pub(crate) fn flush_before_jump(&mut self, slot: usize, insn: &Insn, registers: RegSet) -> RegSet {
         let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
         let registers = match target {
@@ -145,13 +144,13 @@ impl Emitter<'_> {
         registers
     }
 
-    /// Where a jump goes that may lead to an exit with a known result.
+    /// Target of a jump to an exit with a known result.
     pub(crate) fn known_exit(&mut self, slot: usize, insn: &Insn) -> Option<Label> {
         let code = self.exits_with(slot, insn)?;
         self.exit_label(code)
     }
 
-    /// Leaves the program with what it returned in `rax`.
+    /// Leaves the program with its result in `rax`.
     pub(crate) fn leave_by_value(&mut self) {
         let exit = self.block(BlockKind::Exit);
         self.asm.jmp(exit);
@@ -182,13 +181,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Others that end with a verdict do so here, unless they do elsewhere.
+    /// Binds the shared end with a verdict here, unless it was bound before.
     fn bind_end(&mut self, verdict: Verdict) {
         let _ = self.end(verdict);
         self.bind_waiting(|block, _| block.what == BlockKind::End(verdict));
     }
 
-    /// Emits a block that waits here, if one does: what follows is what it does.
+    /// Binds a matching queued block here, if one exists: the code that follows is its code.
     fn bind_waiting(&mut self, is: impl Fn(&Block, usize) -> bool) {
         let Some(looped) = &mut self.looped else { return self.internal("no loop over a burst is open") };
         if let Some(index) = looped.waiting.iter().position(|block| is(block, self.node)) {
@@ -205,31 +204,31 @@ impl Emitter<'_> {
         self.next_packet();
     }
 
-    /// A packet for which too many programs would run.
+    /// The end of a packet for which too many programs would run.
     pub(crate) fn end_overrun(&mut self) {
         self.count_at(self.parts.len() * COUNTS);
         self.end_with(Verdict::Aborted);
     }
 
-    /// Whether some function of the program needs something.
+    /// Whether a function of the program has a need.
     fn any_function(&self, need: impl Fn(&Needs) -> bool) -> bool {
         self.parts.get(self.node).is_some_and(|part| part.any(need))
     }
 
-    /// Does what the run has left to its end. The result stays in `rax`.
+    /// Calls the runtime for work that a run defers to its end. Preserves the result in `rax`.
     fn end_run(&mut self) {
         let Some(host) = self.looped.as_ref().map(|looped| looped.plan.host) else { return };
         if !self.any_function(|needs| needs.waits_for_end) {
             return;
         }
-        // Twice, for the stack is at a multiple of 16 then.
+        // Pushed twice to keep the stack aligned to 16 bytes.
         (0..2).for_each(|_| self.asm.push(Gpr::Rax));
         self.asm.mov_rr(Width::Q64, Gpr::Rdi, host);
         self.call_runtime(self.links.end);
         (0..2).for_each(|_| self.asm.pop(Gpr::Rax));
     }
 
-    /// Where the program is left with a known result: at what follows, if nothing else is to be done.
+    /// Target of an exit with a known result: the successor itself, if the exit has nothing else to do.
     fn exit_label(&mut self, code: u32) -> Option<Label> {
         let checks = self.any_function(|needs| needs.tail_calls || needs.waits_for_end);
         let node = self.node;
@@ -242,7 +241,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes where the result in `rax` leads, which is one of these actions.
+    /// Dispatches on the result in `rax` by the actions of the program type.
     fn branch_on_action(&mut self, actions: &Actions) {
         for action in actions.list.iter().filter(|action| action.verdict != actions.other) {
             let label = self.exit_label(action.verdict as u32);
@@ -252,7 +251,7 @@ impl Emitter<'_> {
         self.leave_with(actions.other as u32);
     }
 
-    /// Goes where the result in `rax` leads.
+    /// Dispatches on the result in `rax`.
     pub(crate) fn branch_on_verdict(&mut self) {
         self.check_fault();
         self.end_run();

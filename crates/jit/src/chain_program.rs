@@ -1,4 +1,4 @@
-//! A program of a graph, as the emitter takes it.
+//! A program of a graph, as input of the emitter.
 
 use paceline_isa::Insn;
 use paceline_spec::context::Layout;
@@ -14,12 +14,12 @@ use crate::source::Source;
 pub(crate) struct ChainProgram<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) links: &'a Links,
-    /// The functions and what they need, the main program first.
+    /// The functions and their needs, the main function first.
     pub(crate) functions: Vec<(FunctionFact, Needs)>,
     pub(crate) liveness: Liveness,
-    /// Instructions that have code of the program's own: asking where the packet starts and exits are shared with others.
+    /// Instructions with code of their own: loads of the packet's start and exits are shared with other programs.
     pub(crate) instructions: usize,
-    /// What the main function returns where, in a loop.
+    /// Constant results of the main function by slot, in a loop.
     pub(crate) returns: ConstExits,
 }
 
@@ -36,17 +36,17 @@ impl<'a> ChainProgram<'a> {
         Self { source, links, functions, liveness, instructions, returns }
     }
 
-    /// Whether some function needs something.
+    /// Whether a function of the program has a need.
     pub(crate) fn any(&self, need: impl Fn(&Needs) -> bool) -> bool {
         self.functions.iter().any(|(_, needs)| need(needs))
     }
 
-    /// Whether a function that the main program calls needs the host.
+    /// Whether a subprogram needs the host.
     fn shares_host(&self) -> bool {
         self.functions.iter().skip(1).any(|(_, needs)| needs.host)
     }
 
-    /// The plan of a function as it is called.
+    /// The plan of a function with a call frame of its own.
     pub(crate) fn plan(&self, index: usize, settings: &Settings) -> Option<(FunctionFact, Plan)> {
         let &(function, needs) = self.functions.get(index)?;
         let plan = if settings.checked {
@@ -57,21 +57,21 @@ impl<'a> ChainProgram<'a> {
         Some((function, plan))
     }
 
-    /// The context's layout, if the packet's own area has to be set up when a packet enters.
+    /// The context's layout, if the packet's own area has to be initialized before the program.
     pub(crate) fn area(&self) -> Option<&'static Layout> {
         let layout = self.source.kind.context();
         let is_used = |needs: &Needs| needs.area || needs.tail_calls;
         (!layout.area.is_empty() && self.any(is_used)).then_some(layout)
     }
 
-    /// CPUs that all its per-CPU arrays have values for, where it has some.
+    /// Number of CPUs for which all of the program's per-CPU arrays have values; `None` without such arrays.
     pub(crate) fn cpus(&self) -> Option<u32> {
         let maps = self.source.maps().filter_map(|index| self.links.maps.get(index));
         maps.filter_map(|map| map.cpus).min()
     }
 }
 
-/// Instructions that have code of the program's own, see [`ChainProgram::instructions`].
+/// Counts instructions with code of their own, see [`ChainProgram::instructions`].
 fn instructions(source: &Source<'_>, liveness: &Liveness) -> usize {
     let is_needed = |&(slot, insn): &(usize, &Insn)| match *insn {
         Insn::Exit => false,

@@ -1,9 +1,9 @@
-//! Code that checks every access when it happens, and counts instructions: for programs that nobody verified, and to
-//! find gaps of the verifier.
+//! Code that checks every access at run time and counts instructions: for unverified programs, and to find unsoundness of the
+//! verifier.
 //!
-//! The runtime decides: stubs give it `r0` to `r5` in memory, the slot, and the pointer that is accessed. Registers are
-//! the same in all functions, and the stack frames of the program lie elsewhere than the native ones, so that nothing a
-//! program writes is a return address. A run that the runtime ends goes back to where it was entered.
+//! The runtime decides: stubs pass it `r0` to `r5` in memory, the slot and the accessed pointer. All functions use the same
+//! register assignment. BPF stack frames lie outside the native stack, so that no store of a program can overwrite a return
+//! address. When the runtime ends a run, the stack is unwound to the entry.
 
 use paceline_isa::{Operand, Reg, Size};
 
@@ -13,13 +13,13 @@ use crate::links::CheckedLinks;
 use crate::plan::{CHECKED_FRAME, HOST_KEPT, SCRATCH, SCRATCH_2};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
 
-/// The state of the run.
+/// Register with the address of the run's state.
 const RUN: Gpr = HOST_KEPT;
 
-/// Registers of the caller that a run changes.
+/// Callee-saved registers that a run clobbers.
 const KEPT: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
-/// What the code of a checked program shares.
+/// State shared by the code of a checked program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stubs {
     links: CheckedLinks,
@@ -27,15 +27,15 @@ pub(crate) struct Stubs {
     execute: Label,
     leave: Label,
     exhausted: Label,
-    /// The end of every function.
+    /// The common epilogue of all functions.
     done: Label,
-    /// The same where the runtime knows already that it is left.
+    /// The same after the runtime has already left the function.
     left: Label,
     failed: Label,
 }
 
 impl Emitter<'_> {
-    /// Makes the stubs' labels.
+    /// Creates the labels of the stubs.
     pub(crate) fn prepare_checks(&mut self) -> Result<(), CompileError> {
         let links = self.links.checked.ok_or(CompileError::NotLinked)?;
         let mut label = || self.asm.new_label();
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The stubs, which all checked code has.
+    /// The stubs, which are present in all checked code.
     fn stubs(&mut self) -> Option<Stubs> {
         if self.stubs.is_none() {
             self.internal("checked code without its stubs");
@@ -62,13 +62,13 @@ impl Emitter<'_> {
         self.stubs
     }
 
-    /// Where the runtime enters: `extern "C" fn(r1, r2, &mut Run) -> r0`. Registers that are not set are zero.
+    /// The runtime's entry: `extern "C" fn(r1, r2, &mut Run) -> r0`. All other registers start as zero.
     pub(crate) fn enter_checked(&mut self, main: Label) {
         let Some(stubs) = self.stubs() else { return };
         for gpr in KEPT {
             self.asm.push(gpr);
         }
-        // The return address and six registers: 8 more are a multiple of 16.
+        // The return address and six registers are 56 bytes: 8 more align the stack to 16 bytes.
         self.asm.alu_ri(Alu::Sub, Width::Q64, Gpr::Rsp, 8);
         self.asm.mov_rr(Width::Q64, RUN, Gpr::Rdx);
         self.asm.store(OpSize::Q64, Mem::at(RUN, stubs.links.run.stack_pointer), Gpr::Rsp);
@@ -90,14 +90,14 @@ impl Emitter<'_> {
         self.asm.jmp(out);
     }
 
-    /// The start of a function, whose frame the runtime has made.
+    /// The start of a function, whose BPF stack frame the runtime has allocated.
     pub(crate) fn enter_checked_function(&mut self) {
         let Some(stubs) = self.stubs() else { return };
         self.prologue();
         self.asm.load(OpSize::Q64, CHECKED_FRAME, Mem::at(RUN, stubs.links.run.frame_pointer));
     }
 
-    /// What all functions have in common.
+    /// Emits the code that all functions share.
     pub(crate) fn finish_checks(&mut self) {
         let Some(stubs) = self.stubs() else { return };
         self.asm.bind(stubs.done);
@@ -111,7 +111,7 @@ impl Emitter<'_> {
         self.stub(stubs.exhausted, stubs.links.exhausted);
     }
 
-    /// Calls the runtime with the slot in the second scratch register and a pointer in the first, which gets the result.
+    /// Calls the runtime with the slot in the second scratch register and a pointer in the first, which receives the result.
     fn stub(&mut self, label: Label, address: u64) {
         let Some(stubs) = self.stubs() else { return };
         let saved = |n: i32| Mem::at(RUN, stubs.links.run.registers + 8 * n);
@@ -136,7 +136,7 @@ impl Emitter<'_> {
         self.asm.ret();
     }
 
-    /// Takes an instruction from the budget.
+    /// Takes one instruction from the budget.
     pub(crate) fn count(&mut self, slot: usize) {
         let Some(stubs) = self.stubs() else { return };
         let within = self.asm.new_label();
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         self.asm.bind(within);
     }
 
-    /// Lets the runtime do what an instruction does.
+    /// Lets the runtime execute an instruction.
     pub(crate) fn execute(&mut self, slot: usize) {
         let Some(stubs) = self.stubs() else { return };
         self.asm.mov_ri(SCRATCH_2, slot as u64);
@@ -156,7 +156,7 @@ impl Emitter<'_> {
         self.asm.jcc(Cond::Ne, stubs.left);
     }
 
-    /// `may_goto`, of which the runtime keeps count.
+    /// `may_goto`, whose counter the runtime keeps.
     pub(crate) fn checked_may_goto(&mut self, slot: usize, target: Label) {
         let Some(stubs) = self.stubs() else { return };
         self.asm.mov_ri(SCRATCH_2, slot as u64);
@@ -165,8 +165,7 @@ impl Emitter<'_> {
         self.asm.jcc(Cond::Ne, target);
     }
 
-    /// A helper that calls a function of the program: the runtime says each time which one is next, if any, and what is
-    /// in its registers.
+    /// A helper that calls callbacks: after each call the runtime returns the next one to call, if any, and its registers.
     pub(crate) fn call_back(&mut self, slot: usize) {
         let Some(stubs) = self.stubs() else { return };
         self.execute(slot);
@@ -187,7 +186,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tells the runtime what will be stored, for stores to the context, which it makes itself.
+    /// Passes the value of a store to the runtime, which makes stores to the context itself.
     pub(crate) fn tell_value(&mut self, src: Operand) {
         let Some(stubs) = self.stubs else { return };
         let value = Mem::at(RUN, stubs.links.run.value);
@@ -211,7 +210,7 @@ impl Emitter<'_> {
         Mem::at(SCRATCH, 0)
     }
 
-    /// A load, which may be from the context: then the value is where the runtime has put it, all 64 bits of it.
+    /// A load. For a context field, the runtime returns the address of its own 64-bit copy of the value.
     pub(crate) fn checked_load(&mut self, slot: usize, size: Size, signed: bool, dst: Gpr, base: Reg) {
         let Some(stubs) = self.stubs() else { return };
         let mem = self.checked_address(slot, base);

@@ -1,19 +1,18 @@
-//! What a program returns, where that is always the same: an exit with a known verdict needs no comparison, and the
-//! verdict no register.
+//! Constant results of a program: an exit with a known verdict needs no comparison and no register for the verdict.
 
 use paceline_isa::{AluOp, Imm64, Insn, Operand, Reg, eval};
 use paceline_verifier::FunctionFact;
 
 use crate::source::Source;
 
-/// What is known of `r0`.
+/// Lattice value of `r0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
-    /// No path was seen yet.
+    /// No path was seen yet (bottom).
     #[default]
     Nothing,
     Always(u64),
-    /// It differs, or is not a number that the program names.
+    /// It differs between paths, or is no constant (top).
     Different,
 }
 
@@ -31,7 +30,7 @@ impl Known {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConstExits {
     before: Vec<Known>,
-    /// Slots from which on the function does nothing but find it.
+    /// Slots from which on the function only computes its result, without side effects.
     quiet: Vec<bool>,
 }
 
@@ -44,7 +43,7 @@ impl ConstExits {
         returns
     }
 
-    /// Whether from a slot on the program does nothing but find its result.
+    /// Whether the program only computes its result from a slot on.
     pub(crate) fn is_quiet(&self, slot: usize) -> bool {
         self.quiet.get(slot).is_some_and(|quiet| *quiet)
     }
@@ -52,7 +51,7 @@ impl ConstExits {
     fn find_quiet(&mut self, source: &Source<'_>, function: &FunctionFact) {
         self.quiet = vec![false; source.code.len()];
         let reached: Vec<(usize, &Insn)> = source.reached(function).collect();
-        // Against the direction of execution what a slot leads to is known, but for loops, which are left as they are.
+        // In reverse order the successors of a slot are known, except along back edges, which count as not quiet.
         for &(slot, insn) in reached.iter().rev() {
             let fact = source.fact(slot);
             let target = insn.jump_target(slot).and_then(|target| usize::try_from(target).ok());
@@ -68,7 +67,7 @@ impl ConstExits {
         }
     }
 
-    /// `r0` before a slot.
+    /// The constant value of `r0` before a slot.
     pub(crate) fn before(&self, slot: usize) -> Option<u64> {
         match self.before.get(slot) {
             Some(Known::Always(value)) => Some(*value),
@@ -76,7 +75,7 @@ impl ConstExits {
         }
     }
 
-    /// Follows what is known until nothing changes. It changes at most twice at each slot.
+    /// Propagates values to a fixed point. The value of each slot changes at most twice.
     fn settle(&mut self, source: &Source<'_>, function: &FunctionFact) {
         let mut work = vec![function.start];
         while let Some(slot) = work.pop() {
@@ -99,7 +98,7 @@ impl ConstExits {
     }
 }
 
-/// Whether nobody but the program sees what an instruction does.
+/// Whether an instruction has no side effects.
 fn is_pure(insn: &Insn) -> bool {
     match insn {
         Insn::Alu { .. }

@@ -1,4 +1,4 @@
-//! The context: accesses to its fields become those to the packet's frame, and to the host.
+//! Accesses to context fields, which become accesses to the packet's frame or to the host.
 
 use paceline_frame::Frame;
 use paceline_isa::{Insn, Operand, Reg, Size};
@@ -11,34 +11,34 @@ use crate::plan::{SCRATCH, SCRATCH_2};
 use crate::source::Source;
 use crate::x64::{Alu, Cond, Gpr, Mem, Shift, Width};
 
-/// What an instruction accesses in the context.
+/// A context field access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accessed {
     pub(crate) field: &'static Field,
-    /// Bytes from the field's start.
+    /// Offset from the field's start in bytes.
     within: i32,
-    /// The bytes of the field's place: the first, and how many, in a size that instructions have. `None` for no byte.
+    /// The accessed part of the field's storage: the first byte and the access size. `None` if no stored byte is accessed.
     part: Option<(i32, Size)>,
     pub(crate) base: Reg,
-    /// Bytes from the context's start to where the base register points.
+    /// Offset of the base register from the context's start in bytes.
     pub(crate) moved: i32,
 }
 
 impl Accessed {
-    /// The bytes of the frame that are accessed, if it is there: the first, and how many.
+    /// Offset and size of the accessed part of the frame, if the field is stored there.
     pub(crate) fn in_frame(&self) -> Option<(i32, Size)> {
         let Place::Frame { offset, .. } = self.field.place else { return None };
         self.part.map(|(at, size)| (i32::from(offset) + at, size))
     }
 
-    /// The bytes of the packet's own area in the host that are accessed, if it is there.
+    /// Offset and size in the packet's own area in the host, if the field is stored there.
     fn in_host(&self) -> Option<(i32, Size)> {
         let Place::Host { offset, .. } = self.field.place else { return None };
         self.part.map(|(at, size)| (i32::from(offset) + at, size))
     }
 }
 
-/// The field that an instruction accesses: always the same one, by what was proven.
+/// The field that an instruction accesses: a single one, as the verifier proved.
 pub(crate) fn field(source: &Source<'_>, slot: usize, insn: &Insn) -> Result<Accessed, CompileError> {
     let refused = CompileError::Context { slot };
     let (size, base, offset, write) = match *insn {
@@ -88,7 +88,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A store to a field, which lies in the packet's own area in the host.
+    /// A store to a field in the packet's own area in the host.
     pub(crate) fn store_context(
         &mut self,
         slot: usize,
@@ -125,12 +125,12 @@ impl Emitter<'_> {
         Mem::at(self.gpr(place.base), offset.wrapping_sub(place.moved))
     }
 
-    /// A byte of the packet's own area in the host.
+    /// The memory operand for an offset in the packet's own area in the host.
     fn area(&self, offset: i32) -> Mem {
         Mem::at(self.plan.host, self.links.host.area + offset)
     }
 
-    /// Computes a number into the scratch register.
+    /// Computes the value of a computed field into the scratch register.
     fn compute_rule(&mut self, place: Accessed, rule: Rule) {
         if rule != Rule::PacketLen {
             let address = self.links.rules.get(rule as usize).copied().unwrap_or_default();
@@ -142,7 +142,7 @@ impl Emitter<'_> {
         self.asm.alu_rm(Alu::Sub, Width::Q64, SCRATCH, start);
     }
 
-    /// Takes the accessed part of the number in the scratch register.
+    /// Extracts the accessed part of the value in the scratch register.
     fn take_part(&mut self, place: Accessed, size: Size, signed: bool, dst: Gpr) {
         if place.within != 0 {
             self.asm.shift_ri(Shift::Shr, Width::D32, SCRATCH, 8 * place.within as u8);
@@ -154,8 +154,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls a function of the runtime with the frame, keeps all registers but the scratch registers, and leaves the
-    /// result in the first of these.
+    /// Calls a function of the runtime with the frame. Preserves all registers but the scratch registers, the first of which
+    /// receives the result.
     fn call_on_frame(&mut self, place: Accessed, address: u64) {
         const KEPT: [Gpr; 8] = [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, SCRATCH];
         for gpr in KEPT {

@@ -1,80 +1,80 @@
-//! Dispatchers: code that chooses among programs by comparing and jumps straight into the one.
+//! Dispatchers: code that selects a program by comparisons with its key, and jumps to it directly.
 //!
-//! An indirect call becomes a direct one: binary search over the keys, greater-than to split, equal to jump, and at the end a
-//! way out for what is none of them (seed 000). Where keys are addresses of programs the way out is the indirect jump itself.
+//! An indirect call becomes a direct one: binary search over the keys, with greater-than to split, equality to jump, and a default
+//! target for unknown keys (seed 000). If keys are addresses of programs, the default is an indirect jump to the key.
 //!
-//! A dispatcher is entered like what it jumps to, with the key in the fourth argument. It changes no argument but, where the
-//! case says so, the token.
+//! A dispatcher has the calling convention of its targets, plus the key in the fourth argument. It preserves all arguments except
+//! the token, where the case replaces it.
 
 use crate::plan::HOST_ARGUMENT;
 use crate::x64::{Alu, AssembleError, Assembler, Code, Cond, Fill, Gpr, Mem, OpSize, Width};
 
 /// The fourth argument.
 const KEY: Gpr = Gpr::Rcx;
-/// The key less the base. No argument is there.
+/// The key minus the base; not an argument register.
 const DISTANCE: Gpr = Gpr::Rax;
-/// For what is no immediate of 32 bits.
+/// For constants that do not fit a 32-bit immediate.
 const SCRATCH: Gpr = Gpr::R11;
-/// Dispatchers and their jump targets are multiples of 2 to this: a cache line, which has a run of cases whose keys are
-/// addresses in it. One that crosses a line takes a cycle more.
+/// Alignment of dispatchers and their jump targets, as a power of 2: a cache line, which fits a run of cases whose keys are
+/// addresses. A run that crosses a line costs one cycle more.
 const LINE: u8 = 6;
-/// Jump targets where runs end with a retpoline, as in the seed: so long they cross a line anyway, and at the start of one a
-/// retpoline was measured to take longer.
+/// Alignment of jump targets where runs end with a retpoline, as in the seed: these runs cross a line in any case, and a retpoline
+/// at the start of a line was measured to be slower.
 const HARDENED: u8 = 4;
 
-/// One way through a dispatcher.
+/// A key and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The number that leads there.
+    /// The key.
     pub key: u64,
     /// The address to jump to, within 2 GiB of wherever the code will be.
     pub target: u64,
-    /// What the token becomes; it stays what the caller gave where this says nothing.
+    /// The new value of the token; `None` keeps the caller's.
     pub token: Option<u64>,
 }
 
-/// Where keys lead that have no case.
+/// Default target for keys without a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Otherwise {
-    /// To the address that the key is.
+    /// An indirect jump to the key as an address.
     Indirect {
-        /// Without an indirect branch that could be predicted (a retpoline: Intel 337131, "Retpoline: A Branch Target
-        /// Injection Mitigation").
+        /// Use a retpoline, which has no predictable indirect branch (Intel 337131, "Retpoline: A Branch Target Injection
+        /// Mitigation").
         retpoline: bool,
-        /// The 64-bit count to raise by one, in bytes from the start of the host, which is the sixth argument.
+        /// Offset in bytes of a 64-bit counter of these jumps from the start of the host, which is the sixth argument.
         count: i32,
     },
     /// To this address, within 2 GiB.
     Target(u64),
 }
 
-/// Which argument the token is.
+/// The argument that holds the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenArgument {
-    /// The second, as where packets enter programs.
+    /// The second, as in entries for single packets.
     Second,
-    /// The third, as where bursts do.
+    /// The third, as in entries for bursts.
     Third,
 }
 
 /// One dispatcher.
 #[derive(Clone, Copy, Debug)]
 pub struct Dispatcher<'a> {
-    /// In any order; of equal keys the first one counts.
+    /// In any order; of equal keys the first one takes precedence.
     pub cases: &'a [Case],
-    /// What becomes of other keys.
+    /// The default target.
     pub otherwise: Otherwise,
-    /// Where the token goes.
+    /// The argument that holds the token.
     pub token: TokenArgument,
-    /// Up to so many cases are compared one after the other at the end of the search. 1 searches to the end, as the seed does;
-    /// [`RUN`] is what is fastest.
+    /// Maximum number of cases that are compared linearly at a leaf of the search. 1 searches to the end, as the seed does; [`RUN`]
+    /// is the fastest.
     pub run: usize,
 }
 
-/// Cases to compare one after the other: a branch that is not taken costs a fraction of one that is.
+/// Number of cases for linear comparison: an untaken branch costs a fraction of a taken one.
 pub const RUN: usize = 4;
 
-/// Makes the code of dispatchers, one behind the other; says where each begins. The code is to be placed at a multiple of 64.
+/// Generates the code of dispatchers in sequence, and returns their offsets. The code must be placed at a multiple of 64 bytes.
 ///
 /// # Errors
 /// [`AssembleError::TooLong`] for tens of millions of cases.
@@ -95,7 +95,7 @@ pub fn dispatchers(dispatchers: &[Dispatcher<'_>]) -> Result<(Code, Vec<u32>), A
 
 struct Tree<'a> {
     asm: &'a mut Assembler,
-    /// What is compared: the key, or its distance from the base.
+    /// The compared register: the key, or its distance from the base.
     compared: Gpr,
     base: u64,
     otherwise: Otherwise,
@@ -126,7 +126,7 @@ impl Tree<'_> {
         tree.search(&cases);
     }
 
-    /// Any key comes to one case, where it must be equal: keys between the cases may be split as it comes.
+    /// Each key reaches exactly one leaf, where it is compared for equality: unknown keys may take either branch of a split.
     fn search(&mut self, cases: &[Case]) {
         if cases.len() <= self.run {
             return self.ends(cases);
@@ -151,7 +151,7 @@ impl Tree<'_> {
             self.compare(case);
             self.asm.jcc_extern(Cond::E, case.target);
         }
-        // A jump to one way out for all would be one too many.
+        // Emitted per leaf: a shared default target would cost a further jump.
         leave(self.asm, self.otherwise);
     }
 
@@ -170,8 +170,8 @@ fn distance(key: u64, base: u64) -> i64 {
     key.wrapping_sub(base).cast_signed()
 }
 
-/// What to take off all keys so that the most of them are immediates: numbers are ones as they are, addresses lie near each
-/// other.
+/// The base to subtract from all keys so that most of them fit an immediate: 0 for small numbers, the median for addresses, which
+/// lie close together.
 fn base(cases: &[Case]) -> u64 {
     if cases.iter().all(|case| i32::try_from(case.key.cast_signed()).is_ok()) {
         return 0;
@@ -191,10 +191,10 @@ fn leave(asm: &mut Assembler, otherwise: Otherwise) {
     }
 }
 
-/// A jump to the key that is predicted to go where nothing happens: the return that it is takes its prediction from the call.
+/// A retpoline: a jump to the key through `ret`, whose prediction comes from the `call` and leads to a loop without effects.
 ///
-/// There the fence comes first, which compilers have after the pause. It is what stops; a pause that has begun when the
-/// return is known may keep the jump back, depending on where the code lies.
+/// The loop has the fence first, unlike that of compilers, which comes after the pause. The fence stops speculation; a pause that
+/// is in progress when the return resolves may delay the jump, depending on the position of the code.
 fn jump_by_return(asm: &mut Assembler) {
     let (captured, replaced) = (asm.new_label(), asm.new_label());
     asm.call(replaced);

@@ -1,4 +1,4 @@
-//! The code of a program, function by function.
+//! The emitter: generates the code of a program, function by function.
 
 use paceline_isa::{Callee, Imm64, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
@@ -17,17 +17,18 @@ use crate::settings::Settings;
 use crate::source::Source;
 use crate::x64::{Alu, Assembler, Gpr, Held, Label, Mem, Width};
 
-/// Registers that hold the same throughout: the host, and of a loop the frame, the packet's start and what tells the end.
+/// Registers with constant contents throughout: the host's, and in a loop those of the frame, the packet's start and the end of the
+/// burst.
 const RESERVED: usize = 4;
 
-/// What a function does when it is done, with its result in `rax`.
+/// Exit sequence of a function, with its result in `rax`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Leave {
-    /// It undoes its prologue and returns.
+    /// Epilogue and return.
     Return,
-    /// It goes on elsewhere, in code that has the same frame.
+    /// Jump to code that shares the stack frame.
     Jump(Label),
-    /// It goes on where the loop's graph says.
+    /// Follow the edge of the loop's graph.
     Edge,
 }
 
@@ -36,41 +37,41 @@ pub(crate) struct Emitter<'a> {
     pub(crate) settings: &'a Settings,
     /// The programs, by node.
     pub(crate) parts: &'a [ChainProgram<'a>],
-    /// The one that is being emitted, and what is known of it.
+    /// Node of the program that is being emitted; the next fields belong to it.
     pub(crate) node: usize,
     pub(crate) source: &'a Source<'a>,
     pub(crate) links: &'a Links,
-    /// Registers that are read after each instruction.
+    /// Liveness of registers by instruction.
     pub(crate) liveness: &'a Liveness,
     /// The plan of the function that is being emitted.
     pub(crate) plan: Plan,
-    /// Its way out.
+    /// Its exit sequence.
     pub(crate) leave: Leave,
     /// Its slots.
     pub(crate) function: FunctionFact,
-    /// Where functions are entered, by node and first slot.
+    /// Entries of functions, by node and first slot.
     entries: Vec<Vec<(usize, Label)>>,
-    /// Where jumps lead, by slot.
+    /// Jump targets, by slot.
     targets: Vec<Option<Label>>,
-    /// What registers hold on the way.
+    /// Deferred values of registers.
     pub(crate) deferred: Deferred,
-    /// Registers that are read after the instruction that is being emitted.
+    /// Registers that are live after the current instruction.
     pub(crate) after: RegSet,
-    /// What registers hold that no BPF register is in, and that instructions leave as they are.
+    /// Contents of registers that no BPF register is assigned to and that instructions must preserve.
     reserved: [Option<Held>; RESERVED],
-    /// A register whose value was read although it had been taken to be dead.
+    /// A register whose value was read although it was considered dead.
     pub(crate) dead_read: Option<Reg>,
-    /// An instruction whose code was emitted with the one before it.
+    /// Slot of an instruction that was emitted together with the previous one.
     pub(crate) skipped: Option<usize>,
-    /// The functions whose address is taken, by node and first slot, and where helpers call them.
+    /// Functions whose address is taken, by node and first slot, and their callback entries.
     pub(crate) callbacks: Vec<(usize, usize, Label)>,
-    /// The loop that the program is emitted into.
+    /// The loop that contains the program.
     pub(crate) looped: Option<Loop<'a>>,
-    /// The first state that should not occur, see [`internal`](Self::internal).
+    /// The first inconsistent state, see [`internal`](Self::internal).
     internal: Option<&'static str>,
-    /// Whether all results of that program lead to the same place.
+    /// Whether all results of the program have the same successor.
     pub(crate) one_end: bool,
-    /// What the program that is emitted into a loop always returns where.
+    /// Known constant result at each slot of the program in a loop.
     pub(crate) returns: &'a ConstExits,
     /// The stubs of checked code.
     pub(crate) stubs: Option<Stubs>,
@@ -119,7 +120,7 @@ impl<'a> Emitter<'a> {
         Ok(emitter)
     }
 
-    /// Goes on with another program.
+    /// Switches to another program.
     pub(crate) fn enter_node(&mut self, node: usize) {
         let Some(part) = self.parts.get(node) else { return self.internal("a node has no program") };
         (self.node, self.source, self.links, self.liveness) =
@@ -139,7 +140,7 @@ impl<'a> Emitter<'a> {
                 *place = Some(self.asm.new_block_label());
             }
         }
-        // Checked code may run on into the next function.
+        // In checked code control may fall through into the next function.
         if self.settings.checked
             && let Some(place) = self.targets.get_mut(function.end)
             && place.is_none()
@@ -159,19 +160,19 @@ impl<'a> Emitter<'a> {
         self.internal.map_or(Ok(()), |what| Err(CompileError::Internal(what)))
     }
 
-    /// Where a function is entered.
+    /// Label of a function's entry.
     pub(crate) fn entry_of(&self, start: usize) -> Option<Label> {
         let entries = self.entries.get(self.node)?;
         let index = entries.binary_search_by_key(&start, |entry| entry.0).ok()?;
         entries.get(index).map(|entry| entry.1)
     }
 
-    /// Whether jumps lead to a slot.
+    /// Whether a slot is a jump target.
     pub(crate) fn is_target(&self, slot: usize) -> bool {
         self.targets.get(slot).is_some_and(Option::is_some)
     }
 
-    /// Where a jump leads.
+    /// Label of a jump's target.
     pub(crate) fn target(&mut self, slot: usize, target: Option<i64>) -> Result<Label, CompileError> {
         let target = target.unwrap_or(-1);
         if let Some(label) = self.exit_target(target) {
@@ -204,7 +205,7 @@ impl<'a> Emitter<'a> {
             self.enter_with_context();
         }
         for (slot, insn) in self.source.reached(&function) {
-            // In a loop jumps to an exit go where it goes.
+            // In a loop jumps to an exit go to the exit's target directly.
             let is_exit = matches!(self.leave, Leave::Edge) && matches!(insn, Insn::Exit);
             if is_exit && slot != function.start && !follows {
                 continue;
@@ -238,7 +239,7 @@ impl<'a> Emitter<'a> {
                     let after = self.liveness.after(self.source, slot, insn);
                     self.zero_unset(after.intersection(RegSet::CALLER_SAVED.minus(RegSet::of(Reg::R0))));
                 }
-                // Where nothing was emitted, nothing was overwritten.
+                // No code was emitted, so nothing was overwritten.
                 if self.asm.len() != before {
                     self.check_reserved();
                 }
@@ -257,8 +258,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Makes registers zero that a program which was not verified reads and never set: whatever the host had in them is not
-    /// for it to see.
+    /// Zeroes registers that an unverified program reads before it writes them: the host's contents must not leak to it.
     fn zero_unset(&mut self, registers: RegSet) {
         if self.source.has_facts() {
             return;
@@ -270,7 +270,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Takes note of what the registers hold that stay as they are throughout: the host's and the loop's.
+    /// Records the contents of reserved registers: the host's and the loop's.
     pub(crate) fn reserve(&mut self) {
         let mut reserved = [self.plan.reserved_host(), None, None, None];
         if let (Some(looped), Leave::Edge) = (&self.looped, self.leave) {
@@ -283,14 +283,14 @@ impl<'a> Emitter<'a> {
         self.reserved = reserved.map(|gpr| gpr.map(|gpr| self.asm.hold(gpr)));
     }
 
-    /// Checks that an instruction left them alone.
+    /// Checks that an instruction preserved the reserved registers.
     fn check_reserved(&mut self) {
         for held in self.reserved.iter().flatten() {
             self.asm.held(*held);
         }
     }
 
-    /// Emits an instruction whose operands are in their registers.
+    /// Emits an instruction with materialized operands.
     pub(crate) fn insn(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         match *insn {
             Insn::Alu { width, op, dst, src } => self.alu(width, op, dst, src),
@@ -330,7 +330,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// What the function does at its end.
+    /// Emits the function's exit sequence.
     pub(crate) fn exit(&mut self) {
         match self.leave {
             Leave::Return => {
@@ -342,12 +342,12 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The register that holds `r0` to `r9`, or `r10` where it has one.
+    /// The native register of `r0` to `r9`, or of `r10` if it has one.
     pub(crate) fn gpr(&self, reg: Reg) -> Gpr {
         self.plan.gpr(reg)
     }
 
-    /// A register with the value of a BPF register: for `r10` it may be `scratch`, which then gets the address.
+    /// A native register with the value of a BPF register. For `r10` without one it is `scratch`, which receives the address.
     pub(crate) fn value(&mut self, reg: Reg, scratch: Gpr) -> Gpr {
         if reg != Reg::R10 {
             return self.gpr(reg);
@@ -361,7 +361,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// A place in memory, as it is in code that is not checked.
+    /// A memory operand, in code that is not checked.
     pub(crate) fn mem(&self, base: Reg, offset: i16) -> Mem {
         if base == Reg::R10 {
             self.plan.stack(i32::from(offset))
@@ -370,7 +370,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Sets a register; the flags change.
+    /// Sets a register to a constant; clobbers the flags.
     pub(crate) fn set(&mut self, dst: Gpr, value: u64) {
         if value == 0 {
             self.asm.alu_rr(Alu::Xor, Width::D32, dst, dst);
@@ -385,7 +385,7 @@ impl<'a> Emitter<'a> {
             self.set(gpr, value);
             return Ok(());
         }
-        // Where functions are known by their slot, the checks are made when one is called.
+        // Checked code identifies functions by slot, and validates it at the call.
         if self.settings.checked {
             self.set(gpr, insn.subprogram_target(slot).unwrap_or(-1) as u64);
             return Ok(());
@@ -395,21 +395,21 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Where the function starts that an instruction calls or takes the address of.
+    /// First slot of the function that an instruction calls or takes the address of.
     pub(crate) fn function_at(&self, slot: usize, insn: &Insn) -> Result<usize, CompileError> {
         let target = insn.subprogram_target(slot).unwrap_or(-1);
         let start = usize::try_from(target).ok().filter(|&start| self.entry_of(start).is_some());
         start.ok_or(CompileError::JumpTarget { slot, target })
     }
 
-    /// Sets a register to the address at which helpers call a function.
+    /// Sets a register to the callback address of a function.
     pub(crate) fn set_function(&mut self, start: usize, gpr: Gpr) {
         if let Some(callback) = self.callback_of(start) {
             self.asm.lea(Width::Q64, gpr, Mem::Label(callback));
         }
     }
 
-    /// The number that a 64-bit immediate stands for; `None` for functions.
+    /// The value of a 64-bit immediate; `None` for functions.
     pub(crate) fn constant(&self, slot: usize, value: Imm64) -> Result<Option<u64>, CompileError> {
         let map = |index: i32, what| {
             let found = usize::try_from(index).ok().and_then(|i| self.links.maps.get(i));
@@ -431,7 +431,7 @@ impl<'a> Emitter<'a> {
         }))
     }
 
-    /// Calls a function of the runtime. Nothing but what the calling convention keeps survives.
+    /// Calls a function of the runtime. Only callee-saved registers are preserved.
     pub(crate) fn call_runtime(&mut self, address: u64) {
         if self.links.near {
             self.asm.call_extern(address);
@@ -442,7 +442,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Whether a helper calls a function of the program.
+/// Whether a helper calls callbacks.
 fn calls_back(id: i32) -> bool {
     u32::try_from(id).ok().and_then(Helper::from_id).is_some_and(|helper| helper.callback().is_some())
 }

@@ -1,14 +1,14 @@
-//! Why there is no code.
+//! Compile errors.
 
 use paceline_isa::{Insn, Reg};
 use thiserror::Error;
 
 use crate::x64::AssembleError;
 
-/// Why a program cannot be compiled; slots count from 0.
+/// Reasons why a program cannot be compiled; slots count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompileError {
-    /// There is no native code for the instruction.
+    /// The instruction has no native code.
     #[error("instruction {slot} ({insn}) cannot be compiled")]
     Unsupported {
         /// Slot.
@@ -31,33 +31,33 @@ pub enum CompileError {
         slot: usize,
         /// Index of the map.
         index: i32,
-        /// What it should be.
+        /// The kind of map that is required.
         what: &'static str,
     },
-    /// A map that is not always the same where it must be known.
+    /// A map that differs between paths or runs, where it must be known.
     #[error("instruction {slot} takes a map that is not known before it runs")]
     UnknownMap {
         /// Slot.
         slot: usize,
     },
-    /// An access to the context at no field of it, or at a place that is not always the same.
+    /// An access to the context outside of its fields, or at a variable offset.
     #[error("instruction {slot} accesses the context at no known field")]
     Context {
         /// Slot.
         slot: usize,
     },
-    /// A jump to where there is no instruction of the same function.
+    /// A jump whose target is no instruction of the same function.
     #[error("instruction {slot} jumps to {target}, which is no instruction of its function")]
     JumpTarget {
         /// Slot of the jump.
         slot: usize,
-        /// Slot it leads to.
+        /// The target slot.
         target: i64,
     },
-    /// Checked code needs links of its own.
+    /// [`Links::checked`](crate::Links::checked) is missing for checked code.
     #[error("there is nothing to link checked code with")]
     NotLinked,
-    /// A register is read whose value was dropped as dead: the code generator is at fault.
+    /// A read of a register whose value was dropped as dead: a bug of the code generator.
     #[error("the value of {register} in instruction {slot} was taken to be dead")]
     DeadValue {
         /// Slot.
@@ -65,10 +65,10 @@ pub enum CompileError {
         /// The register.
         register: Reg,
     },
-    /// A state that the code generator excludes: a bug of Paceline, not of the program.
+    /// A state that the code generator rules out: a bug of Paceline, not of the program.
     #[error("internal error of the code generator: {0}")]
     Internal(&'static str),
-    /// The code is too long, or the code generator is at fault.
+    /// The code is too long, or the code generator misused the assembler.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
 }

@@ -1,4 +1,4 @@
-//! Helpers that take less than a call.
+//! Helpers that are inlined, because their code is shorter than a call.
 
 use paceline_isa::{Condition, Insn, Operand, Reg, Width};
 use paceline_verifier::KeyFact;
@@ -15,19 +15,19 @@ pub(crate) const MAP_LOOKUP_ELEM: i32 = 1;
 const GET_SMP_PROCESSOR_ID: i32 = 8;
 const GET_NUMA_NODE_ID: i32 = 42;
 
-/// What a helper does, where that is little.
+/// Inlined operation of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inline {
-    /// Finds a value of an array, perhaps of an index that is always the same.
+    /// Look-up in an array, with the index if it is a known constant.
     Array(ArrayLink, Option<u32>),
-    /// Tells the host's CPU.
+    /// Number of the host's CPU.
     Cpu,
-    /// ConstExits 0.
+    /// The constant 0.
     Zero,
 }
 
 impl Inline {
-    /// What a call of a helper is, if it is not a call.
+    /// The inlined operation of a helper call, if it is inlined.
     pub(crate) fn of(source: &Source<'_>, links: &Links, slot: usize, helper: i32) -> Option<Self> {
         match helper {
             MAP_LOOKUP_ELEM => {
@@ -45,7 +45,7 @@ impl Inline {
         }
     }
 
-    /// Whether it takes the host.
+    /// Whether the operation needs the host.
     pub(crate) fn needs_host(self) -> bool {
         match self {
             Self::Array(array, _) => array.cpu_stride != 0,
@@ -55,11 +55,11 @@ impl Inline {
     }
 }
 
-/// What becomes of a look-up's result in the instruction that follows.
+/// Use of a look-up's result by the next instruction.
 enum Found {
-    /// Nothing that is known.
+    /// No known use: the result stays in `r0`.
     Kept,
-    /// It is compared with null: where to go if it is null (`true`), or if it is not.
+    /// A comparison with null: the target, and whether it is for null (`true`) or not.
     Compared(Label, bool),
 }
 
@@ -84,7 +84,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A look-up that finds something, of a known index or of what was stored as the key.
+    /// An array look-up with a known index, or with the index that was stored as the key.
     fn look_up_within(
         &mut self,
         slot: usize,
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Whether the next instruction asks if the result is null; then it has no code of its own.
+    /// Whether the next instruction compares the result with null, in which case it is fused with the look-up.
     fn use_of_result(&mut self, next: usize) -> Result<Found, CompileError> {
         let Some(insn @ Insn::JumpIf { width: Width::W64, condition, dst: Reg::R0, src, .. }) =
             self.source.code.get(next)
@@ -182,7 +182,7 @@ impl Emitter<'_> {
         Ok(Found::Compared(self.target(next, insn.jump_target(next))?, on_null))
     }
 
-    /// What was stored as the key.
+    /// The stored key of the look-up.
     pub(crate) fn stored(&self) -> Option<Kept> {
         let Value::Sum(Base::Frame, disp) = self.deferred.get(Reg::R2) else { return None };
         self.deferred.stored.filter(|stored| stored.disp == disp).map(|stored| stored.what)
@@ -195,12 +195,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether what was stored as the key has too few bits to be such a number or a greater one.
+    /// Whether the significant bits of the stored key bound it below `entries`.
     fn stored_is_below(&self, entries: u32) -> bool {
         matches!(self.stored(), Some(Kept::Reg(.., bits)) if bits < 32 && 1 << bits <= entries)
     }
 
-    /// A register with the index, zero-extended: the one that was stored as the key, if it still has it.
+    /// A register with the zero-extended index: the one that was stored as the key, if it still holds it.
     fn index_of_key(&mut self) -> Gpr {
         match self.stored() {
             Some(Kept::Reg(_, held, bits)) => {
@@ -220,7 +220,7 @@ impl Emitter<'_> {
         SCRATCH
     }
 
-    /// The address of a value into `rax`.
+    /// Computes the address of a value into `rax`.
     fn value_at(&mut self, array: &ArrayLink, index: Gpr) {
         let (scaled, scale) = match array.stride {
             1 => (index, Scale::One),
@@ -246,7 +246,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Moves the address in `rax` to the values of the host's CPU.
+    /// Adds the offset of the host's CPU to the address in `rax`.
     fn add_lane(&mut self, array: &ArrayLink) {
         let cpu = self.host_cpu();
         self.asm.load(OpSize::Q64, SCRATCH_2, cpu);

@@ -1,7 +1,7 @@
 //! Native code for x86-64 from verified programs.
 //!
-//! [`compile`] takes what the verifier proved and what the code is linked with, and gives bytes: where they are
-//! placed and who calls them is for others to say. Nothing here touches memory by address.
+//! [`compile`] takes the verifier's results and the [`Links`] of the code, and returns machine code with relocations. Placement and
+//! calls of the code are up to other crates; this one accesses no memory by address.
 //!
 //! # Calling convention
 //! A program is `extern "C" fn(r1, r2, r3, r4, r5, host) -> r0`, and so is every helper: the first five arguments are the
@@ -13,16 +13,16 @@
 //! |---|---|---|
 //! | `r0` | `rax` | `rax` |
 //! | `r1` to `r5` | `rdi`, `rsi`, `rdx`, `rcx`, `r8` | the same |
-//! | `r6` to `r9` | `rbx`, `r13`, `r14`, `r15` | what is left of the registers that need no saving |
+//! | `r6` to `r9` | `rbx`, `r13`, `r14`, `r15` | caller-saved registers that are free, then these |
 //! | `r10` | a displacement from `rsp` | the same |
 //! | the host | `r12` | `r9` |
 //! | scratch | `r10`, `r11`, `r9` | `r10`, `r11` |
 //!
-//! Values are computed when they are needed: between places that jumps lead to, what a register's value is made from is
-//! remembered instead, see the module `defer`.
+//! Values are computed lazily: within a basic block the composition of a register's value is remembered instead, see the module
+//! `defer`.
 //!
-//! A function saves what it changes of `rbx` and `r12` to `r15` and nothing else (seed 002); one that neither calls nor
-//! has more than 128 bytes of stack has no prologue.
+//! A function saves those of `rbx` and `r12` to `r15` that it changes, and no others (seed 002); a leaf function with up to 128
+//! bytes of stack needs no stack adjustment.
 #![forbid(unsafe_code)]
 
 mod alu;

@@ -1,4 +1,4 @@
-//! What is still read, backward from each instruction.
+//! Liveness analysis of registers and stack.
 
 use paceline_isa::{Callee, Code, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
@@ -7,10 +7,10 @@ use crate::links::Links;
 use crate::source::Source;
 use crate::stack::{Cells, StackReads};
 
-/// Registers and stack whose value may still be read.
+/// Live registers and stack cells before each instruction.
 pub(crate) struct Liveness {
     registers: Backward<RegSet>,
-    /// Where it pays to know.
+    /// `None` if the analysis does not pay.
     stack: Option<Backward<Cells>>,
 }
 
@@ -18,7 +18,7 @@ impl Liveness {
     pub(crate) fn of(source: &Source<'_>, links: &Links) -> Self {
         let step = |slot, insn: &Insn, after: RegSet| {
             let fact = source.fact(slot);
-            // Nobody compares where a jump always goes one way.
+            // A decided jump has no comparison.
             let decided = matches!(insn, Insn::JumpIf { .. }) && fact.may_jump != fact.may_fall_through;
             let read = if decided { RegSet::EMPTY } else { reads(insn) };
             after.minus(writes(insn)).union(read)
@@ -28,38 +28,38 @@ impl Liveness {
         Self { registers: Backward::of(source, step), stack }
     }
 
-    /// Before an instruction.
+    /// Live registers before an instruction.
     pub(crate) fn before(&self, slot: usize) -> RegSet {
         self.registers.before(slot)
     }
 
-    /// Where a jump leads.
+    /// Live registers at a jump's target.
     pub(crate) fn at_target(&self, slot: usize, insn: &Insn) -> RegSet {
         self.registers.at_target(slot, insn)
     }
 
-    /// After an instruction, whichever way it goes.
+    /// Live registers after an instruction, over all its successors.
     pub(crate) fn after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> RegSet {
         self.registers.after(source, slot, insn)
     }
 
-    /// The stack before an instruction; `None` where all of it may be read.
+    /// Live stack cells before an instruction; `None` for unknown, possibly all.
     pub(crate) fn stack_before(&self, slot: usize) -> Option<Cells> {
         Some(self.stack.as_ref()?.before(slot))
     }
 
-    /// The stack after an instruction; `None` where all of it may be read.
+    /// Live stack cells after an instruction; `None` for unknown, possibly all.
     pub(crate) fn stack_after(&self, source: &Source<'_>, slot: usize, insn: &Insn) -> Option<Cells> {
         Some(self.stack.as_ref()?.after(source, slot, insn))
     }
 }
 
-/// A set of places whose values may still be read. Its default is the empty set.
+/// A set of storage locations that may be live. Its default is the empty set.
 pub(crate) trait Live: Copy + Default + PartialEq {
-    /// All places: the answer for slots outside of the program, where nothing is known to be dead.
+    /// All locations: the answer for slots outside of the program.
     const ALL: Self;
 
-    /// The places of either set.
+    /// Union of two sets.
     fn union(self, other: Self) -> Self;
 }
 
@@ -71,17 +71,17 @@ impl Live for RegSet {
     }
 }
 
-/// What is live before each slot.
+/// A backward dataflow analysis: the live set before each slot.
 struct Backward<S> {
     before: Vec<S>,
 }
 
 impl<S: Live> Backward<S> {
-    /// `step` tells what is live before an instruction from what is live after it.
+    /// `step` is the transfer function: the set before an instruction from the set after it.
     fn of(source: &Source<'_>, step: impl Fn(usize, &Insn, S) -> S) -> Self {
         let mut live = Self { before: vec![S::default(); source.code.len()] };
         let reached: Vec<(usize, &Insn)> = source.functions.iter().flat_map(|f| source.reached(f)).collect();
-        // Against the direction of execution one pass settles all but loops.
+        // In reverse order one pass converges, except for loops.
         let mut back_edges = false;
         for &(slot, insn) in reached.iter().rev() {
             live.update(source, &step, slot, insn);
@@ -93,8 +93,8 @@ impl<S: Live> Backward<S> {
         live
     }
 
-    /// Follows changes back until there are none. A set only grows, so an instruction changes as often as a set has
-    /// elements at most.
+    /// Propagates changes backward to a fixed point. A set only grows, so an instruction changes at most as often as a set has
+    /// elements.
     fn settle(
         &mut self,
         source: &Source<'_>,
@@ -157,13 +157,13 @@ impl<S: Live> Backward<S> {
         if jumps { next.union(self.at_target(slot, insn)) } else { next }
     }
 }
-/// The instruction that lies before a slot.
+/// Slot of the previous instruction.
 fn previous(code: &Code, slot: usize) -> Option<usize> {
     let before = slot.checked_sub(1)?;
     if code.get(before).is_some() { Some(before) } else { before.checked_sub(1) }
 }
 
-/// What an instruction reads: of a call's registers those that the helper takes.
+/// Registers that an instruction reads; for a helper call, as many argument registers as the helper has.
 pub(crate) fn reads(insn: &Insn) -> RegSet {
     match insn {
         Insn::Call(Callee::Helper(id)) => {
@@ -175,7 +175,7 @@ pub(crate) fn reads(insn: &Insn) -> RegSet {
     }
 }
 
-/// What an instruction writes for sure.
+/// Registers that an instruction certainly writes.
 fn writes(insn: &Insn) -> RegSet {
     insn.writes()
 }

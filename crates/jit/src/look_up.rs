@@ -1,5 +1,5 @@
-//! Look-ups that call the function of one map. It takes a key of up to a word as a number, which is put together in a
-//! register: the function need not wait for what the program stored in parts.
+//! Look-ups by a specialized function of one map. Keys of up to a word are passed by value, composed in a register: the function
+//! need not wait for store forwarding of parts.
 
 use paceline_isa::{Insn, Reg};
 
@@ -11,18 +11,18 @@ use crate::plan::{SCRATCH, SCRATCH_2};
 use crate::source::{Source, known_map};
 use crate::x64::{Alu, Mem, OpSize, Shift, Width};
 
-/// The function for the map of a look-up, if that is always the same and has one.
+/// The specialized function of a look-up's map, if the map is known and has one.
 pub(crate) fn look_up_link(source: &Source<'_>, links: &Links, slot: usize, id: i32) -> Option<LookUpLink> {
     let map = known_map(source, slot).filter(|_| id == MAP_LOOKUP_ELEM)?;
     links.maps.get(map as usize)?.look_up
 }
 
 impl Emitter<'_> {
-    /// Calls the function of one map.
+    /// Calls the specialized function of a map.
     pub(crate) fn call_look_up(&mut self, slot: usize, insn: &Insn, link: LookUpLink) {
         self.flush_memory();
         self.deferred.set(Reg::R1, Value::Const(link.context));
-        // What that computes may be a later value of the register that was stored: only after it the store tells the key.
+        // Materializing these may overwrite the stored register: the key is taken from the store only afterwards.
         for reg in insn.writes().iter() {
             self.save_dependents(reg);
         }
@@ -55,7 +55,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The key, which was just stored, into the register that is for its address.
+    /// Moves the key that was just stored into the register of the key's address (`r2`).
     fn take_stored(&mut self, what: Kept) {
         let key = self.gpr(Reg::R2);
         match what {
@@ -68,7 +68,7 @@ impl Emitter<'_> {
         self.hold(Reg::R2, 64);
     }
 
-    /// The key into the register that is for its address.
+    /// Loads the key into the register of its address (`r2`).
     fn load_key(&mut self, bytes: u8) {
         let on_stack = self.stack_offset(Reg::R2, 0);
         let start = on_stack.unwrap_or(0);

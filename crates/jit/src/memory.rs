@@ -9,7 +9,7 @@ use crate::plan::{SCRATCH_2, accesses_context};
 use crate::x64::{Gpr, Mem, Width};
 
 impl Emitter<'_> {
-    /// The place that an instruction accesses, checked if the code is to be.
+    /// The memory operand of an access, with a run-time check in checked code.
     pub(crate) fn address(&mut self, slot: usize, base: Reg, offset: i16) -> Mem {
         if self.settings.checked { self.checked_address(slot, base) } else { self.mem(base, offset) }
     }

@@ -1,4 +1,4 @@
-//! The legacy packet loads (`BPF_ABS`, `BPF_IND`): big-endian, and the function ends with 0 where the packet does.
+//! The legacy packet loads (`BPF_ABS`, `BPF_IND`): big-endian; a load out of bounds ends the function with 0.
 
 use paceline_frame::Frame;
 use paceline_isa::{Reg, Size};
@@ -11,7 +11,7 @@ use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width};
 impl Emitter<'_> {
     pub(crate) fn load_packet(&mut self, slot: usize, size: Size, index: Option<Reg>, offset: i32) {
         if self.settings.checked {
-            // The runtime has r0 to r5 only.
+            // The runtime receives `r0` to `r5` only, so the index is passed in a scratch register.
             if let Some(index) = index {
                 let value = self.value(index, SCRATCH);
                 self.asm.mov_rr(Width::Q64, SCRATCH, value);
@@ -26,13 +26,13 @@ impl Emitter<'_> {
             self.set(Gpr::Rax, 0);
             return self.exit();
         }
-        // The bytes that there are.
+        // Start and length of the packet.
         self.asm.load(OpSize::Q64, SCRATCH, field(Frame::OFFSET_DATA));
         self.asm.load(OpSize::Q64, SCRATCH_2, field(Frame::OFFSET_DATA_END));
         self.asm.alu_rr(Alu::Sub, Width::Q64, SCRATCH_2, SCRATCH);
         let mem = match index {
             None => {
-                // A packet is shorter than 2 GiB, and an offset up to its size cannot be reached.
+                // Packets are shorter than 2 GiB, so the comparison fails for a saturated sum too.
                 self.asm.alu_ri(Alu::Cmp, Width::Q64, SCRATCH_2, offset.saturating_add(bytes));
                 self.asm.jcc(Cond::L, outside);
                 Mem::at(SCRATCH, offset)
@@ -55,14 +55,14 @@ impl Emitter<'_> {
         self.asm.bind(done);
     }
 
-    /// Checks an offset that a register decides, against the number of bytes in the second scratch register.
+    /// Bounds check for a variable offset, against the packet length in the second scratch register.
     fn indirect(&mut self, index: Reg, offset: i32, bytes: i32, outside: Label) -> Mem {
         let index = self.value(index, Gpr::Rax);
         self.asm.movsx_rr(Width::Q64, OpSize::D32, Gpr::Rax, index);
         self.asm.alu_ri(Alu::Add, Width::Q64, Gpr::Rax, offset);
         self.asm.alu_ri(Alu::Sub, Width::Q64, SCRATCH_2, bytes);
         self.asm.jcc(Cond::L, outside);
-        // Unsigned, so that a negative offset is too large.
+        // An unsigned comparison, in which negative offsets are too large.
         self.asm.alu_rr(Alu::Cmp, Width::Q64, Gpr::Rax, SCRATCH_2);
         self.asm.jcc(Cond::A, outside);
         Mem::indexed(SCRATCH, Gpr::Rax, Scale::One, 0)

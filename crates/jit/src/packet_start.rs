@@ -1,7 +1,7 @@
-//! What a loop keeps for all programs that run for a packet: its context, and where its bytes start.
+//! State of a packet that a loop keeps for all programs: the context, and the start of the packet's bytes.
 //!
-//! Programs find both in registers of the loop, so that a program does not load again what the one before it had. Where a
-//! call may have moved the packet, the start is loaded again.
+//! Both are in registers of the loop, so that a program need not load what its predecessor had loaded. After a call that may have
+//! moved the packet, the start is reloaded.
 
 use paceline_frame::Frame;
 use paceline_isa::Reg;
@@ -11,23 +11,23 @@ use crate::emitter::Emitter;
 use crate::plan::FRAME;
 use crate::x64::{Gpr, Mem, OpSize, Width};
 
-/// Where programs have their context, which is the frame.
+/// Register of a program's context, which is the frame.
 const CONTEXT: Gpr = Gpr::Rdi;
 
 impl Emitter<'_> {
-    /// The register with the address of the packet's first byte, if the loop has one.
+    /// The register with the address of the packet's first byte, if the loop reserves one.
     pub(crate) fn packet_start(&self) -> Option<Gpr> {
         self.looped.as_ref()?.plan.start
     }
 
-    /// Loads that address.
+    /// Loads the address of the packet's first byte.
     pub(crate) fn load_start(&mut self) {
         if let Some(start) = self.packet_start() {
             self.asm.load(OpSize::Q64, start, Mem::at(FRAME, Frame::OFFSET_DATA as i32));
         }
     }
 
-    /// Computes what was made from the address before it changes.
+    /// Materializes values that are based on the address before it changes.
     pub(crate) fn flush_start(&mut self) {
         let Some(start) = self.packet_start() else { return };
         for reg in self.deferred.live().iter() {
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// At the start of a program in a loop: `r1` is the frame, which has a register of the loop's.
+    /// At the entry of a program in a loop: `r1` is the frame, which is in a register of the loop.
     pub(crate) fn enter_with_context(&mut self) {
         let start = self.function.start;
         if !self.liveness.before(start).contains(Reg::R1) {

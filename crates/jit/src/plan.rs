@@ -1,4 +1,4 @@
-//! What a function needs: which registers hold what, what is saved, how its stack lies.
+//! Plans of functions: register assignment, saved registers, and stack layout.
 
 use paceline_isa::{Callee, Insn, Operand, Reg, RegSet, Width};
 use paceline_spec::context::{self as layout, FieldKind, Rule};
@@ -12,55 +12,55 @@ use crate::settings::Settings;
 use crate::source::{Source, is_tail_call};
 use crate::x64::{Gpr, Mem};
 
-/// Bytes below `rsp` that a function which does not call may use as they are (System V ABI, section 3.2.2).
+/// Size in bytes of the red zone below `rsp`, which leaf functions may use without adjusting `rsp` (System V ABI, section 3.2.2).
 const RED_ZONE: u32 = 128;
 
-/// Where the host comes in, as the sixth argument.
+/// Argument register of the host, the sixth.
 pub(crate) const HOST_ARGUMENT: Gpr = Gpr::R9;
-/// Where it is kept across calls.
+/// Callee-saved register of the host.
 pub(crate) const HOST_KEPT: Gpr = Gpr::R12;
 
-/// Registers that no BPF register is ever in.
+/// Registers that no BPF register is assigned to.
 pub(crate) const SCRATCH: Gpr = Gpr::R10;
 pub(crate) const SCRATCH_2: Gpr = Gpr::R11;
 
-/// `r0` to `r5`: those of calls.
+/// `r0` to `r5`: the registers of the calling convention.
 const CALLER_SAVED: [Gpr; 6] = [Gpr::Rax, Gpr::Rdi, Gpr::Rsi, Gpr::Rdx, Gpr::Rcx, Gpr::R8];
-/// `r6` to `r9` where they must survive calls.
+/// `r6` to `r9` if they must survive calls.
 const CALLEE_SAVED: [Gpr; 4] = [Gpr::Rbx, Gpr::R13, Gpr::R14, Gpr::R15];
-/// `r10` in checked code, whose stack frames lie elsewhere.
+/// `r10` in checked code, whose BPF stack frames are elsewhere.
 pub(crate) const CHECKED_FRAME: Gpr = Gpr::Rbp;
 
-/// What the code of a function does to the machine.
+/// Properties of a function that decide its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// It calls something, so that registers do not survive.
+    /// The function makes calls, which clobber caller-saved registers.
     pub(crate) calls: bool,
-    /// It pushes something for a while.
+    /// The function pushes registers temporarily.
     pub(crate) pushes: bool,
-    /// It needs the host after its entry.
+    /// The function needs the host after its entry.
     pub(crate) host: bool,
-    /// Whether a field of the packet's own area in the host is accessed.
+    /// The function accesses a field of the packet's own area in the host.
     pub(crate) area: bool,
     pub(crate) tail_calls: bool,
-    /// It can leave a redirect target in the frame.
+    /// The function may set a redirect target in the frame.
     pub(crate) redirects: bool,
-    /// It calls what may leave something to the end of the run.
+    /// The function calls something that may defer work to the end of the run.
     pub(crate) waits_for_end: bool,
-    /// It accesses the packet's bytes.
+    /// The function accesses packet bytes.
     pub(crate) packet: bool,
-    /// How often it asks the context where the packet starts.
+    /// Number of loads of the packet's start from the context.
     pub(crate) starts: usize,
-    /// It counts how often `may_goto` goes on.
+    /// The function has a `may_goto` counter.
     pub(crate) may_goto: bool,
-    /// BPF registers that it names.
+    /// BPF registers that the function uses.
     pub(crate) registers: RegSet,
 }
 
 impl Needs {
     pub(crate) fn of(source: &Source<'_>, links: &Links, function: &FunctionFact) -> Self {
         let insns = source.reached(function);
-        // What the packet's own area has when a packet enters, a function computes.
+        // The initial contents of the packet's own area are computed by a runtime function.
         let enters = function.start == 0 && source.kind.context().entries().next().is_some();
         let needs = Self { calls: enters, host: enters, area: enters, ..Self::default() };
         insns.fold(needs, |needs, (slot, insn)| needs.with(source, links, slot, insn))
@@ -118,7 +118,7 @@ impl Needs {
     }
 }
 
-/// Whether an instruction asks the context where the packet starts.
+/// Whether an instruction loads the packet's start from the context.
 pub(crate) fn asks_for_start(source: &Source<'_>, slot: usize, insn: &Insn) -> bool {
     accesses_context(source, slot)
         && matches!(context::field(source, slot, insn), Ok(place) if place.field.kind == FieldKind::PacketData)
@@ -128,33 +128,33 @@ pub(crate) fn accesses_context(source: &Source<'_>, slot: usize) -> bool {
     source.fact(slot).memory.is_some_and(|memory| memory.base == Base::Context)
 }
 
-/// How a function is laid out.
+/// Register assignment and stack layout of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// What holds `r0` to `r9`.
+    /// Native registers of `r0` to `r9`.
     registers: [Gpr; 10],
-    /// Registers that are saved, in the order in which they are pushed.
+    /// Saved registers, in push order.
     pub(crate) saved: Vec<Gpr>,
-    /// Bytes that the stack pointer goes down by after that.
+    /// Bytes to subtract from the stack pointer after the pushes.
     pub(crate) room: i32,
-    /// Where the host is, in functions that need it.
+    /// Register of the host, in functions that need it.
     pub(crate) host: Gpr,
-    /// Whether the function has to put it there.
+    /// Whether the prologue has to move the host to that register.
     pub(crate) keeps_host: bool,
-    /// Whether it has to stay there; else the register may be another's.
+    /// Whether the register is reserved for the host; otherwise it may be reassigned.
     reserves_host: bool,
-    /// The register and displacement that are `r10`.
+    /// `r10` as a base register and displacement.
     frame: (Gpr, i32),
-    /// Where the count is, from `r10` on, of how often `may_goto` still goes on.
+    /// Offset from `r10` of the counter of remaining `may_goto` iterations.
     rounds_left: Option<i32>,
-    /// Words of its stack that have to be zero on entry, as in [`FunctionFact::zeroed`].
+    /// Stack words to zero on entry, as in [`FunctionFact::zeroed`].
     pub(crate) zeroed: u64,
-    /// Bytes below `r10` that helpers may read which are given addresses nobody checked.
+    /// Bytes below `r10` that helpers with unverified addresses may read.
     pub(crate) readable: i32,
 }
 
 impl Plan {
-    /// The plan of one function of a program. `host_is_shared` says whether a function that is called needs the host.
+    /// The plan of one function. `host_is_shared`: whether a called subprogram needs the host.
     pub(crate) fn new(
         function: &FunctionFact,
         needs: Needs,
@@ -179,7 +179,7 @@ impl Plan {
         Self { registers, saved, room, host, keeps_host, reserves_host, frame, rounds_left, zeroed, readable }
     }
 
-    /// The plan of every function of checked code: all the same, so that jumps may lead from one into another.
+    /// The plan of all functions of checked code: identical, so that jumps may cross functions.
     pub(crate) fn checked() -> Self {
         let mut saved = vec![CHECKED_FRAME];
         saved.extend(CALLEE_SAVED);
@@ -197,44 +197,44 @@ impl Plan {
         }
     }
 
-    /// The register that holds `r0` to `r9`; for `r10` [`frame`](Self::frame) tells.
+    /// The native register of `r0` to `r9`; for `r10` see [`frame`](Self::frame).
     pub(crate) fn gpr(&self, reg: Reg) -> Gpr {
         self.registers.get(usize::from(reg.number())).copied().unwrap_or(self.frame.0)
     }
 
-    /// The register that has the host throughout.
+    /// The register that is reserved for the host.
     pub(crate) fn reserved_host(&self) -> Option<Gpr> {
         self.reserves_host.then_some(self.host)
     }
 
-    /// The register that is `r10`, if one is.
+    /// The register of `r10`, if one is assigned.
     pub(crate) fn frame_register(&self) -> Option<Gpr> {
         (self.frame.0 != Gpr::Rsp).then_some(self.frame.0)
     }
 
-    /// How often `may_goto` still goes on, 64 bits; `None` in functions that do not count it.
+    /// The 64-bit counter of remaining `may_goto` iterations; `None` in functions without `may_goto`.
     pub(crate) fn rounds_left(&self) -> Option<Mem> {
         self.rounds_left.map(|offset| self.stack(offset))
     }
 
-    /// A place on the stack, from `r10` on.
+    /// A stack operand at an offset from `r10`.
     pub(crate) fn stack(&self, offset: i32) -> Mem {
         Mem::at(self.frame.0, self.frame.1.wrapping_add(offset))
     }
 }
 
-/// Bytes of a function's stack, and where its count of rounds is, below the program's own.
+/// Stack size of a function in bytes, and the offset of its `may_goto` counter, below the program's own stack.
 fn stack(function: &FunctionFact, needs: Needs, settings: &Settings) -> (u32, Option<i32>) {
     let stack = if settings.full_prologue() { 512 } else { function.stack.next_multiple_of(8) };
     if needs.may_goto { (stack + 8, Some(-(stack as i32 + 8))) } else { (stack, None) }
 }
 
-/// Bytes of its stack, which are zero on entry, that a function may print.
+/// Size in bytes of the stack, zeroed on entry, that a printing function makes readable.
 fn readable(function: &FunctionFact) -> i32 {
     if function.prints { function.stack.next_multiple_of(8) as i32 } else { 0 }
 }
 
-/// The callee-saved registers that a function changes, in the order in which they are saved.
+/// Callee-saved registers that a function changes, in push order.
 fn changed(function: &FunctionFact, registers: &[Gpr; 10], settings: &Settings) -> Vec<Gpr> {
     (6..10)
         .filter(|&n| settings.full_prologue() || Reg::new(n).is_some_and(|r| function.saved.contains(r)))
@@ -243,7 +243,7 @@ fn changed(function: &FunctionFact, registers: &[Gpr; 10], settings: &Settings) 
         .collect()
 }
 
-/// What the stack pointer goes down by for so many bytes of stack, below the return address and the saved registers.
+/// Bytes to subtract from the stack pointer for the stack, below the return address and the saved registers.
 fn room(stack: u32, saved: usize, aligned: bool) -> i32 {
     let above = 8 + 8 * saved as u32;
     let total = above + stack;
@@ -257,8 +257,7 @@ fn registers(callee_saved: [Gpr; 4]) -> [Gpr; 10] {
     [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9]
 }
 
-/// Assigns registers. A function that does not call puts `r6` to `r9` where nothing has to be saved, as long as there is
-/// room.
+/// Assigns registers. Leaf functions assign `r6` to `r9` to caller-saved registers, as long as some are free.
 fn assign(needs: Needs, leaf: bool, host_in_argument: bool) -> [Gpr; 10] {
     let mut assigned = registers(CALLEE_SAVED);
     if !leaf {
@@ -280,47 +279,47 @@ fn assign(needs: Needs, leaf: bool, host_in_argument: bool) -> [Gpr; 10] {
     assigned
 }
 
-/// How the loop over a burst is laid out, which all main programs of a graph share.
+/// Layout of the loop over a burst, which all main programs of a graph share.
 #[derive(Clone, Debug)]
 pub(crate) struct LoopPlan {
-    /// How the programs lie in it.
+    /// Plans of the programs in the loop.
     pub(crate) nodes: Vec<Plan>,
-    /// Registers that are saved, in the order in which they are pushed.
+    /// Saved registers, in push order.
     pub(crate) saved: Vec<Gpr>,
-    /// Bytes that the stack pointer goes down by after that.
+    /// Bytes to subtract from the stack pointer after the pushes.
     pub(crate) room: i32,
-    /// Whether the host has to be put where it is kept.
+    /// Whether the prologue has to move the host to its callee-saved register.
     pub(crate) keeps_host: bool,
-    /// Where the host is.
+    /// Register of the host.
     pub(crate) host: Gpr,
-    /// What has the address of the packet's first byte, where it is asked for more than once.
+    /// Register of the packet's start, if it is loaded more than once.
     pub(crate) start: Option<Gpr>,
-    /// What tells the end of the burst.
+    /// Location of the end of the burst.
     pub(crate) end: Place,
-    /// How many programs may still run for the packet, 32 bits.
+    /// Counter of remaining program runs for the packet, 32 bits.
     pub(crate) runs_left: Option<Mem>,
 }
 
-/// Where something is kept throughout a loop.
+/// Location of a value throughout a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Register(Gpr),
     Stack(Mem),
 }
 
-/// Where a loop has the frame of its packet.
+/// Register of the current packet's frame.
 pub(crate) const FRAME: Gpr = Gpr::Rbp;
 
 impl LoopPlan {
-    /// The plan for main programs with what they need. `host` says whether anything needs the host, and `counts_runs`
-    /// whether the programs that run for a packet are counted.
+    /// The plan for main programs with these needs. `host`: whether anything needs the host; `counts_runs`: whether program runs
+    /// per packet are limited.
     pub(crate) fn new(
         mains: &[(&FunctionFact, Needs)],
         host: bool,
         counts_runs: bool,
         settings: &Settings,
     ) -> Self {
-        // A tail call is a call here, from which the loop goes on.
+        // In a loop a tail call is a call, after which the loop continues.
         let needs = |needs: Needs| Needs { calls: needs.calls || needs.tail_calls, ..needs };
         let mains: Vec<(&FunctionFact, Needs)> = mains.iter().map(|&(f, n)| (f, needs(n))).collect();
         let calls = mains.iter().any(|(_, needs)| needs.calls);
@@ -363,7 +362,7 @@ impl LoopPlan {
                 saved.push(gpr);
             }
         }
-        // Below all that the programs have.
+        // Below the stacks of all programs.
         let mut slot = || {
             depth += 8;
             -(depth as i32)
@@ -382,7 +381,7 @@ impl LoopPlan {
     }
 }
 
-/// A register that the programs of a loop leave alone, one that need not be saved if there is one.
+/// A register that no program of the loop uses, preferably caller-saved.
 fn free_register(used: &[Gpr], calls: bool) -> Option<Gpr> {
     let arguments = [Gpr::Rsi, Gpr::Rdx, Gpr::Rcx, Gpr::R8, HOST_ARGUMENT];
     let unsaved = arguments.into_iter().filter(|_| !calls);
@@ -390,7 +389,7 @@ fn free_register(used: &[Gpr], calls: bool) -> Option<Gpr> {
     all.find(|gpr| !used.contains(gpr))
 }
 
-/// The width of an operation in the encoder's words.
+/// The encoder's width for an operation's width.
 pub(crate) fn native(width: Width) -> crate::x64::Width {
     match width {
         Width::W32 => crate::x64::Width::D32,
@@ -398,7 +397,7 @@ pub(crate) fn native(width: Width) -> crate::x64::Width {
     }
 }
 
-/// An immediate operand that is a known number, for the operations that are simpler then.
+/// The value of an immediate operand, for operations with simpler code in that case.
 pub(crate) fn immediate(operand: Operand) -> Option<i32> {
     match operand {
         Operand::Imm(imm) => Some(imm),

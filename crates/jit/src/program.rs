@@ -1,4 +1,4 @@
-//! From a program to its code.
+//! Compilation of programs and chains.
 
 use paceline_graph::Graph;
 use paceline_isa::Code;
@@ -15,35 +15,35 @@ use crate::settings::Settings;
 use crate::source::Source;
 use crate::x64::{Fill, Label, Mark, Relocation};
 
-/// Functions begin at a multiple of 2 to this power: what a processor fetches at once.
+/// Alignment of functions as a power of 2: 16 bytes, the CPU's fetch granularity.
 pub(crate) const ALIGNMENT: u8 = 4;
 
-/// Code that runs anywhere within reach of its relocations' targets, once they are applied.
+/// Position-independent code, once its relocations are applied: it must be within reach of their targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
     /// The instructions. Their address must be a multiple of 16.
     pub bytes: Vec<u8>,
-    /// Distances to the runtime that depend on where the code is placed.
+    /// Relative references to the runtime, which depend on the code's address.
     pub relocations: Vec<Relocation>,
-    /// Where packets enter, in bytes from the start; in a chain where bursts do. Checked code is entered there alone, as
-    /// `extern "C" fn(r1, r2, &mut Run) -> r0`.
+    /// Offset in bytes of the entry for packets, in a chain of the entry for bursts. Checked code has this entry only, as `extern
+    /// "C" fn(r1, r2, &mut Run) -> r0`.
     pub entry: u32,
-    /// Where tail calls enter; nothing of its own in a chain.
+    /// Offset of the entry for tail calls; the same as `entry` in a chain.
     pub tail_entry: u32,
-    /// Where bursts enter, of one frame or more: `extern "C" fn(first frame, end, x3, x4, x5, &mut Host) -> frame reached`.
-    /// Each frame gets the verdict. `None` in checked code and that of programs that nobody verified.
+    /// Offset of the entry for bursts of one or more frames: `extern "C" fn(first frame, end, x3, x4, x5, &mut Host) -> frame
+    /// reached`. The verdict is stored to each frame. `None` in checked and unverified code.
     pub burst_entry: Option<u32>,
-    /// The same for a chain that counts what its programs return.
+    /// The same for a chain that counts the results of its programs.
     pub counted_entry: Option<u32>,
-    /// The functions by rising offset, the main program first.
+    /// Functions by increasing offset, the main function first.
     pub functions: Vec<CompiledFunction>,
-    /// Where the code of which slot begins ([`Mark::tag`]), by rising offset.
+    /// Offsets of the code of slots ([`Mark::tag`]), increasing.
     pub marks: Vec<Mark>,
-    /// How much it is.
+    /// Code size.
     pub stats: Stats,
 }
 
-/// Where a function's code is.
+/// Location of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompiledFunction {
     /// The program, by its node in the graph.
@@ -52,37 +52,37 @@ pub struct CompiledFunction {
     pub slot: usize,
     /// Whether it is a main program inlined into a loop over a burst.
     pub burst: bool,
-    /// Bytes from the start of the code.
+    /// Offset from the start of the code in bytes.
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u32,
 }
 
-/// How much code it is.
+/// Code size statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Instructions that some path reaches.
+    /// Reachable instructions.
     pub instructions: usize,
-    /// Instructions that no path reaches, which have no code.
+    /// Unreachable instructions, for which no code is emitted.
     pub dropped: usize,
-    /// Bytes of code.
+    /// Code size in bytes.
     pub bytes: usize,
 }
 
-/// Compiles a program that was verified.
+/// Compiles a verified program.
 ///
 /// # Errors
 /// [`CompileError`] names the first instruction that there is no code for.
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
     if settings.checked {
-        // What checks the verifier does not build on what the verifier found.
+        // Checked code exists to test the verifier, so it must not rely on its facts.
         return compile_unverified(verified.program().kind, verified.code(), links, settings);
     }
     compile_program(&ChainProgram::new(Source::verified(verified), links), settings, true)
 }
 
-/// Compiles a program that nobody verified. Unless the code is [checked](Settings::checked) it does what the program does:
-/// read and write anywhere. Loads from a context are not known as such then, so it is for programs that have none.
+/// Compiles an unverified program. Unless the code is [checked](Settings::checked) nothing restricts its memory accesses. Loads
+/// from a context are not recognized without the verifier's facts, so unchecked code suits programs without a context only.
 ///
 /// # Errors
 /// [`CompileError`] names the first instruction that there is no code for.
@@ -123,8 +123,8 @@ fn compile_program(
     finish(emitter, &pieces, Entries { entry, tail_entry, burst: burst_entry, counted: None })
 }
 
-/// Compiles a chain of programs that were verified, each with what it is linked with: the graph's nodes, in order. The
-/// code has entries for bursts alone, one of which counts what each program returned.
+/// Compiles a chain of verified programs, each with its links: the graph's nodes, in order. The code has entries for bursts only,
+/// one of which counts the results of each program.
 ///
 /// # Errors
 /// The program that cannot be compiled, and why.
@@ -150,7 +150,7 @@ pub fn compile_chain(
 }
 
 impl<'a> Emitter<'a> {
-    /// Emits all of a chain.
+    /// Emits all code of a chain.
     fn chain(&mut self, graph: &'a Graph, pieces: &mut Pieces) -> Result<Entries, CompileError> {
         let burst = self.burst(Some(graph), false, |piece| pieces.add(piece))?;
         let counted = self.burst(Some(graph), true, |piece| pieces.add(piece))?;
@@ -162,7 +162,7 @@ impl<'a> Emitter<'a> {
         Ok(Entries { entry: burst, tail_entry: burst, burst: Some(burst), counted: Some(counted) })
     }
 
-    /// Emits a function as it is called; its code begins at `start`.
+    /// Emits a function with a call frame of its own; its code begins at `start`.
     fn function(&mut self, index: usize, start: Label, pieces: &mut Pieces) -> Result<(), CompileError> {
         let plan = self.parts.get(self.node).and_then(|part| part.plan(index, self.settings));
         let (function, plan) = plan.ok_or(CompileError::Internal("a function has no plan"))?;
@@ -187,7 +187,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Emits the functions of the program but the main one.
+    /// Emits the subprograms.
     fn functions(&mut self, pieces: &mut Pieces) -> Result<(), CompileError> {
         let count = self.parts.get(self.node).map_or(0, |part| part.functions.len());
         for index in 1..count {
@@ -200,7 +200,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The code of a function.
+/// The code range of a function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) node: usize,
@@ -210,7 +210,7 @@ pub(crate) struct Piece {
     pub(crate) end: Label,
 }
 
-/// What was emitted, in order.
+/// Emitted code ranges, in order.
 #[derive(Default)]
 struct Pieces(Vec<Piece>);
 
@@ -220,7 +220,7 @@ impl Pieces {
     }
 }
 
-/// Where the code is entered.
+/// Entry labels of the code.
 struct Entries {
     entry: Label,
     tail_entry: Label,
@@ -244,7 +244,7 @@ fn finish(emitter: Emitter<'_>, pieces: &Pieces, entries: Entries) -> Result<Com
     };
     let mut functions =
         pieces.0.iter().map(function).collect::<Result<Vec<CompiledFunction>, CompileError>>()?;
-    // What follows the last function belongs to it as far as names go.
+    // For symbols, code after the last function counts as part of it.
     if let Some(last) = functions.last_mut() {
         last.len = (code.bytes.len() as u32).saturating_sub(last.offset);
     }

@@ -1,4 +1,4 @@
-//! What a function does first and last: only what it needs (seed 002).
+//! Prologues and epilogues: only what a function needs (seed 002).
 
 use paceline_spec::MAX_LOOPS;
 use paceline_spec::context::Layout;
@@ -7,20 +7,20 @@ use crate::emitter::Emitter;
 use crate::plan::{HOST_ARGUMENT, HOST_KEPT, SCRATCH};
 use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Width};
 
-/// Whether members of the packet's own area have other numbers than 0 when a packet enters.
+/// Whether members of the packet's own area have nonzero initial values.
 fn has_entries(layout: &Layout) -> bool {
     layout.entries().next().is_some()
 }
 
 impl Emitter<'_> {
-    /// Where packets enter: what belongs to a packet's run is set up, if the run can see it.
+    /// At the entry for packets: initializes the state of a run, as far as the run can observe it.
     pub(crate) fn enter_run(&mut self, calls: bool, tail_calls: bool, area: Option<&'static Layout>) {
         if calls || tail_calls {
             self.asm.store(OpSize::Q64, Mem::at(HOST_ARGUMENT, self.links.host.frame), Gpr::Rdi);
         }
         let calls = area.is_some_and(has_entries);
         if calls {
-            // The stack is at a multiple of 16 for the call then.
+            // Three pushes align the stack to 16 bytes for the call.
             [HOST_ARGUMENT, Gpr::Rdi, Gpr::Rdi].into_iter().for_each(|gpr| self.asm.push(gpr));
         }
         self.set_up_run(HOST_ARGUMENT, Gpr::Rdi, tail_calls, area);
@@ -29,7 +29,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets up what belongs to a program's run for a packet. Where a function does it, the caller-saved registers change.
+    /// Initializes the state of a run. A nonzero area is initialized by a call, which clobbers the caller-saved registers.
     pub(crate) fn set_up_run(
         &mut self,
         host: Gpr,
@@ -54,8 +54,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Lets no program with per-CPU arrays run for a CPU that they lack: their values are taken to be there. Gives where
-    /// it jumps to then.
+    /// A program with per-CPU arrays must not run on a CPU for which they have no values: its code assumes that they exist. Returns
+    /// the label of the failure path.
     pub(crate) fn check_cpu(&mut self) -> Option<Label> {
         let cpus = self.parts.get(self.node).and_then(|part| part.cpus())?;
         let lacks_cpu = self.asm.new_label();
@@ -65,7 +65,7 @@ impl Emitter<'_> {
         Some(lacks_cpu)
     }
 
-    /// Ends the run of a program whose arrays lack the host's CPU.
+    /// Ends the run of a program whose arrays have no values for the host's CPU.
     pub(crate) fn end_without_cpu(&mut self, lacks_cpu: Label) {
         self.asm.bind(lacks_cpu);
         self.asm.mov_rr(Width::Q64, Gpr::Rdi, HOST_ARGUMENT);
@@ -90,7 +90,7 @@ impl Emitter<'_> {
         self.prepare_stack();
     }
 
-    /// Sets what the function finds on its stack.
+    /// Initializes the function's stack.
     pub(crate) fn prepare_stack(&mut self) {
         self.zero_stack();
         if let Some(rounds_left) = self.plan.rounds_left() {
@@ -101,7 +101,7 @@ impl Emitter<'_> {
     fn zero_stack(&mut self) {
         let zeroed = self.plan.zeroed;
         let words = (0..64).filter(|word| zeroed & 1 << word != 0);
-        // A register takes 2 bytes and then 4 less in each store.
+        // Clearing a register takes 2 bytes, and saves 4 bytes in each store.
         let by_register = zeroed.count_ones() > 1;
         if by_register {
             self.set(SCRATCH, 0);
@@ -116,7 +116,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Undoes the prologue. The flags change; `rax` and the argument registers stay.
+    /// Undoes the prologue. Clobbers the flags; preserves `rax` and the argument registers.
     pub(crate) fn epilogue(&mut self) {
         if self.plan.room != 0 {
             self.asm.alu_ri(Alu::Add, Width::Q64, Gpr::Rsp, self.plan.room);

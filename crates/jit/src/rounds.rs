@@ -1,4 +1,4 @@
-//! `bpf_loop` as a loop, where it is known which function it calls.
+//! `bpf_loop` as an inline loop, if the callback is known.
 
 use paceline_isa::{Callee, Insn, Reg};
 use paceline_spec::{Errno, MAX_LOOPS};
@@ -11,16 +11,16 @@ use crate::x64::{Alu, Cond, Gpr, Label, Width};
 
 const LOOP: i32 = 181;
 
-/// Calls so far, how many there are at most, and what each is given. They are those of the running function, which get
-/// their values back; the last one keeps the stack aligned.
+/// Iteration number, number of iterations, and callback context. The registers belong to the running function, so they are saved
+/// and restored; the last one keeps the stack aligned.
 const KEPT: [Gpr; 4] = [ROUND, COUNT, GIVEN, Gpr::R15];
 const ROUND: Gpr = Gpr::Rbx;
 const COUNT: Gpr = Gpr::R13;
 const GIVEN: Gpr = Gpr::R14;
 
 impl Emitter<'_> {
-    /// Where the function is entered that a call of `bpf_loop` always calls. A tail call in it could end in a fault, which
-    /// the helper looks for.
+    /// Entry of the known callback of a `bpf_loop` call. `None` if the program makes tail calls: one in the callback could fault,
+    /// which only the helper checks.
     pub(crate) fn loop_callback(&self, slot: usize, insn: &Insn) -> Option<Label> {
         let (Insn::Call(Callee::Helper(LOOP)), Some(CallbackFact::Always(start))) =
             (insn, self.source.fact(slot).callback)
@@ -31,7 +31,7 @@ impl Emitter<'_> {
         self.entry_of(start as usize).filter(|_| !tail_calls)
     }
 
-    /// As the helper does: until the function returns other than 0, or as often as the first argument says.
+    /// Same semantics as the helper: iterates until the callback returns nonzero, at most as often as `r1` says.
     pub(crate) fn count_rounds(&mut self, insn: &Insn, entry: Label) -> Result<(), CompileError> {
         let has_flags = self.deferred.get(Reg::R4) != Value::Const(0);
         let may_be_many = match self.deferred.get(Reg::R1) {

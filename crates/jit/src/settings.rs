@@ -1,25 +1,25 @@
-//! How to compile.
+//! Compiler settings.
 
-/// Instructions that not every x86-64 processor has.
+/// A set of optional extensions of x86-64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// BMI2: shifts by any register.
+    /// BMI2: shifts with the count in any register, `rorx` and `mulx`.
     pub bmi2: bool,
-    /// MOVBE: loads that reverse the bytes.
+    /// MOVBE: byte-swapping loads and stores.
     pub movbe: bool,
 }
 
 impl Features {
-    /// What every x86-64 processor has.
+    /// The instructions of all x86-64 CPUs.
     pub const BASELINE: Self = Self { bmi2: false, movbe: false };
 
-    /// The values common to both.
+    /// Extensions that both sets have.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { bmi2: self.bmi2 && other.bmi2, movbe: self.movbe && other.movbe }
     }
 
-    /// What this machine has.
+    /// Extensions of this machine's CPU.
     #[must_use]
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -32,28 +32,28 @@ impl Features {
     }
 }
 
-/// How far ahead the loop over a burst has the packets' first bytes fetched into the cache.
+/// Prefetch distance of the loop over a burst, for the packets' first bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefetch {
-    /// As far as pays, for programs for which it does.
+    /// Chosen by the compiler, for programs that profit.
     #[default]
     Auto,
-    /// So many packets; 0 for not at all.
+    /// Distance in packets; 0 disables prefetching.
     Ahead(u8),
 }
 
-/// How to compile.
+/// Compiler settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Instructions that may be used.
+    /// Extensions that may be used.
     pub features: Features,
-    /// Whether every access to memory is checked when it happens: slow, and for programs that nobody verified.
+    /// Whether every memory access is checked at run time: slow, and for unverified programs.
     pub checked: bool,
-    /// Whether every function saves all callee-saved registers and has all of its stack, needed or not: a baseline for the
-    /// benchmark of prologues.
+    /// Whether every function saves all callee-saved registers and allocates the maximum stack, needed or not: the baseline of the
+    /// prologue benchmark.
     #[cfg(feature = "variants")]
     pub full_prologue: bool,
-    /// How far ahead packets are fetched.
+    /// Prefetch distance.
     pub prefetch: Prefetch,
 }
 

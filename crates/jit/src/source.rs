@@ -1,4 +1,4 @@
-//! A program as the code generator sees it: verified, with facts, or not, without.
+//! A program as input of the code generator: verified, with facts, or unverified, without.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use paceline_verifier::{FunctionFact, InsnFact, MapFact, Verified};
 
 use crate::bounds_elim::{Lengths, Narrowed};
 
-/// Bytes of stack of a function that nobody looked into (`MAX_BPF_STACK`).
+/// Stack size in bytes of a function of an unverified program (`MAX_BPF_STACK`).
 const MAX_STACK: u32 = 512;
 
 pub(crate) struct Source<'a> {
@@ -40,12 +40,12 @@ impl<'a> Source<'a> {
         Self { kind, code, facts: None, functions: functions.collect() }
     }
 
-    /// Whether anything is known of instructions.
+    /// Whether facts about instructions are available.
     pub(crate) fn has_facts(&self) -> bool {
         self.facts.is_some()
     }
 
-    /// Adds what is known of the packets that come to the program.
+    /// Adds facts about packet lengths that other programs of the chain proved.
     pub(crate) fn narrow(&mut self, lengths: &Lengths) {
         let Some(function) = self.functions.first().copied() else { return };
         let changes: Vec<(usize, Narrowed)> = self
@@ -64,7 +64,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What is known of an instruction.
+    /// Facts about an instruction; conservative ones for an unverified program.
     pub(crate) fn fact(&self, slot: usize) -> InsnFact {
         match &self.facts {
             Some(facts) => facts.get(slot).copied().unwrap_or_default(),
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The functions whose address the program takes, by rising slot.
+    /// Functions whose address the program takes, by increasing slot.
     pub(crate) fn callbacks(&self) -> Vec<usize> {
         let taken = |(slot, insn): (usize, &Insn)| match insn {
             Insn::LoadImm64 { .. } => usize::try_from(insn.subprogram_target(slot)?).ok(),
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         starts
     }
 
-    /// The maps that the program names, by index.
+    /// Maps that the program refers to, by index.
     pub(crate) fn maps(&self) -> impl Iterator<Item = usize> {
         let reached = self.functions.iter().flat_map(|function| self.reached(function));
         reached.filter_map(|(_, insn)| match insn {
@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The instructions of a function that may run, each with its slot.
+    /// Reachable instructions of a function, each with its slot.
     pub(crate) fn reached(&self, function: &FunctionFact) -> impl Iterator<Item = (usize, &'a Insn)> {
         let slots = self.code.slots().get(function.start..function.end).unwrap_or_default();
         let insns = (function.start..).zip(slots).filter_map(|(slot, insn)| Some((slot, insn.as_ref()?)));
@@ -118,7 +118,7 @@ fn unknown_function(code: &Code, start: usize, end: usize) -> FunctionFact {
     }
 }
 
-/// The index of the map that is passed to a call, if it is always the same.
+/// Index of the map argument of a call, if it is the same in all runs.
 pub(crate) fn known_map(source: &Source<'_>, slot: usize) -> Option<u32> {
     match source.fact(slot).map {
         Some(MapFact::Always(map)) if !map.inner => Some(map.index),

@@ -1,5 +1,4 @@
-//! The stack of a function: which of it is still read. Stores that nobody reads have no code, such as those of keys for
-//! look-ups that are made in place.
+//! Liveness of the stack, and elimination of dead stores, such as those of keys for look-ups that are inlined.
 
 use paceline_isa::{Callee, Insn};
 
@@ -8,12 +7,12 @@ use crate::links::Links;
 use crate::liveness::Live;
 use crate::source::Source;
 
-/// Bytes of a cell, the unit in which it is known who reads the stack.
+/// Size in bytes of a cell, the granularity of stack liveness.
 const CELL: i32 = 4;
-/// Bytes of the stack (`MAX_BPF_STACK`).
+/// Stack size in bytes (`MAX_BPF_STACK`).
 const STACK: i32 = 512;
 
-/// A set of cells: bit 0 is the lowest one.
+/// A set of cells: bit 0 is the one with the lowest address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cells(u128);
 
@@ -26,7 +25,7 @@ impl Live for Cells {
 }
 
 impl Cells {
-    /// Cells from one number on and below another.
+    /// The cells `from..to`.
     fn range(from: i32, to: i32) -> Self {
         let below = |n: i32| match n.clamp(0, STACK / CELL) {
             128 => u128::MAX,
@@ -35,13 +34,13 @@ impl Cells {
         Self(below(to) & !below(from))
     }
 
-    /// Those that have one of the bytes `start..end` from the frame pointer.
+    /// Cells that overlap the bytes `start..end`, offsets from the frame pointer.
     pub(crate) fn touched(start: i32, end: i32) -> Self {
         let cell = |byte: i32| (byte + STACK).div_euclid(CELL);
         Self::range(cell(start), cell(end + CELL - 1))
     }
 
-    /// Those that have no others.
+    /// Cells that lie within the bytes `start..end`.
     fn covered(start: i32, end: i32) -> Self {
         let cell = |byte: i32| (byte + STACK).div_euclid(CELL);
         Self::range(cell(start + CELL - 1), cell(end))
@@ -55,24 +54,24 @@ impl Cells {
         Self(self.0 & !other.0)
     }
 
-    /// Eight-byte words, numbered as in `FunctionFact::shared`.
+    /// Cells of eight-byte words, numbered as in `FunctionFact::shared`.
     fn of_words(words: u64) -> Self {
         let word = |i: i32| Self::touched(-8 * (i + 1), -8 * i);
         (0..64).filter(|i| words >> i & 1 != 0).fold(Self::default(), |all, i| all.union(word(i)))
     }
 }
 
-/// Who reads the stack.
+/// Analysis of reads of the stack.
 pub(crate) struct StackReads<'a> {
     source: &'a Source<'a>,
     links: &'a Links,
-    /// For each function the slot after its last, and what others read of its stack.
+    /// For each function the end slot, and the cells that other functions may read.
     shared: Vec<(usize, Cells)>,
 }
 
 impl<'a> StackReads<'a> {
-    /// `None` if it is not known, or if no call is left out that might read the stack: compilers themselves leave no
-    /// stores that nobody reads.
+    /// `None` if facts are missing, or if no array look-up is inlined: compilers leave no dead stores of their own, so the analysis
+    /// would not pay.
     pub(crate) fn of(source: &'a Source<'a>, links: &'a Links) -> Option<Self> {
         if !source.has_facts() {
             return None;
@@ -84,7 +83,7 @@ impl<'a> StackReads<'a> {
         Some(Self { source, links, shared })
     }
 
-    /// What is live before an instruction, from what is after it.
+    /// Transfer function: live cells before an instruction, from those after it.
     pub(crate) fn step(&self, slot: usize, insn: &Insn, after: Cells) -> Cells {
         let fact = self.source.fact(slot);
         let function = self.shared.partition_point(|&(end, _)| end <= slot);
@@ -98,7 +97,7 @@ impl<'a> StackReads<'a> {
     }
 }
 
-/// The look-up in an array that a call is in place, with its key if that is known.
+/// Whether a call is an inlined array look-up, with its index if that is known.
 fn array_look_up(source: &Source<'_>, links: &Links, slot: usize, insn: &Insn) -> Option<Option<u32>> {
     let Insn::Call(Callee::Helper(id)) = *insn else { return None };
     match Inline::of(source, links, slot, id)? {
@@ -107,7 +106,7 @@ fn array_look_up(source: &Source<'_>, links: &Links, slot: usize, insn: &Insn) -
     }
 }
 
-/// The bytes of its own stack that an instruction stores to, from the frame pointer, if they are always the same.
+/// The bytes `start..end` of its own stack that an instruction stores to, as offsets from the frame pointer, if they are constant.
 pub(crate) fn stored(source: &Source<'_>, slot: usize, insn: &Insn) -> Option<(i32, i32)> {
     let Insn::Store { size, .. } = *insn else { return None };
     let memory = source.fact(slot).memory?;

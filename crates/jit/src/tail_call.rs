@@ -1,4 +1,4 @@
-//! `bpf_tail_call`: another program takes the place of the running function.
+//! `bpf_tail_call`: replaces the running function with another program.
 
 use crate::emitter::{Emitter, Leave};
 use crate::error::CompileError;
@@ -10,17 +10,17 @@ use crate::x64::{Alu, Cond, Gpr, Label, Mem, OpSize, Scale, Shift, Width};
 const CONTEXT: Gpr = Gpr::Rdi;
 const MAP: Gpr = Gpr::Rsi;
 const INDEX: Gpr = Gpr::Rdx;
-/// The token takes the place of the map, which is where a program has its own.
+/// The token replaces the map in its argument register, which is where a program expects its own token.
 const TOKEN: Gpr = MAP;
 
 impl Emitter<'_> {
-    /// The token is loaded each time, so that changes of the map take effect. What the prologue pushed is popped
-    /// before the jump: programs with different prologues can follow each other.
+    /// The token is reloaded each time, so that updates of the map take effect. The epilogue runs before the jump, so that programs
+    /// with different prologues can call each other.
     pub(crate) fn tail_call(&mut self, slot: usize) -> Result<(), CompileError> {
         self.tail_call_at(slot, None)
     }
 
-    /// The same where the index may be known.
+    /// The same, with the index if it is known.
     pub(crate) fn tail_call_at(&mut self, slot: usize, known: Option<u32>) -> Result<(), CompileError> {
         let host = self.plan.host;
         let follow = self.asm.new_label();
@@ -30,7 +30,7 @@ impl Emitter<'_> {
                 let link = self.links.maps.get(index as usize).and_then(|map| map.programs);
                 let array = link.ok_or(CompileError::Map { slot, index: index as i32, what })?;
                 match known {
-                    // Every time there is no such program.
+                    // The index is out of bounds: the call always fails.
                     Some(known) if known >= array.entries => return Ok(()),
                     Some(known) => self.load_known_token(array, known),
                     None => self.load_token(array, follow),
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         }
         let entry = Mem::at(TOKEN, self.links.tail_entry);
         if matches!(self.leave, Leave::Edge) {
-            // The loop goes on when the other program returns.
+            // The loop continues when the other program returns.
             self.asm.call_m(entry);
             self.load_start();
             self.exit();
@@ -70,7 +70,7 @@ impl Emitter<'_> {
     fn load_token(&mut self, array: ProgArrayLink, follow: Label) {
         self.asm.alu_ri(Alu::Cmp, Width::D32, INDEX, array.entries.cast_signed());
         self.asm.jcc(Cond::Ae, follow);
-        // The index is a number of 32 bits, whatever lies above.
+        // The index is truncated to 32 bits.
         self.asm.mov_rr(Width::D32, INDEX, INDEX);
         let scale = match array.stride {
             8 => Scale::Eight,
@@ -87,9 +87,9 @@ impl Emitter<'_> {
         self.asm.load(OpSize::Q64, TOKEN, Mem::indexed(SCRATCH, INDEX, scale, 0));
     }
 
-    /// Asks the runtime, for a map that is not always the same.
+    /// Calls the runtime, for a map that is not known at compile time.
     fn find_token(&mut self) {
-        // Twice, so that the stack stays aligned.
+        // Pushed twice to keep the stack aligned to 16 bytes.
         self.asm.push(CONTEXT);
         self.asm.push(CONTEXT);
         self.asm.mov_rr(Width::Q64, Gpr::Rdi, MAP);

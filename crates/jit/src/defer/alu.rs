@@ -1,4 +1,4 @@
-//! Arithmetic on values that were not computed.
+//! Arithmetic on deferred values.
 
 use paceline_isa::{AluOp, Operand, Reg, Size, SwapOrder, Width, eval};
 
@@ -29,7 +29,7 @@ impl Emitter<'_> {
         self.compute_alu(width, op, dst, src);
     }
 
-    /// An operand that is a known number as such.
+    /// The operand, as an immediate if its value is known and fits 32 bits.
     fn known(&self, src: Operand) -> Operand {
         let Operand::Reg(reg) = src else { return src };
         match self.deferred.get(reg) {
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An operation on two known numbers.
+    /// Constant folding of an operation.
     fn fold(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> Option<Value> {
         let src = match src {
             Operand::Imm(imm) => imm as u64,
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// An operation that changes only what the value is made from.
+    /// An operation that only changes how the value is composed.
     fn combine(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> Option<Value> {
         let wide = width == Width::W64;
         match (op, self.deferred.get(dst), src) {
@@ -63,7 +63,7 @@ impl Emitter<'_> {
                 match value {
                     Value::Held(held) if wide => Some(Value::Sum(Base::Reg(dst, held), imm)),
                     Value::Sum(base, disp) if wide => Some(Value::Sum(base, disp.checked_add(imm)?)),
-                    // For counters, whose new value goes where the old one came from.
+                    // Counters: the sum is stored to the address that the value was loaded from.
                     Value::Bytes(mut bytes) if bytes.plus.is_none() => {
                         let shape = bytes.shape()?;
                         let fits = wide || shape.size <= Size::W;
@@ -121,7 +121,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a value of `dst` may be made from a base.
+    /// Whether a deferred value of `dst` may be based on `base`.
     pub(super) fn is_root_base(&self, base: Base, dst: Reg) -> bool {
         match base {
             Base::Frame | Base::Native(_) => true,
@@ -129,7 +129,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// `dst + src` as an address.
+    /// `dst + src` by `lea`.
     fn add_address(&mut self, dst: Reg, src: Operand) -> bool {
         let Operand::Reg(src) = src else { return false };
         if self.add_scaled(dst, src) {
@@ -144,7 +144,7 @@ impl Emitter<'_> {
         }
         self.materialize(src);
         self.before_write(dst);
-        // Whatever that took, the first operand may have been computed on the way.
+        // Materializing the second operand may have materialized the first.
         if self.deferred.get(dst) != Value::Sum(base, disp) {
             return false;
         }
@@ -154,12 +154,12 @@ impl Emitter<'_> {
         true
     }
 
-    /// The same where the second operand is an index times 2, 4 or 8, which nobody reads again.
+    /// The same where the second operand is an index times 2, 4 or 8 that is dead afterwards.
     fn add_scaled(&mut self, dst: Reg, src: Reg) -> bool {
         if self.is_live_after(src) || !self.is_index(src) {
             return false;
         }
-        // That may compute either operand: what the index is made from may itself wait for what is in `dst`.
+        // This may materialize either operand: the base of the index may depend on the contents of `dst`.
         self.before_write(dst);
         let (base, disp) = match self.deferred.get(dst) {
             Value::Held(held) => (held, 0),
@@ -175,7 +175,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// Whether a value can be the index of an address.
+    /// Whether a value can be the scaled index of an address.
     fn is_index(&self, reg: Reg) -> bool {
         matches!(self.deferred.get(reg), Value::Shifted(shifted) if shifted.index().is_some())
     }
@@ -200,7 +200,7 @@ impl Emitter<'_> {
         self.hold(dst, bits.min(left));
     }
 
-    /// Computes an operation now; the second operand may stay in memory.
+    /// Computes an operation now; the second operand may be a memory operand.
     fn compute_alu(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) {
         let bits = self.result_bits(width, op, dst, src);
         let width = self.narrowed(width, op, dst, src, bits);
@@ -244,7 +244,7 @@ impl Emitter<'_> {
         self.hold(dst, bits);
     }
 
-    /// The shorter instruction, where the upper half of operand and result is zero and does not matter for the lower.
+    /// The 32-bit form, if the upper halves of operands and result are zero and do not affect the lower half.
     fn narrowed(&self, width: Width, op: AluOp, dst: Reg, src: Operand, bits: u8) -> Width {
         let low_only = match op {
             AluOp::Add | AluOp::Or | AluOp::And | AluOp::Xor | AluOp::Lsh | AluOp::Mul => true,
@@ -255,7 +255,7 @@ impl Emitter<'_> {
         if narrow { Width::W32 } else { width }
     }
 
-    /// The memory that a value is in as it is.
+    /// The memory operand of a value that is still in memory, unmodified.
     pub(crate) fn memory_operand(&mut self, reg: Reg, width: Width) -> Option<Mem> {
         let Value::Bytes(bytes) = self.deferred.get(reg) else { return None };
         let shape = bytes.shape()?;
@@ -264,7 +264,7 @@ impl Emitter<'_> {
         (plain && bytes.plus.is_none()).then(|| self.place(bytes.base, shape.disp))
     }
 
-    /// How many bits the result may have.
+    /// Upper bound for the number of significant bits of the result.
     pub(super) fn result_bits(&self, width: Width, op: AluOp, dst: Reg, src: Operand) -> u8 {
         let most = if width == Width::W64 { 64 } else { 32 };
         let a = self.deferred.bits(dst);

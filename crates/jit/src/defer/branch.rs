@@ -1,4 +1,4 @@
-//! Conditional jumps on values that were not computed.
+//! Conditional jumps on deferred values.
 
 use paceline_isa::{Condition, Insn, Operand, Reg, Size, SwapOrder, Width, eval};
 
@@ -11,16 +11,16 @@ use crate::error::CompileError;
 use crate::plan::{SCRATCH, native};
 use crate::x64::{Alu, Gpr, Mem, OpSize, Width as NativeWidth};
 
-/// A comparison with a number.
+/// A comparison with a constant.
 #[derive(Clone, Copy)]
 struct Test {
     condition: Condition,
-    /// As many bits as the comparison has.
+    /// Truncated to the width of the comparison.
     number: u64,
 }
 
 impl Test {
-    /// Whether the byte order can be turned in the number instead of the value.
+    /// Whether the constant can be byte-swapped instead of the value.
     fn ignores_order(self) -> bool {
         matches!(self.condition, Condition::Eq | Condition::Ne | Condition::Set)
     }
@@ -47,7 +47,7 @@ impl Emitter<'_> {
             Some(exit) => exit,
             None => self.target(slot, insn.jump_target(slot))?,
         };
-        // Where it leads registers hold their values; what that takes changes the flags.
+        // Live registers of the target are materialized before the comparison, because that changes the flags.
         let flushed = self.flush_before_jump(slot, insn, self.liveness.at_target(slot, insn));
         self.make_store();
         if fact.may_fall_through {
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         self.compare_registers(width, condition, dst, src);
     }
 
-    /// Compares without computing the value, if that can be.
+    /// Compares without byte-swapping the value, if possible.
     fn compare_in_order_of_memory(&mut self, dst: Reg, test: Test) -> bool {
         match self.deferred.get(dst) {
             Value::Reversed(size, held) if test.ignores_order() && fits(size, test.number) => {
@@ -111,7 +111,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Compares memory with a number of the same size.
+    /// Compares a memory operand with a constant of the same size.
     fn compare_memory(&mut self, mem: Mem, shape: &Shape, test: Test) -> bool {
         let size = shape.size;
         let test = if shape.reversed { test.turned(size) } else { test };
@@ -136,7 +136,7 @@ impl Emitter<'_> {
             },
             _ => eval::sign_extend(size, number) as i32,
         };
-        // An immediate of 16 bits costs the decoder more than an instruction.
+        // A 16-bit immediate stalls the decoder (length-changing prefix), which costs more than an extra instruction.
         let in_register = size == Size::H && (bits.is_some() || i8::try_from(imm).is_err());
         match (in_register, bits) {
             (true, _) => {
@@ -154,7 +154,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// Compares a register, which has zeros above so many bytes.
+    /// Compares a register that is zero-extended from a size.
     fn compare_number(&mut self, gpr: Gpr, size: Size, test: Test) -> bool {
         let is_bits = test.condition == Condition::Set;
         if size == Size::Dw {
@@ -218,7 +218,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether a number has no bits above a size.
+/// Whether a constant fits a size.
 fn fits(size: Size, number: u64) -> bool {
     number <= eval::zero_extend(size, u64::MAX)
 }

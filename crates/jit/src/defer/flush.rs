@@ -1,4 +1,4 @@
-//! From what is remembered to registers.
+//! Materialization of deferred values.
 
 use paceline_isa::{Reg, RegSet, Size, Width};
 
@@ -9,14 +9,14 @@ use crate::plan::{SCRATCH, SCRATCH_2, native};
 use crate::x64::{Alu, Gpr, Held, Mem, OpSize, Shift, Width as NativeWidth};
 
 impl Emitter<'_> {
-    /// Computes the values of registers.
+    /// Materializes registers.
     pub(crate) fn flush(&mut self, registers: RegSet) {
         for reg in registers.iter() {
             self.materialize(reg);
         }
     }
 
-    /// Loads what is still in memory, before that changes.
+    /// Loads values that are still in memory, before the memory changes.
     pub(crate) fn flush_memory(&mut self) {
         for reg in self.deferred.live.iter() {
             if matches!(self.deferred.get(reg), Value::Bytes(_)) {
@@ -25,7 +25,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A native register holds the value of its BPF register, which has so many bits.
+    /// Records that a native register holds the value of its BPF register, with an upper bound for its significant bits.
     pub(crate) fn hold(&mut self, reg: Reg, bits: u8) {
         let held = self.asm.hold(self.gpr(reg));
         self.deferred.hold(reg, held, bits);
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         self.gpr(reg)
     }
 
-    /// Checks that a value was materialized and not overwritten since.
+    /// Checks that a value was materialized and its register not overwritten since.
     pub(crate) fn expect_held(&mut self, reg: Reg) {
         match self.deferred.held(reg) {
             Some(held) => {
@@ -48,7 +48,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Before a native register changes: values that are made from what it holds are computed, or dropped if they are dead.
+    /// Before a native register is written: deferred values that depend on its contents are materialized, or dropped if they are
+    /// dead.
     pub(crate) fn before_write(&mut self, written: Reg) {
         if self.deferred.stored.is_some_and(|stored| stored.is_of(written)) {
             self.end_store();
@@ -56,10 +57,10 @@ impl Emitter<'_> {
         self.save_dependents(written);
     }
 
-    /// The same without the store that waits for the register.
+    /// The same, except for a deferred store of the register.
     pub(crate) fn save_dependents(&mut self, written: Reg) {
         for reg in self.deferred.dependents(written).iter() {
-            // The one before may have needed its register.
+            // Materializing an earlier one may have materialized this one.
             if !self.deferred.get(reg).uses(written) {
                 continue;
             }
@@ -71,7 +72,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Computes a value into its register. The flags change.
+    /// Computes a value into its register. Clobbers the flags.
     pub(crate) fn materialize(&mut self, reg: Reg) {
         if let Some(held) = self.deferred.held(reg) {
             self.asm.held(held);
@@ -116,7 +117,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A place in memory.
+    /// A memory operand relative to a base.
     pub(crate) fn place(&mut self, base: Base, disp: i32) -> Mem {
         match base {
             Base::Reg(_, held) | Base::Native(held) => Mem::at(self.asm.held(held), disp),
@@ -133,7 +134,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads a number in the order that memory has, whatever the bytes above it were.
+    /// Loads a number in memory order; the bytes above its size are unspecified.
     pub(crate) fn load_shape(&mut self, bytes: &Bytes, shape: &super::value::Shape, gpr: Gpr) {
         let mem = self.place(bytes.base, shape.disp);
         self.asm.load(op_size(shape.size), gpr, mem);
@@ -162,7 +163,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves only the bits of a mask.
+    /// Clears all bits outside of a mask.
     fn mask(&mut self, gpr: Gpr, mask: u64) {
         match (i32::try_from(mask), u32::try_from(mask)) {
             (Ok(0xff), _) => self.asm.movzx_rr(OpSize::B8, gpr, gpr),
@@ -178,7 +179,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Puts a number together byte by byte, where no single load does.
+    /// Assembles a number byte by byte, if no single load can produce it.
     fn gather(&mut self, bytes: &Bytes, gpr: Gpr) {
         self.set(SCRATCH, 0);
         for (disp, shift) in bytes.parts() {
@@ -196,7 +197,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A register that has the value, for reading: its own, or a scratch register where it is not read again.
+    /// A register with the value, for reading: its own, or a scratch register if the value is not read again.
     pub(crate) fn operand(&mut self, reg: Reg, again: RegSet, scratch: Gpr) -> Held {
         self.materialize_unless_alone(reg, again);
         let value = self.deferred.get(reg);
@@ -211,7 +212,8 @@ impl Emitter<'_> {
         self.asm.hold(gpr)
     }
 
-    /// Two such registers. What takes scratch registers by itself is computed before one of them has the other operand.
+    /// Two such registers. Values whose computation needs scratch registers are materialized before a scratch register holds the
+    /// other operand.
     pub(super) fn operands(&mut self, left: Reg, right: Reg, again: RegSet) -> (Gpr, Gpr) {
         self.materialize_unless_alone(right, again);
         self.materialize_unless_alone(left, again);
@@ -220,12 +222,12 @@ impl Emitter<'_> {
         (self.asm.held(left), self.asm.held(right))
     }
 
-    /// Materializes a value that is read again, or that cannot be computed in one register alone.
+    /// Materializes a value that is read again, or whose computation needs more than one register.
     fn materialize_unless_alone(&mut self, reg: Reg, again: RegSet) {
         let alone = match self.deferred.get(reg) {
             Value::Sum(..) | Value::Const(_) | Value::Function(_) => true,
             Value::Bytes(bytes) => bytes.shape().is_some() && u32::try_from(bytes.mask()).is_ok(),
-            // In its own register it takes no move.
+            // In its own register it needs no move.
             Value::Shifted(shifted) => shifted.base != reg,
             Value::Dead | Value::Held(_) | Value::Reversed(..) => false,
         };

@@ -1,4 +1,4 @@
-//! Loads that wait, and stores.
+//! Deferred loads, and stores.
 
 use paceline_isa::{Insn, Reg, RegSet, Size};
 use paceline_spec::context::FieldKind;
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Fields that the frame has as they are can be loaded late as well.
+    /// Loads of fields that the frame stores unchanged can be deferred as well.
     fn defer_context(
         &mut self,
         slot: usize,
@@ -66,7 +66,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// An address that a value of `dst` may be made from.
+    /// An address that a deferred value of `dst` may be based on.
     fn root_address(&mut self, base: Reg, offset: i32, dst: Reg) -> (Base, i32) {
         match self.deferred.get(base) {
             Value::Sum(root, disp) if self.is_root_base(root, dst) => {
@@ -79,7 +79,7 @@ impl Emitter<'_> {
         (self.materialized(base), offset)
     }
 
-    /// What a register's native register holds once its value is materialized.
+    /// The base for a register's native register after its value is materialized.
     pub(super) fn materialized(&mut self, reg: Reg) -> Base {
         if reg == Reg::R10 {
             return Base::Frame;
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         Base::Reg(reg, held)
     }
 
-    /// An address to be used now.
+    /// A memory operand for immediate use.
     pub(crate) fn deferred_address(&mut self, base: Reg, offset: i16) -> Mem {
         let offset = i32::from(offset);
         if let Value::Sum(root, disp) = self.deferred.get(base)

@@ -1,10 +1,9 @@
-//! Values that are computed when they are needed, and not at all if nobody does: the way from BPF's small steps to the
-//! operands and addresses that the processor has.
+//! Deferred values, which are computed when they are needed, or never: instruction selection from BPF's simple operations to x86's
+//! memory operands and addressing modes.
 //!
-//! Along a stretch of code without a jump into it, what each BPF register's value is made from is remembered: a number, an
-//! address with a displacement, bytes in memory. Additions then become displacements, loads become memory operands,
-//! loads of single bytes become one load, and a byte order is turned where a constant can be turned instead. Where paths
-//! meet, registers hold their values.
+//! Within a basic block the composition of each BPF register's value is remembered: a constant, an address with a displacement,
+//! bytes in memory. Additions become displacements, loads become memory operands, loads of single bytes are merged into one load,
+//! and byte swaps move to constants where possible. At joins of control flow all live values are materialized.
 
 mod alu;
 mod branch;
@@ -32,21 +31,21 @@ pub(crate) use stack_stores::{StackStore, StackStores};
 pub(crate) use store::{Kept, Stored};
 pub(crate) use value::{Base, Bytes, Shifted, Value, Way};
 
-/// The registers along the way.
+/// State of the registers in the current block.
 #[derive(Clone, Debug)]
 pub(crate) struct Deferred {
     values: [Value; 10],
-    /// Registers whose value is made from what is in a register.
+    /// Registers whose value depends on the contents of a native register.
     made: RegSet,
-    /// For values that are held, how many low bits may be other than zero.
+    /// For materialized values, upper bound for the number of significant bits.
     bits: [u8; 10],
-    /// Registers that are read by the instruction or after it.
+    /// Registers that the instruction or later ones read.
     live: RegSet,
-    /// The last store to the stack, of 32 bits of something that has not changed since.
+    /// The last 32-bit store to the stack, of a value that has not changed since.
     pub(crate) stored: Option<Stored>,
-    /// The stores to the stack before it.
+    /// The earlier stores to the stack.
     pub(crate) stores: StackStores,
-    /// What the instruction or those after it read of the stack; `None` if that may be all.
+    /// Stack cells that the instruction or later ones read; `None` for unknown, possibly all.
     stack: Option<Cells>,
 }
 
@@ -91,14 +90,14 @@ impl Deferred {
         }
     }
 
-    /// Other registers whose values are made from what is in a register.
+    /// Other registers whose values depend on the contents of a register's native register.
     #[inline]
     fn dependents(&self, on: Reg) -> RegSet {
         let uses = |reg: &Reg| self.values.get(usize::from(reg.number())).is_some_and(|v| v.uses(on));
         self.made.minus(RegSet::of(on)).iter().filter(uses).collect()
     }
 
-    /// How many low bits of a value may be other than zero.
+    /// Upper bound for the number of significant bits of a value.
     fn bits(&self, reg: Reg) -> u8 {
         match self.get(reg) {
             Value::Held(_) => self.bits.get(usize::from(reg.number())).copied().unwrap_or(64),
@@ -110,12 +109,12 @@ impl Deferred {
         }
     }
 
-    /// A register's value is not read again.
+    /// Marks a register as dead.
     pub(crate) fn kill(&mut self, reg: Reg) {
         self.set(reg, Value::Dead);
     }
 
-    /// A register holds its value, of so many bits.
+    /// Marks a register as materialized, with an upper bound for its significant bits.
     fn hold(&mut self, reg: Reg, held: Held, bits: u8) {
         let index = usize::from(reg.number());
         if let (Some(value), Some(place)) = (self.values.get_mut(index), self.bits.get_mut(index)) {
@@ -124,12 +123,12 @@ impl Deferred {
         }
     }
 
-    /// Registers that are read by the instruction or after it.
+    /// Registers that the instruction or later ones read.
     pub(crate) fn live(&self) -> RegSet {
         self.live
     }
 
-    /// Whether a value may be made from what is in a register: there is no way back from there then.
+    /// Whether a value may be based on the contents of a register's native register: dependencies stay acyclic.
     fn is_root(&self, reg: Reg) -> bool {
         match self.get(reg) {
             Value::Held(_) => true,
@@ -145,7 +144,7 @@ impl Deferred {
 }
 
 impl Emitter<'_> {
-    /// Emits an instruction, or remembers what it computes.
+    /// Emits an instruction, or defers it.
     pub(crate) fn deferred(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let after = self.liveness.after(self.source, slot, insn);
         self.deferred.live = after.union(reads(insn));
@@ -196,7 +195,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Emits an instruction with its operands in registers.
+    /// Emits an instruction with materialized operands.
     pub(crate) fn emit_materialized(&mut self, slot: usize, insn: &Insn) -> Result<(), CompileError> {
         let touches_memory = matches!(insn, Insn::Atomic { .. } | Insn::LoadAcquire { .. } | Insn::Call(_));
         if touches_memory {
@@ -224,7 +223,8 @@ impl Emitter<'_> {
         if let Insn::Call(Callee::Helper(id)) = *insn
             && let Some(inline) = Inline::of(self.source, self.links, slot, id)
         {
-            // A call of a function takes all arguments, perhaps some that this call leaves undefined: whatever they hold.
+            // A call of a subprogram passes all argument registers, including those that this call leaves undefined, with any
+            // contents.
             for reg in insn.writes().minus(reads(insn)).iter() {
                 self.hold(reg, 64);
             }
@@ -263,7 +263,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Before a place that jumps lead to: registers get their values.
+    /// Before a jump target: materializes live registers.
     pub(crate) fn meet(&mut self, slot: usize) {
         let live = self.without_known_result(slot, self.liveness.before(slot));
         self.deferred.live = live;
@@ -272,8 +272,7 @@ impl Emitter<'_> {
         self.make_store();
     }
 
-    /// At a place that jumps lead to, or where a function starts: registers hold the values that are read from here on, and
-    /// nothing else is known of them.
+    /// At a jump target or a function's entry: live registers are materialized, and nothing else is known about them.
     pub(crate) fn start_block(&mut self, slot: usize) {
         self.deferred = Deferred::default();
         self.reserve();

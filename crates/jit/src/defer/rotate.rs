@@ -1,4 +1,4 @@
-//! Rotations, which BPF writes as two shifts and an `or`: shifts by a number wait for their other half.
+//! Rotations, which BPF expresses as two shifts and an `or`: shifts by a constant are deferred until the other half follows.
 
 use paceline_isa::{AluOp, Operand, Reg, Width};
 
@@ -8,7 +8,7 @@ use crate::plan::native;
 use crate::x64::{Gpr, Held, Shift, Width as NativeWidth};
 
 impl Emitter<'_> {
-    /// `dst op= number` for a shift of what is in a register.
+    /// `dst op= imm` for a shift of a value in a register.
     pub(super) fn defer_shift(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) -> bool {
         let Operand::Imm(imm) = src else { return false };
         let way = match op {
@@ -19,14 +19,14 @@ impl Emitter<'_> {
         let Some((base, held)) = self.shiftable(width, dst) else { return false };
         let count = (imm as u32 % if width == Width::W64 { 64 } else { 32 }) as u8;
         let bits = self.result_bits(width, op, dst, src);
-        // The shorter instruction, where no bit comes from the upper half or goes there.
+        // The 32-bit form, if no bit comes from the upper half or moves there.
         let narrow = count < 32 && bits <= 32 && self.deferred.bits(dst) <= 32;
         let width = if narrow { Width::W32 } else { width };
         self.deferred.set(dst, Value::Shifted(Shifted { base, held, width, way, count, bits }));
         true
     }
 
-    /// `dst = src` of 32 bits where there may be more, which may be the start of a rotation.
+    /// A 32-bit `dst = src` of a possibly longer value, which may begin a rotation.
     pub(super) fn defer_low_half(&mut self, dst: Reg, src: Reg) -> bool {
         let Some((base, held)) = self.shiftable(Width::W64, src) else { return false };
         if !self.is_root_base(Base::Reg(base, held), dst) {
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// The register whose native register holds a value, perhaps with more bits than a width has.
+    /// The register whose native register holds a value, possibly with significant bits above the width.
     fn shiftable(&self, width: Width, reg: Reg) -> Option<(Reg, Held)> {
         match self.deferred.get(reg) {
             Value::Held(held) => Some((reg, held)),
@@ -51,7 +51,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Both halves of a rotation put together.
+    /// Merges both halves of a rotation.
     pub(super) fn rotate(&mut self, width: Width, op: AluOp, dst: Reg, src: Operand) -> bool {
         let (AluOp::Or | AluOp::Add | AluOp::Xor, Operand::Reg(src)) = (op, src) else { return false };
         let (Value::Shifted(a), Value::Shifted(b)) = (self.deferred.get(dst), self.deferred.get(src)) else {
@@ -69,7 +69,7 @@ impl Emitter<'_> {
         if gpr == base {
             self.asm.shift_ri(Shift::Rol, width, gpr, count);
         } else if self.settings.features.bmi2 {
-            // To the right by what remains.
+            // A right rotation by the complement.
             self.asm.rorx(width, gpr, base, if a.width == Width::W64 { 64 } else { 32 } - count);
         } else {
             self.asm.mov_rr(width, gpr, base);

@@ -1,16 +1,16 @@
-//! How what is on the stack was stored: in which parts, and where that was a number.
+//! Stores to the stack that the compiler remembers: their offsets and sizes, and constants.
 //!
-//! A processor forwards a store to the loads that read it or less of it; one that reads more waits until the store has left for the
-//! cache. So a key that was stored field by field is loaded field by field.
+//! Store-to-load forwarding works for loads that read the same bytes as the store, or some of them; a longer load waits until the
+//! store has left the store buffer for the cache. A key that was stored field by field is therefore loaded field by field.
 
-/// What one store wrote.
+/// One store to the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StackStore {
-    /// Where, from the frame pointer.
+    /// Offset from the frame pointer in bytes.
     pub(crate) at: i32,
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub(crate) bytes: u8,
-    /// What it is, if it is always the same; zeros above.
+    /// The stored constant, if it is one, zero-extended.
     pub(crate) number: Option<u64>,
 }
 
@@ -20,13 +20,13 @@ impl StackStore {
     }
 }
 
-/// Stores that are remembered: as many as fields that keys have.
+/// Number of stores that are remembered: enough for the fields of common keys.
 const MOST: usize = 8;
 
-/// Bytes that are loaded at once where it is not known how they were stored: keys are mostly structures of such fields.
+/// Size of loads in bytes where the stores are unknown: keys are mostly structures of 4-byte fields.
 const LONGEST: i32 = 4;
 
-/// The last stores to the stack, none of which overlaps another.
+/// The last stores to the stack, without overlaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StackStores {
     parts: [StackStore; MOST],
@@ -38,7 +38,7 @@ impl StackStores {
         self.parts.get(..self.len).unwrap_or_default()
     }
 
-    /// Something was stored.
+    /// Records a store.
     pub(crate) fn store(&mut self, new: StackStore) {
         self.forget(new.at, new.end());
         if self.len == MOST {
@@ -51,7 +51,7 @@ impl StackStores {
         }
     }
 
-    /// Something was stored to the bytes from `start` to `end`.
+    /// Drops stores that overlap the bytes from `start` to `end`.
     pub(crate) fn forget(&mut self, start: i32, end: i32) {
         let old = std::mem::take(self);
         for part in old.all().iter().filter(|part| part.end() <= start || end <= part.at) {
@@ -62,7 +62,7 @@ impl StackStores {
         }
     }
 
-    /// So many bytes from a place on, in parts that can be loaded.
+    /// Splits `bytes` bytes from `start` into parts that can be loaded with store forwarding.
     pub(crate) fn of(&self, start: i32, bytes: u8) -> impl Iterator<Item = StackStore> {
         let end = start + i32::from(bytes);
         let mut at = start;
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(loads(&[], -8, 7), [(-8, 4), (-4, 2), (-2, 1)]);
         assert_eq!(loads(&[(-8, 8)], -8, 8), [(-8, 8)]);
         assert_eq!(loads(&[(-1, 1), (-2, 1), (-8, 4), (-4, 2)], -8, 8), [(-8, 4), (-4, 2), (-2, 1), (-1, 1)]);
-        // Only some are known, or more was stored than is read.
+        // Only some stores are known, or a store is longer than the load.
         assert_eq!(loads(&[(-5, 1)], -8, 8), [(-8, 2), (-6, 1), (-5, 1), (-4, 4)]);
         assert_eq!(loads(&[(-8, 8)], -8, 4), [(-8, 4)]);
         assert_eq!(loads(&[(-8, 8)], -4, 4), [(-4, 4)]);

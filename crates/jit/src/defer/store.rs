@@ -1,5 +1,5 @@
-//! Stores. One to the stack waits as long as the register that it stores stays as it is: where it was made for a look-up
-//! that takes the key from the register, nobody may read it.
+//! Stores. A store to the stack is deferred while the stored register keeps its contents: one that only provides the key of a
+//! look-up is eliminated if the look-up takes the key from the register.
 
 use paceline_isa::{Insn, Operand, Reg, RegSet, Size, eval};
 use paceline_verifier::Base as Memory;
@@ -12,20 +12,20 @@ use crate::plan::{SCRATCH_2, accesses_context};
 use crate::stack::{Cells, stored};
 use crate::x64::{Alu, Held, OpSize};
 
-/// A store of 32 bits to the stack.
+/// A 32-bit store to the stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored {
-    /// Where, from the frame pointer.
+    /// Offset from the frame pointer in bytes.
     pub(crate) disp: i32,
     pub(crate) what: Kept,
-    /// Whether it is still to be made.
+    /// Whether the store is still deferred.
     waits: bool,
 }
 
-/// What was stored.
+/// The stored value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kept {
-    /// A register, what it held, and how many low bits of that may be other than zero.
+    /// A register, its contents, and an upper bound for the number of significant bits.
     Reg(Reg, Held, u8),
     Number(i32),
 }
@@ -41,7 +41,7 @@ impl Stored {
 }
 
 impl Emitter<'_> {
-    /// Makes the store that waits, unless nobody reads it from the current instruction on.
+    /// Emits the deferred store, unless its cells are dead from the current instruction on.
     pub(crate) fn make_store(&mut self) {
         let Some(stored) = self.deferred.stored.take() else { return };
         if stored.waits && self.deferred.stack.is_some_and(|live| !live.intersects(stored.cells())) {
@@ -61,19 +61,19 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same where the stack or the register may change.
+    /// The same before the stack or the register changes; the store is forgotten.
     pub(crate) fn end_store(&mut self) {
         self.make_store();
         self.deferred.stored = None;
     }
 
-    /// Makes the store that waits before a look-up goes its ways, unless nobody reads it after that.
+    /// Emits the deferred store before a look-up branches, unless its cells are dead afterwards.
     pub(crate) fn make_store_after(&mut self, slot: usize, insn: &Insn) {
         self.deferred.stack = self.liveness.stack_after(self.source, slot, insn);
         self.make_store();
     }
 
-    /// Makes the store that waits before an instruction that may read it.
+    /// Emits the deferred store before an instruction that may read it.
     pub(crate) fn make_store_for(&mut self, slot: usize) {
         let Some(read) = self.source.fact(slot).stack_read else { return };
         let read = Cells::touched(read.start.into(), read.end.into());
@@ -121,7 +121,7 @@ impl Emitter<'_> {
                 _ => None,
             },
         };
-        // The stack has no other names where it is known who reads it.
+        // If the readers of the cell are known, no other pointer aliases it.
         let waits = after_it.is_some();
         let kept = |disp, what| Some(Stored { disp, what, waits });
         let on_stack = self.stack_offset(base, offset).filter(|_| size == Size::W);
@@ -148,7 +148,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Remembers a store to the stack, or that one may have changed there what is remembered.
+    /// Records a store to the stack, or drops recorded stores that it may overwrite.
     fn note_store(&mut self, slot: usize, insn: &Insn, src: Operand) {
         let Insn::Store { size, .. } = *insn else {
             self.deferred.stores = StackStores::default();
@@ -171,7 +171,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where an address on the stack is from the frame pointer.
+    /// Offset of a stack address from the frame pointer.
     pub(crate) fn stack_offset(&self, base: Reg, offset: i16) -> Option<i32> {
         match self.deferred.get(base) {
             Value::Sum(Base::Frame, disp) => disp.checked_add(i32::from(offset)),
@@ -179,7 +179,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A store of what was loaded from the same place with something added.
+    /// A store of a value that was loaded from the same address and incremented (read-modify-write).
     fn add_in_memory(&mut self, size: Size, base: Reg, offset: i16, src: Reg, after: RegSet) -> bool {
         let Value::Bytes(bytes) = self.deferred.get(src) else { return false };
         let (Some((_, plus)), Some(shape)) = (bytes.plus, bytes.shape()) else { return false };
@@ -195,7 +195,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The immediate that stores a number's low bytes.
+/// The sign-extended immediate that stores the low bytes of a constant.
 fn immediate(size: Size, value: u64) -> Option<i32> {
     match size {
         Size::Dw => i32::try_from(value as i64).ok(),

@@ -1,47 +1,47 @@
-//! What is known of registers whose value was not computed yet.
+//! Deferred values of registers.
 
 use paceline_isa::{Reg, Size, SwapOrder, Width, eval};
 
 use crate::x64::{Held, Scale};
 
-/// The value of a BPF register, in terms of what its native register and others hold. What is made from a native register has
-/// the note of what that held, so that the value cannot be computed from anything else.
+/// The value of a BPF register, in terms of the contents of native registers. A value that depends on a native register records the
+/// number of its contents, so that it cannot be computed from any other contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Dead: it was not materialized, as no instruction reads it.
+    /// Dead: not materialized, because no instruction reads it.
     Dead,
-    /// Its native register holds it.
+    /// Materialized in its native register.
     Held(Held),
-    /// A number.
+    /// A constant.
     Const(u64),
     /// An address with a displacement.
     Sum(Base, i32),
     /// Bytes that are still in memory.
     Bytes(Bytes),
-    /// Its native register holds this many of its bytes in the other order, and zeros above.
+    /// The native register holds this many bytes in reversed order, zero-extended.
     Reversed(Size, Held),
-    /// What is in a register's native register, shifted.
+    /// The contents of a register's native register, shifted.
     Shifted(Shifted),
-    /// The address at which helpers call the function that starts at a slot.
+    /// The callback address of the function that starts at a slot.
     Function(usize),
 }
 
-/// A shift by a number, which may become a half of a rotation.
+/// A shift by a constant, which may become half of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shifted {
     pub(crate) base: Reg,
-    /// What is shifted.
+    /// The contents that are shifted.
     pub(crate) held: Held,
-    /// Of what is shifted; the rest of the result is zero.
+    /// Width of the shift; the result is zero-extended.
     pub(crate) width: Width,
     pub(crate) way: Way,
-    /// By how many bits, fewer than the width has.
+    /// Shift count in bits, less than the width.
     pub(crate) count: u8,
-    /// How many low bits of the result may be other than zero.
+    /// Upper bound for the number of significant bits of the result.
     pub(crate) bits: u8,
 }
 
-/// Which way a shift goes.
+/// Direction of a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Left,
@@ -49,9 +49,9 @@ pub(crate) enum Way {
 }
 
 impl Shifted {
-    /// The scale and the register of an address that has this number added to it.
+    /// The register and scale of an address with this value as its scaled index.
     pub(crate) fn index(&self) -> Option<(Held, Scale)> {
-        // Nothing was cut off if it may not even have all bits of its width.
+        // The shift lost no bits of its width, as the result does not even use all of them.
         let whole = self.width == Width::W64 || self.bits < 32;
         let scale = match (self.way, self.count) {
             (Way::Left, 1) => Scale::Two,
@@ -62,7 +62,7 @@ impl Shifted {
         whole.then_some((self.held, scale))
     }
 
-    /// By how many bits to the left this and another shift together rotate, if they do.
+    /// Count in bits of the left rotation that this and another shift form together, if they do.
     pub(crate) fn rotation(&self, other: &Self) -> Option<u8> {
         let (left, right) = match (self.way, other.way) {
             (Way::Left, Way::Right) => (self, other),
@@ -75,14 +75,14 @@ impl Shifted {
     }
 }
 
-/// What an address counts from.
+/// Base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// What is in a register's native register, whether that is its value or not.
+    /// The contents of a register's native register, whether or not they are its value.
     Reg(Reg, Held),
     /// The frame pointer.
     Frame,
-    /// What is in a native register that no BPF register is in: the loop's own.
+    /// The contents of a native register that no BPF register is assigned to: one reserved by the loop.
     Native(Held),
 }
 
@@ -93,7 +93,7 @@ impl Base {
 }
 
 impl Value {
-    /// Whether it is made from what is in a BPF register's native register, perhaps another one's.
+    /// Whether the value depends on the contents of any BPF register's native register.
     pub(crate) fn is_made(&self) -> bool {
         match self {
             Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => matches!(base, Base::Reg(..)),
@@ -102,7 +102,7 @@ impl Value {
         }
     }
 
-    /// Whether it is made from what is in this register's.
+    /// Whether the value depends on the contents of this register's native register.
     pub(crate) fn uses(&self, reg: Reg) -> bool {
         match self {
             Self::Sum(base, _) | Self::Bytes(Bytes { base, .. }) => base.is(reg),
@@ -112,33 +112,33 @@ impl Value {
     }
 }
 
-/// No byte of memory: zero.
+/// Marks a byte that is not from memory, but zero.
 const ZERO: u8 = u8::MAX;
 
-/// A number of bytes in memory, in any order: what loads of single bytes, shifts and `or` put together.
+/// A number composed of bytes in memory in any order, as loads of single bytes, shifts and `or` produce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes {
     pub(crate) base: Base,
     pub(crate) disp: i32,
-    /// For each byte of the number, from the least significant, its distance from `base + disp`.
+    /// For each byte of the number, least significant first, its offset from `base + disp`.
     from: [u8; 8],
-    /// Bits of the number that count; the others are zero.
+    /// Bits that are kept; the others are zero.
     mask: u64,
-    /// What is added, wrapping at a width.
+    /// An addend, with wrap-around at a width.
     pub(crate) plus: Option<(Width, i32)>,
 }
 
-/// How a number can be had by one load.
+/// A composition that one load can produce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) size: Size,
-    /// Whether the bytes are in the other order.
+    /// Whether the byte order is reversed.
     pub(crate) reversed: bool,
-    /// From the base.
+    /// Displacement from the base in bytes.
     pub(crate) disp: i32,
-    /// Bits that what was loaded, in order, is shifted to the left by.
+    /// Left shift of the loaded and, if reversed, byte-swapped number, in bits.
     pub(crate) shift: u8,
-    /// What remains of that before the shift, if not everything does.
+    /// Mask for the number before the shift, if not all bits are kept.
     pub(crate) mask: Option<u64>,
 }
 
@@ -149,7 +149,7 @@ impl Bytes {
         Self { base, disp, from, mask: u64::MAX, plus: None }
     }
 
-    /// How many bits may be other than zero.
+    /// Upper bound for the number of significant bits.
     pub(crate) fn bits(&self) -> u8 {
         match self.plus {
             Some((Width::W32, _)) => 32,
@@ -158,7 +158,7 @@ impl Bytes {
         }
     }
 
-    /// The bits that may be other than zero.
+    /// Mask of the bits that may be nonzero.
     fn counting(&self) -> u64 {
         let there = (0..8).filter(|&i| self.from[i] != ZERO).fold(0, |all, i| all | 0xff << (8 * i));
         there & self.mask
@@ -174,12 +174,12 @@ impl Bytes {
         new
     }
 
-    /// Only the bits of a mask.
+    /// The number with a mask applied.
     pub(crate) fn and(self, mask: u64) -> Option<Self> {
         self.plus.is_none().then(|| self.with(self.from, self.mask & mask))
     }
 
-    /// Shifted by whole bytes.
+    /// Shifted left by whole bytes.
     pub(crate) fn shl(self, bits: u32) -> Option<Self> {
         if self.plus.is_some() || !bits.is_multiple_of(8) || bits >= 64 {
             return None;
@@ -190,7 +190,7 @@ impl Bytes {
         Some(self.with(from, self.mask << bits))
     }
 
-    /// The same to the right.
+    /// Shifted right by whole bytes.
     pub(crate) fn shr(self, bits: u32) -> Option<Self> {
         if self.plus.is_some() || !bits.is_multiple_of(8) || bits >= 64 {
             return None;
@@ -201,7 +201,7 @@ impl Bytes {
         Some(self.with(from, self.mask >> bits))
     }
 
-    /// In the other byte order, as by `be16` and the like.
+    /// In reversed byte order, as by `be16`.
     pub(crate) fn reverse(self, size: Size) -> Option<Self> {
         let low = self.and(eval::zero_extend(size, u64::MAX))?;
         let mut from = low.from;
@@ -209,7 +209,7 @@ impl Bytes {
         Some(low.with(from, eval::swap(SwapOrder::Always, size, low.mask)))
     }
 
-    /// Both numbers together, where no bit is in both.
+    /// The `or` of two numbers without common bits.
     pub(crate) fn or(self, other: Self) -> Option<Self> {
         let apart = self.counting() & other.counting() == 0;
         if !apart || self.base != other.base || self.plus.is_some() || other.plus.is_some() {
@@ -230,7 +230,7 @@ impl Bytes {
         Some(Self { base: self.base, disp, from, mask: self.counting() | other.counting(), plus: None })
     }
 
-    /// The one load that it takes, if one is enough.
+    /// The single load that produces the number, if one does.
     pub(crate) fn shape(&self) -> Option<Shape> {
         let first = self.from.iter().position(|&byte| byte != ZERO)?;
         let last = self.from.iter().rposition(|&byte| byte != ZERO)?;
@@ -249,7 +249,7 @@ impl Bytes {
         Some(Shape { size, reversed: !plain, disp: self.disp.checked_add(i32::from(lowest))?, shift, mask })
     }
 
-    /// The bytes one by one: where each is from the base, and where it goes in bits.
+    /// The bytes one by one: displacement from the base, and position in the number in bits.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (i32, u8)> {
         let (disp, from) = (self.disp, self.from);
         let part = move |(i, byte): (u8, u8)| Some((disp.checked_add(i32::from(byte))?, 8 * i));

@@ -1,4 +1,4 @@
-//! Division and remainder, with the results that BPF defines where the processor traps.
+//! Division and remainder, with the results that BPF defines where `div` and `idiv` trap.
 
 mod reciprocal;
 
@@ -10,10 +10,10 @@ use crate::x64::{Alu, Cond, Gpr, Shift, Width};
 
 use reciprocal::Reciprocal;
 
-/// Whether the code for an operation pushes registers for a while.
+/// Whether the code of an operation may push registers temporarily.
 pub(crate) fn pushes(width: isa::Width, op: AluOp, src: Operand) -> bool {
     match op {
-        // In 64 bits it hangs on what the processor has.
+        // For 64 bits this depends on the CPU's features, so it is assumed.
         AluOp::Div | AluOp::Mod => !immediate(src)
             .is_some_and(|imm| imm == 0 || is_power(op, imm) || imm > 0 && width == isa::Width::W32),
         AluOp::SDiv | AluOp::SMod => immediate(src) != Some(0),
@@ -21,7 +21,7 @@ pub(crate) fn pushes(width: isa::Width, op: AluOp, src: Operand) -> bool {
     }
 }
 
-/// Whether an unsigned division by it is a shift, and a remainder a mask that fits.
+/// Whether an unsigned division by the immediate is a shift, and its remainder a mask that fits an immediate.
 fn is_power(op: AluOp, imm: i32) -> bool {
     imm > 0 && imm.cast_unsigned().is_power_of_two() && matches!(op, AluOp::Div | AluOp::Mod)
 }
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The quotient is 0, and the remainder what was to be divided.
+    /// The quotient is 0, and the remainder is the dividend.
     fn divide_by_zero(&mut self, wants_quotient: bool, width: Width, dst: Gpr) {
         if wants_quotient {
             self.set(dst, 0);
@@ -72,7 +72,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Multiplies by what the divisor is the reciprocal of, if that takes fewer cycles.
+    /// Multiplies by the divisor's reciprocal, if that takes fewer cycles.
     fn divide_by_number(&mut self, op: AluOp, width: Width, dst: Gpr, imm: i32) -> bool {
         let wants_quotient = match op {
             AluOp::Div => true,
@@ -98,7 +98,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// The quotient into the first scratch register.
+    /// Computes the quotient into the first scratch register.
     fn quotient_of_32(&mut self, dst: Gpr, reciprocal: Reciprocal) {
         self.asm.mov_rr(Width::D32, SCRATCH_2, dst);
         match i32::try_from(reciprocal.multiplier) {
@@ -117,14 +117,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same in 64 bits. What is in `rdx` is kept in a scratch register meanwhile.
+    /// The same for 64 bits. `rdx` is saved in a scratch register meanwhile.
     fn quotient_of_64(&mut self, dst: Gpr, reciprocal: Reciprocal) {
         self.asm.mov_rr(Width::Q64, SCRATCH, Gpr::Rdx);
         self.asm.mov_ri(Gpr::Rdx, reciprocal.multiplier);
         self.asm.mulx(Width::Q64, SCRATCH_2, SCRATCH_2, if dst == Gpr::Rdx { SCRATCH } else { dst });
         self.asm.mov_rr(Width::Q64, Gpr::Rdx, SCRATCH);
         if reciprocal.adds {
-            // The sum may have 65 bits, half of it has not.
+            // The sum may need 65 bits; half of the difference avoids that.
             self.asm.mov_rr(Width::Q64, SCRATCH, dst);
             self.asm.alu_rr(Alu::Sub, Width::Q64, SCRATCH, SCRATCH_2);
             self.asm.shift_ri(Shift::Shr, Width::Q64, SCRATCH, 1);
@@ -136,12 +136,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Divides by the second scratch register, which is not zero.
+    /// Divides by the second scratch register, which is nonzero.
     fn divide_by_scratch(&mut self, op: AluOp, width: Width, dst: Gpr, imm: Option<i32>) {
         let signed = matches!(op, AluOp::SDiv | AluOp::SMod);
         let wants_quotient = matches!(op, AluOp::Div | AluOp::SDiv);
         let done = self.asm.new_label();
-        // The least number by -1 does not fit, and traps.
+        // The least number divided by -1 overflows, and traps.
         if signed && imm.is_none_or(|imm| imm == -1) {
             let other = self.asm.new_label();
             if imm.is_none() {

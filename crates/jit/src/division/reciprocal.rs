@@ -1,26 +1,26 @@
-//! Division by a number as a multiplication: `x / d` is `x * m / 2^n` rounded down, where `m` is `2^n / d` rounded up and `n`
-//! is large enough that what that adds cannot reach the next quotient (Granlund and Montgomery, "Division by Invariant
-//! Integers using Multiplication", theorem 4.2).
+//! Division by a constant as a multiplication: `x / d` is `x * m / 2^n` rounded down, where `m` is `2^n / d` rounded up and `n` is
+//! large enough that the error cannot reach the next quotient (Granlund and Montgomery, "Division by Invariant Integers using
+//! Multiplication", theorem 4.2).
 
-/// What to multiply by, and to shift by after that.
+/// A multiplier and the following shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reciprocal {
     /// The low bits of the multiplier, as many as the dividend has.
     pub(super) multiplier: u64,
-    /// Whether the multiplier has one bit more, so that the dividend is added to the upper half of the product.
+    /// Whether the multiplier has one bit more, in which case the dividend is added to the upper half of the product.
     pub(super) adds: bool,
-    /// Bits to shift the upper half of the product by.
+    /// Right shift of the upper half of the product, in bits.
     pub(super) shift: u8,
 }
 
 impl Reciprocal {
-    /// For dividends of 32 or 64 bits.
+    /// The reciprocal for dividends of `bits` bits (32 or 64); `None` for a divisor of 0.
     pub(super) fn of(bits: u8, divisor: u32) -> Option<Self> {
         let divisor = u128::from(divisor);
         (0..=32_u8).find_map(|shift| {
             let power = 1_u128 << (bits + shift);
             let multiplier = power.div_ceil(divisor.max(1));
-            // By how much that is too large.
+            // Rounding error of the multiplier, times the divisor.
             let excess = (multiplier * divisor).checked_sub(power)?;
             (divisor != 0 && excess <= 1 << shift).then_some(Self {
                 multiplier: multiplier as u64 & (u64::MAX >> (64 - bits)),
@@ -51,7 +51,7 @@ mod tests {
                 let most = u64::MAX >> (64 - bits);
                 let reciprocal = Reciprocal::of(bits, divisor).expect("there is one");
                 let d = u64::from(divisor);
-                // Where quotients change, low and high.
+                // Dividends next to a change of the quotient, low and high.
                 let highest = most / d * d;
                 let xs = [
                     0,

@@ -1,7 +1,7 @@
 use super::encode::{Bytes, Field, Op, Vex};
 use super::{Assembler, Cond, Gpr, Mem, OpSize, Width};
 
-/// The operations that share one pattern of opcodes, by their numbers in it.
+/// Operations that share one opcode pattern, with their numbers in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the mnemonics")]
@@ -15,7 +15,7 @@ pub enum Alu {
 }
 
 impl Alu {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Alu; 6] = [Alu::Add, Alu::Or, Alu::And, Alu::Sub, Alu::Xor, Alu::Cmp];
 
     /// The opcode of `op r/m8, r8`; the other forms are at fixed distances from it.
@@ -25,24 +25,24 @@ impl Alu {
     }
 }
 
-/// What happens to a bit after it was copied to the carry flag.
+/// Effect of a bit instruction, which also copies the bit to the carry flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum BitOp {
-    /// `bt`: nothing.
+    /// `bt`: no change.
     Test = 4,
-    /// `bts`: it becomes one.
+    /// `bts`: sets the bit.
     Set = 5,
-    /// `btr`: it becomes zero.
+    /// `btr`: clears the bit.
     Reset = 6,
 }
 
 impl BitOp {
-    /// All of them.
+    /// All operations.
     pub const ALL: [BitOp; 3] = [BitOp::Test, BitOp::Set, BitOp::Reset];
 }
 
-/// The form with an immediate: opcode and immediate, where one byte is enough if sign extension gives the rest.
+/// Opcode and immediate of the immediate form, with a sign-extended byte if that suffices.
 #[inline]
 pub(super) fn alu_immediate(size: OpSize, imm: i32) -> (Op, Bytes) {
     let value = if size == OpSize::W16 { i32::from(imm as i16) } else { imm };
@@ -63,7 +63,7 @@ impl Assembler {
         self.encode_r(Op::one(op.opcode()).sized(size), size, Field::Reg(src), dst, Bytes::NONE);
     }
 
-    /// `op dst, imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    /// `op dst, imm`; the immediate is truncated to `size`, or sign-extended to 64 bits.
     pub fn alu_ri(&mut self, op: Alu, size: impl Into<OpSize>, dst: Gpr, imm: i32) {
         if op != Alu::Cmp {
             self.write(dst);
@@ -94,7 +94,7 @@ impl Assembler {
         self.encode_m(Op::one(op.opcode()).sized(size), size, Field::Reg(src), mem, Bytes::NONE);
     }
 
-    /// `op [mem], imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    /// `op [mem], imm`; the immediate is truncated to `size`, or sign-extended to 64 bits.
     pub fn alu_mi(&mut self, op: Alu, size: impl Into<OpSize>, mem: Mem, imm: i32) {
         let size = size.into();
         let (opcode, bytes) = alu_immediate(size, imm);
@@ -108,7 +108,7 @@ impl Assembler {
         self.encode_r(Op::one(0x84).sized(size), size, Field::Reg(right), left, Bytes::NONE);
     }
 
-    /// `test reg, imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    /// `test reg, imm`; the immediate is truncated to `size`, or sign-extended to 64 bits.
     pub fn test_ri(&mut self, size: impl Into<OpSize>, reg: Gpr, imm: i32) {
         let size = size.into();
         let bytes = Bytes::immediate(size, imm);
@@ -118,7 +118,7 @@ impl Assembler {
         self.encode_r(Op::one(0xf6).sized(size), size, Field::Digit(0), reg, bytes);
     }
 
-    /// `test [mem], imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    /// `test [mem], imm`; the immediate is truncated to `size`, or sign-extended to 64 bits.
     pub fn test_mi(&mut self, size: impl Into<OpSize>, mem: Mem, imm: i32) {
         let size = size.into();
         self.encode_m(Op::one(0xf6).sized(size), size, Field::Digit(0), mem, Bytes::immediate(size, imm));
@@ -153,15 +153,15 @@ impl Assembler {
         self.unary(4, size.into(), reg);
     }
 
-    /// `mulx high, low, src`: unsigned, rdx times `src`, without a change of flags. Where both halves go to one register it
-    /// gets the high one. Needs BMI2.
+    /// `mulx high, low, src`: unsigned, rdx times `src`; preserves the flags. If both destinations are the same register, it
+    /// receives the high half. Requires BMI2.
     pub fn mulx(&mut self, width: Width, high: Gpr, low: Gpr, src: Gpr) {
         self.write(high);
         self.write(low);
         self.encode_vex(Vex { prefix: 3, map: 2, opcode: 0xf6 }, width, high, src, low, Bytes::NONE);
     }
 
-    /// `div reg`: unsigned, rdx:rax by `reg`, or ax for bytes. Quotient to rax and remainder to rdx, or to al and ah.
+    /// `div reg`: unsigned, rdx:rax by `reg`, or ax for bytes. Quotient in rax and remainder in rdx, or in al and ah.
     pub fn div(&mut self, size: impl Into<OpSize>, reg: Gpr) {
         self.write(Gpr::Rax);
         self.write(Gpr::Rdx);
@@ -191,25 +191,25 @@ impl Assembler {
         self.encode_r(Op::one(0xf6).sized(size), size, Field::Digit(digit), reg, Bytes::NONE);
     }
 
-    /// `inc [mem]`. The carry flag stays.
+    /// `inc [mem]`. Preserves the carry flag.
     pub fn inc_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
         let size = size.into();
         self.encode_m(Op::one(0xfe).sized(size), size, Field::Digit(0), mem, Bytes::NONE);
     }
 
-    /// `dec [mem]`. The carry flag stays.
+    /// `dec [mem]`. Preserves the carry flag.
     pub fn dec_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
         let size = size.into();
         self.encode_m(Op::one(0xfe).sized(size), size, Field::Digit(1), mem, Bytes::NONE);
     }
 
-    /// `cdq` or `cqo`: fills edx or rdx with the sign of eax or rax.
+    /// `cdq` or `cqo`: sign-extends eax or rax into edx or rdx.
     pub fn sign_to_rdx(&mut self, width: Width) {
         self.write(Gpr::Rdx);
         self.encode_o(Op::one(0x99), width.into(), Gpr::Rax, Bytes::NONE);
     }
 
-    /// `bt`, `bts` or `btr`: the bit of `reg` that `bit` numbers, modulo the width.
+    /// `bt`, `bts` or `btr`: the bit of `reg` with number `bit`, modulo the width.
     pub fn bit_rr(&mut self, op: BitOp, width: Width, reg: Gpr, bit: Gpr) {
         if op != BitOp::Test {
             self.write(reg);
@@ -218,7 +218,7 @@ impl Assembler {
         self.encode_r(Op::of(opcode), width.into(), Field::Reg(bit), reg, Bytes::NONE);
     }
 
-    /// `bt`, `bts` or `btr`: the bit of `reg` that `bit` numbers, modulo the width.
+    /// `bt`, `bts` or `btr`: the bit of `reg` with number `bit`, modulo the width.
     pub fn bit_ri(&mut self, op: BitOp, width: Width, reg: Gpr, bit: u8) {
         if op != BitOp::Test {
             self.write(reg);
@@ -226,13 +226,13 @@ impl Assembler {
         self.encode_r(Op::of(0xba), width.into(), Field::Digit(op as u8), reg, Bytes::byte(bit));
     }
 
-    /// `setcc reg`: its low byte becomes 0 or 1, the others stay.
+    /// `setcc reg`: sets its low byte to 0 or 1; preserves the others.
     pub fn setcc(&mut self, cond: Cond, reg: Gpr) {
         self.write(reg);
         self.encode_r(Op::of(0x90 + cond as u8), OpSize::B8, Field::Digit(0), reg, Bytes::NONE);
     }
 
-    /// `cmovcc dst, src`. At 32 bits the upper half of `dst` becomes zero even if the condition does not hold.
+    /// `cmovcc dst, src`. At 32 bits the upper half of `dst` is zeroed even if the condition is false.
     pub fn cmovcc(&mut self, cond: Cond, width: Width, dst: Gpr, src: Gpr) {
         self.write(dst);
         self.encode_r(Op::of(0x40 + cond as u8), width.into(), Field::Reg(dst), src, Bytes::NONE);

@@ -3,28 +3,28 @@ use super::contents::Contents;
 use super::encode::Bytes;
 use super::{Cond, relax};
 
-/// A place in the code that may be named before it is known.
+/// A position in the code, which may be referenced before it is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Label(pub(super) u32);
 
-/// What fills the space in front of an aligned place.
+/// Padding before an aligned position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fill {
-    /// As few no-operations as possible, where execution may pass.
+    /// As few `nop`s as possible, for positions that execution falls into.
     Nop,
-    /// Breakpoints, where it may not.
+    /// `int3`, for positions that execution does not fall into.
     Int3,
 }
 
-/// Takes instructions one after the other and gives [`Code`](super::Code).
+/// Assembles a sequence of instructions into [`Code`](super::Code).
 ///
-/// Methods append; what is wrong with what they were given is told by [`finish`](Assembler::finish).
+/// Methods append; errors in their arguments are reported by [`finish`](Assembler::finish).
 ///
 #[derive(Debug, Default)]
 pub struct Assembler {
-    // Jumps to labels and alignment have no length until `finish`. They are kept apart from the bytes, as gaps between
-    // them, and places in the code count the bytes and the gaps in front of them.
-    /// Valid up to `len`; what is behind it is room to write whole words into.
+    // Jumps to labels and alignment have no length until `finish`. They are kept apart from the bytes, as gaps; a position in the
+    // code is the number of bytes and gaps before it.
+    /// Valid up to `len`; the rest is spare room for stores of whole words.
     bytes: Vec<u8>,
     len: usize,
     pub(super) gaps: Vec<Gap>,
@@ -36,12 +36,12 @@ pub struct Assembler {
     pub(super) contents: Contents,
 }
 
-/// A place in unfinished code.
+/// A position in unfinished code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Bytes in front of it, without gaps.
+    /// Bytes before it, without gaps.
     pub(super) raw: u32,
-    /// Gaps in front of it.
+    /// Number of gaps before it.
     pub(super) gaps: u32,
 }
 
@@ -49,32 +49,32 @@ impl Place {
     pub(super) const UNBOUND: Place = Place { raw: u32::MAX, gaps: u32::MAX };
 }
 
-/// Something whose length is found by [`relax`].
+/// A jump or alignment, whose length is determined by [`relax`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
-    /// Bytes in front of it, without gaps.
+    /// Bytes before it, without gaps.
     pub(super) raw: u32,
     pub(super) kind: GapKind,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GapKind {
-    /// A conditional jump, or one that is always taken.
+    /// A conditional jump, or an unconditional one.
     Jump(Option<Cond>, Label),
     /// Alignment to this power of two.
     Align(u8, Fill),
 }
 
-/// Four bytes that will hold the distance from the end of their instruction to a label.
+/// A 32-bit field for the distance from the end of its instruction to a label.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reference {
     pub(super) place: Place,
     pub(super) label: Label,
-    /// Bytes of the instruction behind the four.
+    /// Bytes of the instruction after the field.
     pub(super) behind: u32,
 }
 
-/// Four bytes that will hold the distance from their end to an address.
+/// A 32-bit field for the distance from its end to an address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extern {
     pub(super) place: Place,
@@ -88,7 +88,7 @@ impl Assembler {
         Assembler::default()
     }
 
-    /// A label to jump to, call or load from, and to [`bind`](Assembler::bind) before or after.
+    /// A label to jump to, call or load from, which is [bound](Assembler::bind) before or after its uses.
     #[inline]
     pub fn new_label(&mut self) -> Label {
         self.labels.push(Place::UNBOUND);
@@ -96,7 +96,7 @@ impl Assembler {
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// The same for a place where nothing is known of what registers hold: what is held there is taken note of behind it.
+    /// The same for a block entry at which no register contents are known: they are recorded after it is bound.
     #[inline]
     pub fn new_block_label(&mut self) -> Label {
         self.labels.push(Place::UNBOUND);
@@ -104,7 +104,7 @@ impl Assembler {
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// Puts a label here. That can be done once.
+    /// Binds a label to the current position; once per label.
     #[inline]
     pub fn bind(&mut self, label: Label) {
         let here = self.here();
@@ -116,17 +116,17 @@ impl Assembler {
         }
     }
 
-    /// Notes that the code from here on comes from `tag`, for example an instruction slot.
+    /// Records that the following code belongs to `tag`, for example an instruction slot.
     ///
-    /// [`Code::marks`](super::Code::marks) has the marks in the order they were made; several can have one offset.
+    /// [`Code::marks`](super::Code::marks) has the marks in this order; several can have the same offset.
     #[inline]
     pub fn mark(&mut self, tag: u32) {
         self.marks.push((self.here(), tag));
     }
 
-    /// Fills up to a multiple of 2 to the `log2`, counted from the start of the code, which must be placed accordingly.
+    /// Pads to a multiple of 2 to the `log2`, relative to the start of the code, which must be aligned accordingly.
     ///
-    /// At most 12, a page: [`AssembleError::Alignment`].
+    /// `log2` is at most 12, a page: [`AssembleError::Alignment`].
     pub fn align(&mut self, log2: u8, fill: Fill) {
         if log2 > 12 {
             return self.fail(AssembleError::Alignment { log2 });
@@ -134,7 +134,8 @@ impl Assembler {
         self.gap(GapKind::Align(log2, fill));
     }
 
-    /// Where the code so far ends with a jump to, if it does: that jump takes no bytes if its label is bound next.
+    /// Target of the unconditional jump that the code so far ends with, if it does: that jump has no length if its label is bound
+    /// next.
     pub fn jump_here(&self) -> Option<Label> {
         let last = self.gaps.last().filter(|gap| gap.raw == self.len())?;
         match last.kind {
@@ -143,11 +144,11 @@ impl Assembler {
         }
     }
 
-    /// Settles all lengths and distances.
+    /// Determines all lengths and distances.
     ///
     /// # Errors
-    /// The first mistake made since [`new`](Assembler::new), or a label that is referred to and not bound, or code beyond
-    /// 2 GiB. Each is a defect in the caller.
+    /// The first error since [`new`](Assembler::new), or a label that is referenced and not bound, or code beyond 2 GiB. Each is a
+    /// bug of the caller.
     pub fn finish(mut self) -> Result<super::Code, AssembleError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -159,7 +160,7 @@ impl Assembler {
         relax::finish(&self, &self.bytes)
     }
 
-    /// Bytes so far, without gaps. Beyond 4 GiB it is wrong, but `finish` has the real number.
+    /// Bytes so far, without gaps. Truncated beyond 4 GiB, which `finish` detects.
     #[inline]
     pub(crate) fn len(&self) -> u32 {
         self.len as u32
@@ -175,7 +176,7 @@ impl Assembler {
         self.gaps.push(Gap { raw: self.len(), kind });
     }
 
-    /// The four bytes `ahead` from here refer to a label, and `behind` bytes of the instruction follow them.
+    /// Records a reference to a label: a 32-bit field `ahead` bytes from here, with `behind` bytes of the instruction after it.
     #[inline]
     pub(super) fn refer(&mut self, ahead: u32, label: Label, behind: u32) {
         let here = self.here();
@@ -190,7 +191,7 @@ impl Assembler {
 
     /// Appends an instruction: prefixes, opcode, ModRM and SIB are its head; displacement and immediate its tail.
     ///
-    /// Whole words are written and the next instruction overwrites what was too much: copying exact lengths takes longer.
+    /// Stores whole words, whose excess the next instruction overwrites: this is faster than copies of exact lengths.
     #[inline(always)]
     pub(super) fn put(&mut self, head: Bytes, tail: Bytes) {
         const WORD: usize = size_of::<u64>();

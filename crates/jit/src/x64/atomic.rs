@@ -12,7 +12,7 @@ impl Assembler {
             self.write(left);
             self.write(right);
         }
-        // With rax there is a form without ModRM; rax with itself would mean nop, which at 32 bits is something else.
+        // With rax a form without ModRM exists; rax with itself would encode `nop`, which does not zero-extend at 32 bits.
         match (left, right) {
             (Gpr::Rax, other) | (other, Gpr::Rax) if size != OpSize::B8 && left != right => {
                 self.encode_o(Op::one(0x90), size, other, Bytes::NONE);
@@ -21,21 +21,21 @@ impl Assembler {
         }
     }
 
-    /// `xchg [mem], reg`: atomic without a prefix.
+    /// `xchg [mem], reg`: always atomic, without a prefix.
     pub fn xchg_mr(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
         self.write(reg);
         let size = size.into();
         self.encode_m(Op::one(0x86).sized(size), size, Field::Reg(reg), mem, Bytes::NONE);
     }
 
-    /// `lock op [mem], src`; there is none for [`Alu::Cmp`]: [`AssembleError::LockedCompare`].
+    /// `lock op [mem], src`; invalid for [`Alu::Cmp`]: [`AssembleError::LockedCompare`].
     pub fn lock_alu_mr(&mut self, op: Alu, size: impl Into<OpSize>, mem: Mem, src: Gpr) {
         let size = size.into();
         self.refuse_cmp(op);
         self.encode_m(Op::one(op.opcode()).sized(size).locked(), size, Field::Reg(src), mem, Bytes::NONE);
     }
 
-    /// `lock op [mem], imm`, as [`alu_mi`](Assembler::alu_mi); none for [`Alu::Cmp`]: [`AssembleError::LockedCompare`].
+    /// `lock op [mem], imm`, as [`alu_mi`](Assembler::alu_mi); invalid for [`Alu::Cmp`]: [`AssembleError::LockedCompare`].
     pub fn lock_alu_mi(&mut self, op: Alu, size: impl Into<OpSize>, mem: Mem, imm: i32) {
         let size = size.into();
         self.refuse_cmp(op);
@@ -49,33 +49,33 @@ impl Assembler {
         }
     }
 
-    /// `lock inc [mem]`. The carry flag stays.
+    /// `lock inc [mem]`. Preserves the carry flag.
     pub fn lock_inc_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
         let size = size.into();
         self.encode_m(Op::one(0xfe).sized(size).locked(), size, Field::Digit(0), mem, Bytes::NONE);
     }
 
-    /// `lock dec [mem]`. The carry flag stays.
+    /// `lock dec [mem]`. Preserves the carry flag.
     pub fn lock_dec_m(&mut self, size: impl Into<OpSize>, mem: Mem) {
         let size = size.into();
         self.encode_m(Op::one(0xfe).sized(size).locked(), size, Field::Digit(1), mem, Bytes::NONE);
     }
 
-    /// `lock xadd [mem], reg`: adds, and gives the former value in `reg`.
+    /// `lock xadd [mem], reg`: adds `reg`, which receives the old value.
     pub fn lock_xadd(&mut self, size: impl Into<OpSize>, mem: Mem, reg: Gpr) {
         self.write(reg);
         let size = size.into();
         self.encode_m(Op::of(0xc0).sized(size).locked(), size, Field::Reg(reg), mem, Bytes::NONE);
     }
 
-    /// `lock cmpxchg [mem], src`: stores `src` where memory equals rax, else loads rax. Tells by the zero flag.
+    /// `lock cmpxchg [mem], src`: stores `src` if memory equals rax, else loads rax. Sets the zero flag on success.
     pub fn lock_cmpxchg(&mut self, size: impl Into<OpSize>, mem: Mem, src: Gpr) {
         self.write(Gpr::Rax);
         let size = size.into();
         self.encode_m(Op::of(0xb0).sized(size).locked(), size, Field::Reg(src), mem, Bytes::NONE);
     }
 
-    /// `lfence`: nothing behind it starts before what is ahead of it is complete.
+    /// `lfence`: later instructions do not start before earlier ones are complete.
     pub fn lfence(&mut self) {
         self.put(Bytes::pair(0x0f, 0xae).then(Bytes::byte(0xe8)), Bytes::NONE);
     }
@@ -85,7 +85,7 @@ impl Assembler {
         self.put(Bytes::pair(0x0f, 0xae).then(Bytes::byte(0xf0)), Bytes::NONE);
     }
 
-    /// `pause`: for loops that wait.
+    /// `pause`: a hint for spin loops.
     pub fn pause(&mut self) {
         self.put(Bytes::pair(0xf3, 0x90), Bytes::NONE);
     }

@@ -2,55 +2,55 @@ use thiserror::Error;
 
 use super::{Gpr, Label};
 
-/// Finished code: it runs wherever it is placed, once its relocations are applied.
+/// Finished code: position-independent once its relocations are applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The instructions. Their address must be a multiple of the largest alignment asked for.
+    /// The instructions. Their address must be a multiple of the largest requested alignment.
     pub bytes: Vec<u8>,
-    /// Distances to fixed addresses that are still missing, by rising offset.
+    /// Relative references to fixed addresses, by increasing offset.
     pub relocations: Vec<Relocation>,
-    /// Where marked places came to be, by rising offset and in the order they were made.
+    /// Offsets of marks, increasing, in the order of [`mark`](super::Assembler::mark) calls.
     pub marks: Vec<Mark>,
-    /// Offsets by number of label; `u32::MAX` where a label was not bound.
+    /// Offsets by label number; `u32::MAX` for unbound labels.
     pub(super) labels: Vec<u32>,
 }
 
 impl Code {
-    /// Bytes between the start of the code and a label, if it is one of this code's and was bound.
+    /// Offset of a label in bytes, if it belongs to this code and was bound.
     pub fn offset(&self, label: Label) -> Option<u32> {
         self.labels.get(label.0 as usize).copied().filter(|&offset| offset != u32::MAX)
     }
 }
 
-/// What came from a place that was [marked](super::Assembler::mark) begins here.
+/// Start of the code of a [mark](super::Assembler::mark).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Bytes from the start of the code.
+    /// Offset from the start of the code in bytes.
     pub offset: u32,
-    /// As given.
+    /// The tag as given.
     pub tag: u32,
 }
 
-/// Four bytes that depend on where the code is placed: the distance from their end to `target`, as R_X86_64_PC32.
+/// A 32-bit field that depends on the code's address: the distance from its end to `target`, as R_X86_64_PC32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Bytes from the start of the code to the four.
+    /// Offset of the field from the start of the code in bytes.
     pub offset: u32,
-    /// The instruction.
+    /// Kind of the instruction.
     pub kind: RelocationKind,
-    /// The address to reach.
+    /// The target address.
     pub target: u64,
 }
 
 impl Relocation {
-    /// What to store for code at address `start`, or nothing if the target is farther than 2 GiB away.
+    /// The field's value for code at address `start`; `None` if the target is more than 2 GiB away.
     pub fn distance(&self, start: u64) -> Option<i32> {
         let end = start.wrapping_add(u64::from(self.offset) + 4);
         i32::try_from(self.target.wrapping_sub(end) as i64).ok()
     }
 }
 
-/// Which instruction a relocation is in.
+/// Kind of the instruction that contains a relocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelocationKind {
     /// `call rel32`
@@ -59,7 +59,7 @@ pub enum RelocationKind {
     Jump,
 }
 
-/// What is wrong with what an [`Assembler`](super::Assembler) was given.
+/// An error in the input of an [`Assembler`](super::Assembler).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum AssembleError {

@@ -1,33 +1,32 @@
-//! Which value each register holds, by number: a register with the same number as before holds what it held before.
+//! Value numbering of registers: a register with the same number as before holds the same value as before.
 //!
-//! The assembler follows the instructions that it appends. A write gives a register a new number, a move of 64 bits that of its
-//! source, and what is pushed comes back where it is popped. Where jumps arrive, a register that does not hold the same on
-//! every way in gets a new number. So code that was told of a value before it emitted something else finds out where it uses
-//! the value whether the register still holds it: a register that was overwritten is an error, not another value.
+//! The assembler tracks the instructions that it appends. A write gives a register a new number, a 64-bit move that of its source,
+//! and a pop restores the number that was pushed. At a label, a register whose number differs between predecessors gets a new one.
+//! Code that recorded a value before emitting other instructions can thus check at the use whether the register still holds it: an
+//! overwritten register is an error, not a wrong value.
 //!
-//! Ways in from behind, of loops, are not known when a label is bound: nothing is to be kept in a register across one, but
-//! what the loop does not write.
+//! Back edges of loops are unknown when a label is bound: only registers that the loop does not write may be used across its head.
 
 use super::{AssembleError, Assembler, Gpr, Label};
 
 const REGISTERS: usize = Gpr::ALL.len();
 
-/// What a call may overwrite (System V ABI, section 3.2.1).
+/// Registers that a call may overwrite (System V ABI, section 3.2.1).
 const CALLER_SAVED: [Gpr; 9] =
     [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
 
-/// Stands for values that differ by where control comes from. It is no multiple of [`STEP`], as numbers are.
+/// Marks values that differ between predecessors. Not a multiple of [`STEP`], unlike value numbers.
 const DIFFERS: u32 = u32::MAX;
 
-/// The numbers of all registers' values.
+/// Value numbers of all registers.
 type Numbers = [u32; REGISTERS];
 
-/// The step from one number to the next: the bits below it are a register's in [`Held`].
+/// Step between value numbers: the bits below it hold the register's number in [`Held`].
 const STEP: u32 = REGISTERS as u32;
 
-/// A value in a register, taken note of with [`Assembler::hold`] to be used later with [`Assembler::held`].
+/// A value in a register, recorded by [`Assembler::hold`] and checked by [`Assembler::held`].
 ///
-/// The value's number and the register's in one word, as there are many of them in what the compiler knows of a program.
+/// Value number and register number in one word, because the compiler stores many of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held(u32);
 
@@ -38,27 +37,27 @@ impl Held {
     }
 }
 
-/// The contents that jumps bring to a label.
+/// Register contents that jumps bring to a label.
 #[derive(Clone, Copy, Debug)]
 enum Arriving {
-    /// Nothing, so far.
+    /// No jump so far.
     Nothing,
-    /// The numbers in `snapshots`.
+    /// The value numbers at this index of `snapshots`.
     Snapshot(u32),
-    /// That is not followed: all registers get new numbers there.
+    /// Not tracked: all registers get new numbers at the label.
     Unknown,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     numbers: Numbers,
-    /// The last number that was given, a multiple of [`STEP`]. Beyond 32 bits numbers come again.
+    /// The last assigned number, a multiple of [`STEP`]. Beyond 32 bits numbers would repeat.
     last: u64,
-    /// What was pushed.
+    /// Value numbers of pushed registers.
     pushed: Vec<u32>,
-    /// No instruction comes here: the one before is a jump.
+    /// The current position is unreachable by fall-through, as the last instruction is a jump.
     unreached: bool,
-    /// By label, what jumps to it bring there.
+    /// Contents that jumps bring, by label.
     arriving: Vec<Arriving>,
     snapshots: Vec<Numbers>,
 }
@@ -74,7 +73,7 @@ impl Contents {
         Gpr::ALL.into_iter().for_each(|gpr| self.renew(gpr));
     }
 
-    /// Whether so much was written that numbers were given twice.
+    /// Whether value numbers have repeated.
     pub(super) fn is_exhausted(&self) -> bool {
         self.last > u64::from(u32::MAX)
     }
@@ -97,7 +96,7 @@ impl Contents {
         self.arriving.push(Arriving::Unknown);
     }
 
-    /// A jump to a label, which may be taken.
+    /// A conditional or unconditional jump to a label.
     #[inline]
     pub(super) fn jump(&mut self, label: Label) {
         if let Some(arriving) = self.arriving.get_mut(label.0 as usize)
@@ -108,7 +107,7 @@ impl Contents {
         }
     }
 
-    /// What follows is not reached from here.
+    /// Marks the following code as unreachable by fall-through.
     #[inline]
     pub(super) fn leave(&mut self) {
         self.unreached = true;
@@ -135,7 +134,7 @@ impl Contents {
 }
 
 impl Arriving {
-    /// A jump brings more.
+    /// Joins the contents of another jump.
     fn meet(&mut self, snapshots: &mut Vec<Numbers>, numbers: &Numbers) {
         match *self {
             Self::Nothing => {
@@ -152,7 +151,7 @@ impl Arriving {
     }
 }
 
-/// Joins what two ways bring.
+/// Joins the contents of two predecessors.
 fn meet(numbers: &mut Numbers, others: &Numbers) {
     for (number, other) in numbers.iter_mut().zip(others) {
         if number != other {
@@ -162,14 +161,13 @@ fn meet(numbers: &mut Numbers, others: &Numbers) {
 }
 
 impl Assembler {
-    /// Takes note of what a register holds.
+    /// Records the value in a register.
     #[inline]
     pub fn hold(&self, gpr: Gpr) -> Held {
         Held(self.contents.numbers[gpr as usize] | gpr as u32)
     }
 
-    /// The register of a value that was taken note of. Where it holds another one by now, `finish` fails with
-    /// [`AssembleError::Overwritten`].
+    /// The register of a recorded value. If it holds another value by now, `finish` fails with [`AssembleError::Overwritten`].
     #[inline]
     pub fn held(&mut self, held: Held) -> Gpr {
         let gpr = held.gpr();
@@ -186,13 +184,13 @@ impl Assembler {
         }
     }
 
-    /// An instruction writes a register.
+    /// Tracks a write to a register.
     #[inline]
     pub(super) fn write(&mut self, gpr: Gpr) {
         self.contents.renew(gpr);
     }
 
-    /// An instruction copies all of a register.
+    /// Tracks a copy of all 64 bits of a register.
     #[inline]
     pub(super) fn copy(&mut self, dst: Gpr, src: Gpr) {
         self.contents.numbers[dst as usize] = self.contents.numbers[src as usize];
@@ -214,7 +212,7 @@ impl Assembler {
         }
     }
 
-    /// A call, which returns.
+    /// Tracks a call.
     pub(super) fn called(&mut self) {
         CALLER_SAVED.into_iter().for_each(|gpr| self.contents.renew(gpr));
     }

@@ -2,7 +2,7 @@ use super::assembler::{Extern, GapKind, Place};
 use super::encode::{Bytes, Field, Op};
 use super::{Assembler, Cond, Gpr, Label, Mem, OpSize, RelocationKind};
 
-/// No-operations of 1 to 9 bytes (Intel SDM, volume 2, NOP).
+/// `nop`s of 1 to 9 bytes (Intel SDM, volume 2, NOP).
 const NOPS: [&[u8]; 9] = [
     &[0x90],
     &[0x66, 0x90],
@@ -15,7 +15,7 @@ const NOPS: [&[u8]; 9] = [
     &[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
 ];
 
-/// The fewest no-operations with `len` bytes together.
+/// The fewest `nop`s of `len` bytes in total.
 pub(super) fn nops(mut len: usize) -> impl Iterator<Item = &'static [u8]> {
     std::iter::from_fn(move || {
         let nop = NOPS.get(len.min(NOPS.len()).checked_sub(1)?)?;
@@ -25,7 +25,7 @@ pub(super) fn nops(mut len: usize) -> impl Iterator<Item = &'static [u8]> {
 }
 
 impl Assembler {
-    /// `jmp label`: two bytes, five where it must be, none to the next instruction.
+    /// `jmp label`: two bytes, five if needed, none to the next instruction.
     #[inline]
     pub fn jmp(&mut self, label: Label) {
         self.contents.jump(label);
@@ -33,7 +33,7 @@ impl Assembler {
         self.gap(GapKind::Jump(None, label));
     }
 
-    /// `jcc label`: two bytes, six where it must be, none to the next instruction.
+    /// `jcc label`: two bytes, six if needed, none to the next instruction.
     #[inline]
     pub fn jcc(&mut self, cond: Cond, label: Label) {
         self.contents.jump(label);
@@ -46,7 +46,7 @@ impl Assembler {
         self.encode_r(Op::one(0xff), OpSize::D32, Field::Digit(4), reg, Bytes::NONE);
     }
 
-    /// `jmp [mem]`, to the address of 64 bits there.
+    /// `jmp [mem]`, to the 64-bit address in memory.
     pub fn jmp_m(&mut self, mem: Mem) {
         self.contents.leave();
         self.encode_m(Op::one(0xff), OpSize::D32, Field::Digit(4), mem, Bytes::NONE);
@@ -76,7 +76,7 @@ impl Assembler {
         self.encode_r(Op::one(0xff), OpSize::D32, Field::Digit(2), reg, Bytes::NONE);
     }
 
-    /// `call [mem]`, to the address of 64 bits there.
+    /// `call [mem]`, to the 64-bit address in memory.
     pub fn call_m(&mut self, mem: Mem) {
         self.called();
         self.encode_m(Op::one(0xff), OpSize::D32, Field::Digit(2), mem, Bytes::NONE);
@@ -113,12 +113,12 @@ impl Assembler {
         self.put(Bytes::byte(0xcc), Bytes::NONE);
     }
 
-    /// `endbr64`: where indirect jumps and calls may land.
+    /// `endbr64`: a valid target of indirect jumps and calls under CET.
     pub fn endbr64(&mut self) {
         self.put(Bytes::dword(0xfa1e_0ff3), Bytes::NONE);
     }
 
-    /// `nop`s of `len` bytes together, as few as possible.
+    /// `nop`s of `len` bytes in total, as few as possible.
     pub fn nop(&mut self, len: usize) {
         for nop in nops(len) {
             for &byte in nop {

@@ -1,8 +1,8 @@
-//! Prefixes, opcode, ModRM, SIB, displacement and immediate, put together (Intel SDM, volume 2, chapter 2).
+//! Encoding of prefixes, opcode, ModRM, SIB, displacement and immediate (Intel SDM, volume 2, chapter 2).
 
 use super::{AssembleError, Assembler, Gpr, Mem, OpSize, Width};
 
-/// Up to eight bytes in the order of memory.
+/// Up to eight bytes in memory order.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes {
     pub(super) bits: u64,
@@ -27,7 +27,7 @@ impl Bytes {
         Bytes { bits: value as u64, len: 4 }
     }
 
-    /// The low bits of an immediate of this size; one for 64 bits has 32, which are sign-extended.
+    /// The low bits of an immediate of this size; for 64 bits a 32-bit one, which is sign-extended.
     #[inline]
     pub(super) fn immediate(size: OpSize, value: i32) -> Bytes {
         match size {
@@ -37,7 +37,7 @@ impl Bytes {
         }
     }
 
-    /// These bytes and then those, eight at most.
+    /// Concatenation; at most eight bytes in total.
     #[inline]
     pub(super) const fn then(self, next: Bytes) -> Bytes {
         Bytes { bits: self.bits | next.bits << (8 * self.len), len: self.len + next.len }
@@ -49,7 +49,7 @@ impl Bytes {
     }
 }
 
-/// An opcode with the escape bytes before it.
+/// An opcode with its escape bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Op {
     lock: bool,
@@ -73,14 +73,14 @@ impl Op {
         Op { lock: true, ..self }
     }
 
-    /// Where an instruction has a form for bytes, its opcode is even and the next one is for the other sizes.
+    /// Opcodes of byte forms are even, and the next opcode is that of the other sizes.
     #[inline]
     pub(super) fn sized(self, size: OpSize) -> Op {
         let wide = u64::from(size != OpSize::B8) << (8 * (self.bytes.len - 1));
         Op { bytes: Bytes { bits: self.bytes.bits | wide, ..self.bytes }, ..self }
     }
 
-    /// Prefixes and opcode. `rex` has the bits R, X and B; `byte_rex` asks for a REX prefix even if it is empty.
+    /// Prefixes and opcode. `rex` has the bits R, X and B; `byte_rex` forces a REX prefix even if it is empty.
     #[inline]
     fn head(self, size: OpSize, rex: u8, byte_rex: bool) -> Bytes {
         let rex = u8::from(size == OpSize::Q64) << 3 | rex;
@@ -92,7 +92,7 @@ impl Op {
     }
 }
 
-/// What the middle of ModRM holds: a register, or three more bits of opcode.
+/// The reg field of ModRM: a register, or an opcode extension.
 #[derive(Clone, Copy)]
 pub(super) enum Field {
     Reg(Gpr),
@@ -123,7 +123,7 @@ impl Field {
 }
 
 impl Assembler {
-    /// An instruction whose operand in ModRM is a register.
+    /// An instruction with a register operand in ModRM.rm.
     #[inline(always)]
     pub(super) fn encode_r(&mut self, op: Op, size: OpSize, field: Field, rm: Gpr, imm: Bytes) {
         let byte_rex = size == OpSize::B8 && (field.byte_needs_rex() || rm.byte_needs_rex());
@@ -146,7 +146,7 @@ impl Assembler {
         self.put(head, imm);
     }
 
-    /// An instruction whose operand in ModRM is memory.
+    /// An instruction with a memory operand in ModRM.rm.
     #[inline(always)]
     pub(super) fn encode_m(&mut self, op: Op, size: OpSize, field: Field, mem: Mem, imm: Bytes) {
         let encoded = mem.encode(field.low());
@@ -162,7 +162,7 @@ impl Assembler {
         self.put(head, encoded.disp.then(imm));
     }
 
-    /// An instruction with a register's number in its opcode.
+    /// An instruction with a register number in its opcode.
     #[inline(always)]
     pub(super) fn encode_o(&mut self, op: Op, size: OpSize, reg: Gpr, imm: Bytes) {
         let mut head = op.head(size, reg.high(), false);
@@ -170,10 +170,10 @@ impl Assembler {
         self.put(head, imm);
     }
 
-    /// An instruction of registers with the three-byte VEX prefix; `second` is the operand that only VEX holds.
+    /// A register instruction with the three-byte VEX prefix; `second` is the operand in VEX.vvvv.
     #[inline(always)]
     pub(super) fn encode_vex(&mut self, op: Vex, width: Width, dst: Gpr, rm: Gpr, second: Gpr, imm: Bytes) {
-        // R, X, B and the second operand are stored inverted.
+        // R, X, B and vvvv are stored inverted.
         let first = (dst.high() ^ 1) << 7 | 1 << 6 | (rm.high() ^ 1) << 5 | op.map;
         let last = u8::from(width == Width::Q64) << 7 | (second as u8 ^ 0xf) << 3 | op.prefix;
         let modrm = 0b11 << 6 | dst.low() << 3 | rm.low();
@@ -182,7 +182,7 @@ impl Assembler {
     }
 }
 
-/// An opcode behind a VEX prefix.
+/// An opcode after a VEX prefix.
 #[derive(Clone, Copy)]
 pub(super) struct Vex {
     /// The mandatory prefix: 1 for 66, 2 for F3, 3 for F2.

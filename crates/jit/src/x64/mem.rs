@@ -1,7 +1,7 @@
 use super::encode::Bytes;
 use super::{Gpr, Label};
 
-/// What an index register is multiplied by.
+/// Scale factor of an index register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the numbers")]
@@ -13,20 +13,21 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// All scales from small to large.
+    /// All scales, increasing.
     pub const ALL: [Scale; 4] = [Scale::One, Scale::Two, Scale::Four, Scale::Eight];
 }
 
-/// A place in memory.
+/// A memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mem {
     /// `[base + index * scale + disp]`
     Reg {
         /// Any register.
         base: Gpr,
-        /// Any register but `rsp`, which has no encoding as index: [`AssembleError::RspIndex`](super::AssembleError::RspIndex).
+        /// Any register but `rsp`, which cannot be encoded as an index:
+        /// [`AssembleError::RspIndex`](super::AssembleError::RspIndex).
         index: Option<(Gpr, Scale)>,
-        /// Bytes to add.
+        /// Displacement in bytes.
         disp: i32,
     },
     /// `[rip + (label - rip)]`
@@ -51,7 +52,7 @@ impl Mem {
         matches!(self, Mem::Reg { index: Some((Gpr::Rsp, _)), .. })
     }
 
-    /// The ModRM byte with `reg` in its middle, a SIB byte where one is needed, and the displacement.
+    /// The ModRM byte with `reg` in its middle, a SIB byte if needed, and the displacement.
     #[inline]
     pub(super) fn encode(&self, reg: u8) -> EncodedMem {
         let reg = (reg & 7) << 3;
@@ -61,7 +62,7 @@ impl Mem {
                 return EncodedMem { rex: 0, modrm_sib: Bytes::byte(reg | 5), disp: Bytes::dword(0) };
             }
         };
-        // Without displacement rbp and r13 as base mean rip, or no base at all.
+        // Without a displacement the encodings of rbp and r13 as base mean rip-relative, or no base.
         let (mode, disp) = if disp == 0 && base.low() != Gpr::Rbp.low() {
             (0b00, Bytes::NONE)
         } else if let Ok(disp) = i8::try_from(disp) {
@@ -71,7 +72,7 @@ impl Mem {
         };
         let modrm = mode << 6 | reg;
         match index {
-            // rsp and r12 in ModRM announce the SIB byte, so as base they need one; its index 4 is none.
+            // The encodings of rsp and r12 in ModRM.rm announce a SIB byte, so these bases need one; its index 4 means no index.
             None if base.low() == Gpr::Rsp.low() => {
                 EncodedMem { rex: base.high(), modrm_sib: Bytes::pair(modrm | 4, 4 << 3 | 4), disp }
             }

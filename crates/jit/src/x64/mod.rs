@@ -1,7 +1,7 @@
-//! An x86-64 encoder: the instructions that compiled programs need, one method each, in the shortest form there is.
+//! An x86-64 encoder: the instructions that compiled programs need, one method each, in the shortest encoding.
 //!
-//! Operands come in Intel's order, destination first, and the ends of names tell their kinds: `r` register, `m` memory,
-//! `i` immediate. What an instruction does is in the Intel SDM, volume 2, under its mnemonic.
+//! Operands are in Intel's order, destination first, and suffixes of names give their kinds: `r` register, `m` memory, `i`
+//! immediate. For semantics see the mnemonic in the Intel SDM, volume 2.
 //!
 //! ```
 //! use paceline_jit::x64::{Alu, Assembler, Cond, Gpr, Width};

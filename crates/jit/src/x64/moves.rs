@@ -14,7 +14,7 @@ impl Assembler {
         self.encode_r(Op::one(0x88).sized(size), size, Field::Reg(src), dst, Bytes::NONE);
     }
 
-    /// Sets all 64 bits of `dst`: `mov` with 32 bits zero-extended or sign-extended, or `movabs`. Flags stay.
+    /// Sets all 64 bits of `dst`: `mov` with a zero-extended or sign-extended 32-bit immediate, or `movabs`. Preserves the flags.
     pub fn mov_ri(&mut self, dst: Gpr, imm: u64) {
         self.write(dst);
         if let Ok(imm) = u32::try_from(imm) {
@@ -26,7 +26,7 @@ impl Assembler {
         }
     }
 
-    /// `movzx dst, src`: the low `from` of `src`, zero-extended to 64 bits.
+    /// `movzx dst, src`: the low `from` bits of `src`, zero-extended to 64 bits.
     pub fn movzx_rr(&mut self, from: OpSize, dst: Gpr, src: Gpr) {
         match from {
             OpSize::B8 => self.extend(0xb6, Width::D32, dst, src, src.byte_needs_rex()),
@@ -35,7 +35,7 @@ impl Assembler {
         }
     }
 
-    /// `movsx dst, src`: the low `from` of `src`, sign-extended to `width`; `mov` where there is nothing to extend.
+    /// `movsx dst, src`: the low `from` bits of `src`, sign-extended to `width`; `mov` if no extension is needed.
     pub fn movsx_rr(&mut self, width: Width, from: OpSize, dst: Gpr, src: Gpr) {
         match (from, width) {
             (OpSize::B8, _) => self.extend(0xbe, width, dst, src, src.byte_needs_rex()),
@@ -65,7 +65,7 @@ impl Assembler {
         self.encode_m(op, width, Field::Reg(dst), mem, Bytes::NONE);
     }
 
-    /// Loads and sign-extends to `width`: `movsx dst, [mem]`; `mov` of `width` where there is nothing to extend.
+    /// Loads and sign-extends to `width`: `movsx dst, [mem]`; `mov` of `width` if no extension is needed.
     pub fn load_sx(&mut self, width: Width, from: OpSize, dst: Gpr, mem: Mem) {
         self.write(dst);
         let op = match (from, width) {
@@ -83,26 +83,26 @@ impl Assembler {
         self.encode_m(Op::one(0x88).sized(size), size, Field::Reg(src), mem, Bytes::NONE);
     }
 
-    /// `mov [mem], imm`; of the immediate counts what `size` has, for 64 bits its sign extension.
+    /// `mov [mem], imm`; the immediate is truncated to `size`, or sign-extended to 64 bits.
     pub fn store_imm(&mut self, size: OpSize, mem: Mem, imm: i32) {
         self.encode_m(Op::one(0xc6).sized(size), size, Field::Digit(0), mem, Bytes::immediate(size, imm));
     }
 
-    /// `movbe dst, [mem]`: loads and reverses the bytes. At 16 bits the others of `dst` stay; a byte has no order, and is
-    /// loaded as by `mov`, so that the others stay too. Needs MOVBE for more than a byte.
+    /// `movbe dst, [mem]`: a byte-swapping load. At 16 bits the upper bits of `dst` are preserved. At 8 bits it is `mov`, which
+    /// preserves the upper bits too. Requires MOVBE for sizes above 8 bits.
     pub fn movbe_rm(&mut self, size: OpSize, dst: Gpr, mem: Mem) {
         self.write(dst);
         let op = if size == OpSize::B8 { Op::one(0x8a) } else { Op::of38(0xf0) };
         self.encode_m(op, size, Field::Reg(dst), mem, Bytes::NONE);
     }
 
-    /// `movbe [mem], src`: stores with the bytes reversed, a byte as by `mov`. Needs MOVBE for more than a byte.
+    /// `movbe [mem], src`: a byte-swapping store, at 8 bits `mov`. Requires MOVBE for sizes above 8 bits.
     pub fn movbe_mr(&mut self, size: OpSize, mem: Mem, src: Gpr) {
         let op = if size == OpSize::B8 { Op::one(0x88) } else { Op::of38(0xf1) };
         self.encode_m(op, size, Field::Reg(src), mem, Bytes::NONE);
     }
 
-    /// `lea dst, [mem]`: the address itself; that of a label at 64 bits.
+    /// `lea dst, [mem]`: the address of the operand; for a label use 64 bits.
     #[inline]
     pub fn lea(&mut self, width: Width, dst: Gpr, mem: Mem) {
         self.write(dst);
@@ -123,12 +123,12 @@ impl Assembler {
         self.encode_o(Op::one(0x58), OpSize::D32, reg, Bytes::NONE);
     }
 
-    /// `prefetcht0 [mem]`: into all levels of cache.
+    /// `prefetcht0 [mem]`: prefetches into all cache levels.
     pub fn prefetcht0(&mut self, mem: Mem) {
         self.encode_m(Op::of(0x18), OpSize::D32, Field::Digit(1), mem, Bytes::NONE);
     }
 
-    /// `prefetchw [mem]`: into the cache to be written. A no-operation on processors without PREFETCHW.
+    /// `prefetchw [mem]`: prefetches into the cache for a write. A no-operation on CPUs without PREFETCHW.
     pub fn prefetchw(&mut self, mem: Mem) {
         self.encode_m(Op::of(0x0d), OpSize::D32, Field::Digit(1), mem, Bytes::NONE);
     }

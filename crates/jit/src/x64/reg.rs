@@ -1,4 +1,4 @@
-/// A general-purpose register. Its number is the one in the encoding.
+/// A general-purpose register. Its number is that of the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the architecture's")]
@@ -42,23 +42,23 @@ impl Gpr {
         Gpr::R15,
     ];
 
-    /// The three bits that go into ModRM, SIB or the opcode.
+    /// The three low bits of the number, for ModRM, SIB or the opcode.
     pub(super) const fn low(self) -> u8 {
         self as u8 & 7
     }
 
-    /// The fourth bit, which goes into REX or VEX.
+    /// The fourth bit of the number, for REX or VEX.
     pub(super) const fn high(self) -> u8 {
         self as u8 >> 3
     }
 
-    /// Whether the low byte can only be named with a REX prefix: without one these numbers mean ah, ch, dh and bh.
+    /// Whether the low byte needs a REX prefix: without one these numbers encode ah, ch, dh and bh.
     pub(super) const fn byte_needs_rex(self) -> bool {
         self as u8 & 0b1100 == 0b0100
     }
 }
 
-/// A condition on the flags, by the number it has in `jcc`, `setcc` and `cmovcc`.
+/// A condition on the flags, with its number in `jcc`, `setcc` and `cmovcc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Cond {
@@ -117,38 +117,38 @@ impl Cond {
         Cond::G,
     ];
 
-    /// The condition that holds when this one does not.
+    /// The opposite condition.
     pub const fn invert(self) -> Cond {
-        // The architecture numbers opposites as 2n and 2n + 1.
+        // Opposite conditions are numbered 2n and 2n + 1.
         Cond::ALL[self as usize ^ 1]
     }
 }
 
-/// How much of a register or of memory an instruction works on.
+/// Operand size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum OpSize {
-    /// 8 bits. A register keeps its other bits.
+    /// 8 bits. The other bits of a register are preserved.
     B8,
-    /// 16 bits. A register keeps its other bits.
+    /// 16 bits. The other bits of a register are preserved.
     W16,
-    /// 32 bits. A register's upper half becomes zero.
+    /// 32 bits. The upper half of a register is zeroed.
     D32,
-    /// 64 bits. Immediates of 32 bits are sign-extended.
+    /// 64 bits. 32-bit immediates are sign-extended.
     Q64,
 }
 
 impl OpSize {
-    /// All sizes from small to large.
+    /// All sizes, increasing.
     pub const ALL: [OpSize; 4] = [OpSize::B8, OpSize::W16, OpSize::D32, OpSize::Q64];
 }
 
-/// The two sizes every instruction has.
+/// Operand width of instructions without byte and 16-bit forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Width {
-    /// 32 bits. A register's upper half becomes zero.
+    /// 32 bits. The upper half of a register is zeroed.
     D32,
-    /// 64 bits. Immediates of 32 bits are sign-extended.
+    /// 64 bits. 32-bit immediates are sign-extended.
     Q64,
 }
 

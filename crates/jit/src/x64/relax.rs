@@ -1,17 +1,17 @@
-//! How long jumps and alignment are, and what follows from it.
+//! Branch relaxation: lengths of jumps and alignment.
 //!
-//! Jumps start with no length, and grow until all reach their targets. They never shrink, though alignment may, so that
-//! this comes to an end.
+//! Jumps start with length 0 and grow until all reach their targets. They never shrink, even if alignment does, which guarantees
+//! termination.
 
 use super::assembler::{Assembler, Gap, GapKind, Place};
 use super::control::nops;
 use super::{AssembleError, Code, Cond, Fill, Label, Mark, Relocation};
 
-/// Passes before the jumps that could still grow are all made long. Code in which each jump's growth is the next one's
-/// cause would need as many passes as jumps.
+/// Passes before all jumps that could still grow are made long. Code in which each jump's growth makes the next one grow would need
+/// as many passes as jumps.
 const MAX_PASSES: usize = 24;
 
-/// Distances are of 32 bits with sign.
+/// Distances are signed 32-bit numbers.
 const MAX_BYTES: u64 = i32::MAX as u64;
 
 pub(super) fn finish(asm: &Assembler, raw: &[u8]) -> Result<Code, AssembleError> {
@@ -52,7 +52,7 @@ pub(super) fn finish(asm: &Assembler, raw: &[u8]) -> Result<Code, AssembleError>
 }
 
 impl GapKind {
-    /// The most bytes it can take.
+    /// Maximum length in bytes.
     fn max_len(self) -> u32 {
         match self {
             GapKind::Jump(cond, _) => long_len(cond),
@@ -70,9 +70,9 @@ fn long_len(cond: Option<Cond>) -> u32 {
 struct Layout<'a> {
     gaps: &'a [Gap],
     labels: &'a [Place],
-    /// The length of each jump; alignment has its own in `before` alone.
+    /// Length of each jump; lengths of alignment are contained in `before` only.
     lens: Vec<u8>,
-    /// Bytes of all gaps in front of each, and of all at the end.
+    /// Total length of the gaps before each one, and of all gaps at the end.
     before: Vec<u32>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Layout<'a> {
         self.offset(self.labels[label.0 as usize])
     }
 
-    /// Sums up the lengths, and finds those of alignment.
+    /// Sums up the lengths, and computes those of alignment.
     fn place(&mut self) {
         let mut sum = 0;
         for ((gap, &len), before) in self.gaps.iter().zip(&self.lens).zip(&mut self.before) {
@@ -118,7 +118,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Lengthens the jumps that do not reach, and tells whether there were any.
+    /// Lengthens jumps that do not reach their targets, and returns whether any did not.
     fn grow(&mut self) -> bool {
         let mut grew = false;
         for (index, gap) in self.gaps.iter().enumerate() {
@@ -126,7 +126,7 @@ impl<'a> Layout<'a> {
             let target = self.labels[label.0 as usize];
             let distance = i64::from(self.offset(target)) - i64::from(gap.raw + self.before[index]);
             let needed = if target.gaps as usize > index {
-                // What is ahead moves with the jump's length, except that the jump counts in `distance` already.
+                // A forward target moves with the jump's length, which `distance` contains already.
                 match distance - i64::from(self.lens[index]) {
                     0 => 0,
                     1..=127 => SHORT_LEN,
@@ -145,7 +145,7 @@ impl<'a> Layout<'a> {
         grew
     }
 
-    /// Lengthens all jumps that would not reach if everything between were as long as it can be.
+    /// Lengthens all jumps that would not reach if all gaps in between had their maximum length.
     fn settle(&mut self) {
         let mut sum = 0;
         let mut most = Vec::with_capacity(self.before.len());
@@ -222,7 +222,7 @@ fn write_fill(bytes: &mut Vec<u8>, fill: Fill, len: usize) {
 mod tests {
     use super::*;
 
-    /// Whether all jumps reach their targets, and those without length are at them.
+    /// Whether all jumps reach their targets, and jumps of length 0 are directly before theirs.
     fn holds(layout: &Layout) -> bool {
         layout.gaps.iter().enumerate().all(|(index, gap)| {
             let GapKind::Jump(cond, label) = gap.kind else { return true };

@@ -1,7 +1,7 @@
 use super::encode::{Bytes, Field, Op, Vex};
 use super::{Assembler, Gpr, OpSize, Width};
 
-/// Shifts and rotations, by their numbers in the encoding. Counts are modulo 64 at 64 bits and else modulo 32.
+/// Shifts and rotations, with their numbers in the encoding. Counts are modulo 64 at 64 bits, otherwise modulo 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the mnemonics")]
@@ -14,11 +14,11 @@ pub enum Shift {
 }
 
 impl Shift {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Shift; 5] = [Shift::Rol, Shift::Ror, Shift::Shl, Shift::Shr, Shift::Sar];
 }
 
-/// Shifts of BMI2, by any register and without a change of flags.
+/// BMI2 shifts, with the count in any register; they preserve the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the mnemonics")]
 pub enum ShiftX {
@@ -28,7 +28,7 @@ pub enum ShiftX {
 }
 
 impl ShiftX {
-    /// All of them.
+    /// All operations.
     pub const ALL: [ShiftX; 3] = [ShiftX::Shlx, ShiftX::Shrx, ShiftX::Sarx];
 }
 
@@ -48,7 +48,7 @@ impl Assembler {
         self.encode_r(Op::one(0xd2).sized(size), size, Field::Digit(op as u8), reg, Bytes::NONE);
     }
 
-    /// `shlx`, `shrx` or `sarx dst, src, count`. Needs BMI2.
+    /// `shlx`, `shrx` or `sarx dst, src, count`. Requires BMI2.
     pub fn shiftx(&mut self, op: ShiftX, width: Width, dst: Gpr, src: Gpr, count: Gpr) {
         self.write(dst);
         let prefix = match op {
@@ -59,15 +59,15 @@ impl Assembler {
         self.encode_vex(Vex { prefix, map: 2, opcode: 0xf7 }, width, dst, src, count, Bytes::NONE);
     }
 
-    /// `rorx dst, src, count`: without a change of flags. Needs BMI2.
+    /// `rorx dst, src, count`: preserves the flags. Requires BMI2.
     pub fn rorx(&mut self, width: Width, dst: Gpr, src: Gpr, count: u8) {
         self.write(dst);
-        // There is no second operand, which is encoded as register 0.
+        // The unused second operand is encoded as register 0.
         let op = Vex { prefix: 3, map: 3, opcode: 0xf0 };
         self.encode_vex(op, width, dst, src, Gpr::Rax, Bytes::byte(count));
     }
 
-    /// `bswap reg`: reverses the bytes.
+    /// `bswap reg`: reverses the byte order.
     pub fn bswap(&mut self, width: Width, reg: Gpr) {
         self.write(reg);
         self.encode_o(Op::of(0xc8), width.into(), reg, Bytes::NONE);

@@ -1,6 +1,6 @@
-//! The cases' text.
+//! Parser of case files.
 
-/// A case, with the comment before it.
+/// A case, with its preceding comment.
 pub(crate) struct Case {
     pub(crate) comment: String,
     pub(crate) name: String,
@@ -9,7 +9,7 @@ pub(crate) struct Case {
     pub(crate) code: String,
 }
 
-/// The cases of a file.
+/// Parses the cases of a file.
 pub(crate) fn parse(text: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let (mut comment, mut block) = (String::new(), "");

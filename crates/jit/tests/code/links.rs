@@ -1,11 +1,11 @@
-//! What the cases' programs are linked with. The addresses are made up, and never used.
+//! Links of the cases' programs. The addresses are fictitious, and never accessed.
 
 use paceline_isa::Names;
 use paceline_jit::{ArrayLink, HelperLink, HostOffsets, Links, LookUpLink, MapLink, ProgArrayLink};
 use paceline_spec::helper::Helper;
 use paceline_spec::{MapKind, MapSpec};
 
-/// Name, kind, bytes of the key, entries.
+/// Name, kind, key size in bytes, number of entries.
 const MAPS: [(&str, MapKind, u32, u32); 5] = [
     ("counts", MapKind::Array, 4, 256),
     ("lanes", MapKind::PerCpuArray, 4, 4),
@@ -86,7 +86,7 @@ pub(crate) fn links() -> Links {
 
 const HELPERS: u64 = 0x2000_0000;
 
-/// What a relocation's target is called.
+/// Name of a relocation's target.
 pub(crate) fn name_of(target: u64) -> String {
     match target - HELPERS {
         1000 => "no_cpu".to_owned(),

@@ -1,4 +1,4 @@
-//! Code as text, by iced-x86.
+//! Disassembly by iced-x86.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,10 +16,10 @@ use crate::links;
 
 const KIND: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
 
-/// What separates the programs of a chain.
+/// Separator of the programs of a chain.
 const THEN: &str = "    then\n";
 
-/// A case's program, proven.
+/// Verifies a case's program.
 fn verified(case: &Case, text: &str) -> Verified {
     let code = assemble(text, &links::Maps).unwrap_or_else(|error| panic!("{}: {error}", case.name));
     let mut spec = ProgramSpec::new(&case.name, KIND, code.encode().expect("encodes"));
@@ -28,7 +28,7 @@ fn verified(case: &Case, text: &str) -> Verified {
         .unwrap_or_else(|refusal| panic!("{}: {refusal}", case.name))
 }
 
-/// The code of a case's program or chain.
+/// Disassembles the code of a case's program or chain.
 pub(crate) fn of(case: &Case) -> String {
     let programs: Vec<Verified> = case.program.split(THEN).map(|text| verified(case, text)).collect();
     let features = Features { bmi2: true, movbe: true };
@@ -57,12 +57,12 @@ pub(crate) fn of(case: &Case) -> String {
     let graph = Graph::new((0..parts.len()).map(edges).collect()).expect("is a graph");
     let compiled = compile_chain(&parts, &graph, &settings);
     let mut compiled = compiled.unwrap_or_else(|(node, error)| panic!("{}, {node}: {error}", case.name));
-    // The loop that counts comes second.
+    // The counting loop comes second.
     compiled.bytes.truncate(compiled.counted_entry.expect("has a loop that counts") as usize);
     list(&compiled, true)
 }
 
-/// The functions that packets or that bursts enter, and those that they call.
+/// The functions with entries for packets or for bursts, and their callees.
 fn list(compiled: &Compiled, burst: bool) -> String {
     let other = |ip: u64| {
         let within = |f: &&CompiledFunction| (f.offset..f.offset + f.len).contains(&(ip as u32));
@@ -86,7 +86,7 @@ fn list(compiled: &Compiled, burst: bool) -> String {
         if let Some(label) = labels.get(&instruction.ip()) {
             let _ = writeln!(text, "  {label}:");
         }
-        // What fills up to where a function begins.
+        // Padding between functions.
         if instruction.mnemonic() == Mnemonic::Int3 {
             continue;
         }
@@ -107,12 +107,12 @@ fn mnemonic(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
 
-/// Where a direct jump or call leads.
+/// Target of a direct jump or call.
 fn target(instruction: &Instruction) -> Option<u64> {
     (instruction.op0_kind() == OpKind::NearBranch64).then(|| instruction.near_branch_target())
 }
 
-/// Names of places: entries by what enters there, others by their order.
+/// Names of targets: entries by kind, others by their order.
 fn labels(compiled: &Compiled, instructions: &[Instruction]) -> BTreeMap<u64, String> {
     let mut labels = BTreeMap::new();
     let relocated = |instruction: &Instruction| {

@@ -1,5 +1,5 @@
-//! What code is made of which program: cases in `cases/`, each a program and the instructions expected of it, as an
-//! independent decoder reads them.
+//! Expected code of programs: cases in `cases/`, each with a program and its expected instructions, as an independent decoder reads
+//! them.
 //!
 //! ```text
 //! case: NAME
@@ -12,7 +12,7 @@
 //! code:
 //!     x86-64 assembly
 //! ```
-//! `PACELINE_REGENERATE=1 cargo test -p paceline-jit --test code` writes the code blocks anew; look at the difference.
+//! `PACELINE_REGENERATE=1 cargo test -p paceline-jit --test code` regenerates the code blocks; review the difference.
 
 mod case;
 mod links;

@@ -1,17 +1,17 @@
-//! Runs what dispatchers are made of, as the Intel SDM describes it. Anything else is a failure.
+//! Interpreter of the instructions that dispatchers use, after the Intel SDM. Any other instruction is a failure.
 
 use std::collections::BTreeMap;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use paceline_jit::TokenArgument;
 
-/// Where a run left the dispatcher.
+/// Result of a run of the dispatcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) address: u64,
-    /// What the token became, if it changed.
+    /// The new token, if it changed.
     pub(crate) token: Option<u64>,
-    /// By how much the host's count rose.
+    /// Increment of the host's counter.
     pub(crate) counted: u32,
 }
 
@@ -19,15 +19,15 @@ pub(crate) struct Machine<'a> {
     bytes: &'a [u8],
     start: u64,
     registers: BTreeMap<Register, u64>,
-    /// The two sides of the last comparison.
+    /// Operands of the last comparison.
     flags: (i64, i64),
     token: Register,
     counted: u32,
-    /// Comparisons so far.
+    /// Number of comparisons so far.
     pub(crate) compared: usize,
 }
 
-/// What registers hold that no argument was put into.
+/// Initial contents of registers without an argument.
 const ARGUMENT: u64 = 0x1111_2222_3333_4444;
 const ARGUMENTS: [Register; 6] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
@@ -64,7 +64,7 @@ impl<'a> Machine<'a> {
             }
             let insn = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode();
             match insn.mnemonic() {
-                // A retpoline: the return address is replaced before the return.
+                // A retpoline: the return address is overwritten before the return.
                 Mnemonic::Call => {
                     returns = Some(insn.next_ip());
                     pc = insn.near_branch_target();
@@ -132,7 +132,7 @@ impl<'a> Machine<'a> {
         if taken { insn.near_branch_target() } else { insn.next_ip() }
     }
 
-    /// The second operand.
+    /// Value of the second operand.
     fn value(&self, insn: &Instruction) -> u64 {
         match insn.op1_kind() {
             OpKind::Register => self.register(insn.op1_register()),

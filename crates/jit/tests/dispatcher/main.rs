@@ -1,4 +1,4 @@
-//! Dispatchers, read by a decoder that somebody else wrote: the listing that seed 000 gives, and where keys come to.
+//! Dispatchers, read by an independent decoder: the listing in seed 000, and the targets of keys.
 
 mod machine;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use machine::{Machine, Place};
 
-/// Where the code is placed. All targets below are within 2 GiB of it.
+/// Address of the code. All targets below are within 2 GiB of it.
 const START: u64 = 0x5555_5000_0000;
 const COUNT: i32 = 0x48;
 
@@ -18,7 +18,7 @@ fn indirect(retpoline: bool) -> Otherwise {
     Otherwise::Indirect { retpoline, count: COUNT }
 }
 
-/// The code of one dispatcher at an address, its displacements filled in.
+/// The relocated code of one dispatcher at an address.
 fn assemble(cases: &[Case], otherwise: Otherwise, token: TokenArgument, run: usize, start: u64) -> Vec<u8> {
     let (code, starts) = dispatchers(&[Dispatcher { cases, otherwise, token, run }]).unwrap();
     assert_eq!(starts, [0]);
@@ -34,7 +34,7 @@ fn decode(bytes: &[u8], start: u64) -> Vec<Instruction> {
     Decoder::with_ip(64, bytes, start, DecoderOptions::NONE).into_iter().collect()
 }
 
-/// The search as the seed lists it; targets by their addresses.
+/// The search as listed by the seed; targets by address.
 fn listing(insns: &[Instruction], start: u64) -> Vec<String> {
     let below: BTreeSet<u64> = insns
         .iter()
@@ -66,7 +66,7 @@ fn listing(insns: &[Instruction], start: u64) -> Vec<String> {
     text.iter().map(|line| unhex(line)).collect()
 }
 
-/// Numbers as the seed's comments have them: `-9`, where the formatter says `-9` or `-10h`.
+/// Numbers as in the seed's comments: `-9`, where the formatter prints `-9` or `-10h`.
 fn unhex(line: &str) -> String {
     let Some((head, number)) = line.rsplit_once('-') else { return line.to_owned() };
     let digits = number.strip_suffix('h').map(|hex| i64::from_str_radix(hex, 16));
@@ -76,11 +76,11 @@ fn unhex(line: &str) -> String {
     }
 }
 
-/// Where the seed's kernel has its retpoline, somewhere within reach.
+/// Address of the seed kernel's retpoline, somewhere within reach.
 const THUNK: u64 = 0x10000;
 
-/// The seed's programs are at the last addresses there are, and its dispatcher below. Here both are at the start, so that
-/// addresses say the same.
+/// The seed's programs are at the highest addresses, and its dispatcher below. Here both are at the start, so that the addresses
+/// print the same.
 fn seed(entries: u64) -> Vec<String> {
     let address = |index: u64| index.wrapping_sub(entries);
     let cases: Vec<Case> =
@@ -103,7 +103,7 @@ fn sixteen_entries_are_what_the_seed_lists() {
     assert_eq!(seed(16), expected(include_str!("sixteen.txt")));
 }
 
-/// The instructions from the way out on.
+/// The instructions of the default target.
 fn way_out(otherwise: Otherwise) -> Vec<String> {
     let insns = decode(&assemble(&[], otherwise, TokenArgument::Second, 1, START), START);
     let mut formatter = IntelFormatter::new();
@@ -155,7 +155,7 @@ fn of_equal_keys_the_first_counts() {
     );
 }
 
-/// Keys of all kinds: small numbers, negative ones, addresses near each other, anything.
+/// Keys of all kinds: small, negative, addresses close together, arbitrary.
 fn keys() -> impl Strategy<Value = Vec<u64>> {
     let number = 0..5000_u64;
     let negative = (0..5000_u64).prop_map(|key| key.wrapping_neg());
@@ -181,7 +181,7 @@ fn keys() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every key comes to its case and every other one to the way out, with nothing changed that a program is called with.
+    /// Every key reaches its case and every other one the default target, with all arguments preserved.
     #[test]
     fn keys_come_to_their_cases(keys in keys(), others in keys(), tokens in any::<bool>(), retpoline in any::<bool>(), run in 1..8_usize) {
         let cases: Vec<Case> = keys
@@ -199,7 +199,7 @@ proptest! {
         let bytes = assemble(&cases, otherwise, token, run, START);
         for key in keys.iter().chain(&others).flat_map(|&key| [key, key.wrapping_add(1), key.wrapping_sub(1)]) {
             let place = Machine::with_token(&bytes, START, key, token).run();
-            // The linear search that it stands for.
+            // Reference: a linear search.
             match cases.iter().find(|case| case.key == key) {
                 Some(case) => prop_assert_eq!(place, Place { address: case.target, token: case.token, counted: 0 }),
                 None => {
@@ -210,7 +210,7 @@ proptest! {
         }
     }
 
-    /// As many comparisons as the tree is deep.
+    /// The number of comparisons is the depth of the tree.
     #[test]
     fn a_search_takes_the_logarithm(count in 1_usize..1500) {
         let cases: Vec<Case> = (0..count as u64)

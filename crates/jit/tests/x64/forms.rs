@@ -1,8 +1,8 @@
-//! One entry per method of the assembler: how it is called, and what the instruction is in Intel's syntax.
+//! One entry per method of the assembler: its call, and the expected text in Intel's syntax.
 
 use paceline_jit::x64::{Alu, Assembler, BitOp, Cond, Gpr, Mem, OpSize, Scale, Shift, ShiftX, Width};
 
-/// Operands for any form; each takes those it has.
+/// Operands for any form, which uses those it has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
     pub(crate) a: Gpr,
@@ -14,7 +14,7 @@ pub(crate) struct Operands {
     pub(crate) imm: i32,
 }
 
-/// Which operands count.
+/// Kinds of operands of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     None,
@@ -34,13 +34,13 @@ pub(crate) struct Form {
     emit: Emit,
 }
 
-/// Mnemonics with the methods for them.
+/// Mnemonics and their methods.
 type Methods<F, const N: usize> = [(&'static str, F); N];
 
 type Emit = Box<dyn Fn(&mut Assembler, &Operands) -> String>;
 
 impl Form {
-    /// Appends the instruction and gives its text.
+    /// Appends the instruction and returns its text.
     pub(crate) fn emit(&self, asm: &mut Assembler, operands: &Operands) -> String {
         (self.emit)(asm, operands)
     }
@@ -74,7 +74,7 @@ pub(crate) fn hex(value: i64) -> String {
     format!("{}{:#x}", if value < 0 { "-" } else { "" }, value.unsigned_abs())
 }
 
-/// An immediate as the instruction sees it.
+/// An immediate truncated to the operand size.
 fn cut(imm: i32, size: impl Into<OpSize>) -> String {
     hex(match size.into() {
         OpSize::B8 => (imm as i8).into(),
@@ -87,7 +87,7 @@ fn address(mem: &Mem) -> String {
     let Mem::Reg { base, index, disp } = *mem else { panic!("labels have tests of their own") };
     let index = index.map_or(String::new(), |(index, scale)| {
         let factor = 1 << scale as u32;
-        // iced writes no factor of 1.
+        // iced omits a factor of 1.
         if factor == 1 {
             format!("+{}", name(index, OpSize::Q64))
         } else {
@@ -177,7 +177,7 @@ fn arithmetic(forms: &mut Vec<Form>) {
     }));
     forms.push(form("imul_rri", Kind::Rri, |asm, o| {
         asm.imul_rri(o.width, o.a, o.b, o.imm);
-        // Intel's syntax names a register once that is both.
+        // In Intel's syntax a register that is both destination and source is named once.
         let src = if o.a == o.b { String::new() } else { format!("{},", name(o.b, o.width)) };
         format!("imul {},{src}{}", name(o.a, o.width), hex(o.imm.into()))
     }));
@@ -405,7 +405,7 @@ fn atomics(forms: &mut Vec<Form>) {
     }
     forms.push(form("xchg_rr", Kind::Rr, |asm, o| {
         asm.xchg_rr(o.size, o.a, o.b);
-        // The order does not matter; where one operand is rax iced names it last.
+        // The operands are symmetric; if one is rax, iced prints it last.
         let (a, b) = if o.a == Gpr::Rax && o.size != OpSize::B8 { (o.b, o.a) } else { (o.a, o.b) };
         format!("xchg {},{}", name(a, o.size), name(b, o.size))
     }));
@@ -445,14 +445,14 @@ fn control(forms: &mut Vec<Form>) {
     }
 }
 
-/// Displacements at the edges of their encodings.
+/// Displacements at the limits of their encodings.
 pub(crate) const DISPLACEMENTS: [i32; 9] = [0, 1, -1, 127, 128, -128, -129, i32::MAX, i32::MIN];
 
-/// Immediates at the edges of their encodings, for every size.
+/// Immediates at the limits of their encodings, for every size.
 pub(crate) const IMMEDIATES: [i32; 15] =
     [0, 1, -1, 2, 127, 128, -128, -129, 255, 256, 32767, 32768, -32769, i32::MAX, i32::MIN];
 
-/// Every base with every index, and displacements and scales in turn.
+/// Every base with every index, cycling through displacements and scales.
 pub(crate) fn memories() -> Vec<Mem> {
     let mut memories = Vec::new();
     for base in Gpr::ALL {

@@ -1,4 +1,4 @@
-//! GNU as finds no shorter encoding for any of our instructions.
+//! GNU as finds no shorter encoding for any instruction.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -17,9 +17,9 @@ fn lengths_are_those_of_gnu_as() {
     let mut texts = Vec::new();
     for form in forms::all() {
         let all = operands(form.kind, &memories);
-        // A prime step takes a share of everything.
+        // A prime step samples all combinations.
         for operands in all.iter().step_by(if all.len() > 10_000 { 37 } else { 1 }) {
-            // rax with itself is nop to GNU as.
+            // GNU as encodes `xchg` of rax with itself as `nop`.
             if form.name == "xchg_rr" && (operands.a, operands.b) == (Gpr::Rax, Gpr::Rax) {
                 continue;
             }
@@ -38,7 +38,7 @@ fn lengths_are_those_of_gnu_as() {
     }
 }
 
-/// The bytes of the text section, or nothing where there is no GNU as.
+/// The bytes of the text section, or `None` without GNU as.
 fn assemble(source: &str) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let (object, binary) = (folder.path().join("code.o"), folder.path().join("code.bin"));

@@ -1,4 +1,4 @@
-//! Labels, jumps of all lengths, alignment, marks and relocations: by following what the decoder says.
+//! Labels, jumps of all lengths, alignment, marks and relocations, checked by following the decoded jumps.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use paceline_jit::x64::{
@@ -70,12 +70,12 @@ fn jumps_over_nothing_are_dropped_and_loops_over_nothing_stay() {
     assert_eq!(code.marks[0].offset, 0);
 }
 
-/// Jumps that each span the next one (or, backward, the one before), with `spare` bytes up to the edge while that one is
-/// short. Only the jump at the end has to be long for a reason of its own.
+/// Jumps that each span the next one (or, backward, the one before), with `spare` bytes to the limit while that one is short. Only
+/// the last jump has to be long for a reason of its own.
 fn chain(count: usize, spare: usize, backward: bool) -> (Assembler, Vec<Label>) {
     let mut asm = Assembler::new();
     let labels: Vec<Label> = (0..count).map(|_| asm.new_label()).collect();
-    // Two neighbors with the jump between take 127 bytes; with the jump behind, which counts backward, 129.
+    // Two adjacent spaces and the jump between take 127 bytes; backward, with the jump itself, 129.
     let space = |index: usize| if index.is_multiple_of(2) { 62 } else { 63 - spare };
     if backward {
         asm.bind(labels[0]);
@@ -111,7 +111,7 @@ fn growth_carries_from_jump_to_jump() {
                 let (asm, labels) = chain(count, spare, backward);
                 let code = asm.finish().unwrap();
                 let jumps = follow(&code, &labels);
-                // One that is long is 3 bytes longer.
+                // A long jump is 3 bytes longer.
                 let expected = if spare < 3 { count } else { 1 };
                 let long = jumps.iter().filter(|jump| jump.len() == 5).count();
                 assert_eq!(long, expected, "{count} jumps, {spare} to spare, backward: {backward}");
@@ -120,7 +120,7 @@ fn growth_carries_from_jump_to_jump() {
     }
 }
 
-/// The jumps in the code, after comparing the targets with the labels they were made for.
+/// The jumps of the code, after comparing their targets with the labels.
 fn follow(code: &Code, labels: &[Label]) -> Vec<Instruction> {
     let is_jump = |i: &Instruction| i.op0_kind() == OpKind::NearBranch64 && i.mnemonic() != Mnemonic::Call;
     let jumps: Vec<Instruction> = decode(&code.bytes).into_iter().filter(is_jump).collect();
@@ -254,7 +254,7 @@ fn labels_are_bound_once_where_they_are_used() {
 
 #[test]
 fn a_hundred_thousand_jumps_are_placed() {
-    // A pass for each jump would take minutes.
+    // One pass per jump would take minutes.
     let (asm, labels) = chain(100_000, 0, false);
     follow(&asm.finish().unwrap(), &labels);
 }

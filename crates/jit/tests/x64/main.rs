@@ -1,4 +1,4 @@
-//! Every instruction the encoder has, read back by the decoder and formatter of iced-x86.
+//! Every instruction of the encoder, decoded and formatted by iced-x86.
 
 mod forms;
 mod gas;

@@ -1,8 +1,8 @@
-//! What iced-x86 reads in our bytes.
+//! Decoding by iced-x86.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, MemorySizeOptions};
 
-/// All instructions of `bytes`, which must be valid to the last byte, as if they were at address 0.
+/// All instructions of `bytes`, which must be valid to the last byte, at address 0.
 pub(crate) fn decode(bytes: &[u8]) -> Vec<Instruction> {
     let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
     let mut instructions = Vec::new();
@@ -14,7 +14,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Vec<Instruction> {
     instructions
 }
 
-/// Writes instructions as Intel does, numbers in hexadecimal with sign.
+/// Formats instructions in Intel's syntax, with signed hexadecimal numbers.
 pub(crate) struct Text {
     formatter: IntelFormatter,
 }

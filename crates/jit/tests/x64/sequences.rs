@@ -1,4 +1,4 @@
-//! Random instructions, jumps, labels, marks and alignment, read back as a whole.
+//! Random instructions, jumps, labels, marks and alignment, decoded as a whole.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use paceline_jit::x64::{Assembler, Code, Cond, Fill, Gpr, Label, Mem, OpSize, Scale, Width};
@@ -7,10 +7,10 @@ use crate::forms::{self, DISPLACEMENTS, Form, IMMEDIATES, Operands};
 use crate::jumps::jump;
 use crate::read::{Text, decode};
 
-/// What a random sequence should read as.
+/// Expected element of a random sequence.
 enum Expected {
     Text(String),
-    /// To a label, by its number.
+    /// A jump to a label, by its number.
     Jump(usize),
 }
 
@@ -30,7 +30,7 @@ fn sequence(rng: &mut fastrand::Rng, forms: &[Form]) {
     rng.shuffle(&mut order);
     let mut expected = Vec::new();
     let mut aligned = Vec::new();
-    // Where labels and marks are, in instructions; the mark's tag says which.
+    // Positions of labels and marks, in instructions; the mark's tag gives the index.
     let mut bound = vec![0; labels.len()];
     let (density, aligning) = (rng.u32(1..60), rng.bool());
     for index in 0..rng.usize(1..1500) {
@@ -81,7 +81,7 @@ fn random_operands(rng: &mut fastrand::Rng) -> Operands {
     Operands { a, b, c, size, width, mem, imm }
 }
 
-/// Reads the code beside what was asked for, and follows all jumps.
+/// Compares the decoded code with the expected elements, and follows all jumps.
 fn compare(code: &Code, labels: &[Label], bound: &[usize], expected: &[Expected], aligned: bool) {
     let mut text = Text::new();
     let instructions = decode(&code.bytes);
@@ -94,13 +94,13 @@ fn compare(code: &Code, labels: &[Label], bound: &[usize], expected: &[Expected]
             Expected::Text(wanted) => assert_eq!(&text.of(read.next().unwrap()), wanted),
             Expected::Jump(number) => {
                 let target = u64::from(code.offset(labels[*number]).unwrap());
-                // Dropped: the label is ahead, and nothing came of what is between.
+                // Elided: the label is ahead, and everything in between has length 0.
                 if bound[*number] > index && target <= start {
                     continue;
                 }
                 let jump = read.next().unwrap();
                 assert_eq!((jump.op0_kind(), jump.near_branch_target()), (OpKind::NearBranch64, target));
-                // Alignment that shrank later can leave a jump longer than it would have to be.
+                // Alignment that shrank later can leave a jump longer than necessary.
                 let distance = target as i64 - jump.next_ip() as i64;
                 assert!(aligned || jump.len() == 2 || i8::try_from(distance).is_err());
             }
@@ -110,7 +110,7 @@ fn compare(code: &Code, labels: &[Label], bound: &[usize], expected: &[Expected]
     starts.push(code.bytes.len() as u64);
     for (label, &index) in labels.iter().zip(bound) {
         let offset = u64::from(code.offset(*label).unwrap());
-        // Nops of alignment may be between.
+        // `nop`s of alignment may be in between.
         assert!(only_nops(&instructions, offset, starts[index]));
     }
     for mark in &code.marks {
@@ -118,7 +118,7 @@ fn compare(code: &Code, labels: &[Label], bound: &[usize], expected: &[Expected]
     }
 }
 
-/// Whether nothing but alignment is from one offset to the other.
+/// Whether only alignment lies between two offsets.
 fn only_nops(instructions: &[Instruction], from: u64, to: u64) -> bool {
     let first = instructions.partition_point(|i| i.ip() < from);
     let between = instructions[first..].iter().take_while(|i| i.ip() < to);

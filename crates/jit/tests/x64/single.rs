@@ -1,4 +1,4 @@
-//! Each form by itself, with all operands that matter.
+//! Each form by itself, with all relevant operands.
 
 use paceline_jit::x64::{Alu, AssembleError, Assembler, Cond, Gpr, Mem, OpSize, Width};
 
@@ -7,7 +7,7 @@ use iced_x86::{InstructionInfoFactory, OpAccess, Register};
 use crate::forms::{self, Form, IMMEDIATES, Kind, Operands};
 use crate::read::{Text, decode};
 
-/// The operands a form is tried with.
+/// Operands to try for a form.
 pub(crate) fn operands(kind: Kind, memories: &[Mem]) -> Vec<Operands> {
     let mut all = Vec::new();
     let one = [Gpr::Rax];
@@ -15,13 +15,13 @@ pub(crate) fn operands(kind: Kind, memories: &[Mem]) -> Vec<Operands> {
     let (two, three) = (matches!(kind, Kind::Rr | Kind::Rrr | Kind::Rri), kind == Kind::Rrr);
     let immediates = if matches!(kind, Kind::Ri | Kind::Rri) { &IMMEDIATES[..] } else { &[0] };
     for size in OpSize::ALL {
-        // The forms with two widths get each of them with every size.
+        // Forms with two widths are combined with every size.
         for width in Width::ALL {
             let basic =
                 Operands { a: Gpr::Rax, b: Gpr::Rax, c: Gpr::Rax, size, width, mem: memories[0], imm: 0 };
             if matches!(kind, Kind::M | Kind::Rm | Kind::Mi) {
                 all.extend(memories.iter().enumerate().map(|(number, &mem)| {
-                    // Both counts are prime to the number of memories with one base, so that all meet.
+                    // Both numbers are coprime to the number of memory operands per base, so that all combinations occur.
                     let imm = IMMEDIATES[number % IMMEDIATES.len()];
                     Operands { mem, a: Gpr::ALL[(number + number / 16) % 16], imm, ..basic }
                 }));
@@ -61,7 +61,7 @@ fn every_form_with_every_operand() {
     }
 }
 
-/// The registers that an instruction writes, as the decoder tells, without the stack pointer by push and pop.
+/// Registers that an instruction writes according to the decoder, without the stack pointer for push and pop.
 fn written(factory: &mut InstructionInfoFactory, code: &[u8]) -> Vec<Gpr> {
     let instruction = decode(code).pop().unwrap();
     let written = factory.info(&instruction).used_registers().iter().filter(|used| {
@@ -78,12 +78,12 @@ fn written(factory: &mut InstructionInfoFactory, code: &[u8]) -> Vec<Gpr> {
     written
 }
 
-/// What was held in a register that an instruction writes is not there any more, and what was in others is.
+/// Values held in registers that an instruction writes are invalidated, and no others.
 #[test]
 fn writes_are_known() {
     let memories = forms::memories();
     let mut factory = InstructionInfoFactory::new();
-    // What calls write is not in them.
+    // The decoder does not list the registers that a callee clobbers.
     for form in forms::all().iter().filter(|form| !form.name.starts_with("call")) {
         for operands in operands(form.kind, &memories).iter().step_by(31) {
             let mut asm = Assembler::new();
@@ -95,14 +95,14 @@ fn writes_are_known() {
                 .filter(|&gpr| gpr != Gpr::Rsp || !matches!(form.name.as_str(), "push" | "pop"))
             {
                 let mut asm = Assembler::new();
-                // Registers start with different values, of which none is pushed.
+                // Registers start with different values, none of them pushed.
                 Gpr::ALL.iter().for_each(|&gpr| asm.mov_ri(gpr, 1));
                 let held = asm.hold(gpr);
                 form.emit(&mut asm, operands);
                 assert_eq!(asm.held(held), gpr);
                 let lost = asm.finish().is_err();
                 let overwritten = written.contains(&gpr);
-                // A byte by another is divided in ax alone, and a register moved to itself stays what it is.
+                // 8-bit division uses ax alone, and a move of a register to itself does not change it.
                 let may_differ = matches!(gpr, Gpr::Rax | Gpr::Rdx) && form.kind == Kind::R
                     || operands.a == operands.b
                         && matches!(form.name.as_str(), "mov_rr" | "movzx_rr" | "movsx_rr" | "xchg_rr");
@@ -116,7 +116,7 @@ fn writes_are_known() {
     }
 }
 
-/// What is held on each way to a label is held there, and what is held on one of them only is not.
+/// At a label, a value is held only if it is held on every incoming edge.
 #[test]
 fn ways_meet() {
     let meet = |change: fn(&mut Assembler), falls: bool| {
@@ -161,7 +161,7 @@ fn ways_meet() {
     ));
 }
 
-/// Calls leave the registers of the calling convention.
+/// Calls invalidate the caller-saved registers only.
 #[test]
 fn calls_overwrite() {
     for gpr in Gpr::ALL {
