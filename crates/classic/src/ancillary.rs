@@ -1,75 +1,77 @@
-//! Negative packet offsets: what Linux reaches with them (`SKF_*` in `linux/filter.h`).
+//! Negative packet offsets of Linux, for data other than the packet's bytes (`SKF_*` in `linux/filter.h`).
 
 /// First offset of the ancillary words (`SKF_AD_OFF`, -0x1000).
 pub const ANCILLARY_OFFSET: u32 = 0xffff_f000;
 
-/// Offsets from the network header start here (`SKF_NET_OFF`, -0x100000).
+/// First offset relative to the network header (`SKF_NET_OFF`, -0x100000).
 pub const NETWORK_OFFSET: u32 = 0xfff0_0000;
 
-/// Offsets from the link-layer header start here (`SKF_LL_OFF`, -0x200000).
+/// First offset relative to the link-layer header (`SKF_LL_OFF`, -0x200000).
 pub const LINK_LAYER_OFFSET: u32 = 0xffe0_0000;
 
 macro_rules! ancillary {
     ($($(#[$doc:meta])* $name:ident $number:literal $text:literal;)*) => {
-        /// A fact about a packet beside its bytes, loaded from an offset of [`ANCILLARY_OFFSET`] on.
+        /// An ancillary word: metadata of a packet, loaded from offsets at and above [`ANCILLARY_OFFSET`].
         ///
-        /// The values that packets in user space have are in the documentation of each.
+        /// The documentation of each gives its value in user space.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Ancillary {
             $($(#[$doc])* $name,)*
         }
 
         impl Ancillary {
-            /// All of them with their offset from [`ANCILLARY_OFFSET`] and their name for bpf_asm, without its `#`.
+            /// All words with their offset from [`ANCILLARY_OFFSET`] and their bpf_asm name, without its `#`.
             const TABLE: &[(Self, u32, &'static str)] = &[$((Self::$name, $number, $text),)*];
         }
     };
 }
 
 ancillary! {
-    /// Protocol of the Ethernet header, in host order; 1 or 4 for frames with a length there.
+    /// EtherType of the Ethernet header, in host order; 1 or 4 for frames with a length in that field.
     Protocol 0 "proto";
-    /// Whom the packet is for: 0 the host, 1 broadcast, 2 multicast, by its destination address.
+    /// Packet type by destination address: 0 to the host, 1 broadcast, 2 multicast.
     PacketType 4 "type";
-    /// Index of the interface it came in on.
+    /// Index of the receiving interface.
     Ifindex 8 "ifidx";
-    /// Offset of the first netlink attribute from the accumulator on whose type the index register has; 0 if there is none.
+    /// Offset of the first netlink attribute, at or after the offset in the accumulator, whose type is in the index register; 0 if
+    /// none.
     NetlinkAttribute 12 "nla";
-    /// The same, of those in the attribute at the accumulator.
+    /// The same, among the attributes nested in the one at the accumulator.
     NestedNetlinkAttribute 16 "nlan";
-    /// `skb->mark`: 0.
+    /// `skb->mark`: always 0.
     Mark 20 "mark";
-    /// Queue of the interface.
+    /// Receive queue of the interface.
     Queue 24 "queue";
     /// Type of the interface: `ARPHRD_ETHER`, 1.
     HardwareType 28 "hatype";
-    /// Hash of the flow: 0.
+    /// Hash of the flow: always 0.
     Hash 32 "rxhash";
     /// Number of the CPU or worker.
     Cpu 36 "cpu";
-    /// The accumulator, exclusive or the index register.
+    /// The accumulator, exclusive-or the index register.
     XorX 40 "xor_x";
-    /// VLAN tag that was taken out of the packet: 0, for tags stay in the packet.
+    /// VLAN tag that was stripped from the packet: always 0, as tags are not stripped.
     VlanTag 44 "vlan_tci";
-    /// Whether one was taken out: 0.
+    /// Whether a tag was stripped: always 0.
     VlanTagPresent 48 "vlan_pr";
-    /// Offset of the payload behind all headers, tunnels' as well, as the kernel's flow dissector finds it; 0 if it does not.
+    /// Offset of the payload after all headers, including those of tunnels, by the rules of the kernel's flow dissector; 0 if
+    /// dissection fails.
     PayloadOffset 52 "poff";
     /// A random number.
     Random 56 "rand";
-    /// Protocol of the tag that was taken out: 0.
+    /// Protocol of the stripped tag: always 0.
     VlanProtocol 60 "vlan_tpid";
 }
 
 impl Ancillary {
-    /// The word at an absolute offset, as `bpf_anc_helper` in `linux/filter.h` knows it.
+    /// The word at an absolute offset, as in `bpf_anc_helper` of `linux/filter.h`.
     #[must_use]
     pub fn at(offset: u32) -> Option<Self> {
         let number = offset.checked_sub(ANCILLARY_OFFSET)?;
         Self::TABLE.iter().find(|(_, n, _)| *n == number).map(|(word, ..)| *word)
     }
 
-    /// The word of a name of bpf_asm's, without its `#`. It has two names for some.
+    /// The word with a bpf_asm name, without its `#`. Some words have two names.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = if name == "vlan_avail" { "vlan_pr" } else { name };
@@ -81,13 +83,13 @@ impl Ancillary {
         &Self::TABLE[self as usize]
     }
 
-    /// The absolute offset that it is loaded from.
+    /// The absolute offset of the load.
     #[must_use]
     pub fn offset(self) -> u32 {
         ANCILLARY_OFFSET + self.entry().1
     }
 
-    /// The function that it is a call of, with the context, the accumulator and the index register
+    /// The kernel function that implements the word, with the context, the accumulator and the index register as arguments
     /// ([`Kfunc::converted`](paceline_spec::kfunc::Kfunc::converted)).
     pub(super) fn function(self) -> Option<&'static str> {
         match self {
@@ -98,12 +100,12 @@ impl Ancillary {
         }
     }
 
-    /// Whether it is found by what both registers hold.
+    /// Whether the value depends on both registers.
     pub(super) fn reads_registers(self) -> bool {
         matches!(self, Self::NetlinkAttribute | Self::NestedNetlinkAttribute)
     }
 
-    /// Its name in libpcap's listings.
+    /// Name in libpcap's listings.
     #[must_use]
     pub fn listing_name(self) -> &'static str {
         match self {
@@ -113,7 +115,7 @@ impl Ancillary {
         }
     }
 
-    /// Its name for bpf_asm, without the `#`.
+    /// Name in bpf_asm, without the `#`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().2

@@ -1,43 +1,43 @@
-//! The checker: which programs are filters.
+//! The checker of filters.
 //!
-//! The rules are those of `bpf_check_classic` and `check_load_and_stores` in `net/core/filter.c`, in Linux 2.0 to 3.14
-//! `sk_chk_filter`, and of `seccomp_check_filter` in `kernel/seccomp.c`.
+//! The rules are those of `bpf_check_classic` and `check_load_and_stores` in `net/core/filter.c` (`sk_chk_filter` in Linux 2.0 to
+//! 3.14), and of `seccomp_check_filter` in `kernel/seccomp.c`.
 
 use super::ancillary::{ANCILLARY_OFFSET, Ancillary};
 use super::insn::{AluOp, LoadFrom, MAX_INSNS, MAX_USER_INSNS, MEMORY_WORDS, Operation, SockFilter, Source};
 use super::seccomp::SECCOMP_DATA_BYTES;
 
-/// What a program is for, which decides what it may do.
+/// Purpose of a program, which determines the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
-    /// Looking at packets, in the kernel: jumps lead forward.
+    /// A packet filter in the kernel: jumps are forward only.
     Socket,
-    /// Looking at packets outside of the kernel, as libpcap does (its `pcap_validate_filter`): `ja` may lead back, as in what
-    /// it makes of `protochain`, programs may be longer, and scratch memory that nothing was stored to is 0.
+    /// A packet filter in user space, as in libpcap (`pcap_validate_filter`): `ja` may jump backward, as in code for `protochain`,
+    /// programs may be longer, and uninitialized scratch memory is 0.
     UserSpace,
-    /// Looking at system calls (`struct seccomp_data`).
+    /// A filter of system calls (`struct seccomp_data`).
     Seccomp,
 }
 
-/// Why a program is no filter.
+/// Reasons to refuse a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
-    /// It has no instructions or too many.
+    /// The program has no instructions or too many.
     #[error("a program has 1 to {limit} instructions, this one {len}")]
     Length {
-        /// How many it has.
+        /// Number of instructions.
         len: usize,
-        /// How many it may have.
+        /// Maximum number of instructions.
         limit: usize,
     },
-    /// An instruction breaks a rule.
+    /// An instruction violates a rule.
     #[error("instruction {index}{}: {rule}", name(.insn))]
     Insn {
         /// Index of the instruction, from 0.
         index: usize,
         /// The instruction.
         insn: SockFilter,
-        /// The rule.
+        /// The violated rule.
         rule: Rule,
     },
 }
@@ -46,42 +46,42 @@ fn name(insn: &SockFilter) -> String {
     insn.row().map(|row| format!(" ({})", row.name)).unwrap_or_default()
 }
 
-/// A rule that an instruction broke.
+/// A rule that an instruction violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rule {
-    /// No instruction has this opcode.
+    /// The opcode does not exist.
     #[error("there is no opcode {0:#x}")]
     Opcode(u16),
-    /// Seccomp does not have this instruction.
+    /// Seccomp does not allow the instruction.
     #[error("seccomp does not allow this instruction")]
     NotForSeccomp,
-    /// The constant is zero.
+    /// The divisor is the constant zero.
     #[error("division by the constant 0")]
     DivisionByZero,
-    /// The constant is 32 or more.
+    /// The shift count is a constant of 32 or more.
     #[error("shift by {0} bits, more than 31")]
     Shift(u32),
-    /// The index is 16 or more.
+    /// The index of the scratch memory word is 16 or more.
     #[error("scratch memory has words 0 to 15, not {0}")]
     MemoryWord(u32),
-    /// On some path nothing was stored to the word.
+    /// The word is uninitialized on some path.
     #[error("M[{0}] is read and not written on every path before")]
     MemoryUnset(u32),
-    /// The target is outside of the program, or leads back where it may not: distances have no sign then.
+    /// The target is outside of the program. Without [`Purpose::UserSpace`] distances are unsigned, so jumps cannot go backward.
     #[error("jumps to instruction {target} of a program of {len}")]
     JumpTarget {
-        /// Instruction that it leads to.
+        /// Target instruction.
         target: i64,
-        /// Instructions of the program.
+        /// Number of instructions of the program.
         len: usize,
     },
-    /// A negative offset from -0x1000 on that is no ancillary word.
+    /// An offset of -0x1000 or above that is no ancillary word.
     #[error("there is no ancillary word at SKF_AD_OFF + {0}")]
     Ancillary(u32),
-    /// The last instruction goes on.
+    /// The last instruction is no return.
     #[error("the last instruction must be a return")]
     LastNoReturn,
-    /// An offset that is not of a 32-bit word in `struct seccomp_data`.
+    /// An offset that is no 32-bit word of `struct seccomp_data`.
     #[error("offset {0} is not that of a word in the {SECCOMP_DATA_BYTES} bytes of seccomp_data")]
     SeccompOffset(u32),
 }
@@ -97,7 +97,7 @@ impl Filter {
     /// Checks a program.
     ///
     /// # Errors
-    /// The first instruction that breaks a rule, in the order in which the kernel looks.
+    /// The first instruction that violates a rule, in the kernel's order of checks.
     pub fn new(insns: Vec<SockFilter>, purpose: Purpose) -> Result<Self, CheckError> {
         let limit = if purpose == Purpose::UserSpace { MAX_USER_INSNS } else { MAX_INSNS };
         if !(1..=limit).contains(&insns.len()) {
@@ -118,19 +118,19 @@ impl Filter {
         Ok(Self { insns, purpose })
     }
 
-    /// Its instructions.
+    /// The instructions.
     #[must_use]
     pub fn insns(&self) -> &[SockFilter] {
         &self.insns
     }
 
-    /// What it was checked for.
+    /// The purpose that the program was checked for.
     #[must_use]
     pub fn purpose(&self) -> Purpose {
         self.purpose
     }
 
-    /// Its instructions with what each does.
+    /// The instructions with their operations.
     pub(super) fn operations(&self) -> impl Iterator<Item = (SockFilter, Operation)> {
         self.insns.iter().filter_map(|insn| Some((*insn, insn.row()?.operation)))
     }
@@ -171,7 +171,7 @@ fn check_insn(insn: SockFilter, index: usize, len: usize, purpose: Purpose) -> R
     Ok(())
 }
 
-/// How far `ja` leads.
+/// Signed distance of `ja`.
 pub(super) fn distance(k: u32, purpose: Purpose) -> i64 {
     if purpose == Purpose::UserSpace { k.cast_signed().into() } else { k.into() }
 }
@@ -181,10 +181,10 @@ fn check_target(index: usize, distance: i64, len: usize) -> Result<(), Rule> {
     if (0..len as i64).contains(&target) { Ok(()) } else { Err(Rule::JumpTarget { target, len }) }
 }
 
-/// The first load of a word that need not have been stored to. Jumps go forward only, so one pass will do.
+/// The first load of a word that may be uninitialized. Jumps are forward only, so one pass suffices.
 ///
-/// As in the kernel what follows a return is taken to come after it, so that some programs are refused that never
-/// read an unset word; verdicts are to be the kernel's.
+/// As in the kernel, the instruction after a return counts as its successor, so some programs are refused that never read an
+/// uninitialized word; results must be the same as the kernel's.
 fn check_memory(insns: &[SockFilter]) -> Result<(), (usize, u32)> {
     const ALL: u16 = u16::MAX;
     let mut on_entry = vec![ALL; insns.len()];

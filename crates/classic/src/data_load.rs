@@ -1,4 +1,4 @@
-//! Loads of a seccomp program: words of `struct seccomp_data`.
+//! Loads of seccomp programs: words of `struct seccomp_data`.
 
 use paceline_isa as isa;
 use paceline_isa::Reg;
@@ -7,7 +7,7 @@ use super::emit::{Emitter, Registers};
 use super::insn::Register;
 use super::ir::Value;
 
-/// Nothing is called, so that nothing needs to be kept.
+/// The program makes no calls, so caller-saved registers suffice.
 pub(super) const REGISTERS: Registers = Registers { a: Reg::R0, x: Reg::R2 };
 
 pub(super) fn prologue(_: &mut Emitter) {}

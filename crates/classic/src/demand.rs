@@ -1,4 +1,4 @@
-//! What the rest of a program needs: which values, and how many bytes of the packet.
+//! Backward analysis: live values, and the packet length that the rest of a program requires.
 
 use super::insn::Register;
 use super::ir::{Answer, Op, Operand, Value};
@@ -9,7 +9,7 @@ use super::loops::is_back;
 pub(super) struct Live(u32);
 
 impl Live {
-    /// All of them.
+    /// The set of all registers and words.
     const ALL: Self = Self(u32::MAX >> 14);
 
     const A: u32 = 1 << 16;
@@ -30,7 +30,7 @@ impl Live {
         self.0 & 1 << word != 0
     }
 
-    /// What is needed before an instruction of which this is needed after it.
+    /// The live set before an instruction, from the set after it.
     fn before(self, op: Op) -> Self {
         let Self(after) = self;
         let kept = after & !op.writes().map_or(0, Self::bit);
@@ -51,18 +51,18 @@ impl Live {
     }
 }
 
-/// How many bytes a packet must have at least for the program not to return 0 in any case, whichever way it goes.
-/// A check for so many may come at once, in place of those of the loads that follow.
+/// Packet length in bytes below which the program returns 0 on every path. One check of this length replaces those of the following
+/// loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bytes {
-    /// From the start of the packet.
+    /// Length from the start of the packet.
     pub(super) packet: u32,
-    /// From where the index register, as it is here, leads.
+    /// Length from the address that the current index register leads to.
     pub(super) indexed: u32,
 }
 
 impl Bytes {
-    /// Of a program that returns 0 whatever the packet.
+    /// For a program that always returns 0.
     const RETURNS_ZERO: Self = Self { packet: u32::MAX, indexed: u32::MAX };
     const NONE: Self = Self { packet: 0, indexed: 0 };
 
@@ -91,7 +91,7 @@ impl Bytes {
     }
 }
 
-/// What is needed before and after an instruction.
+/// Requirements before and after an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demand {
     pub(super) live: Live,
@@ -99,7 +99,7 @@ pub(super) struct Demand {
     pub(super) bytes: Bytes,
 }
 
-/// Takes out what nobody needs, and tells what is needed.
+/// Removes dead code, and returns the requirements of the rest.
 pub(super) fn demand(ops: &mut [Op]) -> Vec<Demand> {
     let nothing = Demand { live: Live::default(), live_after: Live::default(), bytes: Bytes::RETURNS_ZERO };
     let mut demands = vec![nothing; ops.len()];
@@ -121,7 +121,7 @@ pub(super) fn demand(ops: &mut [Op]) -> Vec<Demand> {
     demands
 }
 
-/// What is left of an instruction of which only this is needed. Loads from the packet still fail, and divisions.
+/// The remainder of an instruction with a dead result. Packet loads and divisions can still end the program.
 fn without_need(op: Op, live: Live) -> Op {
     match op {
         Op::Store(_, word) if !live.has_word(word) => Op::Nothing,

@@ -1,8 +1,8 @@
-//! Loads of an XDP program: direct access to the packet, with as few checks of its length as will do.
+//! Loads of XDP programs: direct packet access with as few bounds checks as possible.
 //!
-//! A check is for all the bytes that the program needs on whichever way it goes on, as long as it does not return 0
-//! anyway; what was checked on all ways to a place is not checked again. Loads from the index register share the
-//! address and its checks for as long as the register does not change.
+//! A check covers all bytes that the program requires on every path that does not return 0 anyway; bytes that are already checked
+//! on all paths are not checked again. Loads relative to the index register share an address and its checks while the register does
+//! not change.
 
 use paceline_isa as isa;
 use paceline_isa::{Condition, Operand, Reg, Width};
@@ -17,11 +17,10 @@ use super::loops::allow_rounds;
 use super::order::Order;
 use super::packet_load::{GET_PRANDOM_U32, GET_SMP_PROCESSOR_ID, HARDWARE_TYPE, Loads, call_function, place};
 
-/// Verifiers know of no byte behind this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet has one.
+/// Verifiers do not track packet offsets above this one (`MAX_PACKET_OFF` in `kernel/bpf/verifier.c`), and no XDP packet is longer.
 pub(super) const LONGEST: u32 = 0xffff;
 
-/// Registers that a program without calls has, all of which it may change without keeping them for its caller, and
-/// those of one with calls.
+/// Register assignment: programs without calls use caller-saved registers only, programs with calls use callee-saved ones.
 struct Assignment {
     registers: Registers,
     data: Reg,
@@ -34,7 +33,7 @@ const CALLING: Assignment =
     Assignment { registers: Registers { a: Reg::R0, x: Reg::R9 }, data: Reg::R7, end: Reg::R8 };
 
 const CONTEXT: Reg = Reg::R6;
-/// Address that the index register leads to.
+/// Address at the index register's offset.
 const INDEXED: Reg = Reg::R4;
 pub(super) const SCRATCH: Reg = Reg::R5;
 
@@ -88,7 +87,7 @@ pub(super) fn prologue(out: &mut Emitter, ops: &[Op], rules: Rules, loops: usize
     }
 }
 
-/// Leads away unless the packet has `bytes` bytes from an address on.
+/// Jumps to `target` unless `bytes` bytes from an address on are in the packet.
 fn check(out: &mut Emitter, address: Reg, bytes: u32, target: Target) {
     let end = assignment(out).end;
     out.copy(SCRATCH, address);
@@ -129,7 +128,7 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
     }
 }
 
-/// A load at a constant offset, which may be more than an instruction has room for.
+/// A load at a constant offset, which may exceed the offset field of an instruction.
 fn load_far(out: &mut Emitter, size: Size, dst: Reg, offset: u32, order: Order) {
     let data = assignment(out).data;
     match i16::try_from(offset) {
@@ -187,7 +186,7 @@ fn indirect(out: &mut Emitter, dst: Reg, offset: u32, size: Size, site: &Site<'_
     proven.indexed = None;
 }
 
-/// The length on the wire, from the metadata if there is some.
+/// The wire length, from the metadata if present.
 fn wire_length(out: &mut Emitter, dst: Reg) {
     const BYTES: u32 = 4;
     let Assignment { data, end, .. } = *assignment(out);
@@ -220,19 +219,19 @@ fn ancillary(out: &mut Emitter, word: Ancillary, proven: &mut Loads) {
         Ancillary::Cpu | Ancillary::Random => {
             let cpu = word == Ancillary::Cpu;
             out.call(if cpu { GET_SMP_PROCESSOR_ID } else { GET_PRANDOM_U32 });
-            // Calls change r1 to r5.
+            // Calls clobber r1 to r5.
             proven.indexed = None;
         }
         Ancillary::NetlinkAttribute | Ancillary::NestedNetlinkAttribute | Ancillary::PayloadOffset => {
             call_function(out, word, CONTEXT);
             proven.indexed = None;
         }
-        // Done as arithmetic.
+        // Converted to arithmetic.
         Ancillary::XorX => {}
     }
 }
 
-/// The protocol that `eth_type_trans` in `net/ethernet/eth.c` finds; 0 for packets shorter than a header.
+/// The protocol as determined by `eth_type_trans` in `net/ethernet/eth.c`; 0 for packets shorter than the header.
 fn protocol(out: &mut Emitter, a: Reg) {
     const TYPE: i16 = 12;
     const HEADER: u32 = 14;
@@ -253,7 +252,7 @@ fn protocol(out: &mut Emitter, a: Reg) {
     out.set(done);
 }
 
-/// Whom the packet is for by its destination address; 0, the host, for packets that have none.
+/// Packet type by destination address; 0 (to the host) for packets without one.
 fn packet_type(out: &mut Emitter, a: Reg) {
     const ADDRESS: u32 = 6;
     const BROADCAST: u32 = 1;

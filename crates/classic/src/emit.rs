@@ -1,4 +1,4 @@
-//! Writing extended instructions: jumps to places that are not known yet, and what all targets have in common.
+//! Emission of extended instructions, with forward jumps, and code common to all program types.
 
 use paceline_isa as isa;
 use paceline_isa::{Callee, Insn, Reg, SwapOrder, Width};
@@ -7,46 +7,46 @@ use paceline_spec::KfuncRef;
 use super::insn::{AluOp, Condition, Register, Size};
 use super::ir::Operand;
 
-/// Which registers the two of a filter are in.
+/// Assignment of the two registers of a filter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Registers {
     pub(super) a: Reg,
     pub(super) x: Reg,
 }
 
-/// Where a jump leads.
+/// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// To what an instruction of the filter becomes.
+    /// The code of an instruction of the filter.
     Insn(usize),
-    /// To where the program ends without a match.
+    /// The shared exit without a match.
     NoMatch,
-    /// To a label that is set later.
+    /// A label that is bound later.
     Label(usize),
 }
 
-/// Jumps reach 2^15 slots; the end without a match is written again before the first jump to it comes out of reach.
+/// Jumps reach 2^15 slots; the exit without a match is emitted again before the first pending jump gets out of reach.
 const REACH: usize = 1 << 14;
 
 pub(super) struct Emitter {
     insns: Vec<Insn>,
     registers: Registers,
-    /// Slot of what each instruction of the filter becomes.
+    /// First slot of each filter instruction's code.
     places: Vec<usize>,
     labels: Vec<usize>,
     fixups: Vec<(usize, Target)>,
-    /// Jumps to an end without a match that is not written yet.
+    /// Jumps to an exit without a match that is not yet emitted.
     no_match: Vec<usize>,
-    /// What is returned there.
+    /// Return value of that exit.
     unmatched: u32,
-    /// Functions that are called.
+    /// Kernel functions that are called.
     kfuncs: Vec<KfuncRef>,
 }
 
-/// What became of a filter.
+/// Result of the emission.
 pub(super) struct Emitted {
     pub(super) insns: Vec<Insn>,
-    /// Slot of what each instruction of the filter became.
+    /// First slot of each filter instruction's code.
     pub(super) places: Vec<usize>,
     pub(super) kfuncs: Vec<KfuncRef>,
 }
@@ -83,7 +83,7 @@ impl Emitter {
         }
     }
 
-    /// Says that here is what an instruction of the filter becomes.
+    /// Marks the current slot as the start of a filter instruction's code.
     pub(super) fn place(&mut self, index: usize) {
         let here = self.insns.len();
         if let Some(place) = self.places.get_mut(index) {
@@ -91,13 +91,13 @@ impl Emitter {
         }
     }
 
-    /// A label for [`set`](Self::set).
+    /// A new label, to be bound by [`set`](Self::set).
     pub(super) fn label(&mut self) -> Target {
         self.labels.push(0);
         Target::Label(self.labels.len() - 1)
     }
 
-    /// Says that a label is here.
+    /// Binds a label to the current slot.
     pub(super) fn set(&mut self, target: Target) {
         let here = self.insns.len();
         if let Target::Label(label) = target
@@ -129,12 +129,12 @@ impl Emitter {
         self.alu(Width::W64, isa::AluOp::Add, dst, isa::Operand::Reg(src));
     }
 
-    /// A load in the machine's order.
+    /// A load in native byte order.
     pub(super) fn load(&mut self, size: isa::Size, dst: Reg, base: Reg, offset: i16) {
         self.push(Insn::Load { size, signed: false, dst, base, offset });
     }
 
-    /// A load in network order: with the swap right behind, so that compilers make one instruction of both.
+    /// A load in network byte order: the swap follows immediately, so that compilers can fuse both.
     pub(super) fn load_network_order(&mut self, size: Size, dst: Reg, base: Reg, offset: i16) {
         self.load(isa_size(size), dst, base, offset);
         self.swap(size, dst);
@@ -156,7 +156,7 @@ impl Emitter {
         self.push(Insn::Call(Callee::Helper(helper)));
     }
 
-    /// Calls one of the functions that only converted filters call, with the context and maybe both registers.
+    /// Calls a function that exists for converted filters only, with the context and optionally both registers.
     pub(super) fn call_function(&mut self, name: &str, context: Reg, with_registers: bool) {
         self.copy(Reg::R1, context);
         if with_registers {
@@ -171,7 +171,7 @@ impl Emitter {
         self.push(Insn::Call(Callee::Kfunc { btf_id: index as i32, module: 0 }));
     }
 
-    /// Says where the instruction leads that comes next.
+    /// Records the target of the next instruction, a jump.
     fn jump_from(&mut self, target: Target) {
         match target {
             Target::NoMatch => self.no_match.push(self.insns.len()),
@@ -184,7 +184,7 @@ impl Emitter {
         self.push(Insn::Jump { offset: 0 });
     }
 
-    /// Leads on if the verifier's bound of the function's loops is reached.
+    /// Jumps to `target` when the verifier's limit of loop iterations is reached.
     pub(super) fn may_goto(&mut self, target: Target) {
         self.jump_from(target);
         self.push(Insn::MayGoto { offset: 0 });
@@ -202,7 +202,7 @@ impl Emitter {
         self.push(Insn::JumpIf { width, condition, dst, src, offset: 0 });
     }
 
-    /// Ends the program with a number.
+    /// Exits with a constant.
     pub(super) fn exit_with(&mut self, value: u32) {
         if value == self.unmatched {
             self.end_without_match();
@@ -212,7 +212,7 @@ impl Emitter {
         }
     }
 
-    /// Writes the end without a match, to which all jumps lead that wait for one.
+    /// Emits the exit without a match, the target of all pending jumps to one.
     pub(super) fn end_without_match(&mut self) {
         let here = self.insns.len();
         for slot in self.no_match.drain(..) {
@@ -222,8 +222,8 @@ impl Emitter {
         self.push(Insn::Exit);
     }
 
-    /// Writes the end without a match if a jump to it waits that would soon be too far away. Control does not come
-    /// here from before if `after_end`.
+    /// Emits the exit without a match if a pending jump to it would soon be out of reach. `after_end`: the previous instruction
+    /// does not fall through.
     pub(super) fn keep_in_reach(&mut self, after_end: bool) {
         let waits = self.no_match.first().map_or(0, |first| self.insns.len() - first);
         if waits < REACH {
@@ -257,7 +257,7 @@ impl Emitter {
     }
 }
 
-/// Makes a jump lead to a slot; no instruction here has two slots.
+/// Sets the target slot of a jump; all instructions here have one slot.
 fn set_offset(insns: &mut [Insn], slot: usize, to: usize) {
     let distance = to as i64 - (slot as i64 + 1);
     match insns.get_mut(slot) {
@@ -304,7 +304,7 @@ pub(super) const fn isa_condition(condition: Condition) -> isa::Condition {
     }
 }
 
-/// The comparison that holds where the other does not; bits have none.
+/// The opposite condition; a bit test has none.
 pub(super) const fn opposite(condition: Condition) -> Option<isa::Condition> {
     match condition {
         Condition::Eq => Some(isa::Condition::Ne),

@@ -1,29 +1,29 @@
-//! One classic instruction: the 8 bytes of `struct sock_filter`, and what they mean.
+//! One classic instruction: the 8 bytes of `struct sock_filter`, and their meaning.
 
 use std::fmt;
 
 use super::table::{Row, row_of};
 
-/// An instruction as the kernel takes it, `struct sock_filter` of `linux/filter.h` (libpcap's `struct bpf_insn`).
+/// An instruction, `struct sock_filter` of `linux/filter.h` (libpcap's `struct bpf_insn`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SockFilter {
     /// Opcode.
     pub code: u16,
-    /// Instructions that a conditional jump skips if it is taken.
+    /// Instructions to skip if a conditional jump is taken.
     pub jt: u8,
-    /// Instructions that it skips if it is not.
+    /// Instructions to skip if it is not taken.
     pub jf: u8,
-    /// Constant, offset in the packet, word of scratch memory, or distance of `ja`.
+    /// Constant, packet offset, index of a scratch memory word, or distance of `ja`.
     pub k: u32,
 }
 
-/// Words of scratch memory (`BPF_MEMWORDS`).
+/// Number of scratch memory words (`BPF_MEMWORDS`).
 pub const MEMORY_WORDS: usize = 16;
 
-/// Most instructions of a program (`BPF_MAXINSNS`).
+/// Maximum length of a program in instructions (`BPF_MAXINSNS`).
 pub const MAX_INSNS: usize = 4096;
 
-/// Most instructions of a program that no kernel has to take: as many as a verifier walks.
+/// Maximum length of a program for user space in instructions: as many as a verifier processes.
 pub const MAX_USER_INSNS: usize = 1_000_000;
 
 /// The two registers.
@@ -35,7 +35,7 @@ pub enum Register {
     X,
 }
 
-/// Bytes of a packet load; more than one are in network order.
+/// Size of a packet load; more than one byte are in network order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Size {
     /// One byte.
@@ -47,7 +47,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// 1, 2 or 4.
+    /// Size in bytes: 1, 2 or 4.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         match self {
@@ -58,7 +58,7 @@ impl Size {
     }
 }
 
-/// Where a load takes its value from.
+/// Source of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoadFrom {
     /// The constant.
@@ -122,7 +122,7 @@ pub enum Condition {
     Set,
 }
 
-/// What an opcode does.
+/// Operation of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// `ld`, `ldx`
@@ -148,20 +148,20 @@ pub enum Operation {
 }
 
 impl SockFilter {
-    /// An instruction that is no jump.
+    /// An instruction other than a jump.
     #[must_use]
     pub const fn new(code: u16, k: u32) -> Self {
         Self { code, jt: 0, jf: 0, k }
     }
 
-    /// Its row in the table of instructions; `None` for opcodes that do not exist.
+    /// The instruction's row in the table; `None` for opcodes that do not exist.
     #[must_use]
     pub fn row(self) -> Option<&'static Row> {
         row_of(self.code)
     }
 }
 
-/// The instruction as `-dd` prints it.
+/// The format of `tcpdump -dd`.
 impl fmt::Display for SockFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{ {:#x}, {}, {}, {:#010x} }}", self.code, self.jt, self.jf, self.k)

@@ -1,11 +1,11 @@
-//! What a filter does, with everything resolved: jumps to indices, negative offsets to places in the packet.
+//! Intermediate representation of a filter: jumps resolved to indices, negative offsets to packet offsets.
 
 use super::ancillary::{Ancillary, LINK_LAYER_OFFSET, NETWORK_OFFSET};
 use super::check::{Filter, Purpose, distance};
 use super::convert::Rules;
 use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, SockFilter, Source};
 
-/// A value that a load gives.
+/// A value that a load returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Constant(u32),
@@ -15,7 +15,7 @@ pub(super) enum Value {
         offset: u32,
         size: Size,
     },
-    /// At `offset` from the index register, modulo 2^32: negative ones have their meaning.
+    /// At `offset` plus the index register, modulo 2^32: negative sums have their special meaning.
     Indirect {
         offset: u32,
         size: Size,
@@ -30,32 +30,32 @@ pub(super) enum Value {
     },
 }
 
-/// Second operand.
-/// What an instruction does.
+/// Second operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Constant(u32),
     X,
 }
 
-/// What a program returns.
+/// Result of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Constant(u32),
     A,
 }
 
+/// Operation of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
-    /// Goes on.
+    /// No operation.
     Nothing,
     Load(Register, Value),
-    /// Returns 0 if the packet has not so many bytes: a load whose value nobody needs.
+    /// Returns 0 if the packet is shorter than this, in bytes: a load with a dead result.
     Require(u32),
     Store(Register, u8),
     Alu(AluOp, Operand),
     Negate,
-    /// The register gets the other's value.
+    /// Copies the other register to this one.
     Transfer(Register),
     Jump(usize),
     Branch {
@@ -68,7 +68,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// Where it goes: the next, another, one of two, nowhere.
+    /// Successors: the next instruction, a jump target, both targets of a branch, or none.
     pub(super) fn successors(self, index: usize) -> impl Iterator<Item = usize> {
         let (one, other) = match self {
             Self::Return(_) => (None, None),
@@ -79,7 +79,7 @@ impl Op {
         one.into_iter().chain(other)
     }
 
-    /// The register that gets a new value.
+    /// The register that is written.
     pub(super) fn writes(self) -> Option<Register> {
         match self {
             Self::Load(register, _) | Self::Transfer(register) => Some(register),
@@ -89,19 +89,19 @@ impl Op {
     }
 }
 
-/// How packets lie where the program will run.
+/// Layout of the packets that the program will process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Where the network header starts.
+    /// Offset of the network header in bytes.
     pub(super) network_offset: u32,
-    /// No packet is longer.
+    /// Maximum packet length in bytes.
     pub(super) longest: u32,
-    /// Whether it is no packet but a `struct seccomp_data`.
+    /// Whether the data is a `struct seccomp_data` instead of a packet.
     pub(super) seccomp: bool,
     pub(super) rules: Rules,
 }
 
-/// What each instruction of a filter does.
+/// Operations of a filter's instructions.
 pub(super) fn resolve(filter: &Filter, layout: Layout) -> Vec<Op> {
     let resolve = |(index, (insn, operation))| resolve_insn(index, insn, operation, filter.purpose(), layout);
     filter.operations().enumerate().map(resolve).collect()
@@ -122,7 +122,7 @@ fn resolve_insn(
         Operation::Alu(op, source) => Op::Alu(op, operand(source)),
         Operation::Negate => Op::Negate,
         Operation::Jump => {
-            // The checker has looked at the sum.
+            // The checker has bounded the sum.
             let target = index as i64 + 1 + distance(k, purpose);
             Op::Jump(usize::try_from(target).unwrap_or_default())
         }
@@ -166,7 +166,7 @@ fn resolve_load(register: Register, from: LoadFrom, k: u32, layout: Layout) -> O
 
 const NO_MATCH: Op = Op::Return(Answer::Constant(0));
 
-/// A load of the packet at a sum that is known.
+/// A packet load at the sum of an offset and a known index register.
 pub(super) fn at_sum(register: Register, index: u32, offset: u32, size: Size, layout: Layout) -> Op {
     match (offset.checked_add(index), layout.rules) {
         (None, Rules::Libpcap) => NO_MATCH,
@@ -174,7 +174,7 @@ pub(super) fn at_sum(register: Register, index: u32, offset: u32, size: Size, la
     }
 }
 
-/// A load of the packet at an offset that is known.
+/// A packet load at a known offset.
 fn absolute(register: Register, offset: u32, size: Size, layout: Layout) -> Op {
     match place(offset, size, layout) {
         Some(offset) => Op::Load(register, Value::Packet { offset, size }),
@@ -182,8 +182,8 @@ fn absolute(register: Register, offset: u32, size: Size, layout: Layout) -> Op {
     }
 }
 
-/// Where an offset leads in the packet; `None` if no packet has bytes there (`bpf_skb_load_helper_convert_offset`
-/// in `net/core/filter.c`).
+/// Packet offset for a possibly negative offset; `None` if no packet has bytes there (`bpf_skb_load_helper_convert_offset` in
+/// `net/core/filter.c`).
 fn place(offset: u32, size: Size, layout: Layout) -> Option<u32> {
     const NEGATIVE: u32 = 1 << 31;
     let place = match offset {

@@ -1,10 +1,10 @@
-//! Classic BPF: the packet filters of tcpdump and of `SO_ATTACH_FILTER`, and seccomp programs.
+//! Classic BPF: packet filters of tcpdump and `SO_ATTACH_FILTER`, and seccomp programs.
 //!
-//! [`Filter::new`] checks a program as the kernel does; [`Filter::to_xdp`] and [`Filter::to_socket_filter`] convert it
-//! to ordinary programs, which pass the verifiers and run on every engine, [`Filter::to_seccomp`] to one over a record
-//! of a system call.
+//! [`Filter::new`] checks a program by the kernel's rules. [`Filter::to_xdp`] and [`Filter::to_socket_filter`] convert it to
+//! ordinary programs, which verifiers accept and all engines run, and [`Filter::to_seccomp`] to a program over a record of a system
+//! call.
 //!
-//! Rules are the kernel's, or with [`Rules::Libpcap`] those by which tcpdump reads captures:
+//! Semantics are the kernel's, or with [`Rules::Libpcap`] those of tcpdump for captures:
 //!
 //! | rule | the kernel | libpcap's `bpf_filter` |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | negative offsets | of the headers, of ancillary words | are outside of the packet |
 //! | length | of what is there | on the wire |
 //!
-//! A filter of [`Purpose::UserSpace`] may have loops. What is converted goes round one at most twice for each byte of the
-//! packet: as often as libpcap's loop over the headers of `protochain` can without coming to a state that it was in, so that
-//! what does not end there ends here without a match.
+//! A filter of [`Purpose::UserSpace`] may have loops. The converted program iterates each at most twice per byte of the packet:
+//! libpcap's loop over the headers of `protochain` cannot iterate more often without repeating a state, so a loop that exceeds the
+//! limit never ends in libpcap, and ends without a match here.
 
 #![forbid(unsafe_code)]
 

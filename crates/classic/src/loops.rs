@@ -1,7 +1,7 @@
-//! Loops: where they start, and what ends them.
+//! Loops: their heads and their termination.
 //!
-//! At the start of a loop nothing is known, and behind the jump back everything is needed, so that one pass over the program
-//! will do for what is known and what is needed.
+//! At a loop's head no facts are assumed, and before a backward jump everything is live, so that the analyses need only one pass
+//! over the program.
 
 use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
@@ -9,15 +9,15 @@ use super::emit::{Emitter, Target};
 use super::insn::{MEMORY_WORDS, Register};
 use super::ir::Op;
 
-/// Where the rounds that are left are counted, from the frame pointer on: below the words of scratch memory.
+/// Offset from the frame pointer of the counter of remaining iterations: below the words of scratch memory.
 const ROUNDS: i16 = -8 * (MEMORY_WORDS as i16 + 1);
 
-/// Whether a jump from here to there leads back.
+/// Whether a jump is backward.
 pub(super) fn is_back(from: usize, to: usize) -> bool {
     to <= from
 }
 
-/// For each instruction whether a loop starts there that the program can go round.
+/// For each instruction, whether it is the head of a reachable loop.
 pub(super) fn starts(ops: &[Op]) -> Vec<bool> {
     let mut starts = vec![false; ops.len()];
     let mut reached = vec![false; ops.len()];
@@ -39,8 +39,8 @@ pub(super) fn starts(ops: &[Op]) -> Vec<bool> {
     starts
 }
 
-/// Allows `loops` loops their rounds: each two for each byte of the packet, whose length is in a register that may change.
-/// Verifiers do not know the number, so that no round differs from another for them.
+/// Initializes the counter of iterations for `loops` loops: two per byte of the packet and loop, whose length is in a register that
+/// may be clobbered. The number is unknown to verifiers, so that iterations do not differ in their states.
 pub(super) fn allow_rounds(out: &mut Emitter, len: Reg, loops: usize) {
     let rounds = i32::try_from(loops.saturating_mul(2)).unwrap_or(i32::MAX);
     out.add(len, 1);
@@ -48,16 +48,16 @@ pub(super) fn allow_rounds(out: &mut Emitter, len: Reg, loops: usize) {
     store(out, len);
 }
 
-/// Ends the program without a match if no rounds are left. The kernel's verifier takes a loop only if it knows what ends
-/// it, which `may_goto` is.
+/// Ends the program without a match if no iterations are left. The kernel's verifier accepts a loop only if it can prove
+/// termination, which `may_goto` guarantees.
 pub(super) fn count_round(out: &mut Emitter, scratch: Reg) {
     out.load(Size::Dw, scratch, Reg::R10, ROUNDS);
     out.jump_if(Width::W64, Condition::Eq, scratch, Operand::Imm(0), Target::NoMatch);
-    // Of a sum with a constant verifiers remember the distance, in which each round would differ.
+    // For an addition of a constant verifiers track the difference, which would differ between iterations.
     out.alu(Width::W64, AluOp::Sub, scratch, Operand::Imm(1));
     store(out, scratch);
-    // Verifiers would follow the limits of the index register from round to round. What is combined with a number that they
-    // do not know has none.
+    // Verifiers would track the bounds of the index register across iterations. An exclusive-or with an unknown number, applied
+    // twice, preserves the value and drops the bounds.
     let index = out.reg(Register::X);
     for _ in 0..2 {
         out.alu(Width::W32, AluOp::Xor, index, Operand::Reg(scratch));

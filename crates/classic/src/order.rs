@@ -1,20 +1,19 @@
-//! Which loads may leave a value in network order: those whose value is only compared with constants, which are put into
-//! that order instead.
+//! Byte order of loads: a value that is only compared with constants stays in network order, and the constants are swapped instead.
 
 use super::demand::Demand;
 use super::insn::{Condition, Register, Size};
 use super::ir::{Op, Operand, Value};
 use super::loops::is_back;
 
-/// In which order the accumulator has a value of the packet.
+/// Byte order of a packet value in the accumulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The machine's: its value is what the filter means.
+    /// Native order: the filter's value.
     #[default]
     Machine,
-    /// Two bytes as they are in the packet.
+    /// Two bytes in packet order.
     NetworkH,
-    /// Four bytes as they are in the packet.
+    /// Four bytes in packet order.
     NetworkW,
 }
 
@@ -27,7 +26,7 @@ impl Order {
         }
     }
 
-    /// What a constant is in this order.
+    /// A constant in this order.
     pub(super) fn constant(self, value: u32) -> u32 {
         match self {
             Self::Machine => value,
@@ -37,7 +36,7 @@ impl Order {
     }
 }
 
-/// Whether the accumulator may be in network order, with two bytes and with four.
+/// Whether the accumulator may be in network order, for two and for four bytes.
 #[derive(Clone, Copy)]
 struct Free {
     h: bool,
@@ -67,7 +66,7 @@ impl Free {
                 Self::YES
             }
             Op::Branch { condition: Condition::Eq, operand: Operand::Constant(value), .. } => {
-                // A number of more than two bytes would lose what makes it differ.
+                // Truncating a constant of more than two bytes would change the comparison's result.
                 Self { h: self.h && value <= u16::MAX.into(), ..self }
             }
             Op::Branch { condition: Condition::Set, operand: Operand::Constant(_), .. } => self,
@@ -78,8 +77,8 @@ impl Free {
     }
 }
 
-/// The order of the accumulator before each instruction, and after each load; all the machine's if ways meet on which
-/// they differ.
+/// Byte order of the accumulator before each instruction, and after each load; always native if predecessors of an instruction
+/// disagree.
 pub(super) struct Orders {
     before: Vec<Order>,
     free: Vec<Free>,
@@ -90,7 +89,7 @@ impl Orders {
         Self { before: vec![Order::Machine; len], free: vec![Free::NO; len + 1] }
     }
 
-    /// `reached` tells which instructions ever run.
+    /// `reached`: whether an instruction is reachable.
     pub(super) fn of(ops: &[Op], demands: &[Demand], reached: impl Fn(usize) -> bool) -> Self {
         let mut free = vec![Free::YES; ops.len() + 1];
         for (index, op) in ops.iter().enumerate().rev() {
@@ -118,12 +117,12 @@ impl Orders {
         Self { before: before.into_iter().map(Option::unwrap_or_default).collect(), ..orders }
     }
 
-    /// The order in which an instruction finds the accumulator.
+    /// Byte order of the accumulator before an instruction.
     pub(super) fn before(&self, index: usize) -> Order {
         self.before.get(index).copied().unwrap_or_default()
     }
 
-    /// The order in which an instruction leaves a value of the packet in the accumulator.
+    /// Byte order in which a load leaves a packet value in the accumulator.
     pub(super) fn loaded(&self, index: usize, op: Op, ops: &[Op]) -> Order {
         let Op::Load(Register::A, Value::Packet { size, .. } | Value::Indirect { size, .. }) = op else {
             return Order::Machine;

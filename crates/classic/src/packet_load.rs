@@ -1,4 +1,4 @@
-//! Loads of a socket filter: the legacy packet loads, which end the program themselves, and fields of `__sk_buff`.
+//! Loads of socket filters: the legacy packet loads, which end the program if out of bounds, and fields of `__sk_buff`.
 
 use paceline_isa as isa;
 use paceline_isa::{Condition, Insn, Operand, Reg, Width};
@@ -10,7 +10,7 @@ use super::insn::{Register, Size};
 use super::ir::Value;
 use super::loops::allow_rounds;
 
-/// Packet loads take the context from `r6`, leave their value in `r0` and keep `r6` to `r9` only.
+/// Legacy packet loads take the context from `r6`, return the value in `r0` and preserve `r6` to `r9` only.
 pub(super) const REGISTERS: Registers = Registers { a: Reg::R0, x: Reg::R7 };
 const CONTEXT: Reg = Reg::R6;
 const SAVED: Reg = Reg::R8;
@@ -23,12 +23,12 @@ pub(super) const HARDWARE_TYPE: u32 = 1;
 pub(super) const GET_PRANDOM_U32: i32 = 7;
 pub(super) const GET_SMP_PROCESSOR_ID: i32 = 8;
 
-/// What the packet is known to have at a place of the program.
+/// Checked packet lengths at a point of the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Loads {
-    /// Bytes from its start.
+    /// Checked length from the packet's start, in bytes.
     pub(super) packet: u32,
-    /// Bytes from where the index register leads, if its address is in a register.
+    /// Checked length from the indexed address, in bytes, if that address is in a register.
     pub(super) indexed: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn require(out: &mut Emitter, end: u32, site: &Site<'_>, proven: &mut
     }
 }
 
-/// Loads a byte, and does something with the accumulator's register while the byte is in it.
+/// Loads a byte and calls `use_byte` while it is in the accumulator's register; preserves a live accumulator.
 fn load_aside(out: &mut Emitter, offset: u32, site: &Site<'_>, use_byte: impl FnOnce(&mut Emitter)) {
     let a = out.reg(Register::A);
     let keep_a = site.demand.live_after.has(Register::A);
@@ -115,11 +115,11 @@ pub(super) fn load(out: &mut Emitter, register: Register, value: Value, site: &S
     }
 }
 
-/// The place that `offset` from the index register leads to, modulo 2^32, where negative offsets lead to places too;
-/// 2^31 or more if there is none (`bpf_skb_load_helper_convert_offset` in `net/core/filter.c`).
+/// Computes the packet offset for `offset` plus the index register, modulo 2^32, where negative sums have their special meaning;
+/// 2^31 or more if it is invalid (`bpf_skb_load_helper_convert_offset` in `net/core/filter.c`).
 pub(super) fn place(out: &mut Emitter, dst: Reg, offset: u32, site: &Site<'_>) {
-    // In this order: of a register to which a constant is added the kernel's verifier remembers the constant, and
-    // refuses to add it to a pointer if that was large, whatever the sum is.
+    // The operands are in this order because the kernel's verifier tracks a constant that is added to a register, and refuses to
+    // add such a register to a pointer if the constant was large, whatever the sum.
     let index = Operand::Reg(out.reg(Register::X));
     out.constant(dst, offset);
     out.alu(Width::W32, isa::AluOp::Add, dst, index);
@@ -136,12 +136,12 @@ pub(super) fn place(out: &mut Emitter, dst: Reg, offset: u32, site: &Site<'_>) {
     add(out, site.network_offset.wrapping_sub(NETWORK_OFFSET));
     out.jump(done);
     out.set(link_layer);
-    // Those below stay above 2^31.
+    // Sums below that remain at or above 2^31.
     add(out, 0u32.wrapping_sub(LINK_LAYER_OFFSET));
     out.set(done);
 }
 
-/// Calls the function of a word that is one.
+/// Calls the kernel function of a word, if it has one.
 pub(super) fn call_function(out: &mut Emitter, word: Ancillary, context: Reg) {
     if let Some(name) = word.function() {
         out.call_function(name, context, word.reads_registers());
@@ -173,7 +173,7 @@ fn ancillary(out: &mut Emitter, word: Ancillary) {
         Ancillary::NetlinkAttribute | Ancillary::NestedNetlinkAttribute | Ancillary::PayloadOffset => {
             call_function(out, word, CONTEXT);
         }
-        // Done as arithmetic.
+        // Converted to arithmetic.
         Ancillary::XorX => {}
     }
 }

@@ -1,16 +1,16 @@
-//! What seccomp programs look at and return (`linux/seccomp.h`).
+//! Input and results of seccomp programs (`linux/seccomp.h`).
 
 use std::fmt;
 
-/// Size of `struct seccomp_data`.
+/// Size of `struct seccomp_data` in bytes.
 pub const SECCOMP_DATA_BYTES: u32 = 64;
 
-/// A system call as a program sees it, `struct seccomp_data`.
+/// A system call as input of a program, `struct seccomp_data`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SystemCall {
-    /// Number of the call.
+    /// System call number.
     pub number: i32,
-    /// `AUDIT_ARCH_*` of its convention (`linux/audit.h`).
+    /// `AUDIT_ARCH_*` of the calling convention (`linux/audit.h`).
     pub arch: u32,
     /// Address of the calling instruction.
     pub instruction_pointer: u64,
@@ -22,7 +22,7 @@ impl SystemCall {
     /// `AUDIT_ARCH_X86_64`.
     pub const X86_64: u32 = 0xc000_003e;
 
-    /// The bytes of `struct seccomp_data`, in the machine's order.
+    /// The bytes of `struct seccomp_data`, in native byte order.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; SECCOMP_DATA_BYTES as usize] {
         let mut bytes = [0; SECCOMP_DATA_BYTES as usize];
@@ -35,29 +35,29 @@ impl SystemCall {
     }
 }
 
-/// What a program says of a system call; the `u16` are the low 16 bits of what it returned (`SECCOMP_RET_DATA`).
+/// Action for a system call; the `u16` is the low 16 bits of the return value (`SECCOMP_RET_DATA`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// The process is killed; unknown actions are taken for this one.
+    /// The process is killed; also the meaning of unknown actions.
     KillProcess,
     /// The thread is killed.
     KillThread,
-    /// The thread gets `SIGSYS` with this data.
+    /// The thread receives `SIGSYS` with this data.
     Trap(u16),
-    /// The call fails with this error number; the kernel takes more than 4095 for 4095.
+    /// The call fails with this error number; the kernel reduces values above 4095 to 4095.
     Errno(u16),
-    /// Whoever listens decides.
+    /// A listener in user space decides.
     UserNotify,
-    /// A tracer is told this data.
+    /// A tracer is notified with this data.
     Trace(u16),
-    /// The call is logged and made.
+    /// The call is logged and executed.
     Log,
-    /// The call is made.
+    /// The call is executed.
     Allow,
 }
 
 impl Action {
-    /// The action of what a program returned.
+    /// Decodes a return value.
     #[must_use]
     pub fn from_return(value: u32) -> Self {
         const MAX_ERRNO: u16 = 4095;
@@ -75,7 +75,7 @@ impl Action {
     }
 }
 
-/// In the words of libseccomp's `SCMP_ACT_*`, in lower case: `errno(13)`.
+/// The names of libseccomp's `SCMP_ACT_*`, in lower case: `errno(13)`.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,18 +1,19 @@
-//! What is known of the registers before each instruction, and what need not be done because of it.
+//! Forward analysis: facts about registers before each instruction, and simplifications by them.
 //!
-//! One pass in order meets all that comes before an instruction, but for loops: at the start of one anything may be.
+//! One pass in program order joins all predecessors of an instruction, except along backward jumps: at a loop's head no facts are
+//! assumed.
 
 use super::insn::{AluOp, Condition, MEMORY_WORDS, Register, Size};
 use super::ir::{Answer, Layout, Op, Operand, Value, at_sum};
 use super::loops;
 
-/// What a register or word holds.
+/// Contents of a register or word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Unknown,
-    /// A value that does not change while the program runs.
+    /// A value that is constant while the program runs.
     Value(Value),
-    /// The low four bits of a byte of the packet: a header's length in words.
+    /// The low four bits of a byte of the packet: a header length in 32-bit words.
     Nibble {
         offset: u32,
     },
@@ -21,9 +22,9 @@ enum Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fact {
     content: Content,
-    /// It is not greater, in a way that verifiers see as well.
+    /// Upper bound, which verifiers can derive as well.
     max: u32,
-    /// It may have been compared, or be a copy of what was.
+    /// Whether the value, or one that it is a copy of, may have been compared.
     compared: bool,
 }
 
@@ -48,19 +49,19 @@ impl Fact {
         Self { content, max: self.max.max(other.max), compared: self.compared || other.compared }
     }
 
-    /// Whether it is known to be the same.
+    /// Whether both are known to be equal.
     fn is(self, other: Self) -> bool {
         self.content != Content::Unknown && self.content == other.content
     }
 }
 
-/// What is known at a place.
+/// Facts before an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     a: Fact,
     x: Fact,
     memory: [Fact; MEMORY_WORDS],
-    /// Whether the accumulator may be a copy of the index register, or the sum of one and a constant.
+    /// Whether the accumulator may be a copy of the index register, or of its sum with a constant.
     linked: bool,
 }
 
@@ -69,19 +70,19 @@ impl Facts {
     const ENTRY: Self =
         Self { a: Fact::constant(0), x: Fact::constant(0), memory: [UNKNOWN; MEMORY_WORDS], linked: false };
 
-    /// Of anything: at the start of a loop.
+    /// No facts: at the head of a loop.
     const ANY: Self = Self { a: ANYTHING, x: ANYTHING, memory: [ANYTHING; MEMORY_WORDS], linked: true };
 
-    /// The index register is not greater.
+    /// Upper bound of the index register.
     pub(super) fn max_x(&self) -> u32 {
         self.x.max
     }
 
-    /// All bits that the index register can have, if verifiers have to be told.
+    /// Mask of the bits that the index register can have, if verifiers have to be told.
     ///
-    /// The kernel's can forget limits when it compares: on a way that is never taken, where what comparisons tell
-    /// contradicts itself (`reg_bounds_sanity_check` in `kernel/bpf/verifier.c`), and of what the accumulator is the sum
-    /// with a constant of. It lets no pointer be added to a register without limits.
+    /// The kernel's verifier can lose bounds at comparisons: on an infeasible branch, where they become contradictory
+    /// (`reg_bounds_sanity_check` in `kernel/bpf/verifier.c`), including those of registers that are linked to the accumulator by a
+    /// constant. It refuses to add an unbounded register to a pointer.
     pub(super) fn mask_x(&self) -> Option<u32> {
         let mask = u32::MAX.checked_shr(self.x.max.leading_zeros()).unwrap_or(0);
         self.x.compared.then_some(mask)
@@ -140,7 +141,7 @@ impl Facts {
         Fact { content, max, ..UNKNOWN }
     }
 
-    /// The simplest way to do the same.
+    /// The simplest equivalent operation.
     fn simplify(&self, op: Op, layout: Layout) -> Op {
         match op {
             Op::Load(register, Value::Indirect { offset, size }) if self.x.as_constant().is_some() => {
@@ -164,12 +165,12 @@ impl Facts {
         }
     }
 
-    /// What is known afterwards.
+    /// Facts after an instruction.
     fn after(mut self, op: Op) -> Self {
         self.linked = match op {
             Op::Transfer(_) => true,
             Op::Alu(AluOp::Add | AluOp::Sub, Operand::Constant(_)) => self.linked,
-            // What was stored may come back.
+            // The stored value may be such a copy.
             Op::Load(_, Value::Memory(_)) => true,
             _ => self.linked && op.writes().is_none(),
         };
@@ -194,7 +195,7 @@ impl Facts {
         self
     }
 
-    /// The accumulator is compared, and with it whatever may be a copy.
+    /// Marks the accumulator as compared, and everything that may be a copy.
     fn compare(&mut self, operand: Operand) {
         self.a.compared = true;
         self.x.compared |= operand == Operand::X || self.linked;
@@ -202,13 +203,13 @@ impl Facts {
     }
 }
 
-/// Limits as both verifiers find them; where the kernel's gives up, so is it here.
+/// Bounds as both verifiers derive them; unbounded where the kernel's gives up.
 fn alu(op: AluOp, a: Fact, b: Fact) -> Fact {
     let compared = a.compared || b.compared;
     let unknown = Fact { compared, ..UNKNOWN };
     let bounded = |max: Option<u32>| Fact { max: max.unwrap_or(u32::MAX), ..unknown };
     match (op, b.as_constant()) {
-        // By more than 31 bits, which only an index register can hold, verifiers know nothing.
+        // For counts above 31, which only an index register can hold, verifiers derive no bounds.
         (AluOp::Lsh | AluOp::Rsh, Some(32..)) => unknown,
         (AluOp::And, Some(mask)) => {
             let content = match a.content {
@@ -242,7 +243,7 @@ fn holds(condition: Condition, a: u32, b: u32) -> bool {
     }
 }
 
-/// Simplifies a program, and tells what is known before each instruction; `None` if control never comes there.
+/// Simplifies a program, and returns the facts before each instruction; `None` for unreachable ones.
 pub(super) fn simplify(ops: &mut [Op], layout: Layout) -> Vec<Option<Facts>> {
     let starts = loops::starts(ops);
     let mut known: Vec<Option<Facts>> =

@@ -1,16 +1,16 @@
-//! The table of classic instructions: all that tells one from another.
+//! The table of classic instructions, with all their properties.
 //!
-//! Checker, converter, assembler and disassemblers read it. Opcodes are those of `chk_code_allowed` in
-//! `net/core/filter.c`; the last column is the smaller set of `seccomp_check_filter` in `kernel/seccomp.c`.
+//! The checker, converter, assembler and disassemblers use it. Opcodes are those of `chk_code_allowed` in `net/core/filter.c`; the
+//! last column is the subset of `seccomp_check_filter` in `kernel/seccomp.c`.
 
 use super::insn::{AluOp, Condition, LoadFrom, Operation, Register, Size, Source};
 
-/// How an instruction's operand is written.
+/// Syntax of an instruction's operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Nothing.
+    /// No operand.
     None,
-    /// `a`, which libpcap leaves out.
+    /// `a`, which libpcap omits.
     A,
     /// `x`
     X,
@@ -18,7 +18,7 @@ pub enum Form {
     Decimal,
     /// `#0xc`
     Hex,
-    /// `#pktlen`, `#len` for bpf_asm.
+    /// `#pktlen`, or `#len` in bpf_asm.
     Length,
     /// `[12]`
     Absolute,
@@ -32,18 +32,18 @@ pub enum Form {
     Target,
 }
 
-/// One instruction.
+/// One instruction of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Opcode.
     pub code: u16,
     /// Mnemonic.
     pub name: &'static str,
-    /// How its operand is written.
+    /// Syntax of the operand.
     pub form: Form,
-    /// What it does.
+    /// Operation.
     pub operation: Operation,
-    /// Whether seccomp's checker takes it; the socket filter's takes all.
+    /// Whether seccomp's checker allows it; the socket filter's allows all.
     pub seccomp: bool,
 }
 
@@ -51,7 +51,7 @@ const fn row(code: u16, name: &'static str, form: Form, operation: Operation, se
     Row { code, name, form, operation, seccomp }
 }
 
-/// The bit of an opcode that makes the index register the operand (`BPF_X`).
+/// The opcode bit for the index register as operand (`BPF_X`).
 const X: u16 = 0x08;
 
 const fn alu(code: u16, name: &'static str, op: AluOp, source: Source, form: Form) -> Row {
@@ -63,7 +63,7 @@ const fn jump(code: u16, name: &'static str, condition: Condition, source: Sourc
     row(code, name, form, Operation::JumpIf(condition, source), true)
 }
 
-/// The rows of arithmetic with a constant and with the index register.
+/// Rows of arithmetic with a constant and with the index register.
 macro_rules! alu {
     ($($code:literal $name:literal $op:ident $form:ident;)*) => {
         [$(
@@ -134,7 +134,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     [LOADS, ARITHMETIC, JUMPS, OTHERS].into_iter().flatten()
 }
 
-/// The row of an opcode.
+/// The row with an opcode.
 #[must_use]
 pub fn row_of(code: u16) -> Option<&'static Row> {
     rows().find(|row| row.code == code)

@@ -1,4 +1,4 @@
-//! The assembler: the language of the kernel's `tools/bpf/bpf_asm`.
+//! The assembler for the language of the kernel's `tools/bpf/bpf_asm`.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,12 @@ use super::super::table::{Form, Row, rows};
 use super::error::{Problem, TextError};
 use super::lexer::{Cursor, Kind, Token};
 
-/// Reads assembly, such as `ldh [12]`, `jne #0x800, drop`, `drop: ret #0`. Jumps name labels; `jeq`, `jgt`, `jge` and
-/// `jset` take one for each way, or one for the way where they are taken; `jne`, `jlt`, `jle` are for the other way.
+/// Parses assembly, such as `ldh [12]`, `jne #0x800, drop`, `drop: ret #0`. Jumps name labels; `jeq`, `jgt`, `jge` and `jset` take
+/// two labels, or only that of the taken branch; `jne`, `jlt` and `jle` take one label, and become `jeq`, `jge` and `jgt` with a
+/// label for the branch that is not taken.
 ///
 /// # Errors
-/// What is wrong, with its place.
+/// The first syntax error, with its position.
 pub fn assemble(text: &str) -> Result<Vec<SockFilter>, TextError> {
     let mut assembler = Assembler {
         cursor: Cursor::new(text)?,
@@ -26,7 +27,7 @@ pub fn assemble(text: &str) -> Result<Vec<SockFilter>, TextError> {
     assembler.resolve()
 }
 
-/// Which field of a jump leads to a label.
+/// The field of a jump that holds a label's distance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Always,
@@ -77,7 +78,7 @@ impl<'a> Assembler<'a> {
             return Ok(SockFilter::new(code(name, Form::Hex).unwrap_or_default(), k));
         }
         let (form, k) = self.operand(name)?;
-        // `ldx` takes the length of a header as `ldxb` does.
+        // `ldx` accepts the header length operand of `ldxb`.
         let name = if form == Form::HeaderLength { "ldxb" } else { name };
         let code = code(name, form).ok_or_else(|| token.unexpected(wanted(name)))?;
         if name.starts_with('j') {
@@ -86,7 +87,7 @@ impl<'a> Assembler<'a> {
         Ok(SockFilter::new(code, k))
     }
 
-    /// The operand that is there, of an instruction of this name.
+    /// Parses the operand of an instruction with this name.
     fn operand(&mut self, name: &str) -> Result<(Form, u32), TextError> {
         let forms: Vec<Form> = rows().filter(|row| row.name == name).map(|row| row.form).collect();
         let has = |form: Form| forms.contains(&form);
@@ -135,7 +136,7 @@ impl<'a> Assembler<'a> {
         forms.contains(&form).then_some((form, 0))
     }
 
-    /// The length or an ancillary word.
+    /// Parses the length or an ancillary word.
     fn extension(&mut self, word: &str, has_length: bool) -> Option<(Form, u32)> {
         self.cursor.next();
         if has_length && matches!(word, "len" | "pktlen") {
@@ -153,7 +154,7 @@ impl<'a> Assembler<'a> {
             if !matches!(token.kind, Kind::Punctuation('+' | '-')) {
                 return Err(token.unexpected("`+`"));
             }
-            // Another sign may follow, as libpcap writes negative offsets.
+            // Another sign may follow, as in libpcap's syntax of negative offsets.
             if token.kind == Kind::Punctuation('+') {
                 self.cursor.next();
             }
@@ -232,7 +233,7 @@ fn code(name: &str, form: Form) -> Option<u16> {
     rows().find(found).map(|row| row.code)
 }
 
-/// What an instruction takes, in words.
+/// Description of an instruction's operands.
 fn wanted(name: &str) -> &'static str {
     match name {
         "ld" => "`#` and a number, `#len`, `[12]`, `[x + 12]`, `M[3]` or an ancillary word such as `#proto`",

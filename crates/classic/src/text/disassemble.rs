@@ -1,4 +1,4 @@
-//! Filters to text.
+//! Filters as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,13 +9,13 @@ use super::super::table::{Form, Row};
 
 const LENGTH_TO_X: Operation = Operation::Load(Register::X, LoadFrom::Length);
 
-/// The listing of `tcpdump -d`, byte for byte.
+/// The format of `tcpdump -d`, byte for byte.
 #[must_use]
 pub fn to_listing(insns: &[SockFilter]) -> String {
     let mut text = String::new();
     for (index, insn) in insns.iter().enumerate() {
         let (name, operand) = match insn.row() {
-            // libpcap runs this one and has no name for it.
+            // libpcap executes this one but has no name for it.
             Some(row) if row.operation == LENGTH_TO_X => ("unimp", format!("{:#x}", insn.code)),
             Some(row) => (row.name, operand(row, insn, index, false)),
             None => ("unimp", format!("{:#x}", insn.code)),
@@ -33,7 +33,7 @@ pub fn to_listing(insns: &[SockFilter]) -> String {
     text
 }
 
-/// The C array of `tcpdump -dd`, byte for byte.
+/// The C array format of `tcpdump -dd`, byte for byte.
 #[must_use]
 pub fn to_c_array(insns: &[SockFilter]) -> String {
     insns.iter().fold(String::new(), |mut text, SockFilter { code, jt, jf, k }| {
@@ -42,7 +42,7 @@ pub fn to_c_array(insns: &[SockFilter]) -> String {
     })
 }
 
-/// The decimal numbers of `tcpdump -ddd`, byte for byte.
+/// The decimal format of `tcpdump -ddd`, byte for byte.
 #[must_use]
 pub fn to_decimal(insns: &[SockFilter]) -> String {
     let start = format!("{}\n", insns.len());
@@ -52,7 +52,7 @@ pub fn to_decimal(insns: &[SockFilter]) -> String {
     })
 }
 
-/// The language of bpf_asm, which [`assemble`](super::assemble) reads back; labels are `l` and the index.
+/// The language of bpf_asm, which [`assemble`](super::assemble) can parse; labels are `l` and the index.
 #[must_use]
 pub fn to_asm(insns: &[SockFilter]) -> String {
     let targets: BTreeSet<usize> = insns.iter().enumerate().flat_map(|(i, insn)| targets(i, insn)).collect();
@@ -88,7 +88,7 @@ fn targets(index: usize, insn: &SockFilter) -> Vec<usize> {
     }
 }
 
-/// The operand as libpcap writes it, or as bpf_asm reads it.
+/// The operand in libpcap's syntax, or in bpf_asm's.
 fn operand(row: &Row, insn: &SockFilter, index: usize, asm: bool) -> String {
     let k = insn.k;
     let signed = k.cast_signed();
@@ -114,7 +114,7 @@ fn operand(row: &Row, insn: &SockFilter, index: usize, asm: bool) -> String {
     }
 }
 
-/// Whether it is the load that the assembler makes of an ancillary word's name.
+/// Whether it is the load that the assembler generates for an ancillary word's name.
 fn is_word(row: &Row) -> bool {
     matches!(row.operation, Operation::Load(_, LoadFrom::Absolute(Size::W)))
 }

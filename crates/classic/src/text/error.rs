@@ -1,8 +1,8 @@
-//! What can be wrong with a filter's text.
+//! Syntax errors of filters.
 
 use super::super::insn::MAX_INSNS;
 
-/// Why a text is no filter, and where.
+/// A syntax error with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct TextError {
@@ -10,69 +10,69 @@ pub struct TextError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The error.
     pub problem: Problem,
 }
 
-/// What is wrong at some place of a text.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Something else should stand there.
+    /// An unexpected token.
     #[error("expected {wanted}, found {found}")]
     Unexpected {
-        /// What should.
+        /// The expected token.
         wanted: &'static str,
-        /// What does.
+        /// The token found.
         found: String,
     },
-    /// A character that no text has.
+    /// A character that is not part of the language.
     #[error("unexpected character `{0}`")]
     Character(char),
-    /// A comment does not end.
+    /// An unterminated comment.
     #[error("a comment has no end `*/`")]
     OpenComment,
-    /// A number does not fit.
+    /// A number that is out of range.
     #[error("{value} is out of range, {low} to {high}")]
     Range {
         /// The number.
         value: i64,
-        /// The least that fits.
+        /// Minimum.
         low: i64,
-        /// The greatest that fits.
+        /// Maximum.
         high: i64,
     },
-    /// A number has more digits than any that fits.
+    /// A number that does not fit 32 bits.
     #[error("`{0}` is no number of 32 bits")]
     Number(String),
-    /// There is no such instruction.
+    /// The instruction does not exist.
     #[error("unknown instruction `{0}`")]
     Instruction(String),
-    /// No label has this name.
+    /// The label does not exist.
     #[error("no label `{0}`")]
     UnknownLabel(String),
     /// Two labels have the same name.
     #[error("label `{0}` is set twice")]
     LabelTwice(String),
-    /// Jumps go forward only.
+    /// Jumps must be forward.
     #[error("label `{0}` is not after the jump to it: classic programs only jump forward")]
     Backward(String),
-    /// A conditional jump skips 255 instructions at most.
+    /// A conditional jump that would skip more than 255 instructions.
     #[error("label `{label}` is {distance} instructions away, more than the 255 of a conditional jump")]
     TooFar {
         /// The label.
         label: String,
-        /// Instructions between.
+        /// Instructions in between.
         distance: usize,
     },
-    /// The number of instructions that a decimal text starts with is another one.
+    /// The number of instructions differs from the one that a decimal text starts with.
     #[error("the text says {said} instructions and has {found}")]
     Count {
-        /// What the first line says.
+        /// The number in the first line.
         said: usize,
-        /// Instructions that follow.
+        /// Number of instructions that follow.
         found: usize,
     },
-    /// More instructions than a program can have.
+    /// More instructions than the maximum.
     #[error("more than {MAX_INSNS} instructions")]
     TooLong,
 }

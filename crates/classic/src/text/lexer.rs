@@ -1,4 +1,4 @@
-//! Words, numbers and punctuation, each with its place.
+//! The lexer: words, numbers and punctuation with their positions.
 
 use super::error::{Problem, TextError};
 
@@ -33,8 +33,8 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a text, with the one that [`Kind::End`] is; `;` starts a comment, as do `//` and `/*`, and `#` in the
-/// first column, which the C preprocessor leaves.
+/// The tokens of a text, ending with [`Kind::End`]. Comments start with `;`, `//` or `/*`, and with `#` in the first column, for
+/// line markers of the C preprocessor.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, TextError> {
     let mut lexer = Lexer { rest: text, line: 1, column: 1 };
     let mut tokens = Vec::new();
@@ -60,7 +60,7 @@ impl<'a> Lexer<'a> {
         TextError { line: self.line, column: self.column, problem }
     }
 
-    /// Takes so many bytes, which end at a character.
+    /// Takes a number of bytes, which must end at a character boundary.
     fn take(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
         for c in taken.chars() {
@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// A number as C writes it, and binary.
+/// A number in C's syntax, or binary.
 fn number(text: &str) -> Option<i64> {
     let digits = |text: &str, radix| u32::from_str_radix(text, radix).ok().map(i64::from);
     let lower = text.to_ascii_lowercase();
@@ -130,7 +130,7 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// Tokens being read.
+/// A position in a list of tokens.
 pub(super) struct Cursor<'a> {
     tokens: Vec<Token<'a>>,
     at: usize,
@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
         token
     }
 
-    /// Takes the next token if it is this.
+    /// Takes the next token if it matches.
     pub(super) fn accept(&mut self, kind: Kind<'_>) -> bool {
         let is = self.peek().kind == kind;
         self.at += usize::from(is);
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number that may have a sign, from `low` to `high`.
+    /// An optionally signed number from `low` to `high`.
     pub(super) fn number(&mut self, low: i64, high: i64) -> Result<i64, TextError> {
         let token = self.peek();
         let negative = self.accept(Kind::Punctuation('-'));
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// 32 bits, signed or not.
+    /// A 32-bit number, signed or unsigned.
     pub(super) fn constant(&mut self) -> Result<u32, TextError> {
         Ok(self.number(i32::MIN.into(), u32::MAX.into())? as u32)
     }

@@ -1,4 +1,4 @@
-//! Filters as text: tcpdump's three forms, bpf_asm's language, and source code.
+//! Filters as text: tcpdump's three formats, bpf_asm's language, and source code.
 
 mod assemble;
 mod disassemble;
@@ -15,10 +15,11 @@ pub use source::{Language, filter_source, program_source};
 
 use super::SockFilter;
 
-/// Reads a filter in whichever form the text has: decimal numbers (`-ddd`), a C array (`-dd`), or assembly.
+/// Parses a filter in any format: decimal numbers (`-ddd`), a C array (`-dd`), or assembly. The first character determines the
+/// format.
 ///
 /// # Errors
-/// What is wrong, with its place, as the form that the first character tells has it.
+/// The first syntax error of that format, with its position.
 pub fn parse(text: &str) -> Result<Vec<SockFilter>, TextError> {
     match text.trim_start().chars().next() {
         Some('{') => parse_c_array(text),

@@ -1,14 +1,14 @@
-//! Filters as numbers: `tcpdump -ddd` and `-dd`.
+//! Filters as numbers: the formats of `tcpdump -ddd` and `-dd`.
 
 use super::super::insn::{MAX_INSNS, SockFilter};
 use super::error::{Problem, TextError};
 use super::lexer::{Cursor, Kind};
 
-/// Reads decimal text: the number of instructions, then `code jt jf k` for each. Commas may stand for ends of lines, as
-/// in `iptables -m bpf --bytecode`.
+/// Parses decimal text: the number of instructions, then `code jt jf k` for each. Commas may replace line breaks, as in `iptables
+/// -m bpf --bytecode`.
 ///
 /// # Errors
-/// What is wrong, with its place.
+/// The first syntax error, with its position.
 pub fn parse_decimal(text: &str) -> Result<Vec<SockFilter>, TextError> {
     let mut cursor = Cursor::new(text)?;
     let count = cursor.peek();
@@ -29,10 +29,10 @@ pub fn parse_decimal(text: &str) -> Result<Vec<SockFilter>, TextError> {
     }
 }
 
-/// Reads elements of a C array: `{ code, jt, jf, k },`.
+/// Parses the elements of a C array: `{ code, jt, jf, k },`.
 ///
 /// # Errors
-/// What is wrong, with its place.
+/// The first syntax error, with its position.
 pub fn parse_c_array(text: &str) -> Result<Vec<SockFilter>, TextError> {
     let mut cursor = Cursor::new(text)?;
     let mut insns = Vec::new();

@@ -1,4 +1,4 @@
-//! Filters, and what they are converted to, as source code.
+//! Filters and converted programs as source code.
 
 use std::fmt::Write;
 
@@ -11,11 +11,11 @@ use super::super::insn::SockFilter;
 pub enum Language {
     /// C, with the types of `linux/filter.h` and `linux/bpf.h`.
     C,
-    /// Rust; instructions are tuples, for `libc` has a type for classic ones and none for the others.
+    /// Rust; instructions are tuples, as `libc` has a type for classic instructions only.
     Rust,
 }
 
-/// A filter as an array of that name, which must be an identifier of the language.
+/// A filter as an array with this name, which must be an identifier of the language.
 #[must_use]
 pub fn filter_source(insns: &[SockFilter], language: Language, name: &str) -> String {
     let (start, end) = match language {
@@ -35,7 +35,7 @@ pub fn filter_source(insns: &[SockFilter], language: Language, name: &str) -> St
     text + end
 }
 
-/// A program as an array of that name, which must be an identifier of the language, with each instruction's text.
+/// A program as an array with this name, which must be an identifier of the language, with the disassembly as comments.
 #[must_use]
 pub fn program_source(insns: &[RawInsn], language: Language, name: &str) -> String {
     let (start, end) = match language {
