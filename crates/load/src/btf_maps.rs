@@ -1,5 +1,5 @@
-//! Maps defined by types: variables in section `.maps` whose structure says what the map is
-//! (`__uint`, `__type`, `__array` and `__ulong` of libbpf's `bpf_helpers.h`).
+//! BTF-defined maps: variables in section `.maps` whose structure describes the map (`__uint`, `__type`, `__array` and `__ulong` of
+//! libbpf's `bpf_helpers.h`).
 
 use paceline_btf::{Btf, Composite, Member, Type, TypeId};
 use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, Pinning};
@@ -37,7 +37,7 @@ pub(crate) fn collect(
     Ok(())
 }
 
-/// A map and where its definition is.
+/// A map with the position of its definition.
 struct Placed {
     /// Offset in bytes into the section.
     offset: u64,
@@ -46,7 +46,7 @@ struct Placed {
     values: Option<u64>,
 }
 
-/// Puts the map or program that a relocation in a definition's `values` names into the map.
+/// Adds the map or program that a relocation in a definition's `values` refers to to the map's initial values.
 fn add_initial_value(
     elf: &ElfFile<'_>,
     functions: &Functions<'_>,
@@ -97,10 +97,10 @@ fn add_initial_value(
     Ok(())
 }
 
-/// More members than any definition has; hostile types could share thousands of them between thousands of maps.
+/// Maximum number of members; hostile types could share thousands of members between thousands of maps.
 const MOST_MEMBERS: usize = 32;
 
-/// What a definition's structure says.
+/// Contents of a definition's structure.
 struct Definition {
     spec: MapSpec,
     /// Offset in bytes of `values`.
@@ -113,7 +113,7 @@ impl Definition {
         if definition.members.len() > MOST_MEMBERS {
             return Err(MapProblem::NotStruct);
         }
-        // The kind decides what the other members mean, whatever the order in which they stand.
+        // The kind decides the meaning of the other members, so it is read first, regardless of their order.
         let kind = match member(btf, definition, "type") {
             Some(m) => number(btf, m, "type")?,
             None => return Err(MapProblem::NoKind),
@@ -136,7 +136,7 @@ impl Definition {
             "type" => {}
             "max_entries" => spec.max_entries = number(btf, m, name)?,
             "map_flags" => spec.flags = MapFlags(number(btf, m, name)?),
-            // Memory is where its user is: there are no nodes to choose from.
+            // Ignored: memory is allocated on the node of its user.
             "numa_node" => {
                 number(btf, m, name)?;
             }
@@ -165,7 +165,7 @@ impl Definition {
         Ok(())
     }
 
-    /// `__array(values, struct { ... })`: what inner maps look like, or that there are programs.
+    /// `__array(values, struct { ... })`: the definition of inner maps, or the declaration of a program array.
     fn read_values(&mut self, btf: &Btf, m: &Member, outermost: bool) -> Result<(), MapProblem> {
         let form = || MapProblem::Form { member: "values".to_owned(), form: "array" };
         let (_, Type::Array { element, .. }) = btf.resolve(m.ty)? else { return Err(form()) };
@@ -195,7 +195,7 @@ fn member<'a>(btf: &Btf, definition: &'a Composite, name: &str) -> Option<&'a Me
     definition.members.iter().find(|m| btf.name(m.name) == name)
 }
 
-/// What `__uint(name, number)` says: `int (*name)[number]`.
+/// The number of `__uint(name, number)`: `int (*name)[number]`.
 fn number(btf: &Btf, m: &Member, name: &str) -> Result<u32, MapProblem> {
     let array = pointee(btf, m, name, "uint")?;
     match btf.resolve(array)? {
@@ -204,7 +204,7 @@ fn number(btf: &Btf, m: &Member, name: &str) -> Result<u32, MapProblem> {
     }
 }
 
-/// What `__ulong(name, number)` says: an enumeration of one value; or `__uint`.
+/// The number of `__ulong(name, number)`: an enumeration of one value; or of `__uint`.
 fn long_number(btf: &Btf, m: &Member, name: &str) -> Result<u64, MapProblem> {
     match btf.resolve(m.ty)? {
         (_, Type::Enum(e)) => match &e.values[..] {
@@ -215,7 +215,7 @@ fn long_number(btf: &Btf, m: &Member, name: &str) -> Result<u64, MapProblem> {
     }
 }
 
-/// What `__type(name, type)` says: `typeof(type) *name`.
+/// The type of `__type(name, type)`: `typeof(type) *name`.
 fn pointee(btf: &Btf, m: &Member, name: &str, form: &'static str) -> Result<TypeId, MapProblem> {
     match btf.resolve(m.ty)? {
         (_, Type::Ptr(target)) => Ok(*target),
@@ -223,7 +223,7 @@ fn pointee(btf: &Btf, m: &Member, name: &str, form: &'static str) -> Result<Type
     }
 }
 
-/// Sets the size of a key or value, which may be given twice but not differently.
+/// Sets the size of a key or value; a second definition must agree with the first.
 fn set_size(place: &mut u32, what: &'static str, size: u64) -> Result<(), MapProblem> {
     if *place != 0 && u64::from(*place) != size {
         return Err(MapProblem::SizeConflict { what, first: u64::from(*place), second: size });

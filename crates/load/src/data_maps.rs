@@ -1,4 +1,4 @@
-//! Global variables: `.rodata`, `.data` and `.bss` become array maps of one value.
+//! Global variables: `.rodata`, `.data` and `.bss` become array maps with one value.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use crate::elf_file::{ElfFile, Section};
 use crate::maps::{self, Maps};
 use crate::section::{DataKind, data_section};
 
-/// Adds a map for every data section with something in it. The maps have the full names of their sections; libbpf
-/// makes names of 15 characters of them only because the kernel's are that short.
+/// Adds a map for every nonempty data section. The maps have the full names of their sections; libbpf truncates them to the 15
+/// characters that the kernel allows.
 pub(crate) fn collect(elf: &ElfFile<'_>, btf: Option<&Btf>, maps: &mut Maps) -> Result<(), LoadError> {
     let types = btf.map(data_sections).unwrap_or_default();
     for (index, section) in elf.sections.iter().enumerate().filter(|(_, s)| s.size > 0) {
         let kind = match data_section(section.name) {
             Some(DataKind::Zero) if section.is_nobits() => DataKind::Zero,
-            // Written as ordinary data by linkers that merge it.
+            // Linkers that merge `.bss` write it as ordinary data.
             Some(_) if section.is_progbits() && section.name.starts_with(".bss") => DataKind::Data,
             Some(kind) if section.is_progbits() => kind,
             _ => continue,
@@ -28,7 +28,7 @@ pub(crate) fn collect(elf: &ElfFile<'_>, btf: Option<&Btf>, maps: &mut Maps) -> 
     Ok(())
 }
 
-/// The types of data sections by name.
+/// Types of data sections by name.
 fn data_sections(btf: &Btf) -> HashMap<&str, TypeId> {
     let sections = btf.types().filter(|(_, t)| matches!(t, Type::DataSection(_)));
     sections.map(|(id, _)| (btf.type_name(id), id)).collect()

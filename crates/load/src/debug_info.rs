@@ -1,4 +1,4 @@
-//! Which function and source line instructions come from.
+//! Function and source line information of instructions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use paceline_spec::LineInfo;
 
 use crate::function::Function;
 
-/// The records of `.BTF.ext` by section, in order of offset.
+/// The records of `.BTF.ext` by section, sorted by offset.
 #[derive(Debug, Default)]
 pub(crate) struct DebugInfo {
     functions: HashMap<String, Vec<FuncRecord>>,
     lines: HashMap<String, Vec<LineRecord>>,
     /// Functions by name, for sections without records.
     names: HashMap<String, TypeId>,
-    /// Each text once, however many lines name it.
+    /// Strings, shared between lines.
     texts: HashMap<u32, Arc<str>>,
 }
 
@@ -28,7 +28,7 @@ impl DebugInfo {
             names: function_names(btf),
             texts: HashMap::new(),
         };
-        // Line 0 is code that compilers made up; what it belongs to is best told by the line before.
+        // Line 0 marks code that compilers generated; the preceding line describes it best.
         info.lines.values_mut().for_each(|lines| lines.retain(|l| l.line != 0));
         for line in info.lines.values().flatten() {
             for offset in [line.file, line.text] {
@@ -38,7 +38,7 @@ impl DebugInfo {
         info
     }
 
-    /// The BTF id of a function, 0 when unknown.
+    /// BTF id of a function, 0 if unknown.
     pub(crate) fn function_type(&self, section: &str, function: &Function<'_>) -> TypeId {
         let offset = (function.start * RawInsn::BYTES) as u64;
         let records = self.functions.get(section).map(Vec::as_slice).unwrap_or_default();
@@ -75,7 +75,7 @@ fn function_names(btf: &Btf) -> HashMap<String, TypeId> {
     functions.map(|(id, _)| (btf.type_name(id).to_owned(), id)).collect()
 }
 
-/// Records by the name of their section, in order of offset, one for each slot.
+/// Records by section name, sorted by offset, at most one per slot.
 pub(crate) fn by_section<T: Copy>(
     btf: &Btf,
     records: &[ExtRecords<T>],
@@ -87,7 +87,7 @@ pub(crate) fn by_section<T: Copy>(
     }
     for records in sections.values_mut() {
         records.sort_by_key(&offset);
-        // One record for each slot, so that hostile ones cannot be more than the code.
+        // One record per slot, so that hostile records cannot exceed the size of the code.
         records.dedup_by_key(|r| offset(r) / RawInsn::BYTES as u32);
     }
     sections

@@ -1,4 +1,4 @@
-//! The parts of an ELF file that matter here, checked and taken apart.
+//! The relevant parts of an ELF file, validated and decoded.
 
 use elf::endian::{AnyEndian, EndianParse};
 use elf::{ElfBytes, abi};
@@ -21,10 +21,10 @@ pub(crate) struct Section<'a> {
     /// `sh_type`.
     kind: u32,
     flags: u64,
-    /// `sh_size`; larger than `data` for sections that take no room in the file.
+    /// `sh_size`; larger than `data` for sections without contents in the file.
     pub(crate) size: u64,
     pub(crate) data: &'a [u8],
-    /// Relocations of this section, by rising offset; only for code, maps and data.
+    /// Relocations of this section, sorted by offset; only for code, maps and data.
     pub(crate) relocations: Vec<Relocation>,
 }
 
@@ -42,18 +42,18 @@ impl Section<'_> {
     }
 }
 
-/// Where a symbol is defined.
+/// Section of a symbol's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
-    /// In a section of the file.
+    /// A section of the file.
     Section(usize),
-    /// Elsewhere.
+    /// Undefined.
     Undefined,
-    /// Nowhere that has a meaning in BPF: absolute and common symbols.
+    /// No meaning in BPF: absolute and common symbols.
     Other,
 }
 
-/// What a symbol stands for.
+/// Type of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SymbolKind {
     Function,
@@ -73,11 +73,11 @@ pub(crate) struct Symbol<'a> {
     pub(crate) kind: SymbolKind,
     pub(crate) local: bool,
     pub(crate) weak: bool,
-    /// Of hidden or internal visibility: global within the object only.
+    /// Hidden or internal visibility: global within the object only.
     pub(crate) hidden: bool,
 }
 
-/// A relocation; its addend is in the bytes it relocates.
+/// A relocation; its addend is in the relocated bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Relocation {
     /// Offset in bytes into the section.
@@ -87,7 +87,7 @@ pub(crate) struct Relocation {
     pub(crate) kind: u32,
 }
 
-/// An ELF file of BPF code in the byte order of this machine.
+/// An ELF file of BPF code in native byte order.
 #[derive(Debug)]
 pub(crate) struct ElfFile<'a> {
     pub(crate) sections: Vec<Section<'a>>,
@@ -101,7 +101,7 @@ impl<'a> ElfFile<'a> {
         }
         let file = ElfBytes::<AnyEndian>::minimal_parse(bytes)?;
         let (machine, kind) = (file.ehdr.e_machine, file.ehdr.e_type);
-        // clang before 4 wrote no machine number, and libbpf accepts that.
+        // clang before version 4 wrote no machine number, and libbpf accepts that.
         let is_bpf = machine == abi::EM_BPF || machine == abi::EM_NONE;
         if !is_bpf || kind != abi::ET_REL || file.ehdr.class != elf::file::Class::ELF64 {
             return Err(LoadError::NotBpf { machine, kind });
@@ -116,7 +116,7 @@ impl<'a> ElfFile<'a> {
         Ok(Self { sections, symbols })
     }
 
-    /// The first section of a name, with its index.
+    /// The first section with a name, and its index.
     pub(crate) fn section(&self, name: &str) -> Option<(usize, &Section<'a>)> {
         self.sections.iter().enumerate().find(|(_, s)| s.name == name)
     }
@@ -131,7 +131,7 @@ impl<'a> ElfFile<'a> {
         self.symbols.iter().filter(move |s| s.place == Place::Section(section))
     }
 
-    /// What to call a symbol in a message: section symbols have no name of their own.
+    /// Name of a symbol for messages: section symbols have no name of their own.
     pub(crate) fn symbol_label(&self, symbol: &Symbol<'a>) -> &'a str {
         match symbol.place {
             Place::Section(section) if symbol.name.is_empty() => self.section_name(section),
@@ -140,7 +140,7 @@ impl<'a> ElfFile<'a> {
     }
 }
 
-/// Longest name that is read. Without a limit a file of overlapping names takes time with the square of its size.
+/// Maximum length of names in bytes. Without a limit, a file of overlapping names takes time quadratic in its size.
 const NAME_LIMIT: usize = 1024;
 
 fn text<'a>(table: &'a [u8], offset: u32, what: &'static str, index: usize) -> Result<&'a str, LoadError> {
@@ -149,7 +149,7 @@ fn text<'a>(table: &'a [u8], offset: u32, what: &'static str, index: usize) -> R
     name.and_then(|name| std::str::from_utf8(name).ok()).ok_or(LoadError::Name { what, index })
 }
 
-/// The string table at an index of the section headers.
+/// The string table with an index among the section headers.
 fn strings<'a>(file: &ElfBytes<'a, AnyEndian>, index: usize) -> Result<&'a [u8], LoadError> {
     let header = file.section_headers().map(|headers| headers.get(index)).transpose()?;
     Ok(match header {
@@ -169,7 +169,7 @@ fn parse_sections<'a>(file: &ElfBytes<'a, AnyEndian>) -> Result<Vec<Section<'a>>
     for (index, header) in headers.iter().enumerate() {
         let data = match header.sh_type {
             abi::SHT_NULL | abi::SHT_NOBITS => &[][..],
-            // Compressed sections are debug information, which nobody reads here.
+            // Compressed sections contain debug information, which is not used.
             _ if header.sh_flags & u64::from(abi::SHF_COMPRESSED) != 0 => &[],
             _ => file.section_data(&header)?.0,
         };
@@ -228,11 +228,11 @@ fn attach_relocations(
     let Some(headers) = file.section_headers() else { return Ok(()) };
     for header in headers.iter().filter(|h| h.sh_type == abi::SHT_REL) {
         let Some(target) = sections.get_mut(header.sh_info as usize) else { continue };
-        // Types and debug information have relocations too, which only a linker applies.
+        // Relocations of types and debug information are for linkers only.
         if !target.is_code() && target.name != ".maps" && data_section(target.name).is_none() {
             continue;
         }
-        // Headers that share the same bytes could ask for far more memory than the file is large.
+        // Headers that share the same bytes could request far more memory than the size of the file.
         most = most
             .checked_sub(usize::try_from(header.sh_size).unwrap_or(usize::MAX))
             .ok_or(LoadError::Elf(elf::ParseError::BadOffset(header.sh_offset)))?;

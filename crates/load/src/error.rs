@@ -1,18 +1,18 @@
-//! What can be wrong with an object.
+//! Errors of loading objects.
 
 use paceline_btf::BtfError;
 
-/// Why an object cannot be loaded.
+/// Reasons why an object cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The bytes do not start with ELF's magic number.
     #[error("not an ELF file")]
     NotElf,
-    /// The ELF structures lie outside of the file or contradict each other.
+    /// ELF structures that are out of bounds or inconsistent.
     #[error("malformed ELF: {0}")]
     Elf(elf::ParseError),
-    /// An ELF file of another machine, or an executable or shared library.
+    /// An ELF file for another machine, or an executable or shared library.
     #[error("not a BPF object: ELF machine {machine}, type {kind} (a BPF object has machine 247, type 1)")]
     NotBpf {
         /// `e_machine`.
@@ -20,13 +20,13 @@ pub enum LoadError {
         /// `e_type`.
         kind: u16,
     },
-    /// An object for machines of the other byte order. Its code has the order compiled in, so it cannot be converted.
+    /// An object of the other byte order. The byte order is compiled into its code, so it cannot be converted.
     #[error("compiled for {order}-endian machines, this one is not; compile with `-target bpf`")]
     ForeignByteOrder {
-        /// The object's order.
+        /// Byte order of the object.
         order: &'static str,
     },
-    /// A name in the ELF string tables that is not UTF-8, or longer than any.
+    /// A name in the ELF string tables that is not UTF-8, or exceeds the maximum length.
     #[error("the name of {what} {index} is not a text of at most 1024 bytes")]
     Name {
         /// Section or symbol.
@@ -34,18 +34,18 @@ pub enum LoadError {
         /// Its index.
         index: usize,
     },
-    /// The types are broken.
+    /// Malformed BTF.
     #[error("section {section}: {source}")]
     Btf {
         /// `.BTF` or `.BTF.ext`.
         section: &'static str,
-        /// What is wrong.
+        /// The error.
         source: BtfError,
     },
-    /// A file that should have types and has none.
+    /// A file without types where they are required.
     #[error("it has no types (section .BTF)")]
     NoTypes,
-    /// A function's symbol lies outside of its section or between instructions.
+    /// A function symbol that is out of its section's bounds or not at an instruction.
     #[error(
         "section {section}: function {function} at {offset:#x}, {size} bytes long, is not within the section's code"
     )]
@@ -59,27 +59,27 @@ pub enum LoadError {
         /// Size in bytes.
         size: u64,
     },
-    /// More code than any program may have.
+    /// More code than the limit for programs.
     #[error("function {function}: programs of more than {limit} instruction slots in total")]
     TooLarge {
-        /// The function that was one too many.
+        /// The function that exceeds the limit.
         function: String,
         /// The limit.
         limit: usize,
     },
-    /// A call or function pointer that does not lead to the start of a function.
+    /// A call or function pointer whose target is not the start of a function.
     #[error("section {section}, offset {offset:#x}: no function starts at {target_section}+{target:#x}")]
     NoFunction {
         /// Section of the call.
         section: String,
         /// Offset of the call in bytes.
         offset: u64,
-        /// Section it leads to.
+        /// Target section.
         target_section: String,
-        /// Offset in bytes it leads to.
+        /// Target offset in bytes.
         target: i64,
     },
-    /// A relocation against an instruction that takes none, or of an unknown type.
+    /// A relocation of an instruction without relocatable field, or of an unknown type.
     #[error(
         "section {section}, offset {offset:#x}: relocation of type {kind} against `{symbol}` cannot be applied to opcode {opcode:#04x}"
     )]
@@ -95,7 +95,7 @@ pub enum LoadError {
         /// Opcode of the instruction.
         opcode: u8,
     },
-    /// A relocation outside of its section, between instructions, or against a symbol that is not there.
+    /// A relocation that is out of its section's bounds, not at an instruction, or against a nonexistent symbol.
     #[error("section {section}: relocation at {offset:#x} against symbol {symbol} leads nowhere")]
     RelocationNowhere {
         /// The section.
@@ -105,7 +105,7 @@ pub enum LoadError {
         /// Index of the symbol.
         symbol: u32,
     },
-    /// A reference to something in a section that is neither code, data nor maps.
+    /// A reference to a symbol in a section that is neither code, data nor maps.
     #[error(
         "section {section}, offset {offset:#x}: `{symbol}` in section {target} is neither code, data nor a map"
     )]
@@ -116,10 +116,10 @@ pub enum LoadError {
         offset: u64,
         /// Name of the symbol.
         symbol: String,
-        /// The section of the symbol.
+        /// Section of the symbol.
         target: String,
     },
-    /// A reference to a place in a map section at which no map starts.
+    /// A reference to an offset of a map section at which no map starts.
     #[error("section {section}, offset {offset:#x}: no map starts at {target}+{at:#x}")]
     NoMap {
         /// The section.
@@ -128,10 +128,10 @@ pub enum LoadError {
         offset: u64,
         /// The map section.
         target: String,
-        /// Offset in bytes into it.
+        /// Offset into it in bytes.
         at: u64,
     },
-    /// A name that neither the object nor the options define.
+    /// An undefined symbol.
     #[error("section {section}, offset {offset:#x}: `{name}` is not defined{hint}")]
     Undefined {
         /// The section.
@@ -140,45 +140,45 @@ pub enum LoadError {
         offset: u64,
         /// The name.
         name: String,
-        /// What would define it.
+        /// A hint how to define it.
         hint: &'static str,
     },
-    /// A configuration option of the kernel of a type that cannot hold its value.
+    /// A kernel configuration option whose variable's type cannot represent its value.
     #[error("kernel configuration `{name}`: {problem}")]
     Config {
         /// The option.
         name: String,
-        /// What is wrong.
+        /// The error.
         problem: &'static str,
     },
     /// A `.maps` section without the types that describe it.
     #[error("section .maps needs types (section .BTF); compile with `-g`")]
     MapsWithoutTypes,
-    /// A map whose definition cannot be understood.
+    /// A map with an invalid definition.
     #[error("map {map}: {problem}")]
     Map {
         /// The map.
         map: String,
-        /// What is wrong.
+        /// The error.
         problem: MapProblem,
     },
-    /// A legacy `maps` section whose size is not that of its maps.
+    /// A legacy `maps` section whose size does not fit its number of maps.
     #[error("section maps: {size} bytes do not hold {count} definitions")]
     LegacyMaps {
-        /// Bytes of the section.
+        /// Size of the section in bytes.
         size: u64,
-        /// Symbols in it.
+        /// Number of symbols in it.
         count: usize,
     },
-    /// A data section larger than a map value can be.
+    /// A data section larger than the maximum size of a map value.
     #[error("section {section}: {size} bytes are more than a map value can have")]
     DataTooLarge {
         /// The section.
         section: String,
-        /// Bytes of the section.
+        /// Size of the section in bytes.
         size: u64,
     },
-    /// A CO-RE relocation that cannot be understood or has several answers.
+    /// An invalid or ambiguous CO-RE relocation.
     #[error("section {section}, offset {offset:#x}: CO-RE relocation {kind} of `{ty}`: {problem}")]
     Core {
         /// The section.
@@ -189,67 +189,67 @@ pub enum LoadError {
         kind: &'static str,
         /// Name of the type.
         ty: String,
-        /// What is wrong.
+        /// The error.
         problem: CoreProblem,
     },
 }
 
-/// What is wrong with a CO-RE relocation.
+/// Errors of CO-RE relocations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoreProblem {
-    /// The types are broken.
+    /// Malformed BTF.
     #[error(transparent)]
     Btf(#[from] BtfError),
-    /// A path that does not lead through the object's own types.
+    /// An access path that does not exist in the object's own types.
     #[error("access path `{0}` does not fit the type")]
     Access(String),
-    /// A path or type of too many levels.
+    /// A path or type with too many levels.
     #[error("types are nested too deep")]
     TooDeep,
-    /// Comparing the types takes too long.
+    /// Type comparisons exceed the limit.
     #[error("types are too complex to compare")]
     TooComplex,
-    /// A type without a name, which cannot be searched for.
+    /// A type without a name, for which no candidates can be found.
     #[error("the type has no name")]
     Anonymous,
-    /// It is not at the start of an instruction.
+    /// The relocation is not at the start of an instruction.
     #[error("it is not at an instruction")]
     Misplaced,
-    /// Target types of the name have the field in different places.
+    /// Candidates in the target types have the field at different offsets.
     #[error("candidates in the target's types have it at bit {first} and at bit {second}")]
     OffsetAmbiguity {
-        /// One place.
+        /// One offset in bits.
         first: u64,
         /// The other.
         second: u64,
     },
-    /// Target types of the name give different answers.
+    /// Candidates in the target types give different values.
     #[error("candidates in the target's types give different answers")]
     Ambiguity,
-    /// A question that cannot be asked of an array's element.
+    /// A relocation kind that is invalid for an array element.
     #[error("it is about an element of an array")]
     Element,
-    /// An answer that does not fit the instruction, or a field that no load can reach.
+    /// A value that does not fit the instruction, or a field that no single load can cover.
     #[error("the answer is out of range")]
     OutOfRange,
-    /// A field whose size a load or store cannot have.
+    /// A field whose size a load or store cannot be adapted to.
     #[error("a load or store of {old} bytes cannot become one of {new}")]
     Size {
-        /// Bytes where the object was compiled.
+        /// Size in the object in bytes.
         old: u64,
-        /// Bytes in the target.
+        /// Size in the target in bytes.
         new: u64,
     },
-    /// The instruction does not hold what the object's own types say.
+    /// The instruction's value differs from the one in the object's own types.
     #[error("the instruction holds {found}, the object's types say {expected}")]
     Unexpected {
-        /// What it holds.
+        /// The instruction's value.
         found: u64,
-        /// What it should hold.
+        /// The expected value.
         expected: u64,
     },
-    /// An instruction that takes no answer.
+    /// An instruction without a relocatable field.
     #[error("it cannot be applied to opcode {0:#04x}")]
     Instruction(u8),
 }
@@ -263,31 +263,31 @@ impl From<elf::ParseError> for LoadError {
     }
 }
 
-/// What is wrong with the definition of a map.
+/// Errors in the definition of a map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MapProblem {
-    /// The types are broken.
+    /// Malformed BTF.
     #[error(transparent)]
     Btf(#[from] BtfError),
-    /// The variable is no structure.
+    /// The variable is not a structure.
     #[error("its type is not a structure")]
     NotStruct,
-    /// A member that is not of the form of `__uint`, `__type`, `__array` or `__ulong`.
+    /// A member whose type does not have the form of `__uint`, `__type`, `__array` or `__ulong`.
     #[error("member `{member}` is not as __{form} makes it")]
     Form {
         /// The member.
         member: String,
-        /// The macro.
+        /// The expected macro.
         form: &'static str,
     },
-    /// A member that no map has.
+    /// An unknown member.
     #[error("unknown member `{0}`")]
     UnknownMember(String),
-    /// Sizes of the key or value given twice and differently.
+    /// Conflicting definitions of the key or value size.
     #[error("conflicting {what} sizes {first} and {second}")]
     SizeConflict {
-        /// Key or value.
+        /// `key` or `value`.
         what: &'static str,
         /// One size.
         first: u64,
@@ -297,36 +297,36 @@ pub enum MapProblem {
     /// A key or value of 4 GiB or more.
     #[error("{what} of {size} bytes")]
     Size {
-        /// Key or value.
+        /// `key` or `value`.
         what: &'static str,
         /// Its size.
         size: u64,
     },
-    /// No type, or one that the kernel does not know.
+    /// A map type that the kernel does not know, or 0.
     #[error("unknown map type {0}")]
     UnknownKind(u32),
-    /// No type.
+    /// The map type is missing.
     #[error("has no type")]
     NoKind,
     /// A value of `pinning` that libbpf does not know.
     #[error("unknown pinning {0}")]
     Pinning(u32),
-    /// Initial elements or inner maps in a map whose kind has none.
+    /// Initial elements or inner maps in a map whose kind does not allow them.
     #[error("maps of type {0} have no `values`")]
     Values(&'static str),
-    /// A map of maps within a map of maps.
+    /// A map of maps, or a pinned map, as inner map.
     #[error("its inner maps may not have inner maps or be pinned")]
     Inner,
     /// An inner map that the definition does not describe.
     #[error("no inner map {0}")]
     NoInner(u32),
-    /// An initial element outside of `values`, or that is no map or program as the kind needs.
+    /// An initial element outside of `values`, or that is not the map or program that the kind requires.
     #[error("initial value at offset {0:#x} is not a map or program that it can hold")]
     Initial(u64),
-    /// A definition that reaches outside of its section.
+    /// A definition that is out of its section's bounds.
     #[error("its definition lies outside of the section")]
     Bounds,
-    /// A legacy definition with members that nobody knows.
+    /// A legacy definition with unknown nonzero members.
     #[error("unknown members in its definition at offset {0:#x}")]
     Unknown(usize),
 }

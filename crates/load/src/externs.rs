@@ -1,5 +1,4 @@
-//! Names that the object uses and a kernel would define: its configuration (`__kconfig`), its variables and
-//! functions (`__ksym`).
+//! External symbols that a kernel would define: its configuration (`__kconfig`), variables and functions (`__ksym`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,28 +11,27 @@ use crate::kernel::{ConfigValue, KernelVersion};
 use crate::maps;
 use crate::object::LoadOptions;
 
-/// What a name outside of the object stands for.
+/// Resolution of an external symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Extern {
-    /// A variable in the map of the kernel's configuration, at this offset in bytes.
+    /// A variable in the kernel configuration map, at this offset in bytes.
     Config(u32),
-    /// A function of the kernel.
+    /// A kernel function.
     Kfunc(KfuncRef),
-    /// A variable or function that nobody defines and the program can do without.
+    /// A weak variable or function without a definition: null.
     Null,
-    /// One that it cannot do without; what would define it.
+    /// A strong one without a definition, with a hint how to define it.
     Missing(&'static str),
 }
 
-/// The names outside of the object, and the map with the kernel's configuration.
+/// The external symbols, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Externs<'a> {
     by_name: HashMap<&'a str, Extern>,
 }
 
 impl<'a> Externs<'a> {
-    /// Finds out what every undefined symbol stands for. The second result is the configuration's map, if there is
-    /// configuration.
+    /// Resolves all undefined symbols. The second result is the kernel configuration map, if the object uses configuration.
     pub(crate) fn collect(
         elf: &ElfFile<'a>,
         btf: Option<&Btf>,
@@ -67,7 +65,7 @@ impl<'a> Externs<'a> {
         self.by_name.get(name)
     }
 
-    /// Places the configuration's variables one after the other, the strictest alignment first, as libbpf does.
+    /// Lays out the configuration variables by decreasing alignment, as libbpf does.
     fn lay_out_config(&mut self, mut config: Vec<ConfigVar<'a>>, btf: Option<&Btf>) -> Option<MapSpec> {
         if config.is_empty() {
             return None;
@@ -92,7 +90,7 @@ impl<'a> Externs<'a> {
         })
     }
 
-    /// The offset of a variable in the configuration's map.
+    /// Offset of a variable in the kernel configuration map.
     pub(crate) fn config_offset(&self, name: &str) -> Option<u32> {
         match self.get(name)? {
             Extern::Config(offset) => Some(*offset),
@@ -101,7 +99,7 @@ impl<'a> Externs<'a> {
     }
 }
 
-/// The names of the configuration that an object asks for, each once.
+/// Names of the configuration variables that an object uses, without duplicates.
 pub(crate) fn needed_config(elf: &ElfFile<'_>, btf: Option<&Btf>) -> Vec<String> {
     let types = btf.map(|btf| section_types(btf, ".kconfig")).unwrap_or_default();
     let undefined = elf.symbols.iter().filter(|s| s.place == Place::Undefined && !s.local);
@@ -111,7 +109,7 @@ pub(crate) fn needed_config(elf: &ElfFile<'_>, btf: Option<&Btf>) -> Vec<String>
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The variables and functions of a section of the types, by name.
+/// Variables and functions of a section in the types, by name.
 fn section_types<'a>(btf: &'a Btf, section: &str) -> HashMap<&'a str, TypeId> {
     let vars = btf.data_section(section).map(|(_, s)| &s.vars[..]).unwrap_or_default();
     vars.iter().map(|var| (btf.type_name(var.ty), var.ty)).collect()
@@ -130,17 +128,17 @@ fn ksym(btf: &Btf, symbol: &Symbol<'_>, ty: TypeId) -> Extern {
     }
 }
 
-/// A variable of the configuration with its value.
+/// A configuration variable with its value.
 struct ConfigVar<'a> {
     name: &'a str,
     align: usize,
     bytes: Vec<u8>,
 }
 
-/// Longest text that an option may be given room for.
+/// Maximum size of a text option in bytes.
 const LONGEST_TEXT: u64 = 1024;
 
-/// The types that a variable of the configuration may have.
+/// Types of configuration variables.
 enum ConfigType {
     Bool,
     /// `enum libbpf_tristate`: 0 no, 1 yes, 2 module.
@@ -176,12 +174,12 @@ impl<'a> ConfigVar<'a> {
     }
 }
 
-/// What the options, or libbpf's own names, say about an option.
+/// Value of an option, or of one of libbpf's own names.
 fn config_value(name: &str, options: &LoadOptions<'_>) -> Option<ConfigValue> {
     let version = options.kernel_version;
     match name {
         "LINUX_KERNEL_VERSION" => Some(ConfigValue::Number(i128::from(version.number()))),
-        // libbpf tries these out; they are as old as this.
+        // libbpf probes for these features; each has been present since this version.
         "LINUX_HAS_BPF_COOKIE" => Some(ConfigValue::Number((version >= KernelVersion::new(5, 15, 0)).into())),
         "LINUX_HAS_SYSCALL_WRAPPER" => Some(ConfigValue::Number(version.has_syscall_wrapper().into())),
         name => options.config?.get(name).cloned(),

@@ -1,4 +1,4 @@
-//! Functions: the pieces that code sections are cut into by their symbols.
+//! Functions: ranges of code sections, delimited by symbols.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ pub(crate) struct Function<'a> {
     pub(crate) section: usize,
     /// First slot in its section.
     pub(crate) start: usize,
-    /// Slot past its last.
+    /// End slot, exclusive.
     pub(crate) end: usize,
     pub(crate) linkage: Linkage,
-    /// Whether its symbol is visible outside the object: only such functions are programs.
+    /// Whether its symbol is visible outside of the object: only such functions are programs.
     pub(crate) exported: bool,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Functions<'a> {
                     offset: symbol.value,
                     size: symbol.size,
                 })?;
-            // As libbpf: hidden functions are verified as static ones, with their callers.
+            // As in libbpf: hidden functions are verified like static ones, together with their callers.
             let linkage = if symbol.local || symbol.hidden { Linkage::Static } else { Linkage::Global };
             list.push(Function { name: symbol.name, section, start, end, linkage, exported: !symbol.local });
         }
@@ -68,7 +68,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// First and past-the-last slot of the bytes from `offset` on, when they are whole slots within `len` bytes.
+/// Start and end slot of a range of bytes, if it consists of whole slots within `len` bytes.
 fn slots(offset: u64, size: u64, len: usize) -> Option<(usize, usize)> {
     let bytes = RawInsn::BYTES as u64;
     let end = offset.checked_add(size)?;
@@ -78,7 +78,7 @@ fn slots(offset: u64, size: u64, len: usize) -> Option<(usize, usize)> {
     Some((usize::try_from(offset / bytes).ok()?, usize::try_from(end / bytes).ok()?))
 }
 
-/// The slots of a function as they are in its section.
+/// The slots of a function, as in its section.
 pub(crate) fn decode_slots(data: &[u8], function: &Function<'_>) -> Vec<RawInsn> {
     let code = data.get(function.start * RawInsn::BYTES..function.end * RawInsn::BYTES).unwrap_or_default();
     let from_bytes =

@@ -1,4 +1,4 @@
-//! Types, version and configuration of a kernel, in the forms in which kernels give them.
+//! Types, version and configuration of a kernel, in the formats in which kernels provide them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,30 +10,30 @@ use paceline_btf::Btf;
 
 use crate::LoadError;
 
-/// The parts of a kernel that an object uses; from [`Object::needs`](crate::Object::needs).
+/// The kernel properties that an object depends on; from [`Object::needs`](crate::Object::needs).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// CO-RE relocations, which the kernel's types answer.
+    /// Number of CO-RE relocations that need the kernel's types.
     pub relocations: usize,
-    /// Variables of the kernel's configuration: `CONFIG_HZ`, `LINUX_KERNEL_VERSION`.
+    /// Kernel configuration variables: `CONFIG_HZ`, `LINUX_KERNEL_VERSION`.
     pub config: Vec<String>,
 }
 
 impl Needs {
-    /// Whether the kernel's version decides a variable.
+    /// Whether a variable depends on the kernel's version.
     #[must_use]
     pub fn version(&self) -> bool {
         self.config.iter().any(|name| name.starts_with("LINUX_"))
     }
 
-    /// Whether options of the kernel's configuration are asked for.
+    /// Whether a variable is an option of the kernel's configuration.
     #[must_use]
     pub fn options(&self) -> bool {
         self.config.iter().any(|name| name.starts_with("CONFIG_"))
     }
 }
 
-/// Reads the types of a kernel: BTF as it is in `/sys/kernel/btf`, or an ELF file of any machine with a section `.BTF`.
+/// Parses the types of a kernel: raw BTF as in `/sys/kernel/btf`, or an ELF file of any machine with a section `.BTF`.
 ///
 /// # Errors
 /// [`LoadError::Btf`], [`LoadError::Elf`], and [`LoadError::NoTypes`].
@@ -51,16 +51,16 @@ pub fn parse_types(bytes: &[u8]) -> Result<Btf, LoadError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVersion(u32);
 
-/// A text that begins with no version.
+/// A text that does not begin with a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a version of Linux is like 6.12 or 6.1.55")]
 pub struct NoKernelVersion;
 
 impl KernelVersion {
-    /// The one where nobody says another.
+    /// The default version.
     pub const DEFAULT: Self = Self::new(6, 12, 0);
 
-    /// As `KERNEL_VERSION` makes it: patch levels above 255 count as 255.
+    /// As `KERNEL_VERSION`: patch levels above 255 become 255.
     #[must_use]
     pub const fn new(major: u8, minor: u8, patch: u32) -> Self {
         let patch = if patch > 255 { 255 } else { patch };
@@ -73,8 +73,8 @@ impl KernelVersion {
         self.0
     }
 
-    /// Whether system calls take their arguments from the caller's registers (`CONFIG_ARCH_HAS_SYSCALL_WRAPPER`), in the kernel
-    /// of this version for this machine.
+    /// Whether system call handlers take their arguments from the caller's registers (`CONFIG_ARCH_HAS_SYSCALL_WRAPPER`), in a
+    /// kernel of this version for this machine's architecture.
     pub(crate) fn has_syscall_wrapper(self) -> bool {
         let since = match () {
             () if cfg!(target_arch = "x86_64") => Self::new(4, 17, 0),
@@ -97,7 +97,7 @@ impl fmt::Display for KernelVersion {
 impl FromStr for KernelVersion {
     type Err = NoKernelVersion;
 
-    /// `6.12`, `6.1.55`, and what `uname -r` prints: `6.1.0-13-amd64`.
+    /// Parses `6.12`, `6.1.55`, and the output of `uname -r`: `6.1.0-13-amd64`.
     fn from_str(text: &str) -> Result<Self, NoKernelVersion> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let mut parts = text.get(..end).unwrap_or_default().trim_end_matches('.').split('.');
@@ -108,7 +108,7 @@ impl FromStr for KernelVersion {
     }
 }
 
-/// The value of an option of the kernel's configuration, as a line of `.config` gives it.
+/// Value of a kernel configuration option, as in a line of `.config`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigValue {
     /// `y`
@@ -123,24 +123,24 @@ pub enum ConfigValue {
     Text(String),
 }
 
-/// Options of the kernel's configuration by their names with `CONFIG_`.
+/// Kernel configuration options by name, including `CONFIG_`.
 pub type Config = BTreeMap<String, ConfigValue>;
 
-/// A line that is no option of a configuration.
+/// A malformed line of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: `{text}` is not as CONFIG_NAME=VALUE, with y, m, n, a number or a text in quotes")]
 pub struct ConfigError {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The line, cut.
+    /// The line, truncated.
     pub text: String,
 }
 
-/// Reads a configuration, such as `/boot/config-6.12.0` or `/proc/config.gz` unpacked. As in libbpf, lines that do not
-/// begin with `CONFIG_` say nothing, and of several lines for an option the first counts.
+/// Parses a configuration, such as `/boot/config-6.12.0` or `/proc/config.gz` decompressed. As in libbpf, lines that do not begin
+/// with `CONFIG_` are ignored, and of several lines for an option the first takes precedence.
 ///
 /// # Errors
-/// [`ConfigError`] is the first line that cannot be understood.
+/// [`ConfigError`] for the first malformed line.
 pub fn parse_config(text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::new();
     for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| text.starts_with("CONFIG_")) {
@@ -165,7 +165,7 @@ fn value_of(text: &str) -> Option<ConfigValue> {
     })
 }
 
-/// A number as `strtoull` reads it.
+/// A number in the syntax of `strtoull`.
 fn number(text: &str) -> Option<i128> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));

@@ -1,6 +1,6 @@
-//! Maps as they were defined before types: `struct bpf_map_def` in section `maps`.
+//! Legacy map definitions: `struct bpf_map_def` in section `maps`.
 //!
-//! libbpf dropped these in version 1.0; objects with them are still around, iproute2's own loader still takes them.
+//! libbpf dropped these in version 1.0; such objects are still in use, and iproute2's own loader supports them.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::elf_file::{ElfFile, Symbol, SymbolKind};
 use crate::error::MapProblem;
 use crate::maps::{self, Maps};
 
-/// Bytes of libbpf's `struct bpf_map_def`: type, key size, value size, entries, flags.
+/// Size in bytes of libbpf's `struct bpf_map_def`: type, key size, value size, entries, flags.
 const DEF_SIZE: usize = 20;
-/// Bytes of iproute2's `struct bpf_elf_map`, which adds id, pinning, inner id and inner index.
+/// Size in bytes of iproute2's `struct bpf_elf_map`, which adds id, pinning, inner id and inner index.
 const IPROUTE2_SIZE: usize = 36;
-/// `PIN_GLOBAL_NS` of iproute2: shared by all objects that name the map.
+/// `PIN_GLOBAL_NS` of iproute2: shared by all objects with a map of this name.
 const PIN_GLOBAL: u32 = 2;
 
-/// Adds the maps of section `maps`, one for each symbol in it.
+/// Adds the maps of section `maps`, one per symbol in it.
 pub(crate) fn collect(elf: &ElfFile<'_>, btf: Option<&Btf>, maps: &mut Maps) -> Result<(), LoadError> {
     let Some((section, s)) = elf.section("maps").filter(|(_, s)| s.is_progbits()) else { return Ok(()) };
     let is_map =
@@ -31,7 +31,8 @@ pub(crate) fn collect(elf: &ElfFile<'_>, btf: Option<&Btf>, maps: &mut Maps) -> 
     if count == 0 {
         return Ok(());
     }
-    // The symbols tell how many definitions share the section, not how large one is: compilers differ in `st_size`.
+    // The number of definitions is that of the symbols; `st_size` differs between compilers, so the size is the section's divided
+    // by it.
     if size == 0 || size % count != 0 {
         return Err(LoadError::LegacyMaps { size: s.size, count });
     }
@@ -51,7 +52,7 @@ pub(crate) fn collect(elf: &ElfFile<'_>, btf: Option<&Btf>, maps: &mut Maps) -> 
     resolve_inner(&definitions, maps)
 }
 
-/// The members of a definition; those past `flags` only iproute2 has.
+/// The members of a definition; those after `flags` exist in iproute2's format only.
 #[derive(Clone, Copy, Debug)]
 struct Definition {
     kind: u32,
@@ -103,10 +104,10 @@ impl Definition {
     }
 }
 
-/// Types of key and value by the name of the map.
+/// Types of key and value by map name.
 type Annotations<'a> = HashMap<&'a str, (TypeId, TypeId)>;
 
-/// What `BPF_ANNOTATE_KV_PAIR(name, key, value)` puts into `struct ____btf_map_NAME`.
+/// The annotations of `BPF_ANNOTATE_KV_PAIR(name, key, value)`, in `struct ____btf_map_NAME`.
 fn annotations(btf: &Btf) -> Annotations<'_> {
     let annotation = |t| match t {
         &Type::Struct(Composite { name, ref members, .. }) => match members[..] {
@@ -118,7 +119,7 @@ fn annotations(btf: &Btf) -> Annotations<'_> {
     btf.types().filter_map(|(_, t)| annotation(t)).collect()
 }
 
-/// iproute2 names the map that inner maps look like by its `id`.
+/// Resolves iproute2's references to inner map definitions by `id`.
 fn resolve_inner(definitions: &[(usize, Definition)], maps: &mut Maps) -> Result<(), LoadError> {
     let by_id: HashMap<_, _> = definitions.iter().rev().map(|(map, d)| (d.id, *map)).collect();
     for (outer, definition) in definitions {

@@ -1,4 +1,4 @@
-//! Programs: a main function with the subprograms it reaches behind it.
+//! Linking of programs: a main function followed by the subprograms it reaches.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -13,19 +13,19 @@ use crate::function::Function;
 use crate::relocate::{Body, Relocator};
 use crate::section::ProgramSection;
 
-/// Most slots that one program may have: the kernel refuses to look at more (`BPF_COMPLEXITY_LIMIT_INSNS`).
+/// Maximum number of slots of one program: the kernel verifies no more (`BPF_COMPLEXITY_LIMIT_INSNS`).
 const PROGRAM_LIMIT: usize = 1_000_000;
-/// Most slots, and bytes of names, that all programs of an object may have. A file of a megabyte with overlapping
-/// functions could ask for many gigabytes; the largest objects in use have some hundred thousand.
+/// Maximum number of slots, and bytes of names, of all programs of an object. A file of one megabyte with overlapping functions
+/// could otherwise require many gigabytes; the largest objects in use have some hundred thousand.
 const OBJECT_LIMIT: usize = 1 << 21;
 
-/// Links programs; functions that several of them reach are relocated once.
+/// Links programs; shared functions are relocated once.
 pub(crate) struct Linker<'a> {
     pub(crate) relocator: Relocator<'a>,
     pub(crate) debug: Option<DebugInfo>,
     pub(crate) license: &'a str,
     bodies: HashMap<usize, Rc<Body>>,
-    /// Slots and bytes of names in all bodies and programs so far.
+    /// Slots and bytes of names of all bodies and programs so far.
     spent: usize,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Linker<'a> {
         Self { relocator, debug, license, bodies: HashMap::new(), spent: 0 }
     }
 
-    /// The program whose main function is `main`.
+    /// Links the program with the main function `main`.
     pub(crate) fn link(
         &mut self,
         main: usize,
@@ -71,8 +71,8 @@ impl<'a> Linker<'a> {
         Ok(program)
     }
 
-    /// Appends `main` and all that it reaches in the order in which libbpf does: each callee where its first call is
-    /// met, callees of callees first. Gives the slot of each function.
+    /// Appends `main` and all functions it reaches in libbpf's order: each callee at its first call, depth first. Returns the slot
+    /// of each function.
     fn place_all(
         &mut self,
         main: usize,
@@ -80,7 +80,7 @@ impl<'a> Linker<'a> {
     ) -> Result<BTreeMap<usize, usize>, LoadError> {
         let mut placed = BTreeMap::new();
         self.place(main, program, &mut placed)?;
-        // Functions whose calls are being followed, with the next call of each.
+        // Functions whose calls are being followed, with the index of the next call.
         let mut stack = vec![(main, 0)];
         while let Some((function, next)) = stack.last_mut() {
             let Some(&(_, callee)) = self.bodies.get(function).and_then(|body| body.links.get(*next)) else {
@@ -152,12 +152,12 @@ fn too_large(function: &Function<'_>, limit: usize) -> LoadError {
     LoadError::TooLarge { function: function.name.to_owned(), limit }
 }
 
-/// Writes the distances to other functions into a function placed at `start`.
+/// Writes relative call targets into a function placed at `start`.
 fn patch_links(body: &Body, start: usize, placed: &BTreeMap<usize, usize>, insns: &mut [RawInsn]) {
     for (slot, callee) in &body.links {
         let at = start + slot;
         let (Some(insn), Some(target)) = (insns.get_mut(at), placed.get(callee)) else { continue };
-        // Both are below PROGRAM_LIMIT.
+        // Both are less than PROGRAM_LIMIT.
         insn.imm = i32::try_from(*target as i64 - at as i64 - 1).unwrap_or(0);
     }
 }

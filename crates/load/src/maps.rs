@@ -1,4 +1,4 @@
-//! The maps of an object, and where in the object they are.
+//! The maps of an object, and their positions in it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,17 +9,17 @@ use crate::elf_file::ElfFile;
 use crate::function::Functions;
 use crate::{LoadError, btf_maps, data_maps, legacy_maps};
 
-/// All maps of an object in libbpf's order: legacy definitions, definitions by types, then sections of data.
+/// All maps of an object in libbpf's order: legacy definitions, BTF definitions, then data sections.
 #[derive(Debug, Default)]
 pub(crate) struct Maps {
     pub(crate) specs: Vec<MapSpec>,
-    /// Maps by section and offset in bytes of their definitions.
+    /// Maps by section and byte offset of their definitions.
     by_place: HashMap<(usize, u64), usize>,
-    /// The sections of those definitions.
+    /// Sections with definitions.
     sections: HashSet<usize>,
-    /// Maps that are the contents of a section.
+    /// Maps that represent a data section.
     by_section: HashMap<usize, usize>,
-    /// The map of the kernel's configuration.
+    /// The kernel configuration map.
     pub(crate) config: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Maps {
         Ok(maps)
     }
 
-    /// Adds a map defined at an offset of a section.
+    /// Adds a map that is defined at an offset of a section.
     pub(crate) fn add_at(&mut self, section: usize, offset: u64, spec: MapSpec) -> usize {
         let index = self.add(spec);
         self.by_place.insert((section, offset), index);
@@ -44,13 +44,13 @@ impl Maps {
         index
     }
 
-    /// Adds a map that is the contents of a section.
+    /// Adds a map that represents a data section.
     pub(crate) fn add_section(&mut self, section: usize, spec: MapSpec) {
         let index = self.add(spec);
         self.by_section.insert(section, index);
     }
 
-    /// Adds the map of the kernel's configuration.
+    /// Adds the kernel configuration map.
     pub(crate) fn add_config(&mut self, spec: MapSpec) {
         self.config = Some(self.add(spec));
     }
@@ -65,12 +65,12 @@ impl Maps {
         self.by_place.get(&(section, offset)).copied()
     }
 
-    /// The map that is the contents of a section.
+    /// The map that represents a data section.
     pub(crate) fn of_section(&self, section: usize) -> Option<usize> {
         self.by_section.get(&section).copied()
     }
 
-    /// Whether maps are defined in a section.
+    /// Whether a section has map definitions.
     pub(crate) fn defined_in(&self, section: usize) -> bool {
         self.sections.contains(&section)
     }
@@ -86,8 +86,8 @@ pub(crate) const fn holds_maps(kind: MapKind) -> bool {
     matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps)
 }
 
-/// The size of a ring buffer that was asked for in bytes, as libbpf completes it (`adjust_ringbuf_sz`): pages, and a
-/// power of two of them. 0 stays, for the kernel to refuse; so does what is too large.
+/// Size of a ring buffer in bytes, rounded up as by libbpf (`adjust_ringbuf_sz`) to a power of two of pages. 0 and sizes that are
+/// too large are unchanged, for the kernel's checks to refuse.
 pub(crate) fn ring_size(bytes: u32) -> u32 {
     const PAGE: u32 = 4096;
     match bytes {

@@ -1,4 +1,4 @@
-//! An object as a whole.
+//! Object files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,37 +18,37 @@ use crate::maps::{self, Maps};
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
 
-/// What a loader would ask of a running kernel.
+/// Properties of a kernel and other parameters of loading.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions<'a> {
-    /// The types that the programs will meet, for CO-RE relocations: a kernel's, from `/sys/kernel/btf/vmlinux`.
-    /// Without, fields are where the object's own BTF puts them, and a program that comes to a question whether
-    /// something exists is refused ([`Needs`] says what an object asks).
+    /// Target types for CO-RE relocations: a kernel's, from `/sys/kernel/btf/vmlinux`. Without them, fields have the offsets of the
+    /// object's own BTF, and a program that reaches a question whether something exists is refused ([`Needs`] lists what an object
+    /// asks).
     pub target_btf: Option<&'a Btf>,
     /// The value of `LINUX_KERNEL_VERSION`.
     pub kernel_version: KernelVersion,
-    /// Options of the kernel's configuration by their names with `CONFIG_`. A program that needs one that is not
-    /// here is refused, unless it declares it `__weak`: then it is 0.
+    /// Kernel configuration options by name, including `CONFIG_`. A program that uses a missing option is refused, unless it
+    /// declares it `__weak`: then it is 0.
     pub config: Option<&'a Config>,
-    /// Names of kernel functions that are there beside those that Paceline knows ([`paceline_spec::kfunc`]). A program
-    /// that declares another one `__weak` sees that it is not there.
+    /// Names of additional kernel functions, beside those that Paceline knows ([`paceline_spec::kfunc`]). Other `__weak` functions
+    /// are null.
     pub kfuncs: &'a [&'a str],
-    /// The type of programs in sections whose names do not tell it.
+    /// The type of programs in sections whose names do not determine it.
     pub given_type: Option<GivenType<'a>>,
 }
 
-/// A type that a loader gives to programs, as `bpftool prog load ... type` does.
+/// A program type that a loader assigns, as `bpftool prog load ... type` does.
 #[derive(Clone, Copy, Debug)]
 pub struct GivenType<'a> {
     /// The type.
     pub kind: ProgramKind,
-    /// The program it is for, whatever its section's name. Otherwise it is for all whose section's name tells no
+    /// The program to assign it to, regardless of its section. `None` for all programs in sections whose names do not determine a
     /// type that Paceline runs.
     pub program: Option<&'a str>,
 }
 
 impl GivenType<'_> {
-    /// The section's type under this setting. A program that is not named need not load.
+    /// The section's type under this setting. A program that is not named explicitly is optional.
     fn section(&self, name: &str) -> Option<ProgramSection> {
         let named = self.program.is_some_and(|program| program == name);
         let given = named || self.program.is_none();
@@ -56,8 +56,8 @@ impl GivenType<'_> {
     }
 }
 
-/// The type that a section's name gives to its programs, as libbpf reads it: `xdp`, `xdp.frags/devmap`, `tc`, `socket`.
-/// `None` for names of other types.
+/// The program type of a section name, by libbpf's rules: `xdp`, `xdp.frags/devmap`, `tc`, `socket`. `None` for names of other
+/// types.
 #[must_use]
 pub fn type_of_section(name: &str) -> Option<ProgramKind> {
     program_section(name).map(|section| section.kind)
@@ -75,44 +75,44 @@ impl Default for LoadOptions<'_> {
     }
 }
 
-/// A program that is not among the object's programs.
+/// A program that is not in [`Object::programs`].
 #[derive(Clone, Debug)]
 pub struct SkippedProgram {
     /// Name of its function.
     pub name: String,
-    /// The section it is in, which tells its type.
+    /// Its section, which determines its type.
     pub section: String,
-    /// What is wrong with it, for a program of a section with `?`: such programs may need what is not there. `None`
-    /// for programs of types that Paceline does not run.
+    /// The error of a program in a section with `?`: such programs are optional. `None` for programs of types that Paceline does
+    /// not run.
     pub error: Option<Arc<LoadError>>,
 }
 
-/// An address in initialized data, such as an element of an array of strings.
+/// A pointer in initialized data, such as an element of an array of strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataPointer {
-    /// The section it is in.
+    /// Section of the pointer.
     pub section: String,
     /// Its offset in bytes.
     pub offset: u64,
-    /// What it should point to: a symbol, or a section.
+    /// Its target: a symbol, or a section.
     pub symbol: String,
 }
 
 /// The programs and maps of an object file.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// Its XDP programs, in the order of the file.
+    /// Programs of the types that Paceline runs, in file order.
     pub programs: Vec<ProgramSpec>,
-    /// Its maps; programs refer to them by index.
+    /// Maps; programs refer to them by index.
     pub maps: Vec<MapSpec>,
-    /// Its types, with the sizes of data sections and the places of variables in them filled in.
+    /// Types, with the sizes of data sections and the offsets of their variables filled in.
     pub btf: Option<Arc<Btf>>,
-    /// Its license, empty when it does not say.
+    /// License, empty if missing.
     pub license: String,
-    /// Programs of other types, and those that need not load and cannot.
+    /// Programs of other types, and optional ones with errors.
     pub skipped: Vec<SkippedProgram>,
-    /// Addresses in data that nobody fills in, as with libbpf: maps have no addresses before a program runs. A program
-    /// that uses them reads offsets. At most the first 1024.
+    /// Pointers in data that are not relocated, as with libbpf: maps have no addresses before a program runs. A program that uses
+    /// them reads offsets. At most the first 1024.
     pub data_pointers: Vec<DataPointer>,
 }
 
@@ -120,7 +120,7 @@ impl Object {
     /// Reads an object file with default options.
     ///
     /// # Errors
-    /// When the file is not a BPF object for this machine's byte order, or its parts contradict each other.
+    /// If the file is not a BPF object of this machine's byte order, or is malformed.
     pub fn parse(bytes: &[u8]) -> Result<Self, LoadError> {
         Self::parse_with(bytes, &LoadOptions::default())
     }
@@ -128,7 +128,7 @@ impl Object {
     /// Reads an object file.
     ///
     /// # Errors
-    /// As [`Object::parse`]; also when a program needs something of the kernel that the options do not have.
+    /// As [`Object::parse`]; also if a program depends on a kernel property that the options lack.
     pub fn parse_with(bytes: &[u8], options: &LoadOptions<'_>) -> Result<Self, LoadError> {
         let elf = ElfFile::parse(bytes)?;
         let license = license(&elf);
@@ -185,10 +185,10 @@ impl Object {
         Ok(Self { programs, maps: maps.specs, btf: btf.map(Arc::new), license, skipped, data_pointers })
     }
 
-    /// The parts of a kernel that an object uses.
+    /// The kernel properties that an object depends on.
     ///
     /// # Errors
-    /// As [`Object::parse`], of what it looks at.
+    /// As [`Object::parse`], for the parts that are read.
     pub fn needs(bytes: &[u8]) -> Result<Needs, LoadError> {
         let elf = ElfFile::parse(bytes)?;
         let btf = parse_types(&elf)?;
@@ -197,14 +197,14 @@ impl Object {
         Ok(Needs { relocations, config: needed_config(&elf, btf.as_ref()) })
     }
 
-    /// The program of a name.
+    /// The program with a name.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<&ProgramSpec> {
         self.programs.iter().find(|p| p.name == name)
     }
 
-    /// Gives a map another number of entries, as its loader does before it is made (`bpf_map__set_max_entries`); the inner maps of
-    /// a map are called `NAME.inner`. The size of a ring buffer is completed as libbpf does it. False if there is no such map.
+    /// Sets the number of entries of a map before it is created (`bpf_map__set_max_entries`); the inner maps of a map are called
+    /// `NAME.inner`. The size of a ring buffer is rounded up as by libbpf. Returns false if the map does not exist.
     pub fn set_entries(&mut self, map: &str, entries: u32) -> bool {
         let spec = match self.maps.iter().position(|spec| spec.name == map) {
             Some(index) => self.maps.get_mut(index),
@@ -222,8 +222,8 @@ impl Object {
         true
     }
 
-    /// Says what the maps in a map of maps look like, as its loader does before it is made (`bpf_map__set_inner_map_fd`). False if
-    /// there is no such map of maps.
+    /// Sets the definition of the inner maps of a map of maps before it is created (`bpf_map__set_inner_map_fd`). Returns false if
+    /// no map of maps has this name.
     pub fn set_inner(&mut self, map: &str, inner: MapSpec) -> bool {
         let found = self.maps.iter_mut().find(|spec| spec.name == map && maps::holds_maps(spec.kind));
         let Some(spec) = found else { return false };
@@ -232,7 +232,7 @@ impl Object {
         true
     }
 
-    /// The map of a name.
+    /// The map with a name.
     #[must_use]
     pub fn map(&self, name: &str) -> Option<&MapSpec> {
         self.maps.iter().find(|m| m.name == name)
@@ -253,7 +253,7 @@ fn data_pointers(elf: &ElfFile<'_>, maps: &Maps) -> Vec<DataPointer> {
         .collect()
 }
 
-/// The text of section `license`, cut to the 127 bytes that the kernel looks at.
+/// The text of section `license`, truncated to the 127 bytes that the kernel uses.
 fn license(elf: &ElfFile<'_>) -> String {
     let text = elf.section("license").map(|(_, s)| s.data).unwrap_or_default();
     let end = text.iter().take(127).position(|&b| b == 0).unwrap_or(text.len().min(127));
@@ -275,7 +275,7 @@ fn parse_types(elf: &ElfFile<'_>) -> Result<Option<Btf>, LoadError> {
         .collect();
     for (id, (index, size)) in data_sections {
         let Ok(size) = u32::try_from(size) else { continue };
-        // Compilers know the offsets of static variables, whose symbols are local.
+        // Offsets of static variables, whose symbols are local, are already in the types.
         let offset_of = |name: &str| u32::try_from(*places.get(&(Place::Section(index), name))?).ok();
         btf.lay_out_section(id, size, offset_of);
     }

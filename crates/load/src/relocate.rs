@@ -1,4 +1,4 @@
-//! References out of a function's code: to maps, variables, other functions and the kernel.
+//! Relocation of a function's code: references to maps, variables, other functions and the kernel.
 
 use paceline_isa::RawInsn;
 use paceline_spec::kfunc::Kfunc;
@@ -16,7 +16,7 @@ const LD_IMM64: u8 = 0x18;
 /// Opcode of a call.
 const CALL: u8 = 0x85;
 
-/// Meanings of the `src` field (`BPF_PSEUDO_*` in the UAPI header).
+/// Values of the `src` field (`BPF_PSEUDO_*` in the UAPI header).
 mod pseudo {
     pub(super) const CALL: u8 = 1;
     pub(super) const KFUNC_CALL: u8 = 2;
@@ -25,33 +25,33 @@ mod pseudo {
     pub(super) const MAP_IDX_VALUE: u8 = 6;
 }
 
-/// A function's code with its references resolved, but for those to other functions, whose places are not known yet.
+/// Relocated code of a function, except for references to other functions, whose positions are not yet known.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(crate) insns: Vec<RawInsn>,
-    /// Slots whose immediate is to become the distance to a function, with the function's index.
+    /// Slots whose immediate becomes the relative position of a function, with the function's index.
     pub(crate) links: Vec<(usize, usize)>,
     /// Slots that call kernel functions.
     pub(crate) kfuncs: Vec<(usize, KfuncRef)>,
-    /// Slots that could not be resolved.
+    /// Poisoned slots, which could not be resolved.
     pub(crate) poisoned: Vec<Poison>,
 }
 
-/// What references may lead to.
+/// Targets of relocations.
 #[derive(Debug)]
 pub(crate) struct Relocator<'a> {
     pub(crate) elf: &'a ElfFile<'a>,
     pub(crate) functions: &'a Functions<'a>,
     pub(crate) maps: &'a Maps,
     pub(crate) externs: &'a Externs<'a>,
-    /// What to adapt to the target's types, if there are any.
+    /// CO-RE relocations, if any.
     pub(crate) core: Option<CoreRelocations<'a>>,
-    /// Names of the kernel functions that the engine has.
+    /// Names of additional kernel functions.
     pub(crate) kfuncs: &'a [&'a str],
 }
 
 impl Relocator<'_> {
-    /// The code of a function with its references resolved.
+    /// Relocates the code of a function.
     pub(crate) fn relocate(&self, function: &Function<'_>) -> Result<Body, LoadError> {
         let mut body =
             Body { insns: Vec::new(), links: Vec::new(), kfuncs: Vec::new(), poisoned: Vec::new() };
@@ -96,7 +96,7 @@ impl Relocator<'_> {
         Ok(Site { from: self, section, relocation, symbol, slot, insn })
     }
 
-    /// Calls without a relocation lead to functions of the same section.
+    /// Calls without a relocation are relative within the section.
     fn link_local_calls(
         &self,
         section: &Section<'_>,
@@ -127,7 +127,7 @@ impl Relocator<'_> {
     }
 }
 
-/// A relocation with everything around it.
+/// A relocation with its context.
 struct Site<'a> {
     from: &'a Relocator<'a>,
     section: &'a Section<'a>,
@@ -142,7 +142,7 @@ impl Site<'_> {
     fn apply(&self, body: &mut Body) -> Result<(), LoadError> {
         match (self.insn.opcode, self.relocation.kind) {
             (CALL, reloc::R_64_32 | reloc::R_64_64) => self.apply_call(body),
-            // Before LLVM 13 the number of R_BPF_64_64 was used for 64-bit data as well.
+            // LLVM before version 13 used the number of R_BPF_64_64 for 64-bit data as well.
             (LD_IMM64, reloc::R_64_64 | reloc::R_64_ABS64) if self.has_second_half(body) => {
                 self.apply_load(body)
             }
@@ -157,8 +157,8 @@ impl Site<'_> {
     fn apply_call(&self, body: &mut Body) -> Result<(), LoadError> {
         match self.symbol.place {
             Place::Section(section) => {
-                // Against the symbol of a function `imm` is -1, against that of a section it is the function's
-                // slot less one: the same rule for both.
+                // Against a function symbol `imm` is -1, against a section symbol it is the function's slot minus one: one formula
+                // covers both.
                 let slot = self.slot_of_symbol()?.saturating_add(i64::from(self.insn.imm) + 1);
                 self.link(section, slot, body)
             }
@@ -190,7 +190,7 @@ impl Site<'_> {
         if !self.from.maps.defined_in(section) {
             return Err(self.not_a_target(section));
         }
-        // Static maps are named by their section and an offset.
+        // Static maps are referenced by section symbol and offset.
         let is_section = self.symbol.kind == SymbolKind::Section;
         let addend = if is_section { self.insn.imm.cast_unsigned() } else { 0 };
         let at = self.symbol.value.saturating_add(u64::from(addend));
@@ -211,7 +211,7 @@ impl Site<'_> {
                 let map = self.from.maps.config.ok_or_else(|| self.undefined(""))?;
                 self.set_map(body, pseudo::MAP_IDX_VALUE, map, offset.cast_signed())
             }
-            // An address that is only compared with null: whether the function is there.
+            // The address is only compared with null: whether the function exists.
             Some(Extern::Kfunc(kfunc)) if self.knows(kfunc) => {
                 self.set_load(body, 0, 1, 0);
                 Ok(())
@@ -228,7 +228,7 @@ impl Site<'_> {
 
     fn apply_extern_call(&self, body: &mut Body) -> Result<(), LoadError> {
         match self.from.externs.get(self.symbol.name) {
-            // A strong one stays a call by name, so that the object can be inspected; the engine refuses it.
+            // A strong one remains a call by name, so that the object can be inspected; the engine refuses it.
             Some(Extern::Kfunc(kfunc)) if !kfunc.weak || self.knows(kfunc) => {
                 self.set_call(body, pseudo::KFUNC_CALL, 0);
                 body.kfuncs.push((self.slot, kfunc.clone()));

@@ -1,22 +1,21 @@
-//! What the names of sections mean.
+//! Conventions for section names.
 
 use paceline_spec::{ProgramKind, XdpAttach};
 
-/// What a code section's name says about the programs in it.
+/// Properties of a code section's programs, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramSection {
     pub(crate) kind: ProgramKind,
-    /// False for names that start with `?`.
+    /// False for names that start with `?`: the programs are optional.
     pub(crate) autoload: bool,
 }
 
-/// The meaning of a code section's name; `None` for programs of types that Paceline does not run.
+/// The meaning of a code section's name; `None` for program types that Paceline does not run.
 ///
-/// libbpf 1 takes `xdp`, `xdp.frags` and both with `/devmap` and `/cpumap`; before, it took any name that starts
-/// with `xdp` (and `xdp_devmap/`, `xdp_cpumap/`), and `ip link` loads section `prog` where none is named. Socket
-/// filters are in `socket`, before version 1 in any section that starts so (`socket/NAME`, `socket_filter`). TC classifiers are
-/// in `tc`, `classifier`, `tc/ingress`, `tcx/ingress`, `netkit/primary` and the like, before version 1 with any name behind the
-/// slash.
+/// libbpf 1 accepts `xdp`, `xdp.frags` and both with `/devmap` and `/cpumap`; earlier versions accepted any name that starts with
+/// `xdp` (and `xdp_devmap/`, `xdp_cpumap/`), and `ip link` loads section `prog` by default. Socket filters are in `socket`, before
+/// version 1 in any section with this prefix (`socket/NAME`, `socket_filter`). TC classifiers are in `tc`, `classifier`,
+/// `tc/ingress`, `tcx/ingress`, `netkit/primary` and the like, before version 1 with any name after the slash.
 pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
     let (name, autoload) = name.strip_prefix('?').map_or((name, true), |rest| (rest, false));
     if name == "prog" {
@@ -45,7 +44,7 @@ pub(crate) fn program_section(name: &str) -> Option<ProgramSection> {
 /// Sections of TC classifiers.
 const CLASSIFIERS: &[&str] = &["tc", "tcx", "netkit", "classifier"];
 
-/// Whether a section's name is this, or begins so up to a slash.
+/// Whether a section's name is this, or has it as its first path component.
 fn is_below(name: &str, section: &str) -> bool {
     name.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -86,7 +85,7 @@ const TELLING: &[&str] = &[
     "usdt",
 ];
 
-/// Whether a code section's name says of what type the programs in it are, here or elsewhere.
+/// Whether a code section's name determines a program type, whether or not Paceline runs it.
 #[must_use]
 pub fn section_tells_type(name: &str) -> bool {
     let name = name.strip_prefix('?').unwrap_or(name);
@@ -101,7 +100,7 @@ const fn xdp(attach: XdpAttach, frags: bool) -> ProgramKind {
     ProgramKind::Xdp { attach, frags }
 }
 
-/// The kinds of section that become a map of one value.
+/// Kinds of sections that become a map with one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataKind {
     /// `.data` and `.data.*`
@@ -112,7 +111,7 @@ pub(crate) enum DataKind {
     Zero,
 }
 
-/// The meaning of a data section's name; `None` for sections that nobody refers to at run time.
+/// The meaning of a data section's name; `None` for sections that are not used at run time.
 pub(crate) fn data_section(name: &str) -> Option<DataKind> {
     let is =
         |base: &str| name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

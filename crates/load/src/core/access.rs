@@ -1,19 +1,19 @@
-//! Paths through types: from a root type over members and array elements to a field, or to an enumerator.
+//! CO-RE access paths: from a root type through members and array elements to a field, or to an enumerator.
 
 use paceline_btf::{Btf, CoreKind, CoreRelocation, Member, Type, TypeId};
 
 use super::{Budget, compatible, essential, matching, resolve};
 use crate::error::CoreProblem;
 
-/// Longest path (`BPF_CORE_SPEC_MAX_LEN`).
+/// Maximum length of a path (`BPF_CORE_SPEC_MAX_LEN`).
 const LONGEST: usize = 64;
 
-/// A step of a path that has a meaning across layouts: a named member, an element or an enumerator.
+/// A step of a path that can be matched between layouts: a named member, an element or an enumerator.
 #[derive(Clone, Debug)]
 pub(super) struct Step<'a> {
-    /// The type stepped into: of a member the structure, of an element the element's.
+    /// The type of the step: for a member the enclosing structure, for an element the element type.
     pub(super) ty: TypeId,
-    /// Which member, element or enumerator.
+    /// Index of the member, element or enumerator.
     pub(super) index: u32,
     /// Name of the member or enumerator; none for elements.
     pub(super) name: Option<&'a str>,
@@ -23,15 +23,15 @@ pub(super) struct Step<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Access<'a> {
     pub(super) root: TypeId,
-    /// Empty when the question is about the root type itself.
+    /// Empty for a relocation about the root type itself.
     pub(super) path: Vec<Step<'a>>,
-    /// Steps including those into anonymous members, and the limit on them.
+    /// Number of steps including those into anonymous members, which is limited.
     depth: usize,
     /// Offset in bits from the root's start.
     pub(super) bit_offset: u64,
 }
 
-/// Whether a question is about a type, about an enumerator, or else about a field.
+/// Whether a relocation is about a type; others are about an enumerator or a field.
 pub(super) const fn is_about_type(kind: CoreKind) -> bool {
     use CoreKind::{LocalTypeId, TargetTypeId, TypeExists, TypeMatches, TypeSize};
     matches!(kind, LocalTypeId | TargetTypeId | TypeExists | TypeMatches | TypeSize)
@@ -46,7 +46,7 @@ impl<'a> Access<'a> {
         Self { root, path: Vec::new(), depth: 0, bit_offset: 0 }
     }
 
-    /// Reads the path of a relocation, such as `0:1:2`: indices of elements and members in the object's own types.
+    /// Parses the path of a relocation, such as `0:1:2`: indices of elements and members in the object's own types.
     pub(super) fn parse(btf: &'a Btf, relocation: &CoreRelocation) -> Result<Self, CoreProblem> {
         let text = btf.text(relocation.access).unwrap_or_default();
         let wrong = || CoreProblem::Access(text.chars().take(LONGEST).collect());
@@ -71,7 +71,7 @@ impl<'a> Access<'a> {
         Ok(access)
     }
 
-    /// Steps to a member or element by index; gives the type there, `None` when there is no such thing.
+    /// Steps to a member or element by index; returns its type, or `None` if it does not exist.
     fn step_down(&mut self, btf: &'a Btf, id: TypeId, index: u32) -> Result<Option<TypeId>, CoreProblem> {
         let (id, ty) = resolve(btf, id)?;
         match ty {
@@ -111,13 +111,13 @@ impl<'a> Access<'a> {
         self.depth += 1;
         let bits = btf.size_of(ty)?.checked_mul(8).and_then(|bits| bits.checked_mul(u64::from(index)));
         let offset = bits.and_then(|bits| self.bit_offset.checked_add(bits));
-        // libbpf counts in 32 bits.
+        // libbpf uses 32-bit offsets.
         self.bit_offset = offset.filter(|o| *o <= u64::from(u32::MAX)).ok_or(CoreProblem::OutOfRange)?;
         self.path.push(Step { ty, index, name: None });
         Ok(())
     }
 
-    /// Whether the array reached is of unknown length: of no elements, and the last member of its structure.
+    /// Whether the current array is a flexible array member: zero elements, and the last member of its structure.
     fn ends_in_flexible_array(&self, btf: &Btf, count: u32) -> bool {
         let Some(Step { ty, index, name: Some(_) }) = self.path.last() else { return false };
         match btf.get(*ty) {
@@ -128,8 +128,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// The same path in a target type: members by name, elements by index. `None` when the type does not have it,
-    /// or of an incompatible type.
+    /// The corresponding path in a target type: members by name, elements by index. `None` if the type lacks it, or has it with an
+    /// incompatible type.
     pub(super) fn find_in(
         &self,
         local: &Btf,
@@ -153,7 +153,7 @@ impl<'a> Access<'a> {
         for (i, step) in self.path.iter().enumerate() {
             let next = match step.name {
                 Some(_) => found.find_member(local, step, target, id, budget, 0)?,
-                // The root is what a pointer points to, the first element of an array without a type of its own.
+                // The first step selects an element of the root type itself, as if it were an array.
                 None if i == 0 => {
                     let (id, _) = resolve(target, id)?;
                     found.step_to_element(target, id, step.index)?;
@@ -183,7 +183,7 @@ impl<'a> Access<'a> {
         Ok(found.is_some())
     }
 
-    /// Steps to the member of a target structure, or of the anonymous ones in it, that has the name of a local step.
+    /// Steps to the member of a target structure with the name of a local step; also searches its anonymous members.
     fn find_member(
         &mut self,
         local: &Btf,
@@ -226,7 +226,7 @@ impl<'a> Access<'a> {
         Ok(None)
     }
 
-    /// The path as C writes it, such as `struct net_device.name[3]`, cut to a length that fits a message.
+    /// The path in C syntax, such as `struct net_device.name[3]`, truncated for messages.
     pub(super) fn describe(&self, btf: &Btf) -> String {
         const LONGEST_TEXT: usize = 200;
         let mut text = btf.c_name(self.root);

@@ -1,4 +1,4 @@
-//! What a relocation asks, answered from types.
+//! Computation of relocation values from types.
 
 use paceline_btf::{Btf, CoreKind, IntEncoding, Type, TypeId};
 
@@ -6,33 +6,32 @@ use super::access::{Access, Step, is_about_enumerator, is_about_type};
 use super::resolve;
 use crate::error::CoreProblem;
 
-/// The answer to a relocation.
+/// Result of a relocation.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// What the compiler wrote, when it can be compared with what the types say.
+    /// The value that the compiler must have written, if the object's types determine it.
     pub(super) expected: Option<u64>,
-    /// What to write; `None` when the target has no answer.
+    /// The value to write; `None` if the target has none.
     pub(super) value: Option<u64>,
-    /// Bytes of the field where the object was compiled and in the target, when a load or store of it may have to
-    /// change.
+    /// Size of the field in bytes in the object and in the target, if a load or store of it may have to be resized.
     pub(super) sizes: Option<(u64, u64)>,
-    /// The sizes differ in a way that a load or store cannot follow.
+    /// Whether the sizes differ in a way that a load or store cannot be adapted to.
     pub(super) size_mismatch: bool,
 }
 
 impl Answer {
-    /// A value to be written whatever is there.
+    /// A value that is written without a check of the old one.
     pub(super) const fn unchecked(value: u64) -> Self {
         Self { expected: None, value: Some(value), sizes: None, size_mismatch: false }
     }
 }
 
-/// What one side's types say.
+/// Value from one side's types.
 struct Found {
     value: u64,
-    /// Whether the compiler is sure to say the same.
+    /// Whether the compiler certainly wrote the same value.
     certain: bool,
-    /// Size in bytes and type of the field that is accessed.
+    /// Size in bytes and type of the accessed field.
     field: Option<(u64, TypeId)>,
 }
 
@@ -42,7 +41,7 @@ impl Found {
     }
 }
 
-/// The answer for a target type, or for none.
+/// The result for a target type, or for none.
 pub(super) fn answer(
     kind: CoreKind,
     local: (&Btf, &Access<'_>),
@@ -73,8 +72,7 @@ pub(super) fn answer(
     Ok(Answer { expected, value: Some(new.value), sizes, size_mismatch })
 }
 
-/// Whether a load of another size gives the same value: of pointers and of unsigned numbers, which are
-/// zero-extended.
+/// Whether a load of another size returns the same value: for pointers and unsigned integers, which are zero-extended.
 fn is_extended(local: &Btf, old: TypeId, target: &Btf, new: TypeId) -> Result<bool, CoreProblem> {
     Ok(match (resolve(local, old)?.1, resolve(target, new)?.1) {
         (Type::Ptr(_), Type::Ptr(_)) => true,
@@ -91,7 +89,7 @@ fn find(kind: CoreKind, (btf, access): (&Btf, &Access<'_>)) -> Result<Found, Cor
             Ok(Found::certain(1))
         }
         CoreKind::TypeSize => Ok(Found::certain(btf.size_of(access.root)?)),
-        // Linkers renumber types.
+        // Linkers renumber types, so the compiler's number is not known.
         kind if is_about_type(kind) => {
             Ok(Found { value: u64::from(access.root), certain: false, field: None })
         }
@@ -108,7 +106,7 @@ fn find_enumerator(btf: &Btf, access: &Access<'_>) -> Result<Found, CoreProblem>
     let step = access.path.first().ok_or(CoreProblem::OutOfRange)?;
     let Type::Enum(e) = resolve(btf, step.ty)?.1 else { return Err(CoreProblem::OutOfRange) };
     let value = e.values.get(step.index as usize).ok_or(CoreProblem::OutOfRange)?.value;
-    // libbpf takes those of 32 bits for signed, and so do compilers where they write them into 64 bits.
+    // libbpf treats 32-bit enumerators as signed, and so do compilers in 64-bit immediates.
     let value = if e.wide { value } else { i64::from(value as i32) };
     Ok(Found::certain(value.cast_unsigned()))
 }
@@ -165,15 +163,15 @@ fn find_member(
     })
 }
 
-/// Where a field is, and the naturally aligned bytes that hold all of it.
+/// Location of a field, and of the naturally aligned bytes that contain it.
 struct Place {
-    /// Offset of those bytes.
+    /// Offset of these bytes.
     offset: u64,
-    /// How many they are.
+    /// Number of these bytes.
     bytes: u64,
-    /// Offset of the field in bits from the structure's start.
+    /// Offset of the field from the structure's start in bits.
     bit_offset: u64,
-    /// Bits of the field.
+    /// Size of the field in bits.
     bits: u64,
 }
 
@@ -182,7 +180,7 @@ impl Place {
         Self { offset: bit_offset / 8, bytes, bit_offset, bits: bytes.saturating_mul(8) }
     }
 
-    /// The smallest load that has the whole bitfield, starting with the size of its type.
+    /// The smallest load that covers a bitfield, starting with the size of its type.
     fn of_bitfield(btf: &Btf, ty: TypeId, bit_offset: u64, bits: u64) -> Result<Self, CoreProblem> {
         let mut bytes = btf.size_of(ty)?;
         if bytes == 0 {

@@ -1,25 +1,25 @@
-//! When a target's type can stand for a local one.
+//! Compatibility of target types with local ones.
 
 use paceline_btf::{Btf, Type, TypeId};
 
 use super::{Budget, essential, resolve};
 use crate::error::CoreProblem;
 
-/// Longest chain of pointers and arrays, and deepest nesting of function types, that is followed.
+/// Maximum length of chains of pointers and arrays, and nesting depth of function types.
 const MOST_DEPTH: usize = 32;
 
-/// Whether two types are of the same kind; enumerations of 32 and 64 bits are.
+/// Whether two types are of the same kind; 32-bit and 64-bit enumerations are.
 pub(super) fn same_kind(a: &Type, b: &Type) -> bool {
     std::mem::discriminant(a) == std::mem::discriminant(b)
 }
 
-/// Whether integers are whole numbers and not bitfields of old compilers.
+/// Whether an integer is no bitfield, as old compilers encoded them.
 fn is_whole(ty: &Type) -> bool {
     matches!(ty, Type::Int(int) if int.bit_offset == 0)
 }
 
-/// Whether a field of the target can be accessed in place of a local one: structures and unions always, integers
-/// whatever their size and sign, enumerations of the same name, arrays of compatible elements.
+/// Whether a field of the target can replace a local one: structures and unions always, integers of any size and sign, enumerations
+/// of the same name, arrays of compatible elements.
 pub(super) fn fields(
     local: &Btf,
     mut local_id: TypeId,
@@ -50,8 +50,8 @@ pub(super) fn fields(
     Err(CoreProblem::TooDeep)
 }
 
-/// Whether a type of the target, whose name is known to be the same, is what the local one describes: of the same
-/// kind, and for pointers, arrays and functions so on.
+/// Whether a target type with the same name is compatible with the local one: of the same kind, recursively for pointers, arrays
+/// and functions.
 pub(super) fn types(
     local: &Btf,
     local_id: TypeId,
@@ -59,7 +59,7 @@ pub(super) fn types(
     target_id: TypeId,
     budget: &mut Budget,
 ) -> Result<bool, CoreProblem> {
-    // A typedef is a candidate for a typedef only; what they stand for is compared after that.
+    // A typedef is compatible with typedefs only; the underlying types are compared afterwards.
     match (local.get(local_id), target.get(target_id)) {
         (Some(a), Some(b)) if same_kind(a, b) => {
             types_at(local, local_id, target, target_id, budget, MOST_DEPTH)

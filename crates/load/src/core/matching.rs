@@ -1,15 +1,15 @@
-//! When a target's type matches a local one (`bpf_core_type_matches`): stricter than compatible, members and
-//! enumerators count.
+//! Matching of target types with local ones (`bpf_core_type_matches`): stricter than compatibility, as members and enumerators are
+//! compared.
 
 use paceline_btf::{Btf, Composite, Enum, IntEncoding, Name, Type, TypeId};
 
 use super::{Budget, resolve};
 use crate::error::CoreProblem;
 
-/// Longest chain of pointers and arrays, and deepest nesting of members, that is followed.
+/// Maximum length of chains of pointers and arrays, and nesting depth of members.
 const MOST_DEPTH: usize = 32;
 
-/// Whether the target's type has all that the local one has.
+/// Whether the target's type has everything that the local one has.
 pub(super) fn types_match(
     local: &Btf,
     local_id: TypeId,
@@ -79,7 +79,7 @@ impl Matcher<'_, '_> {
         Err(CoreProblem::TooDeep)
     }
 
-    /// Types that are compared without looking into others.
+    /// Compares types without their members.
     fn leaves(&mut self, a: &Type, b: &Type, behind_pointer: bool) -> Result<bool, CoreProblem> {
         let is_union = |t: &Type| match t {
             Type::Struct(_) => Some(false),
@@ -95,7 +95,7 @@ impl Matcher<'_, '_> {
             }
             (Type::Enum(a), Type::Enum(b)) => self.enumerations(a, b)?,
             (Type::Forward { union: a, .. }, Type::Forward { union: b, .. }) => a == b,
-            // A declaration stands for the structure, as long as nobody looks into it.
+            // Behind a pointer a forward declaration matches a structure.
             (
                 Type::Struct(_) | Type::Union(_) | Type::Forward { .. },
                 Type::Struct(_) | Type::Union(_) | Type::Forward { .. },

@@ -1,4 +1,4 @@
-//! Instructions that take the answer of a relocation.
+//! Patching of relocated instructions.
 
 use paceline_isa::RawInsn;
 use paceline_spec::Poison;
@@ -11,7 +11,7 @@ const LD_IMM64: u8 = 0x18;
 /// Opcode of a call.
 const CALL: u8 = 0x85;
 
-/// The class of an opcode (RFC 9669 section 3).
+/// Instruction classes (RFC 9669 section 3).
 mod class {
     pub(super) const LD: u8 = 0;
     pub(super) const LDX: u8 = 1;
@@ -25,12 +25,12 @@ const fn class_of(insn: RawInsn) -> u8 {
     insn.opcode & 7
 }
 
-/// Whether an instruction accesses memory at its offset.
+/// Whether an instruction is a load or store.
 pub(super) fn is_memory(insns: &[RawInsn], slot: usize) -> bool {
     insns.get(slot).is_some_and(|i| matches!(class_of(*i), class::LDX | class::ST | class::STX))
 }
 
-/// Writes an answer into the instruction at a slot: an immediate of arithmetic, the offset of a load or store, or a
+/// Writes a value into the instruction at a slot: the immediate of an arithmetic instruction, the offset of a load or store, or a
 /// 64-bit immediate.
 pub(super) fn apply(insns: &mut [RawInsn], slot: usize, answer: &Answer) -> Result<(), CoreProblem> {
     let second = slot.checked_add(1).and_then(|at| insns.get(at)).copied();
@@ -41,7 +41,7 @@ pub(super) fn apply(insns: &mut [RawInsn], slot: usize, answer: &Answer) -> Resu
         _ => Ok(()),
     };
     match (class_of(*insn), second) {
-        // Bit 3 says that the second operand is a register.
+        // Bit 3 (`BPF_X`) selects a register as second operand.
         (class::ALU | class::ALU64, _) if insn.opcode & 8 == 0 => {
             check(i64::from(insn.imm).cast_unsigned())?;
             insn.imm = value as u32 as i32;
@@ -65,13 +65,13 @@ pub(super) fn apply(insns: &mut [RawInsn], slot: usize, answer: &Answer) -> Resu
     Ok(())
 }
 
-/// Whether a 64-bit load is of a constant, and its second half is what it should be.
+/// Whether a 64-bit load has a plain constant and a valid second half.
 fn is_plain(first: RawInsn, second: RawInsn) -> bool {
     first.src == 0 && first.offset == 0 && second == RawInsn { imm: second.imm, ..RawInsn::default() }
 }
 
 fn resize(insn: &mut RawInsn, old: u64, new: u64) -> Result<(), CoreProblem> {
-    /// Sizes by the two bits that encode them: W, H, B, DW.
+    /// Sizes in the order of their two-bit encoding: W, H, B, DW.
     const SIZES: [u64; 4] = [4, 2, 1, 8];
     let code_of = |size| (0u8..).zip(SIZES).find(|(_, s)| *s == size).map(|(code, _)| code << 3);
     let is_old = code_of(old).is_some_and(|code| insn.opcode & 0x18 == code);
@@ -82,7 +82,7 @@ fn resize(insn: &mut RawInsn, old: u64, new: u64) -> Result<(), CoreProblem> {
     Ok(())
 }
 
-/// Replaces the instruction at a slot, both halves of it, by calls of a helper that does not exist. Gives the slots.
+/// Replaces the instruction at a slot, including a second half, with calls of a nonexistent helper. Returns the slots.
 pub(super) fn poison(insns: &mut [RawInsn], slot: usize) -> impl Iterator<Item = usize> {
     let halves = if insns.get(slot).is_some_and(|i| i.opcode == LD_IMM64) { 2 } else { 1 };
     let end = slot.saturating_add(halves).min(insns.len());

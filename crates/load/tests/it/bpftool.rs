@@ -1,5 +1,4 @@
-//! bpftool as the oracle of the BTF reader: types of every fixture and of the running kernel, printed in its format,
-//! are what it prints.
+//! bpftool as the oracle of the BTF reader: types of every fixture and of the running kernel print identically.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -150,7 +149,7 @@ fn types_are_what_bpftool_reads() {
     for path in fixtures() {
         let bytes = std::fs::read(&path).expect("a fixture");
         let Some(types) = section(&bytes, ".BTF") else { continue };
-        // It takes objects of its own byte order only.
+        // bpftool accepts objects of native byte order only.
         if path.to_string_lossy().contains("big_endian") {
             Btf::parse(&types).expect("the reader takes either");
             continue;

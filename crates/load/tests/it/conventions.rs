@@ -1,4 +1,4 @@
-//! libbpf's conventions, one after the other, on objects of three compilers.
+//! libbpf's conventions one by one, on objects of three compilers.
 
 use crate::common::fixture;
 use paceline_btf::Type;
@@ -67,7 +67,7 @@ fn section_names_tell_types() {
     assert_eq!(kinds(&load("old_names.clang14.o")), all);
 }
 
-/// Every call and function pointer leads to the start of a function of the same program.
+/// Every call and function pointer refers to the start of a function of the same program.
 fn assert_calls_lead_to_functions(program: &ProgramSpec) {
     let mut calls = 0;
     for (slot, insn) in program.insns.iter().enumerate() {
@@ -144,7 +144,7 @@ fn functions_and_lines_lead_back_to_the_source() {
                 assert_eq!(btf.name(*name), function.name);
             }
         }
-        // A subprogram's lines move with it.
+        // The lines of a subprogram are moved with its code.
         let two = program(&object, "two");
         let leaf = two.functions.iter().find(|f| f.name == "leaf").expect("it is linked");
         assert!(
@@ -214,7 +214,7 @@ fn legacy_maps_are_as_declared() {
     assert_eq!(map_references(&object, "use"), ["outside", "shared", "inside"]);
 }
 
-/// The maps that a program loads the addresses of, in order.
+/// Maps whose addresses a program loads, in order.
 fn map_references<'a>(object: &'a Object, name: &str) -> Vec<&'a str> {
     let is_reference = |i: &&paceline_isa::RawInsn| i.opcode == 0x18 && matches!(i.src, 5 | 6);
     let references = program(object, name).insns.iter().filter(is_reference);
@@ -278,7 +278,7 @@ fn the_kernels_configuration_comes_from_the_options() {
         assert!(value.contains(".CONFIG_NR_NONE = 64"), "{value}");
         assert!(value.contains(".CONFIG_NO_NAME = \"a name\""), "{value}");
 
-        // Without, weak ones are zero.
+        // Without a configuration, weak options are zero.
         let object = Object::parse(&bytes).expect("it loads");
         let map = object.map(".kconfig").expect("a map");
         let [(_, InitialValue::Bytes(value))] = &map.contents[..] else { panic!("one value") };
@@ -335,7 +335,7 @@ fn without_target_types_programs_see_their_own() {
         let plain = Object::parse(&bytes).expect("it loads");
         let own = plain.btf.as_deref().expect("it has types");
         let options = LoadOptions { target_btf: Some(own), ..LoadOptions::default() };
-        // Whether something exists is not for the object's own types to say: there everything does.
+        // Without target types, questions whether something exists have no answer.
         for program in &plain.programs {
             let asks = program.name != "bitfields";
             assert_eq!(!program.poisoned.is_empty(), asks, "{compiler}: {}", program.name);
@@ -344,10 +344,10 @@ fn without_target_types_programs_see_their_own() {
             assert!(program.poisoned.iter().all(|p| says(&p.reason)), "{:?}", program.poisoned);
         }
         assert!(Object::needs(&bytes).expect("it is read").relocations > 10);
-        // Against themselves the answers are what the compiler wrote; but for types that have several flavors.
+        // With the object's own types as target, the values are the compiler's, except for types with several flavors.
         let relocated = Object::parse_with(&bytes, &options);
         match relocated {
-            // Where a bitfield is read from is the compiler's choice, and libbpf's is another.
+            // The load that reads a bitfield is the compiler's choice, and libbpf's differs.
             Ok(relocated) => {
                 for (a, b) in
                     plain.programs.iter().zip(&relocated.programs).filter(|(a, _)| a.name != "bitfields")
@@ -401,7 +401,7 @@ fn what_cannot_be_loaded_is_refused_with_its_place() {
     let own = std::fs::read(std::env::current_exe().expect("this test is a file")).expect("it can be read");
     assert!(error(&own).starts_with("not a BPF object: ELF machine "));
 
-    // A call of a function that is nowhere, as the compiler leaves it.
+    // A call of an undefined function, as the compiler emits it.
     let mut bytes = fixture("kfuncs.clang14.o");
     let name = b".ksyms\0";
     let at = bytes.windows(name.len()).position(|w| w == name).expect("the section's name is there");

@@ -1,4 +1,4 @@
-//! Objects made by hand: references to nowhere, and files that ask for far more than they hold.
+//! Handmade objects: dangling references, and files that request far more memory than their size.
 
 use std::time::{Duration, Instant};
 
@@ -27,9 +27,9 @@ const R_64_ABS32: u32 = 3;
 const R_64_32: u32 = 10;
 
 const EXIT: [u8; 8] = [0x95, 0, 0, 0, 0, 0, 0, 0];
-/// A call of a subprogram, as the compiler leaves it for a relocation.
+/// A call of a subprogram, as the compiler emits it for a relocation.
 const CALL: [u8; 8] = [0x85, 0x10, 0, 0, 0xff, 0xff, 0xff, 0xff];
-/// A 64-bit load into r1, as the compiler leaves it for a relocation.
+/// A 64-bit load into r1, as the compiler emits it for a relocation.
 const LOAD: [u8; 16] = [0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 struct Section {
@@ -37,14 +37,14 @@ struct Section {
     kind: u32,
     flags: u64,
     data: Vec<u8>,
-    /// `sh_size`, where it is not that of the data.
+    /// `sh_size`, if it differs from the size of the data.
     size: Option<u64>,
     link: u32,
     info: u32,
     entry: u64,
 }
 
-/// Writes ELF files; nothing is checked.
+/// Writer of ELF files, without any checks.
 #[derive(Default)]
 struct Elf {
     sections: Vec<Section>,
@@ -75,7 +75,7 @@ impl Elf {
         self.symbols.len() as u32 / 24 - 1
     }
 
-    /// A section of relocations: offset, type and symbol.
+    /// A relocation section: offset, type and symbol.
     fn relocations(&mut self, target: u16, relocations: &[(u64, u32, u32)]) {
         let mut data = Vec::new();
         for (offset, kind, symbol) in relocations {
@@ -151,7 +151,7 @@ impl Elf {
     }
 }
 
-/// An object with one program of that code; its symbol table can be added to.
+/// An object with one program of this code; its symbol table can be extended.
 fn program(code: &[u8]) -> Elf {
     let mut elf = Elf::default();
     let xdp = elf.section("xdp", PROGBITS, CODE, code);
@@ -229,7 +229,7 @@ fn calls_lead_to_the_starts_of_functions() {
     assert_eq!(call(0).refused(), "section xdp, offset 0x0: no function starts at .text+0x0");
     assert!(call(4).refused().contains("cannot be applied"));
     assert!(call(u64::MAX).refused().contains("cannot be applied"));
-    // Without a relocation, into the middle of nowhere.
+    // Without a relocation, to a slot far outside of the section.
     let lost = [0x85, 0x10, 0, 0, 0xff, 0xff, 0xff, 0x7f];
     assert_eq!(
         program(&[lost, EXIT].concat()).refused(),
@@ -274,7 +274,7 @@ fn loads_lead_to_code_data_or_maps() {
         e.symbol("", LOCAL, 0, maps, 4, 0)
     };
     assert_eq!(load(&beside_a_map, R_64_64).refused(), "section xdp, offset 0x0: no map starts at maps+0x4");
-    // Static maps are named by their section, with the offset in the instruction.
+    // Static maps are referenced by section, with the offset in the instruction.
     let mut second = LOAD;
     second[4] = 20;
     let mut elf = program(&[&second[..], &EXIT].concat());
@@ -285,7 +285,7 @@ fn loads_lead_to_code_data_or_maps() {
     elf.relocations(1, &[(0, R_64_64, symbol)]);
     let object = elf.parse().expect("a map starts there");
     assert_eq!((object.programs[0].insns[0].src, object.programs[0].insns[0].imm), (5, 1));
-    // The first half at the end of the code, without a second.
+    // The first half at the end of the code, without the second one.
     let mut elf = program(&LOAD[..8]);
     let symbol = in_data(&mut elf);
     elf.relocations(1, &[(0, R_64_64, symbol)]);
@@ -345,14 +345,14 @@ fn absurd_sizes_take_no_memory() {
 
 #[test]
 fn functions_that_share_code_cannot_multiply_it() {
-    // Programs that all have all of the code.
+    // Many programs that share all of the code.
     let mut elf = Elf::default();
     let xdp = elf.section("xdp", PROGBITS, CODE, &EXIT.repeat(1000));
     for i in 0..10_000 {
         elf.symbol(&format!("p{i}"), GLOBAL, FUNC, xdp, 0, 8000);
     }
     assert!(elf.refused().contains("programs of more than 2097152 instruction slots in total"));
-    // Programs of one call that all reach a large function.
+    // Programs with one call that all reach the same large function.
     let mut elf = Elf::default();
     let xdp = elf.section("xdp", PROGBITS, CODE, &[CALL, EXIT].concat().repeat(2000));
     let text = elf.section(".text", PROGBITS, CODE, &EXIT.repeat(5000));
@@ -362,7 +362,7 @@ fn functions_that_share_code_cannot_multiply_it() {
     }
     elf.relocations(xdp, &(0..2000).map(|i| (i * 16, R_64_32, large)).collect::<Vec<_>>());
     assert!(elf.refused().contains("instruction slots in total"));
-    // One program larger than the kernel takes.
+    // One program larger than the kernel's limit.
     assert!(program(&EXIT.repeat(1_000_001)).refused().contains("more than 1000000 instruction slots"));
 }
 
@@ -402,7 +402,7 @@ fn a_long_chain_of_calls_is_followed_without_a_deep_stack() {
 
 #[test]
 fn relocations_and_names_that_are_shared_cannot_multiply() {
-    // Many sections of relocations that are the same bytes.
+    // Many relocation sections that share the same bytes.
     let mut elf = program(&[CALL, EXIT].concat());
     elf.relocations(1, &[(0, R_64_32, 1); 2000]);
     let bytes = elf.sections.last().expect("the relocations").data.clone();
@@ -412,7 +412,7 @@ fn relocations_and_names_that_are_shared_cannot_multiply() {
         (section.info, section.entry, section.size) = (1, 16, Some(bytes.len() as u64));
     }
     assert!(elf.refused().starts_with("malformed ELF"));
-    // Many symbols whose names are the rest of one long text.
+    // Many symbols whose names are suffixes of one long text.
     let mut elf = program(&EXIT);
     elf.symbol(&"x".repeat(200_000), GLOBAL, FUNC, 1, 0, 8);
     assert_eq!(elf.refused(), "the name of symbol 2 is not a text of at most 1024 bytes");

@@ -1,8 +1,7 @@
-//! Objects that are cut off or changed at random: an error or a result, never a panic, never long, never much memory.
+//! Truncated and randomly changed objects: an error or a result, without panics, in bounded time and memory.
 //!
-//! `PACELINE_MUTATIONS` sets how many changed copies are made of each fixture and example, 150 by default, and
-//! `PACELINE_MUTATE` which ones, by a part of their path. The seed is fixed, and
-//! a failure names the copy.
+//! `PACELINE_MUTATIONS` sets the number of changed copies of each fixture and example, 150 by default, and `PACELINE_MUTATE`
+//! selects files by a part of their path. The seed is fixed, and a failure names the copy.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -13,9 +12,9 @@ use paceline_btf::Btf;
 use paceline_load::{LoadOptions, Object};
 use paceline_spec::InitialValue;
 
-/// Longest that one object may take, in a debug build on a busy machine.
+/// Maximum time for one object, in a debug build on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Most memory in KiB that the whole test may take.
+/// Maximum memory of the whole test in KiB.
 const MOST_MEMORY: u64 = 1 << 20;
 
 /// Everything that a caller does with an object.
@@ -50,7 +49,7 @@ fn exercise(bytes: &[u8], target: Option<&Btf>) {
     }
 }
 
-/// Runs `exercise` on bytes; a panic or a long time is an error that names the case.
+/// Runs `exercise` on bytes; a panic or timeout is an error that names the case.
 fn check(name: &str, case: &str, bytes: &[u8], target: Option<&Btf>) {
     let start = Instant::now();
     let result = catch_unwind(AssertUnwindSafe(|| exercise(bytes, target)));
@@ -59,15 +58,14 @@ fn check(name: &str, case: &str, bytes: &[u8], target: Option<&Btf>) {
     assert!(took < LONGEST, "{name}, {case}: takes {took:?}");
 }
 
-/// The most memory that this process has had, in KiB; `None` where the system does not tell.
+/// Peak memory of this process in KiB; `None` if the system does not report it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Changes some places: single bytes, words set to numbers that lengths and offsets are tested with, parts copied
-/// over others.
+/// Mutates up to four positions: single bytes, words set to boundary values of lengths and offsets, parts copied over others.
 fn mutate(bytes: &mut [u8], random: &mut fastrand::Rng) {
     const WORDS: [u32; 10] = [0, 1, 7, 8, 0xff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, u32::MAX];
     for _ in 0..random.usize(1..=4) {
@@ -101,7 +99,7 @@ fn target() -> Btf {
 
 #[test]
 fn objects_cut_off_anywhere_are_refused_or_read() {
-    // Every place in some of the small ones, some places in all.
+    // Every length for some small objects, some lengths for all.
     for name in ["sections.clang14.o", "externs.clang19.o", "iproute2_maps.clang14.o", "core.clang14.o"] {
         let bytes = fixture(name);
         for end in 0..bytes.len() {
@@ -113,7 +111,7 @@ fn objects_cut_off_anywhere_are_refused_or_read() {
         for end in (0..bytes.len()).step_by(61) {
             check(&path.display().to_string(), &format!("cut at {end}"), &bytes[..end], None);
         }
-        // The headers of the sections are at the end: without them nothing is left.
+        // The section headers are at the end: without them the file is invalid.
         let cut = Object::parse(&bytes[..bytes.len() - 1]);
         assert!(cut.is_err(), "{}: without its last byte", path.display());
     }

@@ -1,7 +1,7 @@
-//! libbpf as the oracle: for every fixture, every example and the XDP objects of Debian's xdp-tools and libxdp1, maps
-//! and relocated instructions are what libbpf gives the kernel.
+//! libbpf as the oracle: for every fixture, every example and the XDP objects of Debian's xdp-tools and libxdp1, maps and relocated
+//! instructions are those that libbpf passes to the kernel.
 //!
-//! Needs root, `cc` and libbpf-dev (`apt-get install gcc libbpf-dev`); says SKIP without, or fails with
+//! Requires root, `cc` and libbpf-dev (`apt-get install gcc libbpf-dev`); prints SKIP without, or fails with
 //! `PACELINE_REQUIRE_ALL=1`.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use paceline_isa::RawInsn;
 use paceline_load::{CoreProblem, LoadError, LoadOptions, Object};
 use paceline_spec::{MapFlags, MapSpec, ProgramSpec};
 
-/// Objects that libbpf 1.1 or the kernel refuses: why.
+/// Objects that libbpf 1.1 or the kernel refuses, with reasons.
 const REFUSED: &[(&str, &str)] = &[
     ("big_endian", "is refused by both"),
     ("core_ambiguous", "needs types that the kernel does not have"),
@@ -32,7 +32,7 @@ const LD_IMM64: u8 = 0x18;
 /// Opcode of a call.
 const CALL: u8 = 0x85;
 
-/// The program that prints what libbpf makes of an object, built once: a file that is written cannot be run.
+/// The program that prints libbpf's results for an object; built once, because a file that is being written cannot be executed.
 fn build_dump() -> Option<&'static PathBuf> {
     static DUMP: OnceLock<Option<PathBuf>> = OnceLock::new();
     DUMP.get_or_init(try_build_dump).as_ref()
@@ -45,7 +45,7 @@ fn try_build_dump() -> Option<PathBuf> {
     built.status.success().then_some(program)
 }
 
-/// What libbpf makes of an object.
+/// libbpf's results for an object.
 #[derive(Debug, Default, PartialEq)]
 struct Loaded {
     /// Type, key size, value size, entries, flags.
@@ -53,7 +53,7 @@ struct Loaded {
     programs: Vec<(String, Vec<[u8; 8]>)>,
 }
 
-/// `None` when libbpf or the kernel refuses it. `target` is a file with types; without, the kernel's are taken.
+/// `None` if libbpf or the kernel refuses the object. `target` is a file with target types; without it, the kernel's are used.
 fn libbpf(dump: &Path, object: &Path, target: Option<&Path>) -> Option<Loaded> {
     let out = Command::new(dump).arg(object).args(target).output().expect("the built program runs");
     if !out.status.success() {
@@ -79,7 +79,7 @@ fn libbpf(dump: &Path, object: &Path, target: Option<&Path>) -> Option<Loaded> {
     Some(loaded)
 }
 
-/// The same of ours, in libbpf's terms.
+/// Paceline's results, in libbpf's terms.
 fn ours(object: &Object) -> Loaded {
     Loaded {
         maps: object.maps.iter().map(map_numbers).collect(),
@@ -93,9 +93,9 @@ fn map_numbers(map: &MapSpec) -> [u32; 5] {
 
 fn slots(program: &ProgramSpec) -> Vec<[u8; 8]> {
     let in_their_terms = |(slot, insn): (usize, &RawInsn)| match (insn.opcode, insn.src) {
-        // By descriptor where ours is by index: 1 for 5, 2 for 6; the number is the same.
+        // By descriptor where Paceline's are by index: 1 for 5, 2 for 6; the number is the same.
         (LD_IMM64, src @ (5 | 6)) => RawInsn { src: src - 4, ..*insn },
-        // libbpf replaces calls of weak functions that are not there since 1.3; before, they call number 0.
+        // libbpf 1.3 and later replace calls of missing weak functions; earlier versions call number 0.
         (CALL, 0) if program.poison_at(slot).is_some_and(|p| p.reason.contains("__weak")) => {
             RawInsn { src: 2, imm: 0, ..*insn }
         }
@@ -104,14 +104,14 @@ fn slots(program: &ProgramSpec) -> Vec<[u8; 8]> {
     program.insns.iter().enumerate().map(|insn| in_their_terms(insn).to_le_bytes()).collect()
 }
 
-/// Gives the number of programs compared.
+/// Returns the number of programs compared.
 fn assert_same(name: &str, object: &Object, mut theirs: Loaded) -> usize {
-    // libbpf lets user space map global data; there is no other space here.
+    // libbpf sets a flag that lets user space map global data, which Paceline does not.
     for map in &mut theirs.maps {
         map[4] &= !MapFlags::MMAPABLE.0;
     }
     let mut ours = ours(object);
-    // Programs in sections whose names libbpf 1.0 dropped have no type there.
+    // Programs in sections whose names libbpf 1.0 dropped have no type in libbpf.
     ours.programs.retain(|(name, _)| theirs.programs.iter().any(|(theirs, _)| theirs == name));
     for ((name_a, a), (name_b, b)) in ours.programs.iter().zip(&theirs.programs) {
         assert_eq!(name_a, name_b, "{name}: order of programs");
@@ -148,8 +148,8 @@ fn maps_and_instructions_are_libbpfs() {
     assert!(compared >= 40, "only {compared} programs were compared");
 }
 
-/// Types that differ on purpose from those that the object was compiled with: members moved, of other sizes and signs,
-/// bitfields across words, flavors that agree and that do not.
+/// Target types that differ from the object's on purpose: members moved, of other sizes and signs, bitfields across words, flavors
+/// that agree and flavors that do not.
 #[test]
 fn core_relocations_are_libbpfs() {
     let Some(dump) = build_dump() else { return skip("cc and libbpf-dev") };

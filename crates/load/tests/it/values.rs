@@ -1,11 +1,11 @@
-//! Values by their types: what compilers lay out is read back, and written again bit by bit.
+//! Values by type: compiler-generated data is decoded, and encoded again bit by bit.
 
 use crate::common::fixture;
 use paceline_btf::{Btf, TypeId, Value, ValueProblem};
 use paceline_load::Object;
 use paceline_spec::InitialValue;
 
-/// The types of an object, the type of its `.data` and the bytes.
+/// The types of an object, the type of its `.data`, and its bytes.
 fn data(name: &str) -> (std::sync::Arc<Btf>, TypeId, Vec<u8>) {
     let object = Object::parse(&fixture(name)).expect("the fixture is good");
     let map = object.map(".data").expect("it has data");
@@ -25,7 +25,7 @@ fn color(name: &str, value: i128) -> Value {
     Value::Enum { name: Some(name.to_owned()), value }
 }
 
-/// What `value` of the fixture is.
+/// The expected `value` of the fixture.
 fn expected() -> Value {
     let point = |x, y| named(&[("x", Value::Signed(x)), ("y", Value::Signed(y))]);
     let mut v6 = [0; 16];
@@ -72,7 +72,7 @@ fn values_of_all_types_are_read_and_written_back() {
         let value = btf.decode(ty, &bytes).expect("it fits its type");
         let mut found = member(&value, "value").clone();
         if compiler == "clang14" {
-            // It says of no enumeration that it is signed.
+            // This compiler does not mark enumerations as signed.
             let Value::Struct(members) = &mut found else { panic!("{found}") };
             let sign = members.iter_mut().find(|(n, _)| n == "sign").expect("a member");
             assert_eq!(sign.1, color("MINUS", i128::from(u32::MAX)));
@@ -104,7 +104,7 @@ fn values_are_written_as_c_writes_them() {
     );
 }
 
-/// The type of `value` in the fixture, and what is wrong with some value for it.
+/// The type of `value` in the fixture, and the error for a value that does not fit.
 fn refuse(value: &Value) -> String {
     let (btf, ..) = data("types.clang19.o");
     let ty = btf.find("all", |_| true).expect("struct all");

@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Shared code of the integration tests.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(crate) fn examples() -> Vec<PathBuf> {
     objects_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples"))
 }
 
-/// The objects of a directory, by name; none if it is not there.
+/// The objects of a directory, sorted by name; none if it does not exist.
 pub(crate) fn objects_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten();
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -30,12 +30,12 @@ pub(crate) fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Whether this is the superuser.
+/// Whether the test runs as root.
 pub(crate) fn root() -> bool {
     std::process::Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n")
 }
 
-/// Says that a test needs something that is not here; fails if everything is required.
+/// Reports a missing requirement of a test; fails if everything is required.
 pub(crate) fn skip(what: &str) {
     assert!(
         std::env::var_os("PACELINE_REQUIRE_ALL").is_none_or(|v| v != "1"),
@@ -44,7 +44,7 @@ pub(crate) fn skip(what: &str) {
     eprintln!("SKIP: {what} is missing");
 }
 
-/// The bytes of a section.
+/// The contents of a section.
 pub(crate) fn section(object: &[u8], name: &str) -> Option<Vec<u8>> {
     let file = elf::ElfBytes::<elf::endian::AnyEndian>::minimal_parse(object).expect("an ELF file");
     let header = file.section_header_by_name(name).expect("a section table")?;
