@@ -2,7 +2,7 @@
 
 use crate::{EncodeError, Insn, RawInsn, encode_all};
 
-/// A decoded program, indexed by slot, as jump offsets count.
+/// A decoded program, indexed by slot, the unit of jump offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     slots: Vec<Option<Insn>>,
@@ -25,7 +25,7 @@ impl Code {
         self.slots.len()
     }
 
-    /// Whether there is no instruction at all.
+    /// Whether the program is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
@@ -51,7 +51,7 @@ impl Code {
     /// Encodes the program; the inverse of [`decode`](crate::decode).
     ///
     /// # Errors
-    /// An instruction was pushed that can be said but does not exist.
+    /// For an instruction that [`Insn`] can represent but BPF does not have.
     pub fn encode(&self) -> Result<Vec<RawInsn>, EncodeError> {
         encode_all(self.slots.iter().flatten())
     }

@@ -1,9 +1,8 @@
-//! From slots to instructions.
+//! Decoding of slots to instructions.
 //!
-//! What the kernel's verifier refuses as an unknown opcode or a reserved field in use is refused here, with one
-//! exception: `callx`, which clang emits and the kernel does not know. What it refuses for other reasons is not
-//! judged: jump targets, writes to `r10`, a constant division by zero or shift by too much, which address spaces
-//! a cast is between.
+//! Instructions that the kernel's verifier refuses for an unknown opcode or a nonzero reserved field are refused here, with one
+//! exception: `callx`, which clang emits and the kernel does not know. Other rules of the verifier are not checked here: jump
+//! targets, writes to `r10`, constant divisors of zero, constant shift counts, address spaces of casts.
 
 use crate::form::Operands;
 use crate::table::{Encoding, Field, rows_of};
@@ -36,42 +35,42 @@ impl std::fmt::Display for FieldName {
     }
 }
 
-/// Why slots are not instructions. `slot` counts from 0.
+/// Reasons why slots cannot be decoded. `slot` counts from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There is no such slot.
+    /// The slot is out of bounds.
     #[error("slot {slot}: past the end of the program, which has {len} slots")]
     PastEnd {
-        /// The slot asked for.
+        /// The requested slot.
         slot: usize,
-        /// Slots in the program.
+        /// Number of slots in the program.
         len: usize,
     },
-    /// No instruction has this opcode.
+    /// The opcode does not exist.
     #[error("slot {slot}: unknown opcode {opcode:#04x}")]
     Opcode {
-        /// Where.
+        /// Slot.
         slot: usize,
         /// The opcode.
         opcode: u8,
     },
-    /// The opcode exists, but not with this value in the field that selects the operation: the kind of an atomic
-    /// operation, the size of a sign extension or byte swap, the kind of a call or 64-bit immediate.
+    /// The opcode exists, but not with this value in the field that selects the operation: the kind of an atomic operation, the
+    /// size of a sign extension or byte swap, the kind of a call or 64-bit immediate.
     #[error("slot {slot}: {field} {value:#x} selects no instruction of opcode {opcode:#04x}")]
     Selector {
-        /// Where.
+        /// Slot.
         slot: usize,
         /// The opcode.
         opcode: u8,
-        /// The field that selects.
+        /// The selecting field.
         field: FieldName,
         /// Its value.
         value: i32,
     },
-    /// A field that must be zero is not.
+    /// A reserved field is nonzero.
     #[error("slot {slot}: {field} is reserved in opcode {opcode:#04x} but holds {value:#x}")]
     Reserved {
-        /// Where.
+        /// Slot.
         slot: usize,
         /// The opcode.
         opcode: u8,
@@ -83,7 +82,7 @@ pub enum DecodeError {
     /// A register number above 10.
     #[error("slot {slot}: {field} names register {number}, the last is 10")]
     Register {
-        /// Where.
+        /// Slot.
         slot: usize,
         /// The register field.
         field: FieldName,
@@ -96,7 +95,7 @@ pub enum DecodeError {
         /// The first slot.
         slot: usize,
     },
-    /// The second slot of a two-slot instruction has something in a field that must be zero.
+    /// A reserved field in the second slot of a two-slot instruction is nonzero.
     #[error(
         "slot {slot}: {field} of the second slot of a 64-bit immediate load must be zero but holds {value:#x}"
     )]
@@ -111,7 +110,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The slot that is no instruction.
+    /// The slot that cannot be decoded.
     #[must_use]
     pub const fn slot(&self) -> usize {
         match *self {
@@ -129,7 +128,7 @@ impl DecodeError {
 /// Decodes a whole program.
 ///
 /// # Errors
-/// The first slot that is no instruction.
+/// The first slot that cannot be decoded.
 pub fn decode(raw: &[RawInsn]) -> Result<Code, DecodeError> {
     let mut code = Code::with_capacity(raw.len());
     while code.len() < raw.len() {
@@ -138,11 +137,11 @@ pub fn decode(raw: &[RawInsn]) -> Result<Code, DecodeError> {
     Ok(code)
 }
 
-/// Decodes the one instruction that starts at `slot`.
+/// Decodes the instruction that starts at `slot`.
 ///
 /// # Errors
-/// The slot does not exist or is no instruction. The second slot of a 64-bit immediate load is none: its
-/// opcode is 0.
+/// If the slot is out of bounds or cannot be decoded. The second slot of a 64-bit immediate load is no instruction: its opcode is
+/// 0.
 pub fn decode_at(raw: &[RawInsn], slot: usize) -> Result<Insn, DecodeError> {
     let first = raw.get(slot).ok_or(DecodeError::PastEnd { slot, len: raw.len() })?;
     let row = select(first, slot)?;
@@ -160,7 +159,7 @@ pub fn decode_at(raw: &[RawInsn], slot: usize) -> Result<Insn, DecodeError> {
     Ok(row.form.with(&operands))
 }
 
-/// The row of a slot's opcode whose selecting fields fit.
+/// The row of a slot's opcode that matches the selecting fields.
 fn select(raw: &RawInsn, slot: usize) -> Result<&'static Encoding, DecodeError> {
     let rows = rows_of(raw.opcode);
     if let Some(row) = rows.iter().find(|row| row.selects(raw)) {
@@ -181,7 +180,7 @@ fn check_reserved(row: &Encoding, raw: &RawInsn, slot: usize) -> Result<(), Deco
     }
 }
 
-/// The register of a field; `r0` if the field holds none.
+/// The register in a field; `r0` if the field is no operand.
 fn register(field: Field, number: u8, name: FieldName, slot: usize) -> Result<Reg, DecodeError> {
     match field {
         Field::Any => Reg::new(number).ok_or(DecodeError::Register { slot, field: name, number }),
@@ -189,7 +188,7 @@ fn register(field: Field, number: u8, name: FieldName, slot: usize) -> Result<Re
     }
 }
 
-/// The second slot's immediate, once its other fields are seen to be zero.
+/// The second slot's immediate, after its reserved fields are checked.
 fn second_imm(raw: &[RawInsn], slot: usize, field: Field) -> Result<i32, DecodeError> {
     let second = raw.get(slot + 1).ok_or(DecodeError::SecondMissing { slot })?;
     let unused_imm = if field == Field::Zero { second.imm } else { 0 };
@@ -207,7 +206,7 @@ fn second_imm(raw: &[RawInsn], slot: usize, field: Field) -> Result<i32, DecodeE
 }
 
 impl Encoding {
-    /// The fields beside the opcode: name, what the row asks for, what the slot holds.
+    /// The fields other than the opcode: name, expected value, value in the slot.
     fn fields(&self, raw: &RawInsn) -> [(FieldName, Field, i32); 4] {
         [
             (FieldName::Dst, self.dst, i32::from(raw.dst)),
@@ -217,7 +216,7 @@ impl Encoding {
         ]
     }
 
-    /// Whether the fields that select the operation have this row's values.
+    /// Whether the selecting fields have this row's values.
     pub(crate) fn selects(&self, raw: &RawInsn) -> bool {
         self.fields(raw).into_iter().all(|(_, field, value)| match field {
             Field::Is(wanted) => value == wanted,

@@ -1,4 +1,4 @@
-//! What an instruction reads and writes, and where it goes next.
+//! Registers that instructions read and write, and their successors.
 
 use crate::{AluOp, AtomicOp, Callee, Imm64, Insn, Operand, Reg};
 
@@ -7,16 +7,16 @@ use crate::{AluOp, AtomicOp, Callee, Imm64, Insn, Operand, Reg};
 pub struct RegSet(u16);
 
 impl RegSet {
-    /// No register.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
     /// All registers.
     pub const ALL: Self = Self((1 << Reg::ALL.len()) - 1);
-    /// `r1` to `r5`: arguments of a call.
+    /// `r1` to `r5`: argument registers.
     pub const ARGUMENTS: Self = Self(0b11_1110);
-    /// `r0` to `r5`: what a call may change.
+    /// `r0` to `r5`: registers that a call may change.
     pub const CALLER_SAVED: Self = Self(0b11_1111);
-    /// `r6` to `r9`: what a call keeps.
+    /// `r6` to `r9`: registers that a call preserves.
     pub const CALLEE_SAVED: Self = Self(0b11_1100_0000);
 
     /// The set of one register.
@@ -26,28 +26,28 @@ impl RegSet {
         Self(1 << reg.number())
     }
 
-    /// The set with one register more.
+    /// The set with a register added.
     #[must_use]
     #[inline]
     pub const fn with(self, reg: Reg) -> Self {
         self.union(Self::of(reg))
     }
 
-    /// What is in either.
+    /// The union.
     #[must_use]
     #[inline]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     #[inline]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What is in `self` but not in `other`.
+    /// The difference: registers in `self` but not in `other`.
     #[must_use]
     #[inline]
     pub const fn minus(self, other: Self) -> Self {
@@ -61,21 +61,21 @@ impl RegSet {
         self.0 & Self::of(reg).0 != 0
     }
 
-    /// Whether the set has no register.
+    /// Whether the set is empty.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many registers are in the set.
+    /// Number of registers in the set.
     #[must_use]
     #[inline]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The set as bits, `r0` in bit 0.
+    /// The set as a bit mask, `r0` in bit 0.
     #[must_use]
     #[inline]
     pub const fn bits(self) -> u16 {
@@ -108,7 +108,7 @@ impl std::fmt::Debug for RegSet {
 }
 
 impl Operand {
-    /// The register, if the operand is one.
+    /// The register of a register operand.
     #[must_use]
     pub const fn reg(self) -> Option<Reg> {
         match self {
@@ -123,9 +123,9 @@ impl Operand {
 }
 
 impl Insn {
-    /// Registers whose value the instruction needs.
+    /// Registers that the instruction reads.
     ///
-    /// A call is taken to read all five arguments: how many it has is known to its prototype, not to the instruction.
+    /// A call is assumed to read all five arguments, because the number of its arguments depends on its prototype.
     #[must_use]
     pub fn reads(&self) -> RegSet {
         match *self {
@@ -150,7 +150,7 @@ impl Insn {
         }
     }
 
-    /// Registers whose value the instruction changes or makes unknown.
+    /// Registers that the instruction changes or makes undefined.
     #[must_use]
     pub fn writes(&self) -> RegSet {
         match *self {
@@ -176,7 +176,7 @@ impl Insn {
         }
     }
 
-    /// The slot a jump at `slot` goes to when it is taken; `None` if this is no jump.
+    /// Target slot of a jump at `slot`; `None` for other instructions.
     ///
     /// The target may lie outside the program or in the second half of a 64-bit immediate load.
     #[must_use]
@@ -191,7 +191,7 @@ impl Insn {
         Some(relative(slot, offset))
     }
 
-    /// The slot of the subprogram that is called, or whose address is loaded, at `slot`; `None` if this is neither.
+    /// Slot of the subprogram that the instruction at `slot` calls or loads the address of; `None` for other instructions.
     ///
     /// It may lie outside the program.
     #[must_use]
@@ -203,7 +203,7 @@ impl Insn {
         }
     }
 
-    /// Whether the instruction that follows may run next.
+    /// Whether the next instruction is a successor.
     #[must_use]
     pub const fn falls_through(&self) -> bool {
         !matches!(self, Self::Jump { .. } | Self::JumpLong { .. } | Self::Exit)
@@ -215,7 +215,7 @@ impl Insn {
         matches!(self, Self::Call(_) | Self::CallReg(_))
     }
 
-    /// Whether it is of a jump class: a jump, a call or a return.
+    /// Whether it is of a jump class: a jump, a call or an exit.
     #[must_use]
     pub const fn is_jump(&self) -> bool {
         let jumps = matches!(
@@ -231,7 +231,7 @@ impl Insn {
 }
 
 impl AtomicOp {
-    /// Whether the old value goes to a register.
+    /// Whether the old value is returned in a register.
     #[must_use]
     pub const fn fetches(self) -> bool {
         match self {
@@ -241,7 +241,7 @@ impl AtomicOp {
     }
 }
 
-/// Offsets count from the slot after the (first) slot of the instruction.
+/// Offsets are relative to the slot after the (first) slot of the instruction.
 fn relative(slot: usize, offset: i32) -> i64 {
     slot as i64 + 1 + i64::from(offset)
 }

@@ -1,14 +1,14 @@
-//! From instructions to slots.
+//! Encoding of instructions to slots.
 
 use crate::form::Operands;
 use crate::table::{Encoding, Field, row_of};
 use crate::{Insn, RawInsn};
 
-/// Why an instruction cannot be encoded.
+/// Reasons why an instruction cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// [`Insn`] can say it, but BPF has no such instruction: a sign extension from or to too few bits, a byte swap
-    /// of one byte, a legacy packet load of eight.
+    /// [`Insn`] can represent it, but BPF does not have it: a sign extension from or to an invalid size, a byte swap of one byte, a
+    /// legacy packet load of eight.
     #[error("BPF has no instruction for {0:?}")]
     NoEncoding(Insn),
 }
@@ -39,7 +39,7 @@ impl IntoIterator for Slots {
 /// Encodes one instruction.
 ///
 /// # Errors
-/// The instruction can be said but does not exist.
+/// For an instruction that [`Insn`] can represent but BPF does not have.
 pub fn encode(insn: &Insn) -> Result<Slots, EncodeError> {
     let (form, operands) = insn.split();
     let row = row_of(form).ok_or(EncodeError::NoEncoding(*insn))?;
@@ -49,7 +49,7 @@ pub fn encode(insn: &Insn) -> Result<Slots, EncodeError> {
 /// Encodes a sequence of instructions.
 ///
 /// # Errors
-/// The first instruction that can be said but does not exist.
+/// For the first instruction that [`Insn`] can represent but BPF does not have.
 pub fn encode_all<'a>(insns: impl IntoIterator<Item = &'a Insn>) -> Result<Vec<RawInsn>, EncodeError> {
     let mut raw = Vec::new();
     for insn in insns {
@@ -59,7 +59,7 @@ pub fn encode_all<'a>(insns: impl IntoIterator<Item = &'a Insn>) -> Result<Vec<R
 }
 
 impl Encoding {
-    /// The slots of this row with these operands.
+    /// Encodes this row with these operands.
     pub(crate) fn slots(&self, operands: &Operands) -> Slots {
         let first = RawInsn {
             opcode: self.opcode,
@@ -75,7 +75,7 @@ impl Encoding {
 }
 
 impl Field {
-    /// What the encoder puts in the field. A selector always fits: a test walks the table.
+    /// The encoded value of the field. A selector always fits: a test checks the table.
     fn fill<T: Default + TryFrom<i32>>(self, operand: T) -> T {
         match self {
             Self::Zero => T::default(),

@@ -1,7 +1,7 @@
-//! What operations compute (RFC 9669 sections 4.1 to 4.3): the one definition that the interpreters run and that
-//! the verifier folds constants with.
+//! Semantics of operations (RFC 9669 sections 4.1 to 4.3): the single definition for the interpreters and for the verifier's
+//! constant folding.
 //!
-//! Values are whole registers. An operation of 32 bits looks at the low halves and zero-extends its result.
+//! Values are 64-bit registers. A 32-bit operation uses the low halves and zero-extends its result.
 
 use crate::{AluOp, Condition, Size, SwapOrder, Width};
 
@@ -32,7 +32,7 @@ macro_rules! alu {
                 AluOp::Or => a | b,
                 AluOp::And => a & b,
                 AluOp::Xor => a ^ b,
-                // The wrapping shifts mask the amount to the width, as the RFC asks.
+                // The wrapping shifts mask the count to the width, as the RFC requires.
                 AluOp::Lsh => a.wrapping_shl(b as u32),
                 AluOp::Rsh => a.wrapping_shr(b as u32),
                 AluOp::Arsh => (a as $signed).wrapping_shr(b as u32) as $unsigned,
@@ -79,7 +79,7 @@ pub fn zero_extend(size: Size, a: u64) -> u64 {
     }
 }
 
-/// A register under an operation of this width: the low half, or all of it.
+/// The part of a register that an operation of this width uses: the low half, or all of it.
 #[must_use]
 #[inline]
 pub fn truncate(width: Width, a: u64) -> u64 {
@@ -89,7 +89,7 @@ pub fn truncate(width: Width, a: u64) -> u64 {
     }
 }
 
-/// The low `size` bytes of `a` in another byte order, zero-extended; on this host's order.
+/// The low `size` bytes of `a` in another byte order, zero-extended; depends on the host's byte order.
 #[must_use]
 #[inline]
 pub fn swap(order: SwapOrder, size: Size, a: u64) -> u64 {

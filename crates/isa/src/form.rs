@@ -1,9 +1,9 @@
-//! Between an instruction and its row of the table: the form on one side, the operands on the other.
+//! Conversion between an instruction and its form and operands, which correspond to a row of the table and the fields.
 
 use crate::table::{Form, Imm64Kind, Source};
 use crate::{Callee, Imm64, Insn, Operand, Reg};
 
-/// The operands of an instruction, in the fields that hold them. Fields without an operand are zero.
+/// The operands of an instruction, by field. Fields without an operand are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operands {
     pub(crate) dst: Reg,
@@ -16,7 +16,7 @@ pub(crate) struct Operands {
 impl Operands {
     pub(crate) const NONE: Self = Self { dst: Reg::R0, src: Reg::R0, offset: 0, imm: 0, next_imm: 0 };
 
-    /// The second operand of a form that has it in a register or in the immediate.
+    /// The second operand of a form, from a register or the immediate.
     const fn operand(&self, source: Source) -> Operand {
         match source {
             Source::K => Operand::Imm(self.imm),
@@ -72,7 +72,7 @@ impl Form {
 }
 
 impl Insn {
-    /// The instruction without its operands.
+    /// The form of the instruction, without operands.
     #[must_use]
     pub fn form(&self) -> Form {
         self.split().0
@@ -154,7 +154,7 @@ impl Imm64Kind {
 }
 
 impl Imm64 {
-    /// The constant whose lower and upper halves are in the first and the second slot.
+    /// The 64-bit constant of the immediates in the first (lower half) and second slot.
     pub(crate) const fn value(imm: i32, next_imm: i32) -> u64 {
         (next_imm.cast_unsigned() as u64) << 32 | imm.cast_unsigned() as u64
     }

@@ -1,4 +1,4 @@
-//! The two forms of an instruction: the 8 bytes on the wire, and what they mean.
+//! The two representations of an instruction: the encoded 8 bytes, and the decoded meaning.
 
 /// A BPF register, `r0` to `r10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +44,7 @@ impl Reg {
         Self::R10,
     ];
 
-    /// The register of a number, 0 to 10.
+    /// The register with a number, 0 to 10.
     #[must_use]
     pub fn new(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
@@ -57,7 +57,7 @@ impl Reg {
     }
 }
 
-/// One 8-byte slot as it lies in memory, with its fields taken apart but not judged (RFC 9669 section 3).
+/// One 8-byte slot, split into fields without validation (RFC 9669 section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RawInsn {
     /// Operation: class in the low three bits.
@@ -73,10 +73,10 @@ pub struct RawInsn {
 }
 
 impl RawInsn {
-    /// Bytes a slot takes.
+    /// Size of a slot in bytes.
     pub const BYTES: usize = 8;
 
-    /// A slot from its bytes in little-endian order, as `clang -target bpfel` writes them.
+    /// Decodes a slot from little-endian bytes, as `clang -target bpfel` writes them.
     #[must_use]
     pub const fn from_le_bytes(b: [u8; 8]) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl RawInsn {
         }
     }
 
-    /// A slot from its bytes in big-endian order (`bpfeb`), where the register fields swap places as well.
+    /// Decodes a slot from big-endian bytes (`bpfeb`), in which the register fields are swapped as well.
     #[must_use]
     pub const fn from_be_bytes(b: [u8; 8]) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl RawInsn {
         }
     }
 
-    /// The bytes of the slot in little-endian order.
+    /// Encodes the slot as little-endian bytes.
     #[must_use]
     pub const fn to_le_bytes(self) -> [u8; 8] {
         let o = self.offset.to_le_bytes();
@@ -108,7 +108,7 @@ impl RawInsn {
         [self.opcode, self.dst & 0xf | self.src << 4, o[0], o[1], i[0], i[1], i[2], i[3]]
     }
 
-    /// The bytes of the slot in big-endian order.
+    /// Encodes the slot as big-endian bytes.
     #[must_use]
     pub const fn to_be_bytes(self) -> [u8; 8] {
         let o = self.offset.to_be_bytes();
@@ -117,7 +117,7 @@ impl RawInsn {
     }
 }
 
-/// How many bits of the registers an operation works on; 32-bit results are zero-extended.
+/// Operand width of an operation; 32-bit results are zero-extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// The low 32 bits (`w0` in text).
@@ -126,7 +126,7 @@ pub enum Width {
     W64,
 }
 
-/// Bytes a memory access moves.
+/// Size of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Size {
     /// One byte, `u8`.
@@ -140,7 +140,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The size of so many bytes; `None` if they are not 1, 2, 4 or 8.
+    /// The size with a number of bytes; `None` unless it is 1, 2, 4 or 8.
     #[must_use]
     pub const fn from_bytes(bytes: u64) -> Option<Self> {
         match bytes {
@@ -182,13 +182,13 @@ pub enum AluOp {
     Sub,
     /// Wrapping multiplication.
     Mul,
-    /// Unsigned division; by zero gives 0.
+    /// Unsigned division; 0 if the divisor is zero.
     Div,
-    /// Signed division; by zero gives 0, and the overflow of MIN / -1 gives MIN.
+    /// Signed division; 0 if the divisor is zero, MIN for MIN / -1.
     SDiv,
-    /// Unsigned remainder; by zero leaves `dst`.
+    /// Unsigned remainder; `dst` if the divisor is zero.
     Mod,
-    /// Signed remainder; by zero leaves `dst`, and MIN % -1 gives 0.
+    /// Signed remainder; `dst` if the divisor is zero, 0 for MIN % -1.
     SMod,
     /// Bitwise or.
     Or,
@@ -196,17 +196,17 @@ pub enum AluOp {
     And,
     /// Bitwise exclusive or.
     Xor,
-    /// Left shift; the amount is masked to the width.
+    /// Left shift; the count is masked to the width.
     Lsh,
-    /// Logical right shift; the amount is masked to the width.
+    /// Logical right shift; the count is masked to the width.
     Rsh,
-    /// Arithmetic right shift; the amount is masked to the width.
+    /// Arithmetic right shift; the count is masked to the width.
     Arsh,
     /// Move.
     Mov,
 }
 
-/// What a byte-swap instruction does to the low 16, 32 or 64 bits (RFC 9669 section 4.2).
+/// Operation of a byte-swap instruction on the low 16, 32 or 64 bits (RFC 9669 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwapOrder {
     /// Host to or from little-endian: truncates on a little-endian host.
@@ -232,7 +232,7 @@ pub enum Condition {
     Lt,
     /// Unsigned `<=`
     Le,
-    /// `&`: some bit in common.
+    /// `&`: nonzero bitwise and.
     Set,
     /// Signed `>`
     SGt,
@@ -247,33 +247,33 @@ pub enum Condition {
 /// Atomic read-modify-write (RFC 9669 section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomicOp {
-    /// Addition, with the old value in `src` when `fetch`.
+    /// Addition.
     Add {
-        /// Old value goes to `src`.
+        /// Whether `src` receives the old value.
         fetch: bool,
     },
     /// Bitwise or.
     Or {
-        /// Old value goes to `src`.
+        /// Whether `src` receives the old value.
         fetch: bool,
     },
     /// Bitwise and.
     And {
-        /// Old value goes to `src`.
+        /// Whether `src` receives the old value.
         fetch: bool,
     },
     /// Bitwise exclusive or.
     Xor {
-        /// Old value goes to `src`.
+        /// Whether `src` receives the old value.
         fetch: bool,
     },
-    /// Exchange: old value to `src`.
+    /// Exchange; `src` receives the old value.
     Xchg,
-    /// Compare `r0` with memory and store `src` if equal; the old value goes to `r0`.
+    /// Compares `r0` with memory and stores `src` if equal; `r0` receives the old value.
     CmpXchg,
 }
 
-/// What a two-slot 64-bit immediate load means (RFC 9669 section 5.4, the `src` field).
+/// Meaning of a two-slot 64-bit immediate load (RFC 9669 section 5.4, the `src` field).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Imm64 {
     /// `src` 0: a plain 64-bit constant.
@@ -296,10 +296,10 @@ pub enum Imm64 {
     },
     /// `src` 4: address of a subprogram.
     Code {
-        /// Slots relative to the second slot of this instruction: offsets count from the slot after the first.
+        /// Target in slots relative to the second slot of this instruction: offsets are relative to the slot after the first.
         offset: i32,
     },
-    /// `src` 5: a map by index in the program's own list.
+    /// `src` 5: a map by index in the program's list of maps.
     MapIndex(i32),
     /// `src` 6: address of a map's only value plus an offset, map by index.
     MapValueIndex {
@@ -310,7 +310,7 @@ pub enum Imm64 {
     },
 }
 
-/// What a call instruction calls (RFC 9669 section 4.3.1).
+/// Target of a call instruction (RFC 9669 section 4.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Callee {
     /// `src` 0: a helper by its number.
@@ -326,7 +326,7 @@ pub enum Callee {
     },
 }
 
-/// An instruction: what one slot, or two for [`Insn::LoadImm64`], mean.
+/// An instruction of one slot, or of two for [`Insn::LoadImm64`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Insn {
     /// `dst = dst op src`
@@ -358,7 +358,7 @@ pub enum Insn {
         /// Source.
         src: Reg,
     },
-    /// `dst = addr_space_cast(src, to, from)`: between arena address spaces (the kernel's, not in the RFC).
+    /// `dst = addr_space_cast(src, to, from)`: a cast between arena address spaces (Linux, not in the RFC).
     AddrSpaceCast {
         /// Result.
         dst: Reg,
@@ -369,98 +369,98 @@ pub enum Insn {
         /// Source address space.
         from: u16,
     },
-    /// `dst = be16 dst` and the like; the result is zero-extended to 64 bits.
+    /// `dst = be16 dst` and others; the result is zero-extended to 64 bits.
     Swap {
-        /// What is done.
+        /// Operation.
         order: SwapOrder,
-        /// How many bytes take part: H, W or Dw.
+        /// Number of bytes: H, W or Dw.
         size: Size,
         /// Operand and result.
         dst: Reg,
     },
-    /// `dst = *(u16 *)(base + offset)`; `signed` extends the sign (B, H and W only).
+    /// `dst = *(u16 *)(base + offset)`; sign-extended if `signed` (B, H and W only).
     Load {
-        /// Bytes read.
+        /// Size of the access.
         size: Size,
-        /// Sign-extend instead of zero-extend.
+        /// Whether the value is sign-extended instead of zero-extended.
         signed: bool,
         /// Result.
         dst: Reg,
-        /// Address.
+        /// Base address.
         base: Reg,
-        /// Added to the address, in bytes.
+        /// Offset in bytes.
         offset: i16,
     },
     /// `*(u32 *)(base + offset) = src`
     Store {
-        /// Bytes written.
+        /// Size of the access.
         size: Size,
-        /// Address.
+        /// Base address.
         base: Reg,
-        /// Added to the address, in bytes.
+        /// Offset in bytes.
         offset: i16,
-        /// What is stored.
+        /// Stored value.
         src: Operand,
     },
-    /// `lock *(u64 *)(base + offset) += src` and the like.
+    /// `lock *(u64 *)(base + offset) += src` and others.
     Atomic {
         /// 32 or 64 bits.
         width: Width,
         /// Operation.
         op: AtomicOp,
-        /// Address.
+        /// Base address.
         base: Reg,
-        /// Added to the address, in bytes.
+        /// Offset in bytes.
         offset: i16,
-        /// Operand, and receiver of the old value where it is fetched.
+        /// Operand, and destination of a fetched old value.
         src: Reg,
     },
-    /// `dst = load_acquire((u32 *)(base + offset))` (the kernel's, not in the RFC).
+    /// `dst = load_acquire((u32 *)(base + offset))` (Linux, not in the RFC).
     LoadAcquire {
-        /// Bytes read.
+        /// Size of the access.
         size: Size,
         /// Result.
         dst: Reg,
-        /// Address.
+        /// Base address.
         base: Reg,
-        /// Added to the address, in bytes.
+        /// Offset in bytes.
         offset: i16,
     },
-    /// `store_release((u32 *)(base + offset), src)` (the kernel's, not in the RFC).
+    /// `store_release((u32 *)(base + offset), src)` (Linux, not in the RFC).
     StoreRelease {
-        /// Bytes written.
+        /// Size of the access.
         size: Size,
-        /// Address.
+        /// Base address.
         base: Reg,
-        /// Added to the address, in bytes.
+        /// Offset in bytes.
         offset: i16,
-        /// What is stored.
+        /// Stored value.
         src: Reg,
     },
     /// `dst = imm ll`: the only instruction of two slots.
     LoadImm64 {
         /// Result.
         dst: Reg,
-        /// What is loaded.
+        /// Loaded value.
         value: Imm64,
     },
     /// `r0 = *(u16 *)skb[imm]` or `skb[src + imm]`: the legacy packet loads, big-endian, sizes B, H and W.
     LoadPacket {
-        /// Bytes read.
+        /// Size of the access.
         size: Size,
         /// Index register of the indirect form.
         index: Option<Reg>,
-        /// Offset in bytes into the packet; negative ones have meanings of classic BPF.
+        /// Packet offset in bytes; negative ones have special meanings as in classic BPF.
         offset: i32,
     },
-    /// `goto +3`: offset in slots from the next instruction.
+    /// `goto +3`: relative to the next instruction.
     Jump {
-        /// Slots.
+        /// Offset in slots.
         offset: i16,
     },
-    /// `gotol +70000`: the same with a 32-bit offset.
+    /// `gotol +70000`: a jump with a 32-bit offset.
     JumpLong {
-        /// Slots.
+        /// Offset in slots.
         offset: i32,
     },
     /// `if dst == src goto +3`
@@ -473,12 +473,12 @@ pub enum Insn {
         dst: Reg,
         /// Second operand.
         src: Operand,
-        /// Slots from the next instruction.
+        /// Offset in slots, relative to the next instruction.
         offset: i16,
     },
-    /// `may_goto +3`: leaves a loop when its budget is spent (the kernel's, not in the RFC).
+    /// `may_goto +3`: leaves a loop when its budget is exhausted (Linux, not in the RFC).
     MayGoto {
-        /// Slots from the next instruction.
+        /// Offset in slots, relative to the next instruction.
         offset: i16,
     },
     /// `call`
@@ -490,7 +490,7 @@ pub enum Insn {
 }
 
 impl Insn {
-    /// Slots the instruction takes: 2 for [`Insn::LoadImm64`], otherwise 1.
+    /// Size in slots: 2 for [`Insn::LoadImm64`], otherwise 1.
     #[must_use]
     pub const fn slots(&self) -> usize {
         match self {

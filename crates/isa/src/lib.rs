@@ -1,9 +1,8 @@
-//! BPF instructions, once and for all: one table of encodings, and the encoder, the decoder, the
-//! disassembler and the text assembler that come from it.
+//! BPF instructions: one table of encodings, from which the encoder, the decoder, the disassembler and the text assembler are
+//! derived.
 //!
-//! The source of every rule is [RFC 9669](https://www.rfc-editor.org/rfc/rfc9669); what the RFC leaves
-//! out (load-acquire, `may_goto`, `callx`) follows the kernel's `kernel/bpf/verifier.c` and LLVM's
-//! `lib/Target/BPF/BPFInstrInfo.td`.
+//! The rules are those of [RFC 9669](https://www.rfc-editor.org/rfc/rfc9669); extensions (load-acquire, `may_goto`, `callx`) follow
+//! the kernel's `kernel/bpf/verifier.c` and LLVM's `lib/Target/BPF/BPFInstrInfo.td`.
 //!
 //! | from | to | by |
 //! |---|---|---|

@@ -1,25 +1,24 @@
-//! The table of encodings: every instruction Paceline knows, one row each.
+//! The table of encodings: one row for every known instruction.
 //!
-//! A row has the shape of the rows of RFC 9669's appendix: the opcode, what the other fields of the slot
-//! must hold, and what it means. The decoder reads a row from left to right, the encoder from right to left,
-//! the disassembler fills in the text, and the assembler matches it.
+//! Rows have the columns of RFC 9669's appendix: the opcode, the other fields of the slot, and the meaning. The decoder maps fields
+//! to meanings, the encoder meanings to fields; the disassembler fills in the text, and the assembler matches it.
 //!
 //! # The text column
-//! What stands outside braces is literal; a placeholder names the field it shows.
+//! Text outside of braces is literal; a placeholder stands for a field.
 //!
-//! | placeholder | shows |
+//! | placeholder | field |
 //! |---|---|
 //! | `{rd}` `{rs}` | the register in `dst`, `src`, as `r1` |
 //! | `{wd}` `{ws}` | the same as `w1` |
-//! | `{rwd}` `{wrs}` ... | written with the first letter, read with either: clang's choice depends on `-mcpu` |
+//! | `{rwd}` `{wrs}` ... | printed with the first letter, parsed with either: clang's choice depends on `-mcpu` |
 //! | `{imm}` | the immediate, in decimal |
 //! | `{off}` | the offset in bytes, as `+ 12` or `- 4` |
-//! | `{jump}` `{far}` | a jump's slots in the offset, in the immediate: `+3`, or a label |
-//! | `{sub}` | a subprogram's slots in the immediate: `pc+3`, or a label |
+//! | `{jump}` `{far}` | a jump's distance in slots, in the offset or in the immediate: `+3`, or a label |
+//! | `{sub}` | a subprogram's distance in slots, in the immediate: `pc+3`, or a label |
 //! | `{helper}` | a helper's number, or its name |
 //! | `{module}` | the offset as an index |
 //! | `{to}` `{from}` | the upper and the lower half of the immediate |
-//! | `{plus}` | the immediate as ` + 12`; nothing if zero |
+//! | `{plus}` | the immediate as ` + 12`; empty if zero |
 //! | `{value}` | both immediates as one 64-bit number |
 //! | `{map}` | a map's index, or its name |
 //! | `{at}` | the second immediate as `+ 12` |
@@ -28,14 +27,14 @@
 use crate::insn::{AtomicOp, Size, SwapOrder, Width};
 use crate::{AluOp, Condition};
 
-/// What a field of a slot holds in some encoding.
+/// Contents of a slot's field in an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
     /// Reserved: must be zero.
     Zero,
-    /// An operand: any value (of a register field, 0 to 10).
+    /// An operand: any value (0 to 10 in a register field).
     Any,
-    /// Part of the operation: this value tells rows of one opcode apart.
+    /// A selector: the value distinguishes rows of one opcode.
     Is(i32),
 }
 
@@ -67,13 +66,13 @@ pub enum Cpu {
     V1,
     /// `v2`: jumps on less-than, Linux 4.14.
     V2,
-    /// `v3`: 32-bit jumps and atomics that fetch, Linux 5.1 to 5.12.
+    /// `v3`: 32-bit jumps and fetching atomics, Linux 5.1 to 5.12.
     V3,
     /// `v4`: signed division, sign extension, `bswap`, `gotol`, Linux 6.6.
     V4,
 }
 
-/// Where the second operand comes from, by the names of the opcode bit (`BPF_K`, `BPF_X`).
+/// Source of the second operand, named after the opcode bit (`BPF_K`, `BPF_X`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The immediate.
@@ -95,7 +94,7 @@ pub enum Imm64Kind {
     MapValueIndex,
 }
 
-/// An instruction without its operands: exactly one row of the table.
+/// An instruction without its operands: corresponds to exactly one row of the table.
 ///
 /// The variants are those of [`Insn`](crate::Insn), documented there.
 #[expect(missing_docs, reason = "the variants are those of Insn, documented there")]
@@ -125,7 +124,7 @@ pub enum Form {
     Exit,
 }
 
-/// One row: how one form of instruction is encoded and written.
+/// One row: encoding and text of one form.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoding {
     /// The opcode byte.
@@ -138,12 +137,11 @@ pub struct Encoding {
     pub offset: Field,
     /// The `imm` field.
     pub imm: Field,
-    /// The `imm` field of the second slot; `None` if there is no second slot, whose other fields are
-    /// always zero.
+    /// The `imm` field of the second slot, whose other fields are always zero; `None` without a second slot.
     pub next_imm: Option<Field>,
-    /// The text, with placeholders as the module's head lists them.
+    /// The text, with the placeholders listed in the module's documentation.
     pub text: &'static str,
-    /// What it means.
+    /// Meaning.
     pub form: Form,
     /// Conformance group.
     pub group: Group,
@@ -152,7 +150,7 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// Slots the instruction takes: 1 or 2.
+    /// Size in slots: 1 or 2.
     #[must_use]
     pub const fn slot_count(&self) -> usize {
         if self.next_imm.is_some() { 2 } else { 1 }
@@ -169,8 +167,7 @@ pub fn rows_of(opcode: u8) -> &'static [Encoding] {
     &TABLE[start..end]
 }
 
-/// The row of one form; `None` for the forms that can be named but do not exist, such as a sign-extending
-/// load of 64 bits.
+/// The row of a form; `None` for forms that can be represented but do not exist, such as a sign-extending load of 64 bits.
 #[must_use]
 pub fn row_of(form: Form) -> Option<&'static Encoding> {
     TABLE.iter().find(|row| row.form == form)
@@ -179,7 +176,7 @@ pub fn row_of(form: Form) -> Option<&'static Encoding> {
 /// Start and end of every opcode's rows in [`TABLE`].
 static INDEX: [(usize, usize); 256] = index();
 
-/// Built by the compiler, which also refuses a table where the rows of one opcode do not adjoin.
+/// Evaluated at compile time, which fails if the rows of an opcode are not contiguous.
 const fn index() -> [(usize, usize); 256] {
     let mut ranges = [(0, 0); 256];
     let mut row = 0;

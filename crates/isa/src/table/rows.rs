@@ -1,7 +1,7 @@
-//! The rows themselves. Section numbers are those of RFC 9669.
+//! The rows. Section numbers are those of RFC 9669.
 //!
-//! The group is the one the section names, else base32 (section 2.4); `exit` is in base32 with the other jumps that
-//! compare nothing, as the public bpf_conformance suite has it.
+//! The group is the one that the section names, else base32 (section 2.4); `exit` is in base32 with the other unconditional jumps,
+//! as in the public bpf_conformance suite.
 
 use super::Cpu::{V1, V2, V3, V4};
 use super::Form::{
@@ -37,7 +37,7 @@ const FETCH_OR: AtomicOp = AtomicOp::Or { fetch: true };
 const FETCH_AND: AtomicOp = AtomicOp::And { fetch: true };
 const FETCH_XOR: AtomicOp = AtomicOp::Xor { fetch: true };
 
-/// All encodings. Rows of one opcode adjoin.
+/// All encodings. Rows of one opcode are contiguous.
 #[rustfmt::skip]
 pub static TABLE: &[Encoding] = &[
     // opcode  dst  src  offset  imm  text  form  group  cpu
@@ -246,7 +246,7 @@ pub static TABLE: &[Encoding] = &[
     row(0x50, __, ANY, __, ANY, "r0 = *(u8 *)skb[{rs}{plus}]",  LoadPacket(B, X), Packet, V1),
 ];
 
-/// A row of an instruction of one slot.
+/// A row of a one-slot instruction.
 #[expect(clippy::too_many_arguments, reason = "the columns of the table")]
 const fn row(
     opcode: u8,
@@ -262,7 +262,7 @@ const fn row(
     Encoding { opcode, dst, src, offset, imm, next_imm: None, text, form, group, cpu }
 }
 
-/// A row of an instruction of two slots; one column more, the second slot's `imm`.
+/// A row of a two-slot instruction, with the second slot's `imm` as additional column.
 #[expect(clippy::too_many_arguments, reason = "the columns of the table")]
 const fn wide(
     opcode: u8,

@@ -1,4 +1,4 @@
-//! The assembler: from text to instructions.
+//! The assembler: parses text to instructions.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -15,31 +15,27 @@ use crate::{Code, Insn, RawInsn};
 
 /// Assembles a program.
 ///
-/// The language is clang's BPF assembly: one instruction a line, labels as `out:`, comments after `;`, `#` or `//`,
-/// numbers in decimal or after `0x`. Names of helpers and maps are resolved by `names`; a label comes first where
-/// it has the name of a helper.
+/// The language is clang's BPF assembly: one instruction per line, labels as `out:`, comments after `;`, `#` or `//`, numbers in
+/// decimal or after `0x`. Names of helpers and maps are resolved by `names`; a label takes precedence over a helper of the same
+/// name.
 ///
 /// # Listings
-/// What `llvm-objdump -d` and `bpftool prog dump xlated` print is read as well, with everything they put around
-/// the instructions. Slot numbers must follow one another, and bytes must be those of the text beside them.
+/// The output of `llvm-objdump -d` and `bpftool prog dump xlated` is accepted as well, with all additions to the instructions. Slot
+/// numbers must be consecutive, and bytes must agree with the text.
 ///
-/// - Several sections are put one after another, in the order of the listing. Byte columns are read in
-///   little-endian order.
-/// - `llvm-objdump -d` shows code before linking: a reference to a map is `r1 = 0 ll`, and means that. With
-///   `-r` the relocations are read: maps are asked of `names` (a name that starts with a dot is a data section, and
-///   the reference an offset into it), calls go to the symbols of the listing. CO-RE relocations are passed over: the
-///   offsets are those clang wrote.
-/// - Without byte columns llvm-objdump's `call 5` is a helper, though it may have been a subprogram.
-/// - bpftool's `call bpf_x#N` is resolved by its name. `N` is the distance of the kernel's function from a base, not
-///   the number of the helper, and not every kernel function is a helper: the verifier replaces some calls, and
-///   kernel functions have no helper number at all. These and other instructions that the verifier patches in are
-///   errors where they have no text of their own.
-///   An older bpftool than the kernel shows some of them as what they are not: the move to a per-CPU address as
-///   `r0 = r0`.
-/// - bpftool's map ids are those of the kernel it ran on; `names` says which map they mean.
+/// - Sections are concatenated in the order of the listing. Byte columns are little-endian.
+/// - `llvm-objdump -d` shows code before linking: a reference to a map is `r1 = 0 ll`, and is parsed as that constant. With `-r`
+///   the relocations are applied: maps are resolved by `names` (a name that starts with a dot is a data section, and the reference
+///   an offset into it), calls refer to the symbols of the listing. CO-RE relocations are ignored: the offsets are clang's.
+/// - Without byte columns llvm-objdump's `call 5` is parsed as a helper, although it may be a subprogram.
+/// - bpftool's `call bpf_x#N` is resolved by its name. `N` is the distance of the kernel's function from a base, not the number of
+///   the helper, and not every kernel function is a helper: the verifier replaces some calls, and kernel functions have no helper
+///   number at all. These and other instructions that the verifier inserts are errors if they have no text of their own. A bpftool
+///   older than the kernel prints some of them incorrectly: the move of a per-CPU address as `r0 = r0`.
+/// - bpftool's map ids are those of the kernel it ran on; `names` resolves them.
 ///
 /// # Errors
-/// The first line that is neither instruction, label, nor part of a listing, or that names what does not exist.
+/// For the first line that is neither an instruction, a label, nor part of a listing, or that has an unknown name.
 pub fn assemble(text: &str, names: &impl Names) -> Result<Code, AssembleError> {
     let lines: Vec<Line<'_>> =
         text.lines().enumerate().map(|(number, text)| Line::new(number, text)).collect();
@@ -52,7 +48,7 @@ pub fn assemble(text: &str, names: &impl Names) -> Result<Code, AssembleError> {
     assembler.finish()
 }
 
-/// One instruction without labels, helpers by number.
+/// Parses one instruction without labels, and with helpers by number.
 impl FromStr for Insn {
     type Err = AssembleError;
 
@@ -77,14 +73,14 @@ impl<'a> Line<'a> {
         Self { number, text, statements: statements(text) }
     }
 
-    /// A failure in this line, with line and column as people count.
+    /// An error in this line, with line and column counted from 1.
     fn place(&self, failure: Failure) -> AssembleError {
         let before = self.text.get(..failure.at).unwrap_or(self.text);
         AssembleError { line: self.number + 1, column: before.chars().count() + 1, problem: failure.problem }
     }
 }
 
-/// An instruction that may still refer to a label.
+/// An instruction with an optional reference to a label.
 struct Item<'a> {
     /// The line that names the label.
     line: &'a Line<'a>,
@@ -98,12 +94,12 @@ struct Assembler<'a> {
     names: &'a dyn Names,
     /// The slots of labels; `None` until the label is reached.
     labels: HashMap<&'a str, Option<usize>>,
-    /// Where the sections of a listing begin: labels as well, for relocations.
+    /// Starts of a listing's sections, which are labels for relocations.
     sections: HashMap<&'a str, usize>,
     items: Vec<Item<'a>>,
-    /// Slots so far.
+    /// Number of slots so far.
     slots: usize,
-    /// The listing's number of the slot that is our number 0; `None` until a line shows one.
+    /// The slot number in the listing that corresponds to slot 0; `None` until a line has one.
     origin: Option<i128>,
 }
 
@@ -137,7 +133,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// A label; twice at the same place is no contradiction.
+    /// Defines a label; redefinition at the same slot is allowed.
     fn define(&mut self, label: Part<'a>) -> Result<(), Failure> {
         match self.labels.insert(label.text, Some(self.slots)).flatten() {
             Some(slot) if slot != self.slots => {
@@ -157,7 +153,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Lines of a listing follow one another.
+    /// Checks that slot numbers of a listing are consecutive.
     fn check_slot(&mut self, insn: &InsnLine<'a>) -> Result<(), Failure> {
         let Some(said) = insn.slot else { return Ok(()) };
         let origin = *self.origin.get_or_insert(i128::from(said) - self.slots as i128);
@@ -196,7 +192,7 @@ impl<'a> Assembler<'a> {
         })
     }
 
-    /// The bytes of a listing are those of its text.
+    /// Checks that the bytes of a listing agree with its text.
     fn check_bytes(&self, insn: &InsnLine<'a>, matched: &Match) -> Result<(), Failure> {
         let Some(bytes) = &insn.bytes else { return Ok(()) };
         let slots = matched.row.slots(&matched.operands);
@@ -206,14 +202,13 @@ impl<'a> Assembler<'a> {
         Err(Failure { at: insn.part.at, problem: Problem::Bytes(insn.part.text.to_owned()) })
     }
 
-    /// A relocation puts a symbol in the place of the operand of the instruction before it, whose number becomes
-    /// the distance from the symbol.
+    /// Applies a relocation: a symbol replaces the operand of the previous instruction, whose number becomes the addend.
     fn relocation(&mut self, line: &'a Line<'a>, symbol: Part<'a>) -> Result<(), Failure> {
         let fail = |problem| Failure { at: symbol.at, problem };
         let item = self.items.last_mut().ok_or_else(|| fail(Problem::Relocation))?;
         let is_code = self.labels.contains_key(symbol.text) || self.sections.contains_key(symbol.text);
         let imm = i64::from(item.operands.imm);
-        // Calls are one slot short of the distance; addresses of code are in bytes.
+        // Call operands are one less than the distance in slots; code addresses are in bytes.
         let (form, addend) = match item.row.form {
             Form::CallHelper | Form::CallSubprogram if is_code => (Form::CallSubprogram, imm + 1),
             Form::LoadImm64(Imm64Kind::Value) if is_code => (Form::LoadImm64(Imm64Kind::Code), imm / 8),
@@ -230,7 +225,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// A reference to a map, or to a place in the map that a data section becomes.
+    /// A reference to a map, or to an offset in the map of a data section.
     fn map_relocation(&mut self, symbol: Part<'a>) -> Result<(), Failure> {
         let fail = |problem| Failure { at: symbol.at, problem };
         let index =
@@ -258,7 +253,7 @@ impl<'a> Assembler<'a> {
 }
 
 impl Item<'_> {
-    /// The instruction, its label replaced by the distance to it.
+    /// The instruction, with its label resolved to a distance.
     fn finish(&self, slot_of: impl Fn(&str) -> Option<usize>) -> Result<Insn, Failure> {
         let mut operands = self.operands;
         if let Some(label) = &self.label {

@@ -1,16 +1,16 @@
-//! A place in a line, and the lexical rules: what is a word, an operator, a number.
+//! A position in a line, and the lexical rules for words, operators and numbers.
 
 /// Characters of words: names, mnemonics, registers, digits.
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '$')
 }
 
-/// Characters that hold together as one operator.
+/// Characters that form operators.
 pub(super) fn is_operator(c: char) -> bool {
     "+-*/%&|^<>=!".contains(c)
 }
 
-/// The rest of a line, which begins with something that is not blank. Copies are cheap.
+/// The rest of a line, without leading blanks. Copies are cheap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     line: &'a str,
@@ -22,7 +22,7 @@ impl<'a> Cursor<'a> {
         Self { line, rest: line.trim_start() }
     }
 
-    /// Byte offset in the line of what comes next.
+    /// Byte offset in the line.
     pub(super) fn at(&self) -> usize {
         self.line.len() - self.rest.len()
     }
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// Takes the next word if it is this one.
+    /// Takes the next word if it matches.
     pub(super) fn keyword(&mut self, keyword: &str) -> bool {
         match self.rest.strip_prefix(keyword) {
             Some(rest) if !rest.starts_with(is_word) => {
@@ -67,8 +67,8 @@ impl<'a> Cursor<'a> {
         rest.is_some()
     }
 
-    /// Takes an unsigned number: decimal, or hexadecimal after `0x`. One that is too great for any field is
-    /// taken as the greatest.
+    /// Takes an unsigned number: decimal, or hexadecimal after `0x`. A number that overflows is saturated, and thus too great for
+    /// any field.
     pub(super) fn number(&mut self) -> Option<i128> {
         let mut after = *self;
         let word = after.word()?;

@@ -1,4 +1,4 @@
-//! The disassembler: from slots to lines.
+//! The disassembler: formats slots as lines.
 
 use std::fmt::{Display, Formatter};
 
@@ -9,11 +9,11 @@ use crate::{DecodeError, Insn, RawInsn, decode_at};
 pub struct Line {
     /// The slot the instruction starts at.
     pub slot: usize,
-    /// The instruction, or why the slot is none.
+    /// The instruction, or the decoding error.
     pub insn: Result<Insn, DecodeError>,
 }
 
-/// `       3: r0 = 2`, as llvm-objdump without byte columns; a slot that is no instruction shows why in angle brackets.
+/// `       3: r0 = 2`, as llvm-objdump without byte columns; a decoding error is in angle brackets.
 impl Display for Line {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match &self.insn {
@@ -23,9 +23,9 @@ impl Display for Line {
     }
 }
 
-/// Disassembles a program, one line for each instruction. A slot that is no instruction gets a line and is skipped.
+/// Disassembles a program, one line per instruction. A slot that cannot be decoded has a line of its own and is skipped.
 ///
-/// The lines of a program that decodes, joined, [assemble](crate::assemble) to the same program.
+/// If all slots decode, the concatenated lines [assemble](crate::assemble) to the same program.
 #[must_use]
 pub fn disassemble(raw: &[RawInsn]) -> Vec<Line> {
     let mut lines = Vec::new();

@@ -1,10 +1,10 @@
-//! What can be wrong with a text.
+//! Errors of the assembler.
 
 use std::fmt::{Display, Formatter};
 
 use crate::Reg;
 
-/// Why a text is not a program, and where.
+/// A syntax error with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct AssembleError {
@@ -12,40 +12,40 @@ pub struct AssembleError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The error.
     pub problem: Problem,
 }
 
-/// What is wrong at some place of a text.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The text goes on in no way the assembler knows.
+    /// An unexpected token.
     #[error("expected {}, found {}", join(.wanted), or_end(.found))]
     Unexpected {
-        /// All that could stand there.
+        /// All alternatives.
         wanted: Vec<Wanted>,
-        /// The word or character that does; `None` at the end of the line.
+        /// The word or character found; `None` at the end of the line.
         found: Option<String>,
     },
-    /// A number does not fit its field.
+    /// A number that is out of range.
     #[error("{value} is out of range, {low} to {high}")]
     Range {
         /// The number.
         value: i128,
-        /// The least that fits.
+        /// Minimum.
         low: i128,
-        /// The greatest that fits.
+        /// Maximum.
         high: i128,
     },
-    /// The distance to a label does not fit the jump.
+    /// The distance to a label exceeds the range of the jump.
     #[error("`{label}` is {distance} slots away, too far for this instruction")]
     TooFar {
         /// The label.
         label: String,
-        /// Slots from the next instruction.
+        /// Distance in slots from the next instruction.
         distance: i64,
     },
-    /// No label has this name.
+    /// The label does not exist.
     #[error("no label `{0}`")]
     UnknownLabel(String),
     /// Neither a label nor a helper has this name.
@@ -60,33 +60,33 @@ pub enum Problem {
     /// Two labels have the same name.
     #[error("label `{0}` is already defined")]
     DuplicateLabel(String),
-    /// A listing's opcode or bytes belong to no instruction.
+    /// The opcode or bytes of a listing are no instruction.
     #[error("unknown opcode {0:#04x} in the listing")]
     UnknownOpcode(u8),
-    /// The bytes of a listing are not those of its text.
+    /// The bytes of a listing disagree with its text.
     #[error("the bytes beside `{0}` say something else")]
     Bytes(String),
-    /// Lines of a listing are missing.
+    /// Slot numbers of a listing are not consecutive.
     #[error("the listing is at slot {said}, but slot {expected} comes next")]
     Slot {
-        /// The slot the line names.
+        /// The line's slot number.
         said: i128,
-        /// The slot after the line before.
+        /// The expected slot number.
         expected: i128,
     },
-    /// A relocation of a listing has no instruction to belong to.
+    /// A relocation of a listing without an instruction that it applies to.
     #[error("the relocation belongs to no instruction that can take a name")]
     Relocation,
 }
 
-/// Something that could stand at some place of a text.
+/// An alternative in an error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// This text.
+    /// Literal text.
     Text(&'static str),
     /// A register with this prefix, `r` or `w`.
     Register(char),
-    /// This register again.
+    /// The same register as before.
     Same(Reg),
     /// A number.
     Number,
@@ -98,7 +98,7 @@ pub enum Wanted {
     Callee,
     /// The name of a map.
     Map,
-    /// Nothing more.
+    /// The end of the line.
     EndOfLine,
 }
 

@@ -1,4 +1,4 @@
-//! The shapes of lines: what is instruction, and what a listing puts around it.
+//! Syntax of lines: instructions, and the additions of listings.
 
 use super::cursor::is_word;
 
@@ -9,32 +9,32 @@ pub(super) struct Part<'a> {
     pub(super) text: &'a str,
 }
 
-/// What a line says.
+/// A statement in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Statement<'a> {
     /// `out:` or `<out>:`
     Label(Part<'a>),
-    /// `Disassembly of section xdp:`: slots are counted anew.
+    /// `Disassembly of section xdp:`: slot numbers restart.
     Section(Part<'a>),
     /// An instruction.
     Insn(InsnLine<'a>),
-    /// `R_BPF_64_64 counters`: the instruction before refers to this symbol.
+    /// `R_BPF_64_64 counters`: a relocation of the previous instruction against this symbol.
     Relocation(Part<'a>),
 }
 
-/// An instruction and what a listing puts before it.
+/// An instruction with the columns of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InsnLine<'a> {
     pub(super) part: Part<'a>,
-    /// The slot, where the line begins with it.
+    /// The slot number, if the line begins with one.
     pub(super) slot: Option<u64>,
-    /// The opcode, where bpftool shows it.
+    /// The opcode, as printed by bpftool.
     pub(super) opcode: Option<u8>,
-    /// The 8 or 16 bytes in little-endian order, where llvm-objdump shows them.
+    /// The 8 or 16 bytes in little-endian order, as printed by llvm-objdump.
     pub(super) bytes: Option<Vec<u8>>,
 }
 
-/// Takes a line apart.
+/// Splits a line into statements.
 pub(super) fn statements(line: &str) -> Vec<Statement<'_>> {
     let mut found = Vec::new();
     let mut rest = Part { at: 0, text: line }.without_comment().trimmed();
@@ -53,7 +53,7 @@ pub(super) fn statements(line: &str) -> Vec<Statement<'_>> {
 }
 
 impl<'a> Part<'a> {
-    /// What is left after the first `len` bytes.
+    /// The rest after the first `len` bytes.
     fn skip(self, len: usize) -> Self {
         Self { at: self.at + len, text: self.text.get(len..).unwrap_or("") }
     }
@@ -81,7 +81,7 @@ impl<'a> Part<'a> {
         self.take(end.unwrap_or(self.text.len()))
     }
 
-    /// Without llvm-objdump's remark on a target, as ` <out+0x8>`.
+    /// Without llvm-objdump's annotation of a target, ` <out+0x8>`.
     fn without_remark(self) -> Self {
         match self.text.rfind(" <") {
             Some(start) if self.text.ends_with('>') => self.take(start).trimmed(),
@@ -89,14 +89,14 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The text up to the first character that is not `wanted`, and the rest.
+    /// Splits after the longest prefix of `wanted` characters.
     fn split_while(self, wanted: impl Fn(char) -> bool) -> (Self, Self) {
         let end = self.text.find(|c| !wanted(c)).unwrap_or(self.text.len());
         (self.take(end), self.skip(end))
     }
 }
 
-/// Lines that belong to a listing and hold no instruction; the inner option is what they say.
+/// Lines of a listing without an instruction; the inner option is the statement, if any.
 fn heading(line: Part<'_>) -> Option<Option<Statement<'_>>> {
     if let Some(section) = line.strip_prefix("Disassembly of section ").and_then(|s| s.strip_suffix(":")) {
         return Some(Some(Statement::Section(section)));
@@ -105,9 +105,9 @@ fn heading(line: Part<'_>) -> Option<Option<Statement<'_>>> {
         return Some(Some(Statement::Label(symbol)));
     }
     let is_file = line.text.contains("file format elf64-bpf");
-    // With BTF, bpftool heads every function with its prototype.
+    // With BTF, bpftool prints each function's prototype before it.
     let is_prototype = line.text.ends_with("):");
-    // `bpftool prog dump xlated opcodes` shows the bytes on a line of their own.
+    // `bpftool prog dump xlated opcodes` prints the bytes on a separate line.
     let is_bytes = hex_bytes(line).is_some_and(|(_, rest)| rest.text.is_empty());
     (is_file || is_prototype || is_bytes).then_some(None)
 }
@@ -118,7 +118,7 @@ fn symbol_heading(line: Part<'_>) -> Option<Part<'_>> {
     rest.trimmed().strip_prefix("<")?.strip_suffix(">:")
 }
 
-/// A label at the start, and what follows it. A number with a colon is a slot.
+/// A leading label, and the rest. A number with a colon is a slot number.
 fn label(line: Part<'_>) -> Option<(Part<'_>, Part<'_>)> {
     let (name, rest) = line.split_while(is_word);
     let is_name = name.text.starts_with(|c: char| !c.is_ascii_digit());
@@ -126,8 +126,7 @@ fn label(line: Part<'_>) -> Option<(Part<'_>, Part<'_>)> {
     is_name.then(|| (name, rest.trimmed()))
 }
 
-/// An instruction or a relocation, with or without what listings put before it; nothing if it is a CO-RE relocation,
-/// which the loader applies.
+/// An instruction or relocation, with optional columns of a listing; `None` for a CO-RE relocation, which the loader applies.
 fn instruction(line: Part<'_>) -> Option<Statement<'_>> {
     let (address, rest) = address(line);
     if rest.text.starts_with("R_BPF_") {
@@ -143,7 +142,7 @@ fn instruction(line: Part<'_>) -> Option<Statement<'_>> {
     Some(Statement::Insn(InsnLine { part: rest.without_remark(), slot, opcode, bytes }))
 }
 
-/// `12:`, in hexadecimal before relocations.
+/// `12:`, hexadecimal in relocations.
 fn address(line: Part<'_>) -> (Option<Part<'_>>, Part<'_>) {
     let (number, rest) = line.split_while(|c| c.is_ascii_hexdigit());
     match rest.strip_prefix(":") {
@@ -159,7 +158,7 @@ fn opcode(line: Part<'_>) -> Option<(u8, Part<'_>)> {
     Some((opcode, rest.strip_prefix(")")?.trimmed()))
 }
 
-/// `b7 00 00 00 02 00 00 00`, or 16 such bytes.
+/// `b7 00 00 00 02 00 00 00`, or 16 bytes in this format.
 fn hex_bytes(line: Part<'_>) -> Option<(Vec<u8>, Part<'_>)> {
     let mut bytes = Vec::new();
     let mut rest = line;

@@ -1,7 +1,7 @@
-//! Matching a line against the text of the table's rows.
+//! Matching of a line with the text of the table's rows.
 //!
-//! Every row that could apply is tried, the first that is the whole line is taken. If none is, the error is
-//! what the rows that came furthest stumbled over.
+//! Candidate rows are tried in order, and the first that matches the whole line is taken. If none does, the error is that of the
+//! rows that matched the longest prefix.
 
 use super::cursor::Cursor;
 use super::error::{Problem, Wanted};
@@ -12,18 +12,18 @@ use crate::Reg;
 use crate::form::{Operands, halves, join};
 use crate::table::Encoding;
 
-/// What names mean where the line stands.
+/// Resolution of names for a line.
 pub(super) struct Scope<'a> {
     pub(super) names: &'a dyn Names,
-    /// Whether there is a label of this name.
+    /// Whether a label has this name.
     pub(super) is_label: &'a dyn Fn(&str) -> bool,
 }
 
-/// A line that matched.
+/// A successful match.
 pub(super) struct Match {
     pub(super) row: &'static Encoding,
     pub(super) operands: Operands,
-    /// The label the line refers to, its operand still zero.
+    /// The label that the line refers to; its operand is still zero.
     pub(super) label: Option<LabelUse>,
 }
 
@@ -33,13 +33,13 @@ pub(super) struct LabelUse {
     pub(super) name: String,
     /// Byte offset in the line.
     pub(super) at: usize,
-    /// Whether the distance goes in the immediate, not in the offset.
+    /// Whether the distance is in the immediate instead of the offset.
     pub(super) far: bool,
-    /// Slots from the label to what is meant.
+    /// Distance in slots from the label to the actual target.
     pub(super) addend: i64,
 }
 
-/// The first of these templates that is the whole line.
+/// The first template that matches the whole line.
 pub(super) fn match_line<'t>(
     line: &str,
     templates: impl Iterator<Item = &'t Template>,
@@ -54,8 +54,7 @@ pub(super) fn match_line<'t>(
     Err(furthest.into_failure(line))
 }
 
-/// A line half matched with a template. Its functions give `None` where the line goes on differently, and note
-/// what they missed.
+/// State of matching a line with a template. Its methods return `None` on a mismatch, and record the expected alternatives.
 struct Matcher<'a> {
     cursor: Cursor<'a>,
     scope: &'a Scope<'a>,
@@ -100,7 +99,7 @@ impl<'a> Matcher<'a> {
         None
     }
 
-    /// A number that stands in the template, in whatever base the line has it.
+    /// A number that is part of the template, in any base.
     fn constant(&mut self, word: &str) -> bool {
         let mut after = self.cursor;
         let taken = word.parse().is_ok_and(|wanted: i128| after.number() == Some(wanted));
@@ -167,7 +166,7 @@ impl<'a> Matcher<'a> {
         Some(())
     }
 
-    /// A jump's slots in the offset.
+    /// A jump's distance in the offset field.
     fn jump(&mut self) -> Option<()> {
         if !self.label(false)? {
             self.operands.offset = self.distance()?;
@@ -175,7 +174,7 @@ impl<'a> Matcher<'a> {
         Some(())
     }
 
-    /// A jump's slots in the immediate.
+    /// A jump's distance in the immediate field.
     fn far_jump(&mut self) -> Option<()> {
         if !self.label(true)? {
             self.operands.imm = self.distance()?;
@@ -199,7 +198,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// A helper: a number without a plus, or a name that is no label.
+    /// A helper: a number without a plus sign, or a name that is not a label.
     fn helper(&mut self) -> Option<()> {
         let Some(name) = self.peek_name() else {
             if self.cursor.peek() == Some('+') {
@@ -253,7 +252,7 @@ impl<'a> Matcher<'a> {
         Some(())
     }
 
-    /// Takes a label if a name comes next.
+    /// Takes a label if the next token is a name.
     fn label(&mut self, far: bool) -> Option<bool> {
         let Some(name) = self.peek_name() else { return Some(false) };
         if !(self.scope.is_label)(name) {
@@ -264,7 +263,7 @@ impl<'a> Matcher<'a> {
         Some(true)
     }
 
-    /// The next word, if it is a name: no number, and not the `pc` of `pc+3`.
+    /// The next word if it is a name: not a number, and not the `pc` of `pc+3`.
     fn peek_name(&self) -> Option<&'a str> {
         let mut after = self.cursor;
         let name = after.word().filter(|word| !word.starts_with(|c: char| c.is_ascii_digit()))?;
@@ -282,13 +281,13 @@ impl<'a> Matcher<'a> {
         self.in_range(Self::integer, T::LOW, T::HIGH).map(T::from_wide)
     }
 
-    /// A number of the field's type, where something else could stand as well.
+    /// A number of the field's type, where the grammar allows an alternative.
     fn plain_or<T: Bounded>(&mut self, also: Wanted) -> Option<T> {
         self.furthest.miss(self.cursor.at(), also);
         self.plain()
     }
 
-    /// A number of the field's type with its sign, as `+ 12`.
+    /// A number of the field's type with a sign, as `+ 12`.
     fn signed<T: Bounded>(&mut self) -> Option<T> {
         self.in_range(Self::signed_integer, T::LOW, T::HIGH).map(T::from_wide)
     }
@@ -303,7 +302,7 @@ impl<'a> Matcher<'a> {
         self.refuse(Problem::Range { value, low, high })
     }
 
-    /// A number with or without a sign.
+    /// A number with an optional sign.
     fn integer(&mut self) -> Option<i128> {
         match self.cursor.peek() {
             Some('+' | '-') => self.signed_integer(),
@@ -330,11 +329,11 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The types of fields that numbers go in.
+/// Field types of numbers.
 trait Bounded {
     const LOW: i128;
     const HIGH: i128;
-    /// The value, which is in range.
+    /// Converts a value, which must be in range.
     fn from_wide(value: i128) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Instructions as text: both ways, from the text column of the table.
+//! Text syntax of instructions: parsing and printing, by the text column of the table.
 
 mod assemble;
 mod cursor;

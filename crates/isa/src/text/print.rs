@@ -1,4 +1,4 @@
-//! Instructions as text: the table's text with the operands filled in.
+//! Printing of instructions: the table's text with the operands filled in.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -7,12 +7,12 @@ use crate::form::{Operands, halves};
 use crate::table::row_of;
 use crate::{Imm64, Insn, Reg};
 
-/// clang's BPF assembly, with immediates in decimal as `llvm-objdump --no-print-imm-hex` writes them. Loads and
-/// stores name `r` registers, as clang does below `-mcpu=v3`.
+/// clang's BPF assembly, with decimal immediates as printed by `llvm-objdump --no-print-imm-hex`. Loads and stores use `r`
+/// registers, as clang does below `-mcpu=v3`.
 ///
-/// What clang has no text for is written so that it can be read back: `call pc+3`, `call kfunc[12, 0]`,
+/// Instructions without clang syntax have one that the assembler parses: `call pc+3`, `call kfunc[12, 0]`,
 /// `r1 = map[0] ll`, `r1 = map_fd[3] ll`, `r1 = map_value[0] + 4 ll`, `r1 = subprog[+3] ll`, `r1 = btf_var[12, 0] ll`.
-/// An instruction that has no encoding is written in Rust's debug form.
+/// An instruction without an encoding is printed in Rust's debug format.
 impl Display for Insn {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let (form, operands) = self.split();

@@ -1,13 +1,13 @@
-//! Other spellings: read, never written. Beside the table's placeholders, `{map_id}` is a kernel's id of a map and
-//! `{kfunc}` the name of a kernel function.
+//! Alternative spellings, which are parsed but never printed. In addition to the table's placeholders, `{map_id}` is a kernel's map
+//! id and `{kfunc}` the name of a kernel function.
 
 use crate::AtomicOp;
 use crate::Width::{W32, W64};
 use crate::table::Form;
 use crate::table::Imm64Kind::{Code, MapFd, MapIndex, MapValueFd, MapValueIndex, Value, Variable};
 
-/// Spellings that mean one thing everywhere: those of the kernel's disassembler (`kernel/bpf/disasm.c`, behind
-/// `bpftool prog dump xlated`) and of llvm-objdump for references.
+/// Unambiguous spellings: those of the kernel's disassembler (`kernel/bpf/disasm.c`, used by `bpftool prog dump xlated`), and
+/// llvm-objdump's for references.
 pub(super) static SPELLINGS: &[(Form, &str)] = &[
     (
         Form::Atomic(W64, AtomicOp::Add { fetch: true }),
@@ -38,10 +38,10 @@ pub(super) static SPELLINGS: &[(Form, &str)] = &[
     (Form::LoadImm64(MapValueIndex), "ld_pseudo {rd}, 6, {imm}"),
 ];
 
-/// Spellings that mean something else without the opcode, so they are read only where a listing shows it.
+/// Spellings that are ambiguous without the opcode, and only parsed in listings that show it.
 pub(super) static AMBIGUOUS: &[(Form, &str)] = &[
-    // bpftool leaves out the `ll`.
+    // bpftool omits the `ll`.
     (Form::LoadImm64(Value), "{rd} = {value}"),
-    // llvm-objdump shows only the number.
+    // llvm-objdump prints only the number.
     (Form::CallKfunc, "call {imm}"),
 ];

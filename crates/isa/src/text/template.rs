@@ -1,4 +1,4 @@
-//! The text column of the table, taken apart. Its language is described at the head of [`table`](crate::table).
+//! Parsed form of the table's text column, whose syntax is described in [`table`](crate::table).
 
 use std::sync::LazyLock;
 
@@ -9,30 +9,30 @@ use crate::table::{Encoding, Form, TABLE, row_of};
 /// A part of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// Text that stands for itself.
+    /// Literal text.
     Literal(&'static str),
     /// A register.
     Register(RegisterPlace),
-    /// A number, or a name for it.
+    /// A number or a name.
     Number(NumberPlace),
 }
 
-/// Where a register is shown, and how.
+/// A placeholder for a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegisterPlace {
     pub(super) field: RegisterField,
-    /// The prefixes read, `r` or `w`; the first is the one written.
+    /// Accepted prefixes, `r` or `w`; the first one is printed.
     pub(super) prefixes: &'static str,
 }
 
-/// The field a register is in.
+/// The field of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RegisterField {
     Dst,
     Src,
 }
 
-/// Where a number is shown, and how.
+/// A placeholder for a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberPlace {
     Imm,
@@ -90,7 +90,7 @@ impl RegisterPlace {
 }
 
 impl Piece {
-    /// What a placeholder's name means. A name that means nothing stands for itself; a test sees that there is none.
+    /// The piece for a placeholder's name. An unknown name would be literal text; a test checks that none exists.
     fn named(name: &'static str) -> Self {
         let number = NumberPlace::named(name).map(Self::Number);
         let register = RegisterPlace::named(name).map(Self::Register);
@@ -113,17 +113,17 @@ fn literal_piece(text: &'static str) -> Option<Piece> {
     (!text.is_empty()).then_some(Piece::Literal(text))
 }
 
-/// A template as the assembler reads it: blanks between tokens do not count.
+/// A template for the assembler: blanks between tokens are ignored.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     pub(super) row: &'static Encoding,
     pub(super) tokens: Vec<Token>,
 }
 
-/// A piece of a template, literals taken apart.
+/// A token of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A word, which ends where the line's word ends.
+    /// A word, which must match the whole word in the line.
     Word(&'static str),
     /// An operator or bracket.
     Symbol(&'static str),
@@ -142,14 +142,13 @@ impl Template {
     }
 }
 
-/// The text of every row of the table and the other spellings, taken apart once: the assembler tries many for
-/// each line.
+/// The parsed text of all rows and the alternative spellings: built once, as the assembler tries many per line.
 pub(super) static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     let table = TABLE.iter().map(|row| Template::new(row, row.text));
     table.chain(templates_of(SPELLINGS)).collect()
 });
 
-/// The templates to try as well where the opcode is known.
+/// Additional templates for lines with a known opcode.
 pub(super) static LISTING_TEMPLATES: LazyLock<Vec<Template>> =
     LazyLock::new(|| templates_of(AMBIGUOUS).collect());
 
@@ -157,7 +156,7 @@ fn templates_of(spellings: &'static [(Form, &'static str)]) -> impl Iterator<Ite
     spellings.iter().filter_map(|&(form, text)| Some(Template::new(row_of(form)?, text)))
 }
 
-/// A literal's words, operators and brackets.
+/// Tokens of literal text.
 fn tokens(literal: &'static str) -> impl Iterator<Item = Token> {
     let mut rest = literal;
     std::iter::from_fn(move || {
@@ -195,7 +194,7 @@ mod tests {
         }
     }
 
-    /// A field is an operand if and only if the text shows it: else text would lose it, or invent it.
+    /// A field is an operand if and only if the text contains it: otherwise text would lose or invent an operand.
     #[test]
     fn text_shows_exactly_the_operands() {
         use NumberPlace::*;

@@ -1,11 +1,11 @@
-//! The assembler's language: labels, names, comments, and what it says of wrong text.
+//! The assembler's language: labels, names, comments, and error messages.
 
 use paceline_isa::{
     AluOp, Callee, Code, Condition, DecodeError, Imm64, Insn, Names, Operand, RawInsn, Reg, Width, assemble,
     disassemble,
 };
 
-/// What a program's author would provide: one helper, one kernel function, two maps.
+/// Names as a program's author would provide: one helper, one kernel function, two maps.
 struct Known;
 
 impl Names for Known {
@@ -114,7 +114,7 @@ fn values_in_memory_have_either_prefix() {
     }
 }
 
-/// As `bpftool prog dump xlated` of Linux 6.18 prints it, with BTF and with `opcodes`.
+/// Output of `bpftool prog dump xlated` of Linux 6.18, with BTF and with `opcodes`.
 #[test]
 fn bpftool_listings_are_read() {
     let listing = "\
@@ -165,7 +165,7 @@ bool parse(struct xdp_md * ctx):
     assert_eq!(code(listing), code(plain));
 }
 
-/// As llvm-objdump -dr prints it: two sections, a static function, a data section, CO-RE.
+/// Output of llvm-objdump -dr: two sections, a static function, a data section, CO-RE.
 #[test]
 fn relocations_are_read() {
     let listing = "
@@ -249,7 +249,7 @@ fn errors_say_where_and_what() {
 
 #[test]
 fn labels_too_far_are_refused() {
-    // The opcode spares the assembler most of the table.
+    // With opcodes the assembler skips most of the table.
     let filler = "(18) r0 = 0 ll\n".repeat(16_384);
     let message = error(&format!("goto out\n{filler}out: exit"));
     assert_eq!(message, "line 1, column 6: `out` is 32768 slots away, too far for this instruction");

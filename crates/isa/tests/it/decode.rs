@@ -1,4 +1,4 @@
-//! What the decoder refuses, and what it says. The kernel refuses the same (`kernel/bpf/verifier.c`).
+//! Errors of the decoder. The kernel refuses the same instructions (`kernel/bpf/verifier.c`).
 
 use paceline_isa::{
     AtomicOp, Callee, Code, DecodeError, EncodeError, FieldName, Imm64, Insn, Operand, RawInsn, Reg, RegSet,
@@ -20,7 +20,7 @@ fn unknown_opcodes() {
     for (bytes, opcode) in [
         ("00 00 00 00 00 00 00 00", 0x00),
         ("ff 00 00 00 00 00 00 00", 0xff),
-        // What was a sign-extending load of 64 bits, exit and call of 32 bits, a negation by register.
+        // Would be a sign-extending load of 64 bits, exit and call of 32 bits, a negation by register.
         ("99 00 00 00 00 00 00 00", 0x99),
         ("96 00 00 00 00 00 00 00", 0x96),
         ("86 00 00 00 00 00 00 00", 0x86),
@@ -95,7 +95,7 @@ fn second_slots() {
         let found = error(&format!("{exit} {first} {second}"));
         assert_eq!(found, DecodeError::SecondReserved { slot: 2, field, value });
     }
-    // A map by descriptor has nothing in the second slot; a place in its value has the offset there.
+    // A map by descriptor has no operand in the second slot; a map value has its offset there.
     let map_fd = "18 11 00 00 05 00 00 00 00 00 00 00 01 00 00 00";
     assert_eq!(error(map_fd), DecodeError::SecondReserved { slot: 1, field: FieldName::Imm, value: 1 });
     let value = Imm64::MapValueFd { fd: 5, offset: 1 };

@@ -1,8 +1,8 @@
-//! The table's text and bytes against LLVM's: what we print, llvm-mc assembles to our bytes; what llvm-objdump
-//! prints of our bytes, we read back.
+//! The table's text and bytes against LLVM's: llvm-mc assembles Paceline's text to the same bytes, and Paceline parses the text
+//! that llvm-objdump prints for them.
 //!
-//! Every LLVM found is asked, in versions 19 to 22 and without a version. Without any the tests print a line that
-//! starts with SKIP, or fail if `PACELINE_REQUIRE_ALL=1`.
+//! Every installed LLVM of versions 19 to 22 and without a version is tested. Without any the tests print a line that starts with
+//! SKIP, or fail if `PACELINE_REQUIRE_ALL=1`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Llvm {
 }
 
 impl Llvm {
-    /// All that are installed.
+    /// All installed versions.
     fn all() -> Vec<Self> {
         ["", "-19", "-20", "-21", "-22"].into_iter().filter_map(Self::find).collect()
     }
@@ -32,12 +32,12 @@ impl Llvm {
         (version >= 19).then_some(Self { suffix, version })
     }
 
-    /// Whether this LLVM has a form. Acquire and release came with version 20.
+    /// Whether this LLVM supports a form. Acquire and release require version 20.
     fn knows(&self, row: &Encoding) -> bool {
         self.version >= 20 || !matches!(row.form, Form::LoadAcquire(_) | Form::StoreRelease(_))
     }
 
-    /// Assembles a text to the bytes of each instruction.
+    /// Assembles text; returns the bytes of each instruction.
     fn encodings(&self, text: &str) -> Vec<Vec<u8>> {
         let mut command = Command::new(format!("llvm-mc{}", self.suffix));
         command.args(["-triple=bpfel", "-mcpu=v4", "-show-encoding"]);
@@ -45,7 +45,7 @@ impl Llvm {
         output.lines().filter_map(|line| line.split("encoding: [").nth(1)).map(parse_encoding).collect()
     }
 
-    /// Puts bytes in the text section of an object file.
+    /// Writes bytes to the text section of an object file.
     fn object(&self, name: &str, raw: &[RawInsn]) -> PathBuf {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}{}.o", self.suffix));
         let mut text = ".text\nprogram:\n".to_owned();
@@ -82,7 +82,7 @@ fn parse_encoding(text: &str) -> Vec<u8> {
     digits.map(|byte| u8::from_str_radix(byte.trim_start_matches("0x"), 16).unwrap()).collect()
 }
 
-/// Every LLVM that is installed; says so if there is none.
+/// Runs a check with every installed LLVM; reports if none is.
 #[expect(clippy::print_stdout, reason = "how a test says that it was skipped")]
 fn each_llvm(test: &str, check: impl Fn(&Llvm)) {
     let all = Llvm::all();
@@ -96,7 +96,7 @@ fn each_llvm(test: &str, check: impl Fn(&Llvm)) {
     all.iter().for_each(check);
 }
 
-/// The instructions of a row with operands from the middle and the ends of their ranges.
+/// Instructions of a row with typical and boundary operands.
 fn samples(row: &'static Encoding) -> Vec<Insn> {
     let operands = [
         (1, 2, 0, 0, 0),
@@ -127,7 +127,7 @@ fn samples(row: &'static Encoding) -> Vec<Insn> {
         .collect()
 }
 
-/// Whether clang's assembly has the form at all; the others are written in our own way.
+/// Whether clang's assembly has the form; others have a syntax of Paceline's own.
 fn has_llvm_text(insn: &Insn) -> bool {
     match insn.form() {
         Form::LoadImm64(kind) => kind == Imm64Kind::Value,
@@ -136,8 +136,8 @@ fn has_llvm_text(insn: &Insn) -> bool {
     }
 }
 
-/// Whether llvm-objdump shows all operands: it leaves out the immediate of an indirect packet load, where a kernel
-/// function comes from, and the second immediate of references.
+/// Whether llvm-objdump prints all operands: it omits the immediate of an indirect packet load, the module of a kernel function,
+/// and the second immediate of references.
 fn has_llvm_operands(insn: &Insn) -> bool {
     let is_indirect = matches!(insn, Insn::LoadPacket { index: Some(_), offset: 1.. | ..=-1, .. });
     let is_of_module = matches!(insn, Insn::Call(Callee::Kfunc { module: 1.. | ..=-1, .. }));
@@ -146,7 +146,7 @@ fn has_llvm_operands(insn: &Insn) -> bool {
     !is_indirect && !is_of_module && (is_value || !has_second)
 }
 
-/// Whether llvm-mc takes the operands as numbers: of a long jump only those that a short one could have.
+/// Whether llvm-mc accepts the operands as numbers: for a long jump only distances within the range of a short one.
 fn has_llvm_mc_operands(insn: &Insn) -> bool {
     !matches!(insn, Insn::JumpLong { offset } if i16::try_from(*offset).is_err())
 }
@@ -175,7 +175,7 @@ fn llvm_mc_assembles_our_text_to_our_bytes() {
 #[test]
 fn llvm_objdump_prints_our_text() {
     each_llvm("llvm_objdump_prints_our_text", |llvm| {
-        // Without 32-bit registers for values, as we write loads and stores; with them for all else.
+        // Without 32-bit registers for loads and stores, as Paceline prints them; with them for all other forms.
         let uses_value_register =
             |insn: &Insn| matches!(insn.form(), Form::Load(_) | Form::Store(_, Source::X));
         for (is_wanted, mattr) in [(true, "--mattr=-alu32"), (false, "--mattr=+alu32")] {
@@ -224,7 +224,7 @@ fn llvm_knows_every_row_at_its_level() {
     });
 }
 
-/// Every map exists.
+/// Resolves every map.
 struct AnyMap;
 
 impl Names for AnyMap {
@@ -233,7 +233,7 @@ impl Names for AnyMap {
     }
 }
 
-/// Debian's own objects, of clang 14: the assembler compares bytes and text of each line itself.
+/// Debian's own objects, built by clang 14: the assembler itself compares bytes and text of each line.
 #[test]
 fn we_read_listings_of_installed_objects() {
     each_llvm("we_read_listings_of_installed_objects", |llvm| {

@@ -1,4 +1,4 @@
-//! What one side writes, the other reads: bytes and text, instructions and programs.
+//! Round trips: encoding and decoding, printing and parsing, of instructions and programs.
 
 use crate::common::insn;
 use paceline_isa::table::TABLE;
@@ -9,7 +9,7 @@ fn raw_insn() -> impl Strategy<Value = RawInsn> {
     any::<[u8; 8]>().prop_map(RawInsn::from_le_bytes)
 }
 
-/// Slots that often decode: an opcode and selectors of the table, small or arbitrary numbers elsewhere.
+/// Slots that often decode: opcodes and selectors of the table, small or arbitrary numbers otherwise.
 fn likely_raw_insn() -> impl Strategy<Value = RawInsn> {
     let small = prop_oneof![Just(0), 0..18, any::<i32>()];
     let selectors =
@@ -23,7 +23,7 @@ fn raw_program() -> impl Strategy<Value = Vec<RawInsn>> {
     proptest::collection::vec(prop_oneof![likely_raw_insn(), raw_insn(), Just(RawInsn::default())], 0..6)
 }
 
-/// Text near to assembly: its words and characters in any order.
+/// Text similar to assembly: its words and characters in any order.
 fn near_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         proptest::sample::select(
@@ -39,7 +39,7 @@ fn near_text() -> impl Strategy<Value = String> {
     proptest::collection::vec(word, 0..24).prop_map(|words| words.join(" "))
 }
 
-/// So many cases, or `PROPTEST_CASES`.
+/// The number of cases, unless `PROPTEST_CASES` is set.
 fn cases(cases: u32) -> ProptestConfig {
     let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_some() { default } else { ProptestConfig { cases, ..default } }
@@ -69,7 +69,7 @@ proptest! {
         prop_assert_eq!(RawInsn::from_be_bytes(bytes).to_be_bytes(), bytes);
     }
 
-    /// The disassembler goes through anything to its end.
+    /// The disassembler processes arbitrary slots to the end.
     #[test]
     fn every_slot_is_disassembled(raw in raw_program()) {
         let lines = disassemble(&raw);
@@ -100,7 +100,7 @@ proptest! {
         let _ = text.parse::<Insn>();
     }
 
-    /// A listing line that the assembler reads is printed and read again as the same.
+    /// Text that parses to an instruction prints as text that parses to the same instruction.
     #[test]
     fn what_parses_prints_and_parses_alike(text in near_text()) {
         if let Ok(insn) = text.parse::<Insn>() {

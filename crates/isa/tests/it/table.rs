@@ -1,11 +1,11 @@
-//! The table against the RFC: every opcode, every conformance group.
+//! The table against the RFC: every opcode and every conformance group.
 
 use std::collections::BTreeMap;
 
 use paceline_isa::table::{Cpu, Field, Group, TABLE, row_of, rows_of};
 use paceline_isa::{DecodeError, RawInsn, decode_at, encode};
 
-/// Builds an opcode from RFC 9669 section 3: class in bits 0 to 2, the rest by class.
+/// Opcodes by RFC 9669 section 3: class in bits 0 to 2, the rest depends on the class.
 fn opcodes_of_the_rfc() -> BTreeMap<u8, &'static str> {
     let mut known = BTreeMap::new();
     let mut add = |opcode: u8, name| assert!(known.insert(opcode, name).is_none(), "{opcode:#x} twice");
@@ -96,8 +96,8 @@ fn selectors_fit_their_fields() {
     }
 }
 
-/// RFC 9669 section 2.4 names the groups: base32 is what no section puts in another. The opcode's class and size
-/// say which section applies.
+/// RFC 9669 section 2.4 defines the groups: base32 contains everything that no section assigns to another group. The opcode's class
+/// and size determine the section.
 #[test]
 fn groups_are_those_of_the_rfc() {
     for row in TABLE.iter().filter(|row| row.group != Group::Extension) {

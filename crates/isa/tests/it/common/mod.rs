@@ -1,4 +1,4 @@
-//! Arbitrary instructions, built from the enums alone: the table has no part in it.
+//! Arbitrary instructions, generated from the enums alone, independently of the table.
 
 use paceline_isa::{AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 use proptest::prelude::*;
