@@ -1,8 +1,8 @@
-//! Addresses as people write them.
+//! Addresses in text form.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The bytes of an address as they are in packets, of the kind that takes so many: 4 for IPv4, 6 for Ethernet
+/// The bytes of an address in network order, with the address type selected by size in bytes: 4 for IPv4, 6 for Ethernet
 /// (`00:11:22:33:44:55`), 16 for IPv6. `None` for other texts and sizes.
 #[must_use]
 pub fn address_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
@@ -23,8 +23,8 @@ fn ethernet(text: &str) -> Option<Vec<u8>> {
     bytes.filter(|bytes| bytes.len() == 6)
 }
 
-/// The key of a longest-prefix trie for a prefix such as `10.0.0.0/8` or `2001:db8::/32`: the length as 32 bits of this machine, and
-/// the address. `None` for other texts, and where the key is not as long as that.
+/// The key of a longest-prefix trie for a prefix such as `10.0.0.0/8` or `2001:db8::/32`: the length as 32 bits in native byte
+/// order, then the address. `None` for other texts, and for other key sizes.
 #[must_use]
 pub fn prefix_bytes(text: &str, size: usize) -> Option<Vec<u8>> {
     let (address, length) = text.split_once('/')?;

@@ -1,23 +1,23 @@
-//! Bytes to values.
+//! Decoding of bytes to values.
 
 use crate::{
     Btf, BtfError, ByteOrder, Composite, DataSection, Enum, Int, IntEncoding, Member, Type, TypeId, Value,
     ValueError, ValueProblem,
 };
 
-/// Most parts (numbers, elements, members) of a value. Lying types can describe far more than they have bytes: empty
-/// elements, members that overlap.
+/// Maximum number of parts (numbers, elements, members) of a value. Malformed types can describe far more parts than bytes: empty
+/// elements, overlapping members.
 const MOST_PARTS: usize = 1 << 20;
-/// Bytes of names that count as much as a part.
+/// Number of bytes of names that count as one part.
 const NAME_SHARE: usize = 16;
-/// Deepest nesting of structures and arrays in a value.
+/// Maximum nesting depth of structures and arrays in a value.
 pub(super) const MOST_DEPTH: usize = 32;
 
 impl Btf {
-    /// The value that `bytes`, in this machine's byte order, are of a type.
+    /// Decodes `bytes`, in native byte order, as a value of a type.
     ///
     /// # Errors
-    /// When there are fewer or more bytes than the type takes, or the type makes no sense.
+    /// If the number of bytes differs from the type's size, or the type is malformed.
     pub fn decode(&self, id: TypeId, bytes: &[u8]) -> Result<Value, ValueError> {
         let expected = self.size_of(id)?;
         if u64::try_from(bytes.len()) != Ok(expected) {
@@ -40,20 +40,20 @@ impl From<BtfError> for ValueError {
 }
 
 impl ValueError {
-    /// The same error in a member or element of something larger.
+    /// The same error, located in a member or element.
     pub(super) fn within(mut self, part: &str) -> Self {
         self.path.insert_str(0, part);
         self
     }
 }
 
-/// The bits that a member without bytes of its own takes: a bitfield, and where it is in the structure.
+/// Bit offset and width of a member that is a bitfield.
 pub(super) fn bitfield(btf: &Btf, m: &Member) -> Result<Option<(u32, u32)>, BtfError> {
     if m.bit_size != 0 {
         return Ok(Some((m.bit_offset, u32::from(m.bit_size))));
     }
     match btf.resolve(m.ty)?.1 {
-        // Compilers before clang 7 put the width of the bitfield into the integer.
+        // Compilers before clang 7 encode the bitfield's width in the integer type.
         Type::Int(int) if u32::from(int.bits) != int.size * 8 || !m.bit_offset.is_multiple_of(8) => {
             Ok(Some((m.bit_offset.saturating_add(u32::from(int.bit_offset)), u32::from(int.bits))))
         }
@@ -61,7 +61,7 @@ pub(super) fn bitfield(btf: &Btf, m: &Member) -> Result<Option<(u32, u32)>, BtfE
     }
 }
 
-/// The bits of a bitfield as an unsigned number; `None` when they are more than 64 or outside of the bytes.
+/// The bits of a bitfield as an unsigned number; `None` if they are more than 64 or out of bounds.
 pub(super) fn bits_at(bytes: &[u8], offset: u32, count: u32) -> Option<u64> {
     if count > 64 {
         return None;
@@ -78,7 +78,7 @@ pub(super) fn bits_at(bytes: &[u8], offset: u32, count: u32) -> Option<u64> {
     Some(value)
 }
 
-/// A number of at most 16 bytes in this machine's order.
+/// A number of at most 16 bytes in native byte order.
 fn number(bytes: &[u8]) -> Option<u128> {
     let mut wide = [0; 16];
     match ByteOrder::NATIVE {
@@ -88,7 +88,7 @@ fn number(bytes: &[u8]) -> Option<u128> {
     Some(u128::from_ne_bytes(wide))
 }
 
-/// The low `bits` bits of a number as a signed one.
+/// The low `bits` bits of a number, sign-extended.
 fn sign_extend(value: u128, bits: u32) -> i128 {
     let unused = 128 - bits.clamp(1, 128);
     (value << unused).cast_signed() >> unused
@@ -112,7 +112,7 @@ pub(super) fn is_char(btf: &Btf, element: TypeId) -> bool {
     }
 }
 
-/// The text in an array of characters, if it is printable and nothing but zeros follows it.
+/// The text in an array of characters, if it is printable and padded with zeros only.
 fn printable(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     let (text, rest) = bytes.split_at_checked(end)?;
@@ -122,7 +122,7 @@ fn printable(bytes: &[u8]) -> Option<String> {
 
 struct Decoder<'a> {
     btf: &'a Btf,
-    /// Parts that the value may still have.
+    /// Remaining number of parts.
     parts: usize,
 }
 
@@ -132,7 +132,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// `bytes` are as many as the type takes.
+    /// The length of `bytes` is the type's size.
     fn value(&mut self, id: TypeId, bytes: &[u8], depth: usize) -> Result<Value, ValueError> {
         self.spend(1)?;
         if depth > MOST_DEPTH {
@@ -241,7 +241,7 @@ impl Decoder<'_> {
                 Type::Enum(e) => self.enumeration(e, raw, count)?,
                 _ => return Err(outside()),
             };
-            // Bitfields without a name are padding.
+            // Unnamed bitfields are padding.
             if !name.is_empty() {
                 members.push((name.to_owned(), value));
             }
@@ -287,7 +287,7 @@ impl Decoder<'_> {
     }
 }
 
-/// The bytes of a variable in its section, if they lie within.
+/// The byte range of a variable in its section, if it is within bounds.
 pub(super) fn section_part(
     btf: &Btf,
     ty: TypeId,

@@ -1,4 +1,4 @@
-//! Values to bytes.
+//! Encoding of values to bytes.
 
 use std::cell::Cell;
 
@@ -11,23 +11,22 @@ use crate::{
     ValueProblem,
 };
 
-/// Most bytes of a value: what the types ask for is allocated before anything is known to be there.
+/// Maximum size of a value in bytes: memory is allocated by the type's size before the value is examined.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// Most members that are looked at in the search for one name: anonymous structures that hold each other many times
-/// have more of them than could ever be searched.
+/// Maximum number of members that are searched for one name: anonymous structures that contain each other many times have more
+/// members than can be searched.
 const MOST_LOOKS: usize = 1 << 20;
 
 impl Btf {
-    /// The bytes, in this machine's order, of a value of a type. What the value does not give is zero: members left
-    /// out, elements and characters past the last given one.
+    /// Encodes a value of a type, in native byte order. Parts that the value lacks are zero: omitted members, elements and
+    /// characters after the last one given.
     ///
-    /// Numbers may be given as texts (`"0x50"`), enumerators by name or number, truth values as 0 and 1, members of
-    /// nested anonymous structures and unions directly, and 4, 6 or 16 bytes that are no characters as an address
-    /// ([`address_bytes`]).
+    /// Numbers may be given as texts (`"0x50"`), enumerators by name or number, truth values as 0 and 1, members of nested
+    /// anonymous structures and unions directly, and 4, 6 or 16 bytes that are not characters as an address ([`address_bytes`]).
     ///
     /// # Errors
-    /// When the value does not fit the type; the error names the place and, for misspelled names, the closest one.
+    /// If the value does not fit the type; the error has the position and, for misspelled names, the closest one.
     pub fn encode(&self, id: TypeId, value: &Value) -> Result<Vec<u8>, ValueError> {
         let size = self.size_of(id)?;
         if size > MOST_BYTES {
@@ -41,12 +40,12 @@ impl Btf {
 
 struct Encoder<'a> {
     btf: &'a Btf,
-    /// Members that may still be looked at in the search for a name.
+    /// Remaining number of members that may be searched.
     looks: Cell<usize>,
 }
 
 impl Encoder<'_> {
-    /// `bytes` are zero, and as many as the type takes.
+    /// `bytes` are zero, and their length is the type's size.
     fn value(&self, id: TypeId, value: &Value, bytes: &mut [u8], depth: usize) -> Result<(), ValueError> {
         if depth > MOST_DEPTH {
             return Err(BtfError::TooDeep(id).into());
@@ -82,7 +81,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Whether a text that is an address of the type's size is meant as one: nothing else is said by such a text.
+    /// Whether a text that is an address of the type's size is parsed as one: for these types it has no other meaning.
     fn may_hold_address(&self, ty: &Type) -> bool {
         match ty {
             Type::Int(int) => int.encoding != IntEncoding::Bool,
@@ -117,7 +116,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The low `bits` bits of a number, which has to fit.
+    /// The low `bits` bits of a number, with a range check.
     fn ranged(&self, id: TypeId, value: &Value, bits: u32, signed: bool) -> Result<u128, ValueError> {
         let number = Number::of(value).ok_or_else(|| self.mismatch(id, "a number", value))?;
         let unused = 128 - bits.clamp(1, 128);
@@ -161,7 +160,7 @@ impl Encoder<'_> {
             _ => return Err(self.mismatch(id, "a number", value)),
         };
         match bytes.len() {
-            // Rounding is what a C initializer does.
+            // Rounded, as in a C initializer.
             4 => bytes.copy_from_slice(&(number as f32).to_ne_bytes()),
             8 => bytes.copy_from_slice(&number.to_ne_bytes()),
             _ => return Err(BtfError::Width { ty: id }.into()),
@@ -242,7 +241,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// A member by name, also of nested anonymous structures; with the offset in bits of what it is a member of.
+    /// A member by name, including those of nested anonymous structures; with the bit offset of its structure.
     fn find_member<'c>(
         &'c self,
         composite: &'c Composite,
@@ -287,7 +286,7 @@ impl Encoder<'_> {
     }
 
     fn member_names<'c>(&'c self, composite: &'c Composite, names: &mut Vec<&'c str>, depth: usize) {
-        /// Enough to find a misspelled name in.
+        /// Enough names for a suggestion.
         const MOST_NAMES: usize = 4096;
         for m in &composite.members {
             if depth > MOST_DEPTH || names.len() >= MOST_NAMES || self.look(1).is_err() {
@@ -302,7 +301,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The bits or bytes of a member; `base` is the offset in bits of what it is a member of.
+    /// The bits or bytes of a member; `base` is the bit offset of its structure.
     fn member(&self, m: &Member, base: u32, value: &Value, depth: usize) -> Result<Part, ValueError> {
         if let Some((offset, count)) = bitfield(self.btf, m)? {
             let number = match self.btf.resolve(m.ty)?.1 {
@@ -352,7 +351,7 @@ impl Encoder<'_> {
     }
 }
 
-/// What a member writes into its structure.
+/// The encoded form of a member.
 enum Part {
     /// The low bits of a number.
     Bits {

@@ -1,8 +1,8 @@
-//! What can be wrong with BTF, and with values that are to fit its types.
+//! Errors of BTF, and of values that do not fit its types.
 
 use crate::TypeId;
 
-/// What is wrong with BTF.
+/// An error in BTF.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BtfError {
@@ -12,28 +12,28 @@ pub enum BtfError {
         /// Offset in bytes into the section.
         offset: usize,
     },
-    /// The first two bytes are not BTF's, in either order.
+    /// The magic number is wrong, in both byte orders.
     #[error("BTF has magic {0:#06x}, not 0xeb9f")]
     Magic(u16),
-    /// A version that this reader does not know.
+    /// An unknown version.
     #[error("BTF has version {0}, not 1")]
     Version(u8),
-    /// The header says that types or strings lie outside the bytes.
+    /// Types or strings are out of bounds according to the header.
     #[error("BTF header puts the {part} at {offset:#x}..{end:#x} of {len:#x} bytes", end = u64::from(*.offset) + u64::from(*.size))]
     Bounds {
-        /// Which part.
+        /// The part.
         part: &'static str,
         /// Its offset after the header.
         offset: u32,
         /// Its size in bytes.
         size: u32,
-        /// The bytes after the header.
+        /// Number of bytes after the header.
         len: usize,
     },
     /// The strings do not begin and end with a zero byte.
     #[error("BTF strings do not begin and end with a zero byte")]
     Strings,
-    /// A name lies outside the strings or is not UTF-8.
+    /// A name is out of bounds or not UTF-8.
     #[error("BTF type {ty} has a name at string offset {name:#x} that is no text")]
     NameOutOfRange {
         /// The type.
@@ -41,7 +41,7 @@ pub enum BtfError {
         /// The offset.
         name: u32,
     },
-    /// A kind that this reader does not know.
+    /// An unknown kind.
     #[error("BTF type {ty} is of unknown kind {kind}")]
     Kind {
         /// The type.
@@ -49,13 +49,13 @@ pub enum BtfError {
         /// Its kind.
         kind: u32,
     },
-    /// A size that no type of its kind has.
+    /// An invalid size for the kind.
     #[error("BTF type {ty} has an impossible size or width")]
     Width {
         /// The type.
         ty: TypeId,
     },
-    /// A linkage that this reader does not know.
+    /// An unknown linkage.
     #[error("BTF type {ty} has unknown linkage {linkage}")]
     Linkage {
         /// The type.
@@ -63,47 +63,47 @@ pub enum BtfError {
         /// The linkage.
         linkage: u32,
     },
-    /// A type refers to one that is not there.
+    /// A reference to a nonexistent type.
     #[error("BTF type {ty} refers to type {target}, the last is {last}")]
     TypeOutOfRange {
-        /// The type that refers.
+        /// The referring type.
         ty: TypeId,
-        /// The type it refers to.
+        /// The referenced type.
         target: TypeId,
-        /// The last type there is.
+        /// The last type id.
         last: TypeId,
     },
-    /// There is no such type.
+    /// The type does not exist.
     #[error("there is no BTF type {0}")]
     NoType(TypeId),
-    /// Types refer to each other in a circle, or nearly so.
+    /// Types with cyclic references, or nested too deep.
     #[error("BTF type {0} is nested too deep")]
     TooDeep(TypeId),
-    /// A type that has no size, such as `void` or a function.
+    /// A type without a size, such as `void` or a function.
     #[error("BTF type {0} has no size")]
     NoSize(TypeId),
     /// A size that does not fit 64 bits.
     #[error("the size of BTF type {0} overflows")]
     SizeOverflow(TypeId),
-    /// A record size in `.BTF.ext` smaller than the format's.
+    /// A record size in `.BTF.ext` below the format's.
     #[error(".BTF.ext has {part} records of {size} bytes")]
     RecordSize {
-        /// Which records.
+        /// Kind of the records.
         part: &'static str,
-        /// The size.
+        /// The record size in bytes.
         size: u32,
     },
-    /// A CO-RE relocation kind that this reader does not know.
+    /// An unknown CO-RE relocation kind.
     #[error("unknown CO-RE relocation kind {0}")]
     CoreKind(u32),
 }
 
-/// A value that does not fit its type, and where in it.
+/// A value that does not fit its type, with the position in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
-    /// Place in the value, such as `.ports[3].proto`; empty for the whole.
+    /// Position in the value, such as `.ports[3].proto`; empty for the whole.
     pub path: String,
-    /// What is wrong there.
+    /// The error.
     pub problem: Box<ValueProblem>,
 }
 
@@ -118,47 +118,47 @@ impl std::fmt::Display for ValueError {
 
 impl std::error::Error for ValueError {}
 
-/// What is wrong with a value.
+/// Reasons why a value does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueProblem {
-    /// The type itself is broken.
+    /// The type is malformed.
     #[error(transparent)]
     Btf(#[from] BtfError),
-    /// There are fewer or more bytes than the type takes.
+    /// The number of bytes differs from the type's size.
     #[error("the type takes {expected} bytes, there are {found}")]
     Length {
-        /// Bytes of the type.
+        /// Size of the type in bytes.
         expected: u64,
-        /// Bytes there are.
+        /// Number of bytes given.
         found: usize,
     },
-    /// The type takes more bytes than a value may have.
+    /// The type is larger than the maximum size of a value.
     #[error("the type takes {0} bytes, more than a value may have")]
     TooLarge(u64),
-    /// The type has more parts than are worth showing.
+    /// The type has more parts than the maximum.
     #[error("the type has more than {0} parts")]
     TooManyParts(usize),
-    /// A number outside the range of its type.
+    /// A number that is out of the type's range.
     #[error("{value} does not fit into `{ty}` ({min} to {max})")]
     Range {
         /// The number.
         value: String,
         /// Name of the type.
         ty: String,
-        /// Smallest number of the type.
+        /// Minimum of the type.
         min: i128,
-        /// Largest number of the type.
+        /// Maximum of the type.
         max: u128,
     },
-    /// A value of another kind than the type's.
+    /// A value of the wrong kind.
     #[error("`{ty}` takes {expected}, not {found}")]
     Mismatch {
         /// Name of the type.
         ty: String,
-        /// What it takes.
+        /// The expected kind.
         expected: &'static str,
-        /// What was given.
+        /// The kind given.
         found: &'static str,
     },
     /// A text that is neither a number nor a name of the enumeration.
@@ -168,7 +168,7 @@ pub enum ValueProblem {
         text: String,
         /// Name of the type.
         ty: String,
-        /// A name that is close.
+        /// The closest name.
         suggestion: Option<String>,
     },
     /// A member that the structure does not have.
@@ -178,13 +178,13 @@ pub enum ValueProblem {
         name: String,
         /// Name of the structure.
         ty: String,
-        /// A name that is close.
+        /// The closest name.
         suggestion: Option<String>,
     },
     /// A member given twice.
     #[error("member `{0}` is given twice")]
     Repeated(String),
-    /// Members of a union that would put different bytes in the same place.
+    /// Members of a union that differ in shared bytes.
     #[error("members `{first}` and `{second}` of a union disagree about the same bytes")]
     Disagreement {
         /// One.
@@ -192,15 +192,15 @@ pub enum ValueProblem {
         /// The other.
         second: String,
     },
-    /// More elements, or characters, than the array has.
+    /// More elements or characters than the array has.
     #[error("{found} elements do not fit into an array of {count}")]
     Count {
-        /// Elements of the array.
+        /// Number of elements of the array.
         count: u32,
-        /// Elements given.
+        /// Number of elements given.
         found: usize,
     },
-    /// A type that holds nothing.
+    /// A type without values.
     #[error("`{0}` holds no value")]
     NoValue(String),
 }

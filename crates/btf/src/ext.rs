@@ -1,5 +1,4 @@
-//! The `.BTF.ext` section: which instructions belong to which function and source line, and which depend on the
-//! layout of types (CO-RE relocations).
+//! The `.BTF.ext` section: function and source line information of instructions, and CO-RE relocations.
 
 use crate::parse::{order_of, part};
 use crate::reader::Reader;
@@ -10,11 +9,11 @@ use crate::{BtfError, ByteOrder, Name, TypeId};
 pub struct ExtRecords<T> {
     /// Name of the section, a string of the `.BTF` section.
     pub section: Name,
-    /// Its records, in the order of the file.
+    /// The records, in file order.
     pub records: Vec<T>,
 }
 
-/// Where a function starts.
+/// Start of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuncRecord {
     /// Offset in bytes of its first instruction in the section.
@@ -23,7 +22,7 @@ pub struct FuncRecord {
     pub ty: TypeId,
 }
 
-/// Where the instructions of a source line start.
+/// Start of a source line's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineRecord {
     /// Offset in bytes of the first instruction in the section.
@@ -34,43 +33,43 @@ pub struct LineRecord {
     pub text: u32,
     /// Line number from 1.
     pub line: u32,
-    /// Column from 1, 0 when unknown.
+    /// Column from 1, or 0 if unknown.
     pub column: u32,
 }
 
-/// What a CO-RE relocation asks of the target's types (`enum bpf_core_relo_kind`).
+/// Kind of a CO-RE relocation (`enum bpf_core_relo_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CoreKind {
     /// Offset of a field in bytes.
     FieldOffset,
     /// Size of a field in bytes.
     FieldSize,
-    /// Whether a field is there.
+    /// Whether a field exists.
     FieldExists,
     /// Whether a field is signed.
     FieldSigned,
-    /// Left shift that brings a bitfield to the top of 64 bits.
+    /// Left shift that moves a bitfield to the most significant bits of 64.
     FieldLeftShift,
-    /// Right shift that then brings it to the bottom.
+    /// Right shift that moves it from there to the least significant bits.
     FieldRightShift,
     /// Id of a type in the object's own BTF.
     LocalTypeId,
     /// Id of a type in the target's BTF.
     TargetTypeId,
-    /// Whether a type is there.
+    /// Whether a type exists.
     TypeExists,
     /// Size of a type in bytes.
     TypeSize,
-    /// Whether an enumerator is there.
+    /// Whether an enumerator exists.
     EnumeratorExists,
     /// Value of an enumerator.
     EnumeratorValue,
-    /// Whether a type is there and has the members that the object expects.
+    /// Whether a type exists and matches the object's, including members.
     TypeMatches,
 }
 
 impl CoreKind {
-    /// The kind of a number of `enum bpf_core_relo_kind`.
+    /// The kind with a number of `enum bpf_core_relo_kind`.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         Some(match number {
@@ -91,7 +90,7 @@ impl CoreKind {
         })
     }
 
-    /// The name that libbpf uses in its messages.
+    /// The name in libbpf's messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -119,9 +118,9 @@ pub struct CoreRelocation {
     pub offset: u32,
     /// The root type, in the object's own BTF.
     pub ty: TypeId,
-    /// Offset in the strings of `.BTF` of the access path, such as `0:1:2`.
+    /// Offset of the access path, such as `0:1:2`, in the strings of `.BTF`.
     pub access: u32,
-    /// What is asked.
+    /// Kind of the relocation.
     pub kind: CoreKind,
 }
 
@@ -136,14 +135,14 @@ pub struct BtfExt {
     pub relocations: Vec<ExtRecords<CoreRelocation>>,
 }
 
-/// Size of the header up to the fields for CO-RE relocations, which old compilers do not write.
+/// Size in bytes of the header without the fields for CO-RE relocations, which old compilers omit.
 const HEADER_WITHOUT_CORE: u32 = 24;
 
 impl BtfExt {
-    /// Reads a `.BTF.ext` section in either byte order.
+    /// Parses a `.BTF.ext` section in either byte order.
     ///
     /// # Errors
-    /// When the bytes are not `.BTF.ext` of version 1, or a record lies outside of them.
+    /// If the bytes are not `.BTF.ext` of version 1, or a record is out of bounds.
     pub fn parse(bytes: &[u8]) -> Result<Self, BtfError> {
         let order = order_of(bytes)?;
         let mut header = Reader::new(bytes, order);
@@ -180,7 +179,7 @@ fn core_relocation(r: &mut Reader<'_>) -> Result<CoreRelocation, BtfError> {
     Ok(CoreRelocation { offset, ty, access, kind })
 }
 
-/// One of the three parts: a record size, then for each section its name, a count and the records.
+/// One of the three parts: a record size, then for each section its name, the number of records, and the records.
 struct Records<'a> {
     bytes: &'a [u8],
     order: ByteOrder,

@@ -1,9 +1,8 @@
-//! BTF, the type information of BPF objects and of the kernel: what the C types of keys, values, functions and
-//! fields are.
+//! BTF, the type information of BPF objects and of the kernel: the C types of keys, values, functions and fields.
 //!
-//! The format is the kernel's `Documentation/bpf/btf.rst` and `include/uapi/linux/btf.h`. The bytes are hostile:
-//! [`Btf::parse`] checks every name and every type id once, and the queries bound their depth, because types may
-//! refer to each other in circles.
+//! The format is that of the kernel's `Documentation/bpf/btf.rst` and `include/uapi/linux/btf.h`. The bytes may be hostile:
+//! [`Btf::parse`] checks every name and every type id once, and queries limit their depth, because types may have cyclic
+//! references.
 
 #![forbid(unsafe_code)]
 
@@ -27,10 +26,10 @@ pub use ext::{BtfExt, CoreKind, CoreRelocation, ExtRecords, FuncRecord, LineReco
 pub use special::{SpecialField, SpecialKind};
 pub use value::Value;
 
-/// Number of a type: its place in the type section, from 1; 0 is `void`.
+/// Type id: the position in the type section, from 1; 0 is `void`.
 pub type TypeId = u32;
 
-/// Order of the bytes in multi-byte fields.
+/// Byte order of multi-byte fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first.
@@ -40,23 +39,23 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order of the machine this runs on.
+    /// The byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 }
 
-/// A name: offset in bytes into the string section, 0 for no name.
+/// A name: byte offset into the string section, 0 for no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name(pub(crate) u32);
 
 impl Name {
-    /// Whether there is no name.
+    /// Whether the name is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// What an integer means beyond its bits.
+/// Interpretation of an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntEncoding {
     /// An unsigned number.
@@ -65,7 +64,7 @@ pub enum IntEncoding {
     Signed,
     /// A character.
     Char,
-    /// True or false.
+    /// A truth value.
     Bool,
 }
 
@@ -74,20 +73,20 @@ pub enum IntEncoding {
 pub struct Int {
     /// Name, such as `unsigned int`.
     pub name: Name,
-    /// Bytes it takes.
+    /// Size in bytes.
     pub size: u32,
-    /// What it means.
+    /// Interpretation.
     pub encoding: IntEncoding,
-    /// Offset of the value in bits; other than 0 only in bitfields of old compilers.
+    /// Offset of the value in bits; nonzero only in bitfields of old compilers.
     pub bit_offset: u8,
-    /// Bits of the value.
+    /// Width of the value in bits.
     pub bits: u8,
 }
 
 /// A member of a structure or union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Name; none for a nested anonymous structure or union.
+    /// Name; empty for a nested anonymous structure or union.
     pub name: Name,
     /// Its type.
     pub ty: TypeId,
@@ -100,39 +99,39 @@ pub struct Member {
 /// A structure or union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Composite {
-    /// Tag, none when anonymous.
+    /// Tag, empty if anonymous.
     pub name: Name,
-    /// Bytes it takes.
+    /// Size in bytes.
     pub size: u32,
     /// Members in order of declaration.
     pub members: Box<[Member]>,
 }
 
-/// A name of an enumeration.
+/// An enumerator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enumerator {
     /// Name.
     pub name: Name,
-    /// Value, sign- or zero-extended to 64 bits as the enumeration is signed or not.
+    /// Value, sign- or zero-extended to 64 bits depending on the signedness of the enumeration.
     pub value: i64,
 }
 
 /// An enumeration, of kind `ENUM` or `ENUM64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enum {
-    /// Tag, none when anonymous.
+    /// Tag, empty if anonymous.
     pub name: Name,
-    /// Bytes it takes.
+    /// Size in bytes.
     pub size: u32,
     /// Whether its values are signed.
     pub signed: bool,
-    /// Whether it is of kind `ENUM64`.
+    /// Whether its kind is `ENUM64`.
     pub wide: bool,
-    /// Its names in order of declaration.
+    /// Enumerators in order of declaration.
     pub values: Box<[Enumerator]>,
 }
 
-/// A parameter of a function type; one of no name and type `void` at the end stands for `...`.
+/// A parameter of a function type; an unnamed last one of type `void` stands for `...`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
     /// Name, if known.
@@ -141,10 +140,10 @@ pub struct Param {
     pub ty: TypeId,
 }
 
-/// How a function or variable is linked.
+/// Linkage of a function or variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SymbolLinkage {
-    /// Within the object.
+    /// Internal to the object.
     Static,
     /// Visible to other objects.
     Global,
@@ -159,16 +158,16 @@ pub struct SectionVar {
     pub ty: TypeId,
     /// Offset in bytes into the section.
     pub offset: u32,
-    /// Bytes it takes.
+    /// Size in bytes.
     pub size: u32,
 }
 
-/// A section with the variables in it.
+/// A section and its variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataSection {
     /// Name of the section, such as `.rodata`.
     pub name: Name,
-    /// Bytes it takes; compilers write 0 and leave it to the loader.
+    /// Size in bytes; compilers write 0, and the loader fills it in.
     pub size: u32,
     /// Its variables.
     pub vars: Box<[SectionVar]>,
@@ -198,14 +197,14 @@ pub enum Type {
     Union(Composite),
     /// An enumeration.
     Enum(Enum),
-    /// A structure or union known by name only.
+    /// A forward declaration of a structure or union.
     Forward {
         /// Its tag.
         name: Name,
         /// Whether it is a union.
         union: bool,
     },
-    /// Another name for a type.
+    /// An alias of a type.
     Typedef {
         /// The name.
         name: Name,
@@ -229,9 +228,9 @@ pub enum Type {
     },
     /// The type of a function.
     FuncProto {
-        /// What it returns.
+        /// Return type.
         result: TypeId,
-        /// What it takes.
+        /// Parameters.
         params: Box<[Param]>,
     },
     /// A variable.
@@ -249,23 +248,23 @@ pub enum Type {
     Float {
         /// Its name.
         name: Name,
-        /// Bytes it takes.
+        /// Size in bytes.
         size: u32,
     },
     /// `__attribute__((btf_decl_tag("...")))`
     DeclTag {
         /// Text of the tag.
         name: Name,
-        /// What is tagged.
+        /// The tagged type.
         ty: TypeId,
-        /// Which member or parameter of it, -1 for the whole.
+        /// Index of the tagged member or parameter, -1 for the type itself.
         component: i32,
     },
     /// `__attribute__((btf_type_tag("...")))`
     TypeTag {
         /// Text of the tag.
         name: Name,
-        /// The type that is tagged.
+        /// The tagged type.
         ty: TypeId,
     },
 }
@@ -278,7 +277,7 @@ pub struct Btf {
 }
 
 impl std::fmt::Debug for Btf {
-    // A kernel has more than 100,000 types; nobody wants them in a message.
+    // A kernel has more than 100,000 types, too many for a message.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Btf").field("types", &self.types.len()).field("strings", &self.strings.len()).finish()
     }

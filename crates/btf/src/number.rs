@@ -1,13 +1,13 @@
-//! Numbers that values are written as.
+//! Numbers of any sign.
 
 use crate::{ByteOrder, Value};
 
-/// A whole number with its sign.
+/// An integer with its sign.
 #[derive(Clone, Copy)]
 pub(super) enum Number {
-    /// Below zero.
+    /// Less than zero.
     Negative(i128),
-    /// Zero or above.
+    /// Zero or greater.
     Positive(u128),
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Display for Number {
     }
 }
 
-/// Writes the low bytes of a number in this machine's order.
+/// Writes the low bytes of a number in native byte order.
 pub(super) fn put_number(bytes: &mut [u8], number: u128) {
     let count = bytes.len().min(16);
     let wide = number.to_le_bytes();

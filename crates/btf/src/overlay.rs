@@ -1,21 +1,21 @@
-//! The bytes of a structure while its members are written, which may lie over each other.
+//! The bytes of a structure whose members are being encoded, which may overlap.
 
 use crate::ByteOrder;
 
-/// Why a member cannot be written.
+/// Reasons why a member cannot be written.
 pub(super) enum Clash<'v> {
-    /// It does not lie within the structure.
+    /// It is out of the structure's bounds.
     Outside,
-    /// This member has put other bits in the same place.
+    /// It differs from this member in shared bits.
     With(&'v str),
 }
 
-/// The bytes of a structure, which bits of them have been written, and by which members. Members of unions share bits,
+/// The bytes of a structure, a mask of the bits that were written, and the members that wrote them. Members of unions share bits,
 /// and may be given together if they agree.
 pub(super) struct Overlay<'b, 'v> {
     bytes: &'b mut [u8],
     written: Vec<u8>,
-    /// Name, first bit and past-the-last bit.
+    /// Name, first bit, end bit.
     members: Vec<(&'v str, u32, u32)>,
 }
 
@@ -25,13 +25,12 @@ impl<'b, 'v> Overlay<'b, 'v> {
         Self { bytes, written, members: Vec::new() }
     }
 
-    /// Whether a member of that name has been written.
+    /// Whether a member with this name was written.
     pub(super) fn has(&self, name: &str) -> bool {
         self.members.iter().any(|(written, ..)| *written == name)
     }
 
-    /// Writes the low `count` bits of a number at an offset in bits, the reverse of
-    /// [`bits_at`](crate::decode::bits_at).
+    /// Writes the low `count` bits of a number at a bit offset; the inverse of [`bits_at`](crate::decode::bits_at).
     pub(super) fn put_bits(
         &mut self,
         name: &'v str,
@@ -57,7 +56,7 @@ impl<'b, 'v> Overlay<'b, 'v> {
         Ok(())
     }
 
-    /// Writes whole bytes at an offset in bits.
+    /// Writes whole bytes at a bit offset.
     pub(super) fn put_bytes(&mut self, name: &'v str, offset: u32, part: &[u8]) -> Result<(), Clash<'v>> {
         let bits = u32::try_from(part.len()).unwrap_or(u32::MAX).saturating_mul(8);
         let end = offset.saturating_add(bits);
@@ -70,7 +69,7 @@ impl<'b, 'v> Overlay<'b, 'v> {
         Ok(())
     }
 
-    /// Writes the bits of `mask` of one byte; true when other bits have been written there.
+    /// Writes the bits of `mask` in one byte; returns true if different bits were written there before.
     fn put(&mut self, at: usize, new: u8, mask: u8) -> Result<bool, Clash<'v>> {
         let (Some(byte), Some(written)) = (self.bytes.get_mut(at), self.written.get_mut(at)) else {
             return Err(Clash::Outside);
@@ -81,7 +80,7 @@ impl<'b, 'v> Overlay<'b, 'v> {
         Ok(differs)
     }
 
-    /// The member that has written within these bits.
+    /// A member that wrote any of these bits.
     fn clash(&self, start: u32, end: u32) -> Clash<'v> {
         let overlaps = |(_, s, e): &&(&str, u32, u32)| *s < end && start < *e;
         Clash::With(self.members.iter().find(overlaps).map_or("", |(first, ..)| first))

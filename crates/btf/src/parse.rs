@@ -1,4 +1,4 @@
-//! Bytes of a `.BTF` section to types.
+//! Parsing of `.BTF` sections.
 
 use crate::reader::Reader;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 
 pub(super) const MAGIC: u16 = 0xeb9f;
 
-/// The byte order in which the first two bytes are BTF's magic number.
+/// The byte order, as determined by the magic number.
 pub(super) fn order_of(bytes: &[u8]) -> Result<ByteOrder, BtfError> {
     let magic = bytes.first_chunk().ok_or(BtfError::Truncated { offset: 0 })?;
     match u16::from_le_bytes(*magic) {
@@ -18,7 +18,7 @@ pub(super) fn order_of(bytes: &[u8]) -> Result<ByteOrder, BtfError> {
     }
 }
 
-/// The part of `bytes` that a header describes.
+/// A part of `bytes` at an offset and size from the header.
 pub(super) fn part<'a>(
     bytes: &'a [u8],
     offset: u32,
@@ -34,11 +34,11 @@ pub(super) fn part<'a>(
     })
 }
 
-/// Longest name or line that is read. Without a limit, many names that share one long string would take time with
-/// the square of its size.
+/// Maximum length of names and lines in bytes. Without a limit, many names that share one long string would take time quadratic in
+/// its size.
 const STRING_LIMIT: usize = 4096;
 
-/// The text that starts at an offset of a string section, cut after 4096 bytes.
+/// The string at an offset of a string section, truncated to 4096 bytes.
 pub(super) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
     let rest = strings.get(offset as usize..).filter(|rest| !rest.is_empty())?;
     let window = rest.get(..STRING_LIMIT).unwrap_or(rest);
@@ -47,10 +47,10 @@ pub(super) fn string_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
 }
 
 impl Btf {
-    /// Reads a `.BTF` section, or the kernel's `/sys/kernel/btf/vmlinux`, in either byte order.
+    /// Parses a `.BTF` section, or the kernel's `/sys/kernel/btf/vmlinux`, in either byte order.
     ///
     /// # Errors
-    /// When the bytes are not BTF of version 1, or a record, name or type id lies outside of them.
+    /// If the bytes are not BTF of version 1, or a record, name or type id is out of bounds.
     pub fn parse(bytes: &[u8]) -> Result<Self, BtfError> {
         let order = order_of(bytes)?;
         let mut header = Reader::new(bytes, order);
@@ -131,9 +131,9 @@ fn parse_types(bytes: &[u8], order: ByteOrder, strings: &[u8]) -> Result<Vec<Typ
 struct TypeParser<'a> {
     reader: Reader<'a>,
     strings: &'a [u8],
-    /// The strings once more, when all of them are UTF-8; source lines may be in another encoding.
+    /// The string section as text, if all of it is UTF-8; source lines may have another encoding.
     utf8: Option<&'a str>,
-    /// The type being read, for errors.
+    /// The current type, for errors.
     id: TypeId,
 }
 
@@ -186,7 +186,7 @@ impl TypeParser<'_> {
         is_text.then_some(Name(name)).ok_or(BtfError::NameOutOfRange { ty: self.id, name })
     }
 
-    /// Reads `count` records of `size` bytes, after a look whether they can be there.
+    /// Reads `count` records of `size` bytes, after checking that enough bytes remain.
     fn many<T>(
         &mut self,
         count: usize,
@@ -218,7 +218,7 @@ impl TypeParser<'_> {
     fn composite(&mut self, name: Name, size: u32, count: usize, flag: bool) -> Result<Composite, BtfError> {
         let members = self.many(count, 12, |p| {
             let (name, ty, offset) = (p.name()?, p.reader.u32()?, p.reader.u32()?);
-            // With the flag the upper byte is the width of a bitfield (`BTF_MEMBER_BITFIELD_SIZE`).
+            // With the flag set, the upper byte is the width of a bitfield (`BTF_MEMBER_BITFIELD_SIZE`).
             let [.., bit_size] = offset.to_le_bytes();
             Ok(match flag {
                 true => Member { name, ty, bit_offset: offset & 0xff_ffff, bit_size },

@@ -1,11 +1,11 @@
-//! Questions about types.
+//! Queries of types.
 
 use std::borrow::Cow;
 
 use crate::parse::string_at;
 use crate::{Btf, BtfError, DataSection, Name, Type, TypeId};
 
-/// Longest chain of typedefs, modifiers and arrays that is followed (`MAX_RESOLVE_DEPTH` of kernel and libbpf).
+/// Maximum length of chains of typedefs, modifiers and arrays (`MAX_RESOLVE_DEPTH` of kernel and libbpf).
 const MAX_DEPTH: usize = 32;
 
 impl Type {
@@ -34,7 +34,7 @@ impl Type {
         }
     }
 
-    /// The type that a typedef or modifier stands for.
+    /// The underlying type of a typedef or modifier.
     #[must_use]
     pub fn unwrapped(&self) -> Option<TypeId> {
         match self {
@@ -46,7 +46,7 @@ impl Type {
 }
 
 impl Btf {
-    /// The type of an id.
+    /// The type with an id.
     #[must_use]
     pub fn get(&self, id: TypeId) -> Option<&Type> {
         self.types.get(id as usize)
@@ -57,33 +57,32 @@ impl Btf {
         (0..).zip(&self.types)
     }
 
-    /// The text of a name of this BTF; empty for none.
+    /// The text of a name in this BTF; empty for no name.
     #[must_use]
     pub fn name(&self, name: Name) -> &str {
         string_at(&self.strings, name.0).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default()
     }
 
-    /// The text at an offset of the string section, with what is not UTF-8 replaced: source lines may be in any
-    /// encoding.
+    /// The text at an offset of the string section. Invalid UTF-8 is replaced, as source lines may have any encoding.
     #[must_use]
     pub fn text(&self, offset: u32) -> Option<Cow<'_, str>> {
         string_at(&self.strings, offset).map(String::from_utf8_lossy)
     }
 
-    /// The name of a type, empty when it has none or is not there.
+    /// The name of a type; empty if it has none or does not exist.
     #[must_use]
     pub fn type_name(&self, id: TypeId) -> &str {
         self.get(id).and_then(Type::name).map_or("", |name| self.name(name))
     }
 
-    /// The first type of a name for which `wanted` holds.
+    /// The first type with a name that satisfies `wanted`.
     #[must_use]
     pub fn find(&self, name: &str, wanted: impl Fn(&Type) -> bool) -> Option<TypeId> {
         let found = self.types().find(|(_, t)| wanted(t) && t.name().is_some_and(|n| self.is_named(n, name)));
         found.map(|(id, _)| id)
     }
 
-    /// Whether a name is `text`; takes no longer than `text` is.
+    /// Whether a name equals `text`; takes time linear in the length of `text`.
     #[must_use]
     pub fn is_named(&self, name: Name, text: &str) -> bool {
         let rest = self.strings.get(name.0 as usize..).and_then(|s| s.strip_prefix(text.as_bytes()));
@@ -100,10 +99,10 @@ impl Btf {
         }
     }
 
-    /// The type behind typedefs and modifiers (`const`, `volatile`, `restrict`, type tags).
+    /// The type after typedefs and modifiers (`const`, `volatile`, `restrict`, type tags).
     ///
     /// # Errors
-    /// When there is no such type or the chain is longer than 32.
+    /// If the type does not exist or the chain is longer than 32.
     pub fn resolve(&self, id: TypeId) -> Result<(TypeId, &Type), BtfError> {
         let mut at = id;
         for _ in 0..=MAX_DEPTH {
@@ -116,10 +115,10 @@ impl Btf {
         Err(BtfError::TooDeep(id))
     }
 
-    /// Bytes that a type takes; pointers take 8.
+    /// Size of a type in bytes; 8 for pointers.
     ///
     /// # Errors
-    /// When the type has no size, is nested in arrays and typedefs too deep, or its size overflows.
+    /// If the type has no size, is nested too deep in arrays and typedefs, or its size overflows.
     pub fn size_of(&self, id: TypeId) -> Result<u64, BtfError> {
         let mut factor = 1u64;
         let mut at = id;
@@ -151,7 +150,7 @@ impl Btf {
         Err(BtfError::TooDeep(id))
     }
 
-    /// A type as C writes it, such as `struct flow_key *` or `__u32[4]`; for messages and listings.
+    /// A type in C syntax, such as `struct flow_key *` or `__u32[4]`; for messages and listings.
     #[must_use]
     pub fn c_name(&self, id: TypeId) -> String {
         let mut after = String::new();
@@ -195,8 +194,8 @@ impl Btf {
         }
     }
 
-    /// Sets the size of a section and the offsets of its variables, which compilers leave to the loader, and sorts
-    /// the variables by offset. `offset_of` gives the offset of a variable by its name, or `None` to leave it.
+    /// Sets the size of a section and the offsets of its variables, which compilers leave to the loader, and sorts the variables by
+    /// offset. `offset_of` returns the offset of a variable by name, or `None` to keep it.
     pub fn lay_out_section(&mut self, id: TypeId, size: u32, offset_of: impl Fn(&str) -> Option<u32>) {
         let Some(Type::DataSection(section)) = self.get(id) else { return };
         let mut vars = section.vars.clone();

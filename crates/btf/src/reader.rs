@@ -1,8 +1,8 @@
-//! A cursor over hostile bytes.
+//! A cursor over possibly hostile bytes.
 
 use crate::{BtfError, ByteOrder};
 
-/// Reads integers in one byte order; every read past the end is an error that tells where.
+/// Reads integers in one byte order; every read out of bounds is an error with its offset.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -52,8 +52,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// How many records of `size` bytes are still there at most: what a count read from the bytes may not exceed
-    /// before memory is taken for it.
+    /// Maximum number of records of `size` bytes in the remaining bytes: counts in the bytes are checked against it before memory
+    /// is allocated.
     pub(crate) fn room_for(&self, size: usize) -> usize {
         (self.bytes.len() - self.at.min(self.bytes.len())) / size
     }

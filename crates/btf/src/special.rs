@@ -1,37 +1,35 @@
-//! Fields of map values that are the kernel's to change: locks, timers, pointers to its objects.
+//! Special fields of map values, which only the kernel may change: locks, timers, pointers to kernel objects.
 
 use std::fmt;
 
 use crate::{Btf, Composite, Type, TypeId};
 
-/// Most such fields of a value (`BTF_FIELDS_MAX`); the kernel takes a value with more for one without any.
+/// Maximum number of special fields of a value (`BTF_FIELDS_MAX`); the kernel treats a value with more as one without any.
 const MOST_FIELDS: usize = 11;
 
-/// Most members that are looked at. Nested structures of a hostile object may have more than anybody can count.
+/// Maximum number of members that are examined. Nested structures of a hostile object may have far more.
 const MOST_LOOKS: u32 = 1 << 16;
 
-/// Deepest nesting in which they are looked for (`MAX_RESOLVE_DEPTH`).
+/// Maximum nesting depth of the search (`MAX_RESOLVE_DEPTH`).
 const MOST_DEPTH: usize = 32;
 
 macro_rules! special_kinds {
     ($($variant:ident = $name:literal, $size:literal, $align:literal, $once:literal, $doc:literal;)*) => {
-        /// What a special field is.
+        /// Kind of a special field.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum SpecialKind {
             $(#[doc = $doc] $variant,)*
-            /// A pointer to an object of the kernel: one that is tagged `kptr`, `kptr_untrusted`, `percpu_kptr` or
-            /// `uptr`.
+            /// A pointer to a kernel object: one with the tag `kptr`, `kptr_untrusted`, `percpu_kptr` or `uptr`.
             KernelPointer,
         }
 
         impl SpecialKind {
-            /// The kind of a structure by its name; with its size and alignment in bytes, and whether a structure may
-            /// hold one only.
+            /// The kind of a structure with this name, its size and alignment in bytes, and whether a value may contain only one.
             fn of_structure(name: &str) -> Option<(Self, u32, u32, bool)> {
                 match name { $($name => Some((Self::$variant, $size, $align, $once)),)* _ => None }
             }
 
-            /// The name of its structure, or of what it is.
+            /// Name of the structure, or of the kind.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* Self::KernelPointer => "kptr" }
@@ -60,18 +58,18 @@ impl fmt::Display for SpecialKind {
 /// A special field of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpecialField {
-    /// What it is.
+    /// Kind.
     pub kind: SpecialKind,
     /// Offset in bytes.
     pub offset: u32,
-    /// Bytes it takes.
+    /// Size in bytes.
     pub size: u32,
 }
 
 impl Btf {
-    /// The special fields of a map's values, by rising offset, as `btf_parse_fields` in `kernel/bpf/btf.c` finds them: in
-    /// structures, the variables of sections, and what these hold. None where the kernel would not find out which: two
-    /// locks in one structure, say.
+    /// The special fields of a map's values, by increasing offset, with the rules of `btf_parse_fields` in `kernel/bpf/btf.c`: in
+    /// structures, in variables of sections, and nested in these. None if the kernel reports an error, for example for two locks in
+    /// one structure.
     #[must_use]
     pub fn special_fields(&self, value: TypeId) -> Box<[SpecialField]> {
         let mut search = Search { btf: self, found: Vec::new(), looks: MOST_LOOKS };
@@ -95,11 +93,11 @@ impl Btf {
     }
 }
 
-/// Each step gives `None` where the kernel gives up.
+/// The search; its methods return `None` where the kernel reports an error.
 struct Search<'a> {
     btf: &'a Btf,
     found: Vec<SpecialField>,
-    /// Members that may still be looked at.
+    /// Remaining number of members that may be examined.
     looks: u32,
 }
 
@@ -115,7 +113,7 @@ impl Search<'_> {
         })
     }
 
-    /// A member or variable; `seen` are the kinds that its structure or section has already.
+    /// Examines a member or variable; `seen` are the kinds that its structure or section already has.
     fn field(&mut self, ty: TypeId, offset: u32, depth: usize, seen: &mut Vec<SpecialKind>) -> Option<()> {
         self.looks = self.looks.checked_sub(1)?;
         let (ty, count) = self.element(ty)?;
@@ -138,7 +136,7 @@ impl Search<'_> {
         }
     }
 
-    /// What an array is of, and of how many in all.
+    /// Element type of an array of any dimension, and the total number of elements.
     fn element(&self, mut ty: TypeId) -> Option<(TypeId, u32)> {
         let mut count = 1u32;
         for _ in 0..MOST_DEPTH {
@@ -171,7 +169,7 @@ impl Search<'_> {
         Some(())
     }
 
-    /// The tags stand before the modifiers.
+    /// The tag precedes the modifiers.
     fn is_kernel_pointer(&self, pointee: TypeId) -> bool {
         let is_tag = |name| matches!(name, "kptr" | "kptr_untrusted" | "percpu_kptr" | "uptr");
         matches!(self.btf.get(pointee), Some(Type::TypeTag { name, .. }) if is_tag(self.btf.name(*name)))

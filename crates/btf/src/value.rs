@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A value of a C type, free of its representation in bytes.
+/// A value of a C type, independent of its representation in bytes.
 ///
-/// [`Btf::decode`](crate::Btf::decode) makes one from bytes, [`Btf::encode`](crate::Btf::encode) turns one into
-/// bytes. `Display` writes it as C writes initializers; `{:#}` on several lines.
+/// [`Btf::decode`](crate::Btf::decode) decodes bytes, [`Btf::encode`](crate::Btf::encode) encodes a value. `Display` prints it as a
+/// C initializer, `{:#}` on several lines.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -17,7 +17,7 @@ pub enum Value {
     Unsigned(u128),
     /// A floating-point number.
     Float(f64),
-    /// A number of an enumeration, with its name if there is one.
+    /// A value of an enumeration, with the enumerator's name if one has it.
     Enum {
         /// The enumerator's name.
         name: Option<String>,
@@ -28,7 +28,7 @@ pub enum Value {
     Pointer(u64),
     /// An array of `char` that is printable text up to its first zero byte.
     Text(String),
-    /// Bytes that no type describes.
+    /// Bytes without a type.
     Bytes(Vec<u8>),
     /// Elements of an array.
     Array(Vec<Value>),
@@ -38,7 +38,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What kind of value it is, for messages.
+    /// Kind of the value, for messages.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -1,28 +1,28 @@
-//! Types to the bytes of a `.BTF` section: what a kernel is given with a program.
+//! Writing of `.BTF` sections, to be passed to a kernel with a program.
 
 use crate::parse::MAGIC;
 use crate::{Btf, Composite, DataSection, Enum, Int, IntEncoding, Member, Name, SymbolLinkage, Type, TypeId};
 
-/// Bytes of the header, `struct btf_header`.
+/// Size of the header in bytes, `struct btf_header`.
 const HEADER: u32 = 24;
 
-/// The bit of `info` that says what a kind's flag says.
+/// The flag bit of `info`.
 const FLAG: u32 = 1 << 31;
 
 impl Default for Btf {
-    /// No types but `void`.
+    /// A BTF with `void` as only type.
     fn default() -> Self {
         Self { types: vec![Type::Void], strings: vec![0] }
     }
 }
 
 impl Btf {
-    /// Adds a name, to be used by types of this BTF; none for an empty text.
+    /// Adds a name for types of this BTF; an empty text is no name.
     ///
     /// # Panics
     /// If the names take 4 GiB.
     pub fn add_name(&mut self, text: &str) -> Name {
-        // A null byte ends a name.
+        // A null byte terminates a name.
         let text = text.split('\0').next().unwrap_or_default();
         if text.is_empty() {
             return Name::default();
@@ -33,8 +33,7 @@ impl Btf {
         Name(at)
     }
 
-    /// Adds a type. It may refer to types that are added later; references to types that never are make the BTF one
-    /// that nobody reads back.
+    /// Adds a type. It may refer to types that are added later; if it refers to types that are never added, the BTF is invalid.
     ///
     /// # Panics
     /// If there are 2^32 types.
@@ -44,13 +43,13 @@ impl Btf {
         id
     }
 
-    /// A type, to be changed.
+    /// Mutable access to a type.
     pub fn get_mut(&mut self, id: TypeId) -> Option<&mut Type> {
         self.types.get_mut(id as usize)
     }
 
-    /// The bytes of a `.BTF` section in this machine's order, which [`Btf::parse`] reads back as the same types. A
-    /// kind with more than 65,535 parts keeps the first 65,535: the format cannot count further.
+    /// The bytes of a `.BTF` section in native byte order, which [`Btf::parse`] parses to the same types. A kind with more than
+    /// 65,535 parts is truncated to 65,535, the maximum of the format.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut types = Words::default();
@@ -71,7 +70,7 @@ impl Btf {
     }
 }
 
-/// The bytes of records, all made of 32-bit words.
+/// The bytes of records, which consist of 32-bit words.
 #[derive(Default)]
 struct Words(Vec<u8>);
 
@@ -80,12 +79,12 @@ impl Words {
         self.0.extend(words.into_iter().flat_map(u32::to_ne_bytes));
     }
 
-    /// What all kinds begin with; `info` has what the kind counts, and its flag.
+    /// The common header of all kinds; `info` has the kind's count and flag.
     fn head(&mut self, kind: u32, name: Name, info: u32, size_or_type: u32) {
         self.put([name.0, kind << 24 | info, size_or_type]);
     }
 
-    /// The same for a kind with parts, and `words` for each of them.
+    /// The same for a kind with parts, followed by `words` for each of them.
     fn with_parts<T, const N: usize>(
         &mut self,
         head: (u32, Name, u32, u32),

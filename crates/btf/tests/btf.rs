@@ -1,4 +1,4 @@
-//! BTF written by hand: all kinds in both byte orders, and types that lie.
+//! Handmade BTF: all kinds in both byte orders, and malformed types.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use paceline_btf::{
     Value, ValueProblem,
 };
 
-/// Writes BTF; nothing is checked, so that it can lie.
+/// Writer of BTF without any checks, so that it can be malformed.
 struct Writer {
     order: ByteOrder,
     types: Vec<u8>,
@@ -56,7 +56,7 @@ impl Writer {
         if text.is_empty() { 0 } else { at }
     }
 
-    /// A type of a kind with a count and a flag in `info`; `words` are what follows.
+    /// Adds a type with a count and a flag in `info`; `words` follow.
     fn add(&mut self, name: u32, kind: u32, count: u32, size_or_type: u32, words: &[u32]) -> TypeId {
         let info = kind << 24 | count;
         for word in [name, info, size_or_type].iter().chain(words) {
@@ -189,7 +189,7 @@ fn special_fields_are_found_in_what_values_hold() {
         assert!(btf.special_fields(value).is_empty(), "{members:?}");
     };
     none(&[(lock, 0), (lock, 4)]);
-    // Not aligned: nothing that the compiler would make.
+    // Misaligned, which compilers do not generate.
     none(&[(lock, 2)]);
     none(&[(timer, 4)]);
     // A list without a lock.
@@ -259,7 +259,7 @@ fn circles_and_overflows_end() {
     w.add(0, CONST, 0, typedef, &[]);
     let array = w.add(0, ARRAY, 0, 0, &[3, 3, 2]);
     let pointer = w.add(0, PTR, 0, 4, &[]);
-    // A structure of itself, of no size, so that it fits into itself.
+    // A structure that contains itself, of size 0, so that it fits into itself.
     let inside = w.add(name, STRUCT, 1, 0, &[name, 5, 0]);
     let int = w.int("int", 8);
     let mut huge = int;
@@ -287,7 +287,7 @@ fn types_with_far_more_parts_than_bytes_are_refused_in_time() {
     let mut w = Writer::new(ByteOrder::NATIVE);
     let int = w.int("int", 4);
     let name = w.name("u");
-    // Unions of unions: 1000 members of 1000 members of 1000 members in the same 4 bytes, named and anonymous.
+    // Nested unions: 1000 members of 1000 members of 1000 members in the same 4 bytes, named and anonymous.
     for member_name in [name, 0] {
         let mut inner = int;
         for _ in 0..3 {
