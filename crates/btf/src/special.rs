@@ -24,7 +24,8 @@ macro_rules! special_kinds {
         }
 
         impl SpecialKind {
-            /// The kind of a structure with this name, its size and alignment in bytes, and whether a value may contain only one.
+            /// The kind of a structure with this name, its size and alignment in bytes, and whether a structure may contain only
+            /// one.
             fn of_structure(name: &str) -> Option<(Self, u32, u32, bool)> {
                 match name { $($name => Some((Self::$variant, $size, $align, $once)),)* _ => None }
             }
