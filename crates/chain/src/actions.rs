@@ -4,18 +4,18 @@ use std::fmt;
 
 use paceline_frame::Verdict;
 
-/// The verdicts after which a chain goes on to the next program: libxdp's chain call actions.
+/// The verdicts after which a chain continues with the next program: libxdp's chain call actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Actions(u8);
 
 impl Actions {
-    /// None: the chain ends here.
+    /// The empty set: the chain ends here.
     pub const NONE: Self = Self(0);
 
-    /// [`Verdict::Pass`] alone, libxdp's default (`XDP_DEFAULT_CHAIN_CALL_ACTIONS` in `xdp_helpers.h`).
+    /// [`Verdict::Pass`] only, libxdp's default (`XDP_DEFAULT_CHAIN_CALL_ACTIONS` in `xdp_helpers.h`).
     pub const PASS: Self = Self(1 << Verdict::Pass as u32);
 
-    /// The same set, with a verdict in it or not.
+    /// The set with a verdict added or removed.
     #[must_use]
     pub fn with(self, verdict: Verdict, is_in: bool) -> Self {
         let bit = 1 << verdict as u32;
@@ -28,18 +28,18 @@ impl Actions {
         self.0 & (1 << verdict as u32) != 0
     }
 
-    /// Its verdicts, in the order of their numbers.
+    /// The verdicts, in the order of their numbers.
     pub fn iter(self) -> impl Iterator<Item = Verdict> {
         Verdict::ALL.into_iter().filter(move |verdict| self.contains(*verdict))
     }
 
-    /// Whether it is empty.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The set as libxdp's dispatcher has it: the bit of a verdict is its number.
+    /// The bit mask of libxdp's dispatcher: the bit of a verdict is its number.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.0.into()

@@ -6,7 +6,7 @@ use paceline_frame::Verdict;
 
 use crate::{Edges, Graph, Next};
 
-/// An entry of a chain-call map: the program that runs next, by its id, for each verdict. 0 is none.
+/// An entry of a chain-call map: the id of the next program for each verdict, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Calls {
     wildcard: u32,
@@ -14,57 +14,58 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The same entry with another program after a verdict.
+    /// The entry with the program after a verdict replaced.
     #[must_use]
     pub fn with(mut self, verdict: Verdict, program: u32) -> Self {
         self.by_verdict[verdict as usize] = program;
         self
     }
 
-    /// The same entry with another program for what has none of its own, values that are no verdict included.
+    /// The entry with the wildcard replaced: the program for all values without one of their own, including values that are no
+    /// verdict.
     #[must_use]
     pub fn with_wildcard(mut self, program: u32) -> Self {
         self.wildcard = program;
         self
     }
 
-    /// The program after a verdict, 0 where only the wildcard counts.
+    /// The program after a verdict, 0 if only the wildcard applies.
     #[must_use]
     pub fn of(&self, verdict: Verdict) -> u32 {
         self.by_verdict[verdict as usize]
     }
 
-    /// The program for what has none of its own, or 0.
+    /// The program for values without one of their own, or 0.
     #[must_use]
     pub fn wildcard(&self) -> u32 {
         self.wildcard
     }
 
-    /// The ids it has, without zeros.
+    /// The nonzero program ids.
     pub fn programs(&self) -> impl Iterator<Item = u32> {
         self.by_verdict.into_iter().chain([self.wildcard]).filter(|id| *id != 0)
     }
 }
 
 impl From<[u32; 6]> for Calls {
-    /// An entry as its value lies in memory: wildcard, aborted, drop, pass, tx, redirect.
+    /// Decodes an entry in memory order: wildcard, aborted, drop, pass, tx, redirect.
     fn from([wildcard, aborted, drop, pass, tx, redirect]: [u32; 6]) -> Self {
         Self { wildcard, by_verdict: [aborted, drop, pass, tx, redirect] }
     }
 }
 
-/// Why a chain-call map is not what it should be.
+/// Errors of a chain-call map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallMapError {
-    /// Programs have ids from 1 on.
+    /// Program ids start at 1.
     #[error("0 is no program")]
     NoProgram,
 }
 
-/// What runs after what, by the ids of programs: the key is a program, the value what it calls.
+/// A chain as a map: the key is a program id, the value the ids of the programs that it calls.
 ///
-/// A program without an entry ends the chain with its verdict, as does a verdict for which its entry has neither a
-/// program nor a wildcard.
+/// A program without an entry ends the chain with its verdict, and so does a verdict for which the entry has neither a program nor
+/// a wildcard.
 ///
 /// ```
 /// use paceline_chain::{CallMap, Calls, Next};
@@ -83,7 +84,7 @@ pub struct CallMap {
 }
 
 impl CallMap {
-    /// Sets what a program calls.
+    /// Sets the entry of a program.
     ///
     /// # Errors
     /// [`CallMapError::NoProgram`] for key 0.
@@ -95,24 +96,23 @@ impl CallMap {
         Ok(())
     }
 
-    /// Removes an entry; false if there was none.
+    /// Removes an entry; returns false if it did not exist.
     pub fn remove(&mut self, program: u32) -> bool {
         self.entries.remove(&program).is_some()
     }
 
-    /// What a program calls.
+    /// The entry of a program.
     #[must_use]
     pub fn get(&self, program: u32) -> Option<&Calls> {
         self.entries.get(&program)
     }
 
-    /// All entries, by the ids of their programs.
+    /// All entries, by program id.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Calls)> {
         self.entries.iter().map(|(id, calls)| (*id, calls))
     }
 
-    /// The graph of what `first` can come to, and the id of the program of each node, in the order in which they are
-    /// first met.
+    /// The graph of all programs reachable from `first`, and the program id of each node, in the order of discovery.
     ///
     /// # Errors
     /// [`CallMapError::NoProgram`] if `first` is 0.
@@ -133,7 +133,7 @@ impl CallMap {
             }
             edges.push(edges_of(&calls, &nodes));
         }
-        // Each edge leads to an id that was met, and `first` is a node.
+        // Every edge leads to a program that was discovered, and `first` is a node.
         let graph = Graph::new(edges).map_err(|_| CallMapError::NoProgram)?;
         Ok((graph, programs))
     }

@@ -1,16 +1,16 @@
-//! Chains: which program runs after which, by verdict (seed 001).
+//! Chains: the order of programs, by verdict (seed 001).
 //!
-//! A [`Graph`] says it: its nodes are programs, known by their index alone, and an edge leads from a program and a
-//! verdict to the next program or to the end. There are four ways to say the same:
+//! A chain is a [`Graph`]: its nodes are programs, identified by index only, and an edge leads from a program and a verdict to the
+//! next program or to the end. Four descriptions can be converted to graphs:
 //!
-//! | way | here |
+//! | description | here |
 //! |---|---|
 //! | the chain-call map of the seed | [`CallMap`] |
-//! | run priorities and chain call actions, as libxdp's dispatcher goes by | [`RunConfig`], [`Plan::by_priority`] |
-//! | relative order, as the kernel's hooks for several programs have it | [`Sequence`], [`Plan::in_sequence`] |
+//! | run priorities and chain call actions, as used by libxdp's dispatcher | [`RunConfig`], [`Plan::by_priority`] |
+//! | relative order, as used by the kernel's hooks for several programs | [`Sequence`], [`Plan::in_sequence`] |
 //! | a file | [`ChainFile`] |
 //!
-//! What runs graphs is elsewhere.
+//! Other crates execute graphs.
 #![forbid(unsafe_code)]
 
 mod actions;

@@ -1,4 +1,4 @@
-//! From descriptions to graphs, with the reasons.
+//! Conversion of descriptions to graphs, with the reasons for the order.
 
 use std::cmp::Ordering;
 
@@ -6,129 +6,128 @@ use paceline_frame::Verdict;
 
 use crate::{Actions, Edges, Graph, GraphError, MAX_RUNS, Next, Node, Placement, RunConfig};
 
-/// A program as libxdp sees it when it puts programs in order.
+/// A program with the properties by which libxdp orders programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entrant {
     /// Name of its function.
     pub name: String,
-    /// When it runs, and after which verdicts the chain goes on.
+    /// Run priority and chain call actions.
     pub config: RunConfig,
-    /// Slots of its main function, as they are in the object.
+    /// Length of its main function in slots, as in the object.
     pub slots: usize,
-    /// When it was attached, for programs that are in the chain already: lower numbers earlier.
+    /// Time of attachment, for programs that are in the chain already: lower numbers are earlier.
     pub attached: Option<u64>,
 }
 
-/// What decides between two programs of one priority (`cmp_xdp_programs` in `lib/libxdp/libxdp.c`, and
+/// Tie-breaker between two programs of the same priority (`cmp_xdp_programs` in `lib/libxdp/libxdp.c`, and
 /// `lib/libxdp/protocol.org`, "Loading and attaching component programs").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tie {
-    /// Their names, byte by byte.
+    /// Their names, compared bytewise.
     Name,
     /// One is in the chain already, and comes first.
     Attached,
     /// Both are new, and the shorter one comes first.
     Size,
-    /// Both are in the chain, and the one that came first stays before. libxdp looks at the kernel's tags before that,
-    /// which programs that never met a kernel do not have.
+    /// Both are in the chain, and the one attached earlier comes first. libxdp compares the kernel's tags before that, which
+    /// programs outside of a kernel do not have.
     Time,
-    /// Nothing: they stay in the order in which they were given.
+    /// None: they stay in the given order.
     Given,
 }
 
-/// Why a program is where it is.
+/// Reason for the position of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its run priority.
+    /// Run priority.
     Priority {
         /// The priority.
         priority: u32,
-        /// What put it behind the program before, where that one has the same.
+        /// The tie-breaker against the previous program, if that one has the same priority.
         tie: Option<Tie>,
     },
-    /// It was put there.
+    /// An absolute placement.
     Placed,
-    /// The same by other programs, which have these names.
+    /// A placement relative to programs with these names.
     PlacedBy(Placement<String>),
-    /// Packets enter there.
+    /// The entry of packets.
     Entry,
-    /// Edges lead to it.
+    /// The target of edges.
     Led(Vec<Lead>),
-    /// Nothing leads to it.
+    /// Unreachable.
     Unreached,
 }
 
-/// An edge, seen from where it leads.
+/// An incoming edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lead {
-    /// Where it begins.
+    /// Source of the edge.
     pub from: Node,
-    /// After which verdict; `None` for the wildcard.
+    /// The verdict; `None` for the wildcard.
     pub after: Option<Verdict>,
 }
 
-/// What a chain does that its user may not expect.
+/// A possibly unexpected property of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warning {
-    /// The last program goes on after this verdict, and nothing is left to go on to: libxdp's dispatcher passes the
-    /// packet then.
+    /// The last program would continue after this verdict, but no program follows: libxdp's dispatcher passes the packet then.
     LastPasses {
         /// The last program.
         node: Node,
-        /// The verdict that becomes pass.
+        /// The verdict that is converted to pass.
         verdict: Verdict,
     },
-    /// No packet can come to a program.
+    /// A program is unreachable.
     Unreached {
         /// The program.
         node: Node,
     },
-    /// From a program on, no verdict leads to an end: its packets are aborted after [`MAX_RUNS`] programs.
+    /// No end is reachable from a program: its packets are aborted after [`MAX_RUNS`] programs.
     Endless {
         /// The first such program.
         node: Node,
     },
 }
 
-/// Why a description makes no graph.
+/// Reasons why a description cannot be converted to a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// No packet runs so many programs.
+    /// The sequence exceeds the maximum number of runs per packet.
     #[error("{0} programs in a row: no packet runs more than {MAX_RUNS}")]
     TooLong(usize),
-    /// The program where packets enter is not there.
+    /// The entry program does not exist.
     #[error("packets enter at program {first}, and there are {programs}")]
     NoEntry {
-        /// Where they enter.
+        /// Index of the entry program.
         first: usize,
-        /// Programs that there are.
+        /// Number of programs.
         programs: usize,
     },
-    /// The edges make no graph.
+    /// The edges are invalid.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
 
-/// A graph, and how it came about.
+/// A graph with explanations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Which of the given programs each node is.
+    /// Index of the given program for each node.
     pub order: Vec<usize>,
-    /// What runs after what.
+    /// The graph.
     pub graph: Graph,
-    /// Why each node is where it is.
+    /// Reason for the position of each node.
     pub reasons: Vec<Reason>,
-    /// What may not be expected.
+    /// Possibly unexpected properties.
     pub warnings: Vec<Warning>,
 }
 
 impl Plan {
-    /// The chain that libxdp would make: sorted by run priority, with its rules for ties and for the end, and without
-    /// its limit of ten programs.
+    /// The chain that libxdp would build: sorted by run priority, with its rules for ties and for the end, but without its limit of
+    /// ten programs.
     ///
-    /// When a program's verdict is one of its chain call actions, the next program runs, and after the last one the
-    /// verdict is pass. libxdp's dispatcher also goes on after 31, which its empty slots return, and looks at the low six
-    /// bits of a return value only; here values that are no verdict abort the packet.
+    /// If a program's verdict is one of its chain call actions, the next program runs; after the last one, the verdict becomes
+    /// pass. libxdp's dispatcher also continues after 31, the return value of its empty slots, and uses the low six bits of return
+    /// values only; here values that are no verdict abort the packet.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -150,8 +149,8 @@ impl Plan {
         Ok(Self { order, graph, reasons, warnings }.with_unreached())
     }
 
-    /// The programs in the order given, each of which runs when the verdict of the one before is one of its actions. The
-    /// verdict of the last one stands.
+    /// The programs in the given order: each runs if the verdict of the previous one is one of that one's actions. The verdict of
+    /// the last one is the result.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -162,7 +161,7 @@ impl Plan {
         Ok(Self { order, graph, reasons, warnings: Vec::new() }.with_unreached())
     }
 
-    /// The programs with these edges, which lead to programs by their index; packets enter at `first`.
+    /// The programs with these edges, whose targets are indices of programs; packets enter at `first`.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -171,7 +170,7 @@ impl Plan {
         if first >= programs && programs > 0 {
             return Err(PlanError::NoEntry { first, programs });
         }
-        // Graphs are entered at node 0.
+        // The entry of a graph is node 0.
         let order: Vec<_> =
             std::iter::once(first).chain((0..programs).filter(|index| *index != first)).collect();
         let node_of = |index: usize| order.iter().position(|other| *other == index).unwrap_or(index);
@@ -193,7 +192,7 @@ impl Plan {
     }
 }
 
-/// Each program goes on to the next after its actions, and the last one to `end`.
+/// A sequence in which each program continues with the next after its actions, and the last one with `end`.
 fn sequence(actions: &[Actions], end: Option<Next>) -> Result<Graph, PlanError> {
     let programs = actions.len();
     if programs > MAX_RUNS as usize {
@@ -208,7 +207,7 @@ fn sequence(actions: &[Actions], end: Option<Next>) -> Result<Graph, PlanError> 
     Ok(Graph::new(actions.iter().enumerate().map(edges).collect())?)
 }
 
-/// libxdp's order, and what decided if it was not the priority.
+/// libxdp's comparison, and the tie-breaker if the priorities are equal.
 fn compare(a: &Entrant, b: &Entrant) -> (Ordering, Option<Tie>) {
     let sizes = || match (a.attached, b.attached) {
         (None, None) => a.slots.cmp(&b.slots),

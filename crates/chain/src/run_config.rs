@@ -1,53 +1,53 @@
-//! libxdp's metadata of a program: when it runs, and after which verdicts the chain goes on.
+//! libxdp's metadata of a program: run priority and chain call actions.
 
 use paceline_btf::{Btf, BtfError, Composite, Member, SymbolLinkage, Type, TypeId};
 use paceline_frame::Verdict;
 
 use crate::Actions;
 
-/// Run priority of programs that say none (`XDP_DEFAULT_RUN_PRIO` in `xdp_helpers.h`).
+/// Default run priority (`XDP_DEFAULT_RUN_PRIO` in `xdp_helpers.h`).
 pub const DEFAULT_PRIORITY: u32 = 50;
 
-/// Where the metadata is (`XDP_RUN_CONFIG` in `xdp_helpers.h`).
+/// Section of the metadata (`XDP_RUN_CONFIG` in `xdp_helpers.h`).
 const SECTION: &str = ".xdp_run_config";
 
-/// More members than a description has, with room for repetitions; hostile types could share thousands.
+/// Maximum number of members, with room for repetitions; hostile types could share thousands.
 const MOST_MEMBERS: usize = 32;
 
-/// When a program runs, and after which of its verdicts others do.
+/// Run priority and chain call actions of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunConfig {
-    /// Programs with a lower one run earlier.
+    /// Programs with lower priority numbers run earlier.
     pub priority: u32,
     /// The verdicts after which the next program runs.
     pub actions: Actions,
 }
 
 impl Default for RunConfig {
-    /// Priority 50, going on after [`Verdict::Pass`].
+    /// Priority 50, continuing after [`Verdict::Pass`].
     fn default() -> Self {
         Self { priority: DEFAULT_PRIORITY, actions: Actions::PASS }
     }
 }
 
-/// Why a program's metadata cannot be read.
+/// Errors in a program's metadata.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunConfigError {
-    /// Its types contradict each other.
+    /// Malformed types.
     #[error("XDP_RUN_CONFIG({program}): {source}")]
     Types {
         /// The program.
         program: String,
-        /// How.
+        /// The error.
         source: BtfError,
     },
-    /// The variable is declared and defined elsewhere.
+    /// The variable is only declared, and defined in another object.
     #[error("XDP_RUN_CONFIG({0}) is defined in another object")]
     Extern(String),
-    /// It is no structure.
+    /// The variable is not a structure.
     #[error("XDP_RUN_CONFIG({0}) is no structure")]
     NoStruct(String),
-    /// A member is not what `__uint` makes.
+    /// A member does not have the form of `__uint`.
     #[error("XDP_RUN_CONFIG({program}): {member} is not given with __uint")]
     Form {
         /// The program.
@@ -55,14 +55,14 @@ pub enum RunConfigError {
         /// The member.
         member: String,
     },
-    /// A member means nothing.
+    /// An unknown member.
     #[error("XDP_RUN_CONFIG({program}): unknown member {member}{}", did_you_mean(.suggestion.as_deref()))]
     UnknownMember {
         /// The program.
         program: String,
         /// The member.
         member: String,
-        /// What was most likely meant.
+        /// The closest known member.
         suggestion: Option<String>,
     },
 }
@@ -71,7 +71,7 @@ pub(crate) fn did_you_mean(name: Option<&str>) -> String {
     name.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
-/// `XDP_PASS` and the others, as `enum xdp_action` names them.
+/// Verdicts by their names in `enum xdp_action`.
 const NAMES: [(&str, Verdict); 5] = [
     ("XDP_ABORTED", Verdict::Aborted),
     ("XDP_DROP", Verdict::Drop),
@@ -81,12 +81,12 @@ const NAMES: [(&str, Verdict); 5] = [
 ];
 
 impl RunConfig {
-    /// What an object says of a program with `XDP_RUN_CONFIG`; `None` where it says nothing.
+    /// The metadata of a program in an object's types; `None` without `XDP_RUN_CONFIG`.
     ///
-    /// What is not said has its default: to go on after pass is taken away by `__uint(XDP_PASS, 0)` only, as in libxdp.
+    /// Missing members have their defaults: continuing after pass is disabled by `__uint(XDP_PASS, 0)` only, as in libxdp.
     ///
     /// # Errors
-    /// [`RunConfigError`]; libxdp refuses such objects too.
+    /// [`RunConfigError`]; libxdp refuses such objects as well.
     pub fn of(btf: &Btf, program: &str) -> Result<Option<Self>, RunConfigError> {
         let Some(ty) = variable(btf, program)? else { return Ok(None) };
         let failed = |source| RunConfigError::Types { program: program.to_owned(), source };
@@ -121,7 +121,7 @@ fn unknown(program: &str, member: &str) -> RunConfigError {
     RunConfigError::UnknownMember { program: program.to_owned(), member: member.to_owned(), suggestion }
 }
 
-/// The type of the variable that is named like the program, behind an underscore.
+/// The type of the variable with the program's name, prefixed by an underscore.
 fn variable(btf: &Btf, program: &str) -> Result<Option<TypeId>, RunConfigError> {
     let Some((_, section)) = btf.data_section(SECTION) else { return Ok(None) };
     for entry in &section.vars {
@@ -137,7 +137,7 @@ fn variable(btf: &Btf, program: &str) -> Result<Option<TypeId>, RunConfigError> 
     Ok(None)
 }
 
-/// What `__uint(name, number)` says: `int (*name)[number]`.
+/// The number of `__uint(name, number)`: `int (*name)[number]`.
 fn number(btf: &Btf, member: &Member) -> Option<u32> {
     let (_, Type::Ptr(target)) = btf.resolve(member.ty).ok()? else { return None };
     match btf.resolve(*target).ok()? {

@@ -1,6 +1,6 @@
-//! Relative order with revisions, by the rules of the kernel's hooks for several programs (`kernel/bpf/mprog.c`).
+//! Relative order with revisions, by the rules of the kernel's multi-program hooks (`kernel/bpf/mprog.c`).
 
-/// Where in a sequence a member goes.
+/// Position of a new member in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place<T> {
     /// Before all others (`BPF_F_BEFORE` alone).
@@ -13,17 +13,17 @@ pub enum Place<T> {
     After(T),
 }
 
-/// Where a member is taken that is in a sequence already.
+/// New position of a member that is in a sequence already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement<T> {
-    /// To a place.
+    /// At a place.
     At(Place<T>),
-    /// To the place of another member, which leaves (`BPF_F_REPLACE`).
+    /// In place of another member, which is removed (`BPF_F_REPLACE`).
     Replacing(T),
 }
 
 impl<T> Placement<T> {
-    /// The same by other names.
+    /// Converts the reference to another member.
     pub fn map<U>(self, to: impl FnOnce(T) -> U) -> Placement<U> {
         match self {
             Self::At(Place::First) => Placement::At(Place::First),
@@ -35,26 +35,26 @@ impl<T> Placement<T> {
     }
 }
 
-/// Why a change of a sequence was refused. Nothing was changed.
+/// Reasons why a change of a sequence is refused, without effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SequenceError {
-    /// Somebody changed it since (`ESTALE`).
+    /// The sequence was changed concurrently (`ESTALE`).
     #[error("the chain has changed: it is at revision {current}, not {expected}")]
     Stale {
-        /// The revision that the change was meant for.
+        /// The expected revision.
         expected: u64,
-        /// The revision there is.
+        /// The current revision.
         current: u64,
     },
-    /// The member is in it already (`EEXIST`).
+    /// The member is already in the sequence (`EEXIST`).
     #[error("the program is in the chain already")]
     Exists,
-    /// The member to go by, to be replaced or to be removed is not in it (`ENOENT`).
+    /// The referenced member is not in the sequence (`ENOENT`).
     #[error("the program is not in the chain")]
     Missing,
 }
 
-/// Members in order, each at most once, and how often that changed.
+/// An ordered set of members with a revision number.
 ///
 /// ```
 /// use paceline_chain::{Place, Sequence, SequenceError};
@@ -75,14 +75,14 @@ pub struct Sequence<T> {
 }
 
 impl<T> Default for Sequence<T> {
-    /// No members, at revision 1, as the kernel counts.
+    /// No members, at revision 1 as in the kernel.
     fn default() -> Self {
         Self { members: Vec::new(), revision: 1 }
     }
 }
 
 impl<T> Sequence<T> {
-    /// A sequence of these members, which differ, at revision 1.
+    /// A sequence of these members, which must be distinct, at revision 1.
     pub(crate) fn of(members: Vec<T>) -> Self {
         Self { members, revision: 1 }
     }
@@ -95,7 +95,7 @@ impl<T: PartialEq> Sequence<T> {
         &self.members
     }
 
-    /// What a change may name, to be refused if there was another meanwhile. Every change counts it up by one.
+    /// The revision, which every change increments by one. A change that specifies an older one is refused.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -116,7 +116,7 @@ impl<T: PartialEq> Sequence<T> {
         Ok(())
     }
 
-    /// Puts a member in the place of another (`BPF_F_REPLACE`).
+    /// Replaces a member by another one (`BPF_F_REPLACE`).
     ///
     /// # Errors
     /// [`SequenceError`].
@@ -143,10 +143,10 @@ impl<T: PartialEq> Sequence<T> {
         Ok(())
     }
 
-    /// Takes a member to another place, in one change.
+    /// Moves a member to another place, in one change.
     ///
     /// # Errors
-    /// [`SequenceError`]; a member goes neither before nor after itself.
+    /// [`SequenceError`]; a member cannot be placed relative to itself.
     pub fn reorder(
         &mut self,
         member: &T,
@@ -167,10 +167,10 @@ impl<T: PartialEq> Sequence<T> {
         Ok(())
     }
 
-    /// Takes a member to where a placement says, in one change.
+    /// Moves a member by a placement, in one change.
     ///
     /// # Errors
-    /// [`SequenceError`]; a member does not go by itself.
+    /// [`SequenceError`]; a member cannot be placed relative to itself.
     pub fn settle(
         &mut self,
         member: &T,
@@ -193,7 +193,7 @@ impl<T: PartialEq> Sequence<T> {
         Ok(())
     }
 
-    /// Counts a change of something else than the order.
+    /// Increments the revision for a change of something other than the order.
     ///
     /// # Errors
     /// [`SequenceError::Stale`].

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Drawing, arrows};
 use crate::Next;
 
-/// The graph in DOT. Verdicts without an edge, which end the chain as they are, are left out.
+/// The graph in DOT. Verdicts without an edge, which end the chain with themselves, are omitted.
 #[must_use]
 pub fn dot(drawing: &Drawing<'_>) -> String {
     let mut text = "digraph chain {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
@@ -28,7 +28,7 @@ pub fn dot(drawing: &Drawing<'_>) -> String {
     text
 }
 
-/// A string of DOT. Backslashes would be escapes of labels.
+/// A quoted string in DOT. Backslashes would start escapes in labels.
 fn quoted(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for c in text.chars() {

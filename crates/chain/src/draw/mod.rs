@@ -1,4 +1,4 @@
-//! Pictures of graphs.
+//! Drawings of graphs.
 
 mod dot;
 mod svg;
@@ -10,7 +10,7 @@ use crate::{Edges, Graph, Next, Node};
 pub use dot::dot;
 pub use svg::svg;
 
-/// A graph with what is written on it.
+/// A graph with its labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawing<'a> {
     /// The graph.
@@ -25,14 +25,14 @@ impl Drawing<'_> {
     }
 }
 
-/// An arrow: all edges from a node to the same place, and what stands on it.
+/// An arrow: all edges from a node to the same target, with a label.
 struct Arrow {
     from: Node,
     to: Next,
     label: String,
 }
 
-/// The arrows of a graph, by node. Where the chain ends with a program's own verdict, there is one arrow for each end.
+/// The arrows of a graph, by node. For chains that end with the program's own verdict, one arrow per verdict.
 fn arrows(graph: &Graph) -> Vec<Arrow> {
     graph.nodes().iter().enumerate().flat_map(|(node, edges)| arrows_from(node, edges)).collect()
 }

@@ -1,17 +1,17 @@
-//! SVG: programs in a row, edges forward above it, edges back below it, ends under their program.
+//! SVG: programs in a row, forward edges above it, backward edges below it, ends under their program.
 
 use std::fmt::Write;
 
 use super::{Arrow, Drawing, arrows};
 use crate::Next;
 
-/// Width of a letter of the font, in the units of the picture.
+/// Width of a character in SVG units.
 const LETTER: usize = 8;
-/// Space between things.
+/// Space between elements.
 const GAP: usize = 40;
 /// Height of a program's box.
 const BOX: usize = 36;
-/// How much further out an arrow goes for each program that it passes over.
+/// Additional height of an arrow for each program that it spans.
 const RISE: usize = 26;
 /// Height of a line of text.
 const LINE: usize = 18;
@@ -19,8 +19,7 @@ const LINE: usize = 18;
 const STYLE: &str = "text{font:13px monospace;text-anchor:middle}rect,path{fill:none;stroke:#333}\
     .l{font-size:11px;fill:#06c}marker path{fill:#333}";
 
-/// The graph as a picture of its own, for a browser. Verdicts without an edge, which end the chain as they are, are left
-/// out.
+/// The graph as a standalone SVG image. Verdicts without an edge, which end the chain with themselves, are omitted.
 #[must_use]
 pub fn svg(drawing: &Drawing<'_>) -> String {
     let nodes = drawing.graph.nodes().len();
@@ -66,7 +65,7 @@ fn end_of(arrow: &Arrow) -> Option<paceline_frame::Verdict> {
     }
 }
 
-/// How far an arrow goes, if it goes forward, or back (to its own program, too).
+/// Number of programs that an arrow spans, if it is forward, or backward (including to its own program).
 fn span(arrow: &Arrow, forward: bool) -> Option<usize> {
     match arrow.to {
         Next::Program(to) if forward && to > arrow.from => Some(to - arrow.from - 1),
@@ -75,15 +74,15 @@ fn span(arrow: &Arrow, forward: bool) -> Option<usize> {
     }
 }
 
-/// Where things are.
+/// Layout of the row of programs.
 struct Row {
-    /// Upper edge of the boxes.
+    /// Top edge of the boxes.
     top: usize,
     /// Width of a box.
     width: usize,
     /// Space between two boxes.
     gap: usize,
-    /// Where arrows that go back leave and arrive.
+    /// Vertical position at which backward arrows start and end.
     under: usize,
 }
 
@@ -123,7 +122,7 @@ impl Row {
     }
 }
 
-/// Text of XML.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
@@ -131,7 +130,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
-            // Most are no characters of XML.
+            // Most control characters are invalid in XML.
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }

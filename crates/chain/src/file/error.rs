@@ -1,15 +1,15 @@
-//! What can be wrong with a chain file.
+//! Errors in chain files.
 
 use std::fmt;
 
 use crate::run_config::did_you_mean;
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilePlace {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
 }
 
@@ -19,71 +19,71 @@ impl fmt::Display for FilePlace {
     }
 }
 
-/// A mistake and its place: `LINE:COLUMN: cause`. The caller adds the file's name before.
+/// An error with its position: `LINE:COLUMN: cause`. The caller prepends the file name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {problem}")]
 pub struct FileError {
-    /// Where.
+    /// Position.
     pub at: FilePlace,
-    /// What.
+    /// Error.
     pub problem: FileProblem,
 }
 
-/// What is wrong.
+/// An error in a chain file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
-    /// It is no TOML.
+    /// Invalid TOML.
     #[error("{0}")]
     Syntax(String),
-    /// A key means nothing there.
+    /// An unknown key.
     #[error("unknown key `{key}` in {table}{}", did_you_mean(.suggestion.as_deref()))]
     UnknownKey {
         /// The key.
         key: String,
-        /// Where it stands, in words.
+        /// Description of its table.
         table: &'static str,
-        /// What was most likely meant.
+        /// The closest known key.
         suggestion: Option<String>,
     },
-    /// A value is of the wrong type.
+    /// A value of the wrong type.
     #[error("`{key}` is {expected}")]
     Type {
         /// The key.
         key: String,
-        /// What it should be.
+        /// Description of the expected type.
         expected: &'static str,
     },
     /// A key is missing.
     #[error("{table} needs `{key}`")]
     Missing {
-        /// Where, in words.
+        /// Description of the table.
         table: &'static str,
-        /// The key, or keys.
+        /// The missing key, or keys.
         key: &'static str,
     },
-    /// Something is named that is not there.
+    /// A reference to a nonexistent item.
     #[error("no {what} `{name}`{}", did_you_mean(.suggestion.as_deref()))]
     Unknown {
-        /// What it should be.
+        /// Kind of the item.
         what: &'static str,
         /// Its name.
         name: String,
-        /// What was most likely meant.
+        /// The closest existing name.
         suggestion: Option<String>,
     },
-    /// Two programs have one name.
+    /// A duplicate program name.
     #[error("another program is named `{0}`")]
     Twice(String),
-    /// A program goes by one that is not in the chain.
+    /// A placement relative to a program that is not in the chain.
     #[error("`{0}` is not there to go by: it is the program itself, or was replaced")]
     NotThere(String),
-    /// Keys that exclude each other.
+    /// Mutually exclusive keys.
     #[error("{0}")]
     Conflict(&'static str),
-    /// A map is shared by an object that has it from elsewhere.
+    /// A map is shared from an object that itself shares it from another one.
     #[error("`{0}` has the map from another object itself; name that one")]
     SharedAgain(String),
-    /// A value that JSON does not have.
+    /// A value that JSON cannot represent.
     #[error("{0} is no value of a map")]
     NoJson(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Values of TOML as JSON, for what reads the contents of maps.
+//! Conversion of TOML values to JSON, the input format of map contents.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use toml::de::DeValue;
 use super::table::{Text, Value};
 use super::{FileError, FileProblem};
 
-/// A value as JSON. Numbers stay as they are, however large.
+/// A value as JSON. Numbers are copied digit by digit, so that their size is not limited.
 ///
 /// # Errors
-/// Dates and floating-point numbers are no values of maps.
+/// For dates and floating-point numbers, which are no values of maps.
 pub(super) fn json(text: Text<'_>, value: &Value<'_>) -> Result<String, FileError> {
     let mut out = String::new();
     write(text, value, &mut out)?;

@@ -1,4 +1,4 @@
-//! Chains in files: programs, where they come from, their maps, and what runs after what. `docs/CHAINS.md` has the format.
+//! Chain files: programs with their sources, maps, and order. `docs/CHAINS.md` describes the format.
 
 mod error;
 mod json;
@@ -11,73 +11,73 @@ use crate::{Actions, Edges, Placement};
 
 pub use error::{FileError, FilePlace, FileProblem};
 
-/// What a chain file says. Paths are as they stand in it; they are relative to its folder.
+/// Contents of a chain file. Paths are as written, relative to the file's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainFile {
-    /// Where programs come from, by name.
+    /// Sources of programs, by name.
     pub objects: Vec<FileObject>,
-    /// The programs, as they stand.
+    /// The programs, in file order.
     pub programs: Vec<FileProgram>,
-    /// What runs after what.
+    /// The order of execution.
     pub order: FileOrder,
-    /// The revision of a running chain that the file is meant to change.
+    /// The expected revision of the running chain that the file changes.
     pub revision: Option<u64>,
-    /// Where packets come from and go to.
+    /// Sources and destinations of packets.
     pub port: FilePort,
 }
 
-/// Something with its place in the file.
+/// A value with its position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located<T> {
-    /// The place.
+    /// The position.
     pub at: FilePlace,
-    /// The thing.
+    /// The value.
     pub value: T,
 }
 
-/// Where programs and maps come from.
+/// A source of programs and maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileObject {
-    /// Its name in the file, and its place.
+    /// Its name in the file.
     pub name: Located<String>,
-    /// What it is.
+    /// Its source.
     pub source: ObjectSource,
-    /// What is said of its maps.
+    /// Settings of its maps.
     pub maps: Vec<FileMap>,
 }
 
-/// What an object is made from.
+/// Source of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectSource {
     /// `file`: an object file.
     Object(Located<PathBuf>),
     /// `classic`: a classic filter as text, in a file.
     Classic(Located<PathBuf>),
-    /// `filter`: an expression of tcpdump's.
+    /// `filter`: an expression of tcpdump.
     Expression(Located<String>),
 }
 
-/// What is said of a map.
+/// Settings of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMap {
-    /// Its name in the object, and its place in the file.
+    /// Its name in the object.
     pub name: Located<String>,
-    /// Where its contents come from.
+    /// Source of its contents.
     pub source: MapSource,
 }
 
-/// Where the contents of a map come from.
+/// Source of a map's contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MapSource {
-    /// `file`: a JSON file as `paceline run --map` takes it.
+    /// `file`: a JSON file in the format of `paceline run --map`.
     File(Located<PathBuf>),
-    /// `elements`, or `variables`: the same in the chain file, as JSON.
+    /// `elements` or `variables`: contents within the chain file, as JSON.
     Inline(Located<String>),
-    /// `from`: it is a map of another object.
+    /// `from`: the map is shared with another object.
     Shared {
-        /// Index of the object, which does not have the map from elsewhere itself.
+        /// Index of the object, which must own the map.
         object: usize,
-        /// Name of the map there.
+        /// Name of the map in that object.
         map: Located<String>,
     },
 }
@@ -85,58 +85,57 @@ pub enum MapSource {
 /// A program of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProgram {
-    /// Its name in the chain, and its place in the file.
+    /// Its name in the chain.
     pub name: Located<String>,
     /// Index of its object.
     pub object: usize,
-    /// Its name in the object; the object's only program without.
+    /// Its name in the object; `None` for the object's only program.
     pub function: Option<Located<String>>,
-    /// Run priority, in the place of the object's own.
+    /// Run priority, which overrides the object's.
     pub priority: Option<u32>,
-    /// The verdicts after which the next program runs, in the place of the object's own.
+    /// The verdicts after which the next program runs, which override the object's.
     pub actions: Option<Actions>,
-    /// Where it goes by other programs, which are named by their index.
+    /// Placement relative to other programs, which are given by index.
     pub placement: Option<Placement<usize>>,
 }
 
-/// What runs after what.
+/// Order of execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOrder {
-    /// One after the other: the programs by their index, as they stand, each then taken where its placement says. Those
-    /// that were replaced are left out.
+    /// A sequence: indices of the programs in file order, with placements applied and replaced programs removed.
     Given(Vec<usize>),
-    /// By run priority, as libxdp has it.
+    /// Sorted by run priority, as in libxdp.
     Priority,
     /// By edges.
     Edges {
-        /// Index of the program where packets enter.
+        /// Index of the first program.
         first: usize,
-        /// The edges of each program, which lead to programs by their index.
+        /// The edges of each program, whose targets are indices of programs.
         edges: Vec<Edges>,
     },
 }
 
-/// Captures; each may be left out.
+/// Captures; all are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePort {
-    /// Where packets come from.
+    /// Source of packets.
     pub input: Option<Located<PathBuf>>,
-    /// Where packets go that are passed, sent or redirected.
+    /// Destination of packets that are passed, sent or redirected.
     pub out: Option<Located<PathBuf>>,
-    /// Where packets go that are dropped or aborted.
+    /// Destination of packets that are dropped or aborted.
     pub drops: Option<Located<PathBuf>>,
 }
 
 impl ChainFile {
-    /// Reads a chain file's text.
+    /// Parses a chain file.
     ///
     /// # Errors
-    /// [`FileError`] has the place of the first mistake.
+    /// [`FileError`] for the first error, with its position.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         read::read(text)
     }
 
-    /// The object of a name.
+    /// Index of the object with a name.
     #[must_use]
     pub fn object(&self, name: &str) -> Option<usize> {
         self.objects.iter().position(|object| object.name.value == name)

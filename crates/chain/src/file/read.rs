@@ -1,4 +1,4 @@
-//! From TOML to what it says.
+//! Parsing of TOML to a chain file's contents.
 
 use std::ops::Range;
 
@@ -19,11 +19,11 @@ const MAP: &[&str] = &["file", "elements", "variables", "from", "map"];
 const PROGRAM: &[&str] = &[
     "name", "object", "function", "priority", "actions", "place", "before", "after", "replace", "next", "end",
 ];
-/// Keys that say where a program goes.
+/// Keys of placements.
 const PLACES: [&str; 4] = ["place", "before", "after", "replace"];
 const PORT: &[&str] = &["in", "out", "drops"];
 
-/// The key of what counts where a verdict has no edge of its own.
+/// The key for verdicts without an edge of their own.
 const WILDCARD: &str = "wildcard";
 
 pub(super) fn read(source: &str) -> Result<ChainFile, FileError> {
@@ -162,7 +162,7 @@ fn read_programs(tables: &[Table<'_>], objects: &[FileObject]) -> Result<Vec<Fil
     Ok(programs)
 }
 
-/// Where a program says it goes.
+/// Reads the placement of a program.
 fn read_placement(
     table: &Table<'_>,
     programs: &[FileProgram],
@@ -186,7 +186,7 @@ fn read_placement(
     }))
 }
 
-/// The programs as they stand, each then taken where it says.
+/// The programs in file order, with placements applied.
 fn placed(tables: &[Table<'_>], programs: &[FileProgram]) -> Result<Vec<usize>, FileError> {
     let mut sequence = Sequence::of((0..programs.len()).collect());
     for (index, (program, table)) in programs.iter().zip(tables).enumerate() {

@@ -1,4 +1,4 @@
-//! Tables of TOML with places, and what is asked of them.
+//! TOML tables with positions, and typed access to their values.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use crate::Actions;
 /// A value with its span.
 pub(super) type Value<'a> = Spanned<DeValue<'a>>;
 
-/// The text, to tell lines and columns.
+/// The file's text, from which lines and columns are computed.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a>(pub(super) &'a str);
 
 impl Text<'_> {
-    /// The place of a span of bytes.
+    /// The position of a byte range.
     pub(super) fn place(self, span: Range<usize>) -> FilePlace {
         let before = self.0.get(..span.start).unwrap_or(self.0);
         let line = before.matches('\n').count() + 1;
@@ -35,7 +35,7 @@ impl Text<'_> {
         Located { at: self.place(span), value }
     }
 
-    /// Something that was named is not there.
+    /// An error about a reference to a nonexistent item.
     pub(super) fn unknown<'n>(
         self,
         span: Range<usize>,
@@ -48,18 +48,18 @@ impl Text<'_> {
     }
 }
 
-/// A table of which only certain keys are known.
+/// A table with a fixed set of keys.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'a> {
     pub(super) text: Text<'a>,
     pub(super) span: (usize, usize),
     inner: &'a DeTable<'a>,
-    /// What it is, in words.
+    /// Description for error messages.
     what: &'static str,
 }
 
 impl<'a> Table<'a> {
-    /// The outermost table.
+    /// The root table.
     pub(super) fn root(
         text: Text<'a>,
         root: &'a Spanned<DeTable<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
         Self { text, span: (0, 0), inner: root.get_ref(), what }.only(known)
     }
 
-    /// A value that must be a table with no other than certain keys.
+    /// A value that must be a table with these keys only.
     pub(super) fn of(
         text: Text<'a>,
         value: &'a Value<'a>,
@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
 
     fn only(self, known: &[&str]) -> Result<Self, FileError> {
         let unknown = self.inner.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref()));
-        // The table is sorted by keys; the first in the file is the one to tell.
+        // The table is sorted by key; report the first unknown key in file order.
         let Some((key, _)) = unknown.min_by_key(|(key, _)| key.span().start) else { return Ok(self) };
         let suggestion = paceline_suggest::nearest(key.get_ref(), known.iter().copied()).map(str::to_owned);
         let name = key.get_ref().to_string();
@@ -101,7 +101,7 @@ impl<'a> Table<'a> {
         self.inner.get(key)
     }
 
-    /// Keys and values, as they stand in the file.
+    /// Keys and values, in file order.
     pub(super) fn entries(&self) -> Vec<(Located<String>, &'a Value<'a>)> {
         let mut entries: Vec<_> = self.inner.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -117,7 +117,7 @@ impl<'a> Table<'a> {
         self.text.error(value.span(), FileProblem::Type { key: key.to_owned(), expected })
     }
 
-    /// A text that is not empty.
+    /// A nonempty string.
     pub(super) fn text(&self, key: &str) -> Result<Option<Located<String>>, FileError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
@@ -142,7 +142,7 @@ impl<'a> Table<'a> {
         number.map(Some).ok_or_else(|| self.wrong(value, key, "a number from 0 to 4294967295"))
     }
 
-    /// A number of more bits.
+    /// A 64-bit number.
     pub(super) fn revision(&self, key: &str) -> Result<Option<u64>, FileError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = match value.get_ref() {
@@ -167,7 +167,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A verdict by its name.
+/// A verdict by name.
 pub(super) fn verdict(text: Text<'_>, span: Range<usize>, name: &str) -> Result<Verdict, FileError> {
     let found = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
     found.ok_or_else(|| text.unknown(span, "verdict", name, Verdict::ALL.map(Verdict::name)))

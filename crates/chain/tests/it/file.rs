@@ -1,4 +1,4 @@
-//! Chain files: what they say, and what is said about those with mistakes.
+//! Chain files: their contents, and error messages.
 
 use std::path::Path;
 
@@ -85,7 +85,7 @@ fn priorities_and_actions_take_the_place_of_the_objects_own() {
     assert_eq!(file.programs[0].actions, Some(Actions::from_iter([Verdict::Pass, Verdict::Tx])));
 }
 
-/// A good file with one line changed.
+/// The error of a good file with one line changed.
 fn broken(line: &str, by: &str) -> String {
     assert!(WHOLE.contains(line), "{line}");
     let text = WHOLE.replacen(line, by, 1);
@@ -181,7 +181,7 @@ fn mistakes_have_their_place_and_a_way_out() {
     }
 }
 
-/// Programs `a` to `d`, each with a line of its own.
+/// Programs `a` to `d`, each with an additional line.
 fn four(lines: [&str; 4]) -> Result<ChainFile, paceline_chain::FileError> {
     let program =
         |(name, line): (&str, &str)| format!("[[program]]\nname = \"{name}\"\nobject = \"o\"\n{line}\n");
@@ -197,7 +197,7 @@ fn programs_go_by_others() {
     };
     assert_eq!(order(["", "", "", ""]), [0, 1, 2, 3]);
     assert_eq!(order(["place = 'last'", "", "place = 'first'", ""]), [2, 1, 3, 0]);
-    // One that stands below can be gone by.
+    // A placement may refer to a later program.
     assert_eq!(order(["after = 'd'", "before = 'a'", "", ""]), [2, 3, 1, 0]);
     assert_eq!(order(["", "replace = 'd'", "", ""]), [0, 2, 1]);
     let wrong = |lines| four(lines).unwrap_err().to_string();

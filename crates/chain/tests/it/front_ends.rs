@@ -1,4 +1,4 @@
-//! The four ways to describe a chain, held against each other: random chains that all of them can say.
+//! The four descriptions of a chain, compared on random chains that all of them can express.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use paceline_chain::{
 };
 use paceline_frame::Verdict;
 
-/// Programs in a row, by number, and after which verdicts each goes on.
+/// A sequence of programs by number, and the actions of each.
 struct Row {
     programs: Vec<u32>,
     actions: Vec<Actions>,
@@ -23,12 +23,12 @@ impl Row {
             .iter()
             .map(|_| Verdict::ALL.into_iter().filter(|_| rng.bool()).collect::<Actions>())
             .collect();
-        // The rules for the end differ, on purpose, unless the last program goes on after nothing but pass.
+        // The rules for the end differ on purpose, unless the actions of the last program are at most pass.
         *actions.last_mut().unwrap() = if rng.bool() { Actions::PASS } else { Actions::NONE };
         Self { programs, actions }
     }
 
-    /// Numbers of programs in a random order, as they are given to what sorts them.
+    /// Program numbers in random order, as input of sorting.
     fn shuffled(&self, rng: &mut Rng) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.programs.len()).collect();
         rng.shuffle(&mut order);
@@ -86,7 +86,7 @@ impl Row {
         reached(&plan.graph, sequence.members())
     }
 
-    /// Where a program goes by those that are there, so that the row comes out.
+    /// The place of a program relative to those already present, which results in the sequence.
     fn place(&self, position: usize, present: &[usize], rng: &mut Rng) -> Place<u32> {
         let after = present.iter().filter(|other| **other < position).max();
         let before = present.iter().filter(|other| **other > position).min();
@@ -98,7 +98,7 @@ impl Row {
         }
     }
 
-    /// With edges, the programs in any order; or in any order with places; or as they stand.
+    /// With edges, the programs in any order; or in any order with placements; or in file order.
     fn by_file(&self, rng: &mut Rng) -> Vec<(u32, Meaning)> {
         let order = if rng.bool() { self.shuffled(rng) } else { (0..self.programs.len()).collect() };
         let with_edges = rng.bool();
@@ -148,7 +148,7 @@ impl Row {
     }
 }
 
-/// The programs that packets can come to, in the order in which they do, and what follows each by program.
+/// Reachable programs in order of execution, with the successors of each by program.
 fn reached(graph: &Graph, programs: &[u32]) -> Vec<(u32, Meaning)> {
     let reached = graph.reached();
     let named = |next| match next {
@@ -160,7 +160,7 @@ fn reached(graph: &Graph, programs: &[u32]) -> Vec<(u32, Meaning)> {
         .filter(|node| reached[*node])
         .map(|node| (programs[node], meaning[node].map(named)))
         .collect();
-    // Only where packets enter is a place; the others may be nodes of any number.
+    // Only the entry's position matters; other nodes may be numbered in any order.
     all[1..].sort_by_key(|(program, _)| *program);
     all
 }
@@ -200,7 +200,7 @@ fn call_maps_and_files_say_any_graph_of_calls() {
             }
             if rng.u8(..4) == 0 {
                 let target = rng.u32(1..=programs);
-                // The file says above what happens after aborted, where the map has a wildcard.
+                // The file above specifies the successor of aborted, while the map has a wildcard.
                 calls = calls.with_wildcard(target).with(Verdict::Aborted, target);
                 text = text.replace(
                     &format!("name = \"p{program}\"\nobject = \"o\"\nend.aborted = \"aborted\""),

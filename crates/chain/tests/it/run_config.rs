@@ -1,10 +1,10 @@
-//! libxdp's metadata, from types made by hand.
+//! libxdp's metadata, from handmade types.
 
 use paceline_btf::{Btf, Composite, DataSection, Member, SectionVar, SymbolLinkage, Type, TypeId};
 use paceline_chain::{Actions, RunConfig, RunConfigError};
 use paceline_frame::Verdict;
 
-/// What `__uint(name, number)` makes.
+/// The type that `__uint(name, number)` produces.
 fn uint(btf: &mut Btf, number: u32) -> TypeId {
     let array = btf.add(Type::Array { element: 0, index: 0, count: number });
     btf.add(Type::Ptr(array))
