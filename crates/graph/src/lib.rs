@@ -1,29 +1,29 @@
-//! The graph of a chain: nodes are programs, known by their index alone, and an edge leads from a program and a verdict to
-//! the next program or to the end. Compilers and interpreters of chains need no more than this.
+//! The graph of a chain: nodes are programs, identified by index only, and an edge leads from a program and a verdict to the next
+//! program or to the end. Compilers and interpreters of chains depend on nothing else.
 #![forbid(unsafe_code)]
 
 use paceline_frame::Verdict;
 
-/// Most programs that run for one packet (`XDP_CHAIN_CALL_MAX` of seed 001): chains may have loops. When one more would
-/// run, the packet is aborted.
+/// Maximum number of program runs per packet (`XDP_CHAIN_CALL_MAX` of seed 001), as chains may have cycles. A packet that would
+/// exceed it is aborted.
 pub const MAX_RUNS: u32 = 32;
 
-/// A program of a graph, by its index.
+/// Index of a program in a graph.
 pub type Node = usize;
 
-/// What happens after a program.
+/// Successor of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Next {
-    /// Another program runs.
+    /// The next program.
     Program(Node),
-    /// The packet gets this verdict.
+    /// The end of the chain, with this verdict.
     End(Verdict),
 }
 
-/// What follows a program after each verdict, in the order of [`Verdict::ALL`], and after a value that is none.
+/// Successors of a program for each verdict, in the order of [`Verdict::ALL`], and last for values that are no verdict.
 pub type Meaning = [Next; Verdict::ALL.len() + 1];
 
-/// What follows a program, by verdict. Where nothing is said the chain ends with the verdict.
+/// Edges of a program, by verdict. Without an edge, the chain ends with the verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Edges {
     by_verdict: [Option<Next>; Verdict::ALL.len()],
@@ -31,36 +31,37 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// The chain ends, whatever the verdict.
+    /// No edges: the chain ends with any verdict.
     pub const NONE: Self = Self { by_verdict: [None; Verdict::ALL.len()], wildcard: None };
 
-    /// The same edges with one for a verdict.
+    /// The edges with the one for a verdict replaced.
     #[must_use]
     pub fn with(mut self, verdict: Verdict, next: Next) -> Self {
         self.by_verdict[verdict as usize] = Some(next);
         self
     }
 
-    /// The same edges with one for all values that have none of their own, those that are no verdict included.
+    /// The edges with the wildcard replaced: the edge for all values without one of their own, including values that are no
+    /// verdict.
     #[must_use]
     pub fn with_wildcard(mut self, next: Next) -> Self {
         self.wildcard = Some(next);
         self
     }
 
-    /// The edge of a verdict's own, if it has one.
+    /// The edge for a verdict itself, without the wildcard.
     #[must_use]
     pub fn own(&self, verdict: Verdict) -> Option<Next> {
         self.by_verdict[verdict as usize]
     }
 
-    /// The edge for values that have none of their own.
+    /// The edge for values without one of their own.
     #[must_use]
     pub fn wildcard(&self) -> Option<Next> {
         self.wildcard
     }
 
-    /// What follows a return value. A value that is no verdict and meets no wildcard ends the chain as aborted.
+    /// The successor for a return value. A value that is no verdict, without a wildcard, ends the chain with aborted.
     #[inline]
     #[must_use]
     pub fn after(&self, code: u32) -> Next {
@@ -69,7 +70,7 @@ impl Edges {
         own.or(self.wildcard).unwrap_or(Next::End(verdict.unwrap_or(Verdict::Aborted)))
     }
 
-    /// The same edges, leading to where `to` says.
+    /// The edges with their targets mapped by `to`.
     #[must_use]
     pub fn map(&self, to: impl Fn(Node) -> Node) -> Self {
         let moved = |next| match next {
@@ -79,44 +80,44 @@ impl Edges {
         Self { by_verdict: self.by_verdict.map(|next| next.map(moved)), wildcard: self.wildcard.map(moved) }
     }
 
-    /// What follows each verdict, and last, what follows a value that is none.
+    /// The successor for each verdict, and last for values that are no verdict.
     #[must_use]
     pub fn meaning(&self) -> Meaning {
         std::array::from_fn(|code| self.after(code as u32))
     }
 
-    /// All edges that there are.
+    /// All edges.
     pub fn iter(&self) -> impl Iterator<Item = Next> {
         self.by_verdict.into_iter().chain([self.wildcard]).flatten()
     }
 }
 
-/// Which program runs after which: one node or more, of which the first is where packets enter.
+/// A graph of programs: one or more nodes; packets enter at node 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     nodes: Vec<Edges>,
 }
 
-/// Why edges make no graph.
+/// Reasons why edges are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// There is no program.
+    /// The graph has no node.
     #[error("a chain needs a program")]
     Empty,
-    /// An edge leads to a program that is not there.
+    /// The target of an edge does not exist.
     #[error("an edge of program {from} leads to program {to}, and there are {nodes}")]
     NoSuchNode {
-        /// Where the edge begins.
+        /// Source of the edge.
         from: Node,
-        /// Where it leads.
+        /// Target of the edge.
         to: Node,
-        /// Programs that there are.
+        /// Number of nodes.
         nodes: usize,
     },
 }
 
 impl Graph {
-    /// The graph of these edges, by node; packets enter at node 0. Nodes that nothing leads to may be there.
+    /// The graph with these edges, by node; packets enter at node 0. Nodes may be unreachable.
     ///
     /// # Errors
     /// [`GraphError`].
@@ -136,13 +137,13 @@ impl Graph {
         Ok(Self { nodes })
     }
 
-    /// One program and nothing after it.
+    /// A graph of a single program.
     #[must_use]
     pub fn one() -> Self {
         Self { nodes: vec![Edges::NONE] }
     }
 
-    /// So many programs, each of which runs if the one before it passed the packet.
+    /// A sequence of programs, each of which runs if the previous one passed the packet.
     ///
     /// # Errors
     /// [`GraphError::Empty`].
@@ -160,13 +161,13 @@ impl Graph {
         &self.nodes
     }
 
-    /// What follows each program. Graphs that say it with different edges may mean the same.
+    /// Successors of each program. Graphs with different edges may have the same meaning.
     #[must_use]
     pub fn meaning(&self) -> Vec<Meaning> {
         self.nodes.iter().map(Edges::meaning).collect()
     }
 
-    /// Which nodes packets can come to.
+    /// Reachability of each node.
     #[must_use]
     pub fn reached(&self) -> Vec<bool> {
         let mut reached = vec![false; self.nodes.len()];
@@ -183,7 +184,7 @@ impl Graph {
         reached
     }
 
-    /// From which nodes packets can come to an end.
+    /// For each node, whether an end is reachable from it.
     #[must_use]
     pub fn ends(&self) -> Vec<bool> {
         let meaning = self.meaning();
@@ -201,7 +202,7 @@ impl Graph {
         }
     }
 
-    /// What follows a program that returned `code`. A node that is not there ends the chain as aborted.
+    /// The successor of a program that returned `code`. A nonexistent node ends the chain with aborted.
     #[inline]
     #[must_use]
     pub fn after(&self, node: Node, code: u32) -> Next {
