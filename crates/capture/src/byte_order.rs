@@ -1,19 +1,19 @@
-//! Byte orders.
+//! Byte order of captures.
 
-/// Order in which a capture's numbers are written: that of the machine that made it.
+/// Byte order of a capture's numbers: that of the capturing machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The lowest byte first.
+    /// Least significant byte first.
     Little,
-    /// The highest byte first.
+    /// Most significant byte first.
     Big,
 }
 
 impl ByteOrder {
-    /// The order of the machine that this runs on.
+    /// The byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// The number in four bytes from `at` on, a constant that is checked when this is inlined into the caller.
+    /// The 32-bit number at `at`; its bounds checks are eliminated when inlined with a constant.
     #[inline(always)]
     pub(crate) fn u32<const N: usize>(self, bytes: &[u8; N], at: usize) -> u32 {
         let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
@@ -23,7 +23,7 @@ impl ByteOrder {
         }
     }
 
-    /// Like [`u32`](Self::u32), for two bytes.
+    /// The 16-bit number at `at`, like [`u32`](Self::u32).
     #[inline(always)]
     pub(crate) fn u16<const N: usize>(self, bytes: &[u8; N], at: usize) -> u16 {
         let field = [bytes[at], bytes[at + 1]];
@@ -33,7 +33,7 @@ impl ByteOrder {
         }
     }
 
-    /// The bytes of a number.
+    /// The bytes of a 32-bit number.
     #[inline]
     pub(crate) fn bytes(self, value: u32) -> [u8; 4] {
         match self {
@@ -42,7 +42,7 @@ impl ByteOrder {
         }
     }
 
-    /// The bytes of a number of two bytes.
+    /// The bytes of a 16-bit number.
     pub(crate) fn bytes16(self, value: u16) -> [u8; 2] {
         match self {
             Self::Little => value.to_le_bytes(),
@@ -50,7 +50,7 @@ impl ByteOrder {
         }
     }
 
-    /// The signed number that eight bytes hold.
+    /// The signed 64-bit number in these bytes.
     pub(crate) fn i64(self, bytes: [u8; 8]) -> i64 {
         match self {
             Self::Little => i64::from_le_bytes(bytes),

@@ -1,4 +1,4 @@
-//! What can go wrong when a capture is read or written.
+//! Errors of reading and writing captures.
 
 use std::fmt;
 use std::io;
@@ -7,23 +7,23 @@ use paceline_frame::MAX_PACKET;
 
 use crate::LinkType;
 
-/// Part of a capture, to say where it was cut. Packets are numbered from 1, as tcpdump and Wireshark do.
+/// Part of a capture, for the position of a truncation. Packets are numbered from 1, as in tcpdump and Wireshark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The header at the start of the file.
     FileHeader,
     /// A packet, with its record header.
     Packet(u64),
-    /// A pcapng block that holds no packet.
+    /// A pcapng block without a packet.
     Block {
         /// Block type.
         kind: u32,
-        /// Packets before it.
+        /// Number of packets before it.
         after: u64,
     },
-    /// So little that it is not clear what it was.
+    /// Too few bytes to determine the part.
     Rest {
-        /// Packets before it.
+        /// Number of packets before it.
         after: u64,
     },
 }
@@ -39,28 +39,28 @@ impl fmt::Display for Part {
     }
 }
 
-/// A capture cannot be read, or not to its end. `offset` is that of the record's first byte in the capture.
+/// Errors of reading a capture. `offset` is the position of the record's first byte in the capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The operating system failed to read.
     #[error("cannot read after byte {offset}: {source}")]
     Io {
-        /// Bytes read before.
+        /// Number of bytes read before.
         offset: u64,
         /// The cause.
         source: io::Error,
     },
-    /// There is not one byte.
+    /// The capture is empty.
     #[error("the capture is empty: not even a file header")]
     Empty,
-    /// It is compressed, with the program named.
+    /// The capture is compressed with this program.
     #[error("compressed with {0}: decompress it first")]
     Compressed(&'static str),
-    /// It is a file of another known kind.
+    /// A file of another known format.
     #[error("not a pcap or pcapng capture but {0}")]
     Foreign(&'static str),
-    /// It starts with no known magic number.
+    /// An unknown magic number.
     #[error("not a pcap or pcapng capture: it starts with {}", Hex(.0))]
     Unknown(Vec<u8>),
     /// The format's version is unknown.
@@ -72,138 +72,137 @@ pub enum ReadError {
         major: u16,
         /// Minor number.
         minor: u16,
-        /// Where the header is.
+        /// Offset of the header.
         offset: u64,
     },
-    /// All packets of a pcap file have a link type other than Ethernet.
+    /// A pcap file whose link type is not Ethernet.
     #[error("link type {0} is not supported, only {ethernet}", ethernet = LinkType::ETHERNET)]
     LinkType(LinkType),
-    /// A packet belongs to an interface with another link type than the reader takes: Ethernet, or that of the
-    /// capture's first interface.
+    /// A packet of an interface whose link type differs from the reader's: Ethernet, or that of the capture's first interface.
     #[error(
         "packet {packet} at byte {offset}: link type {link_type} of interface {interface} is not supported, only {wanted}"
     )]
     PacketLinkType {
         /// Number of the packet.
         packet: u64,
-        /// Where its block is.
+        /// Offset of its block.
         offset: u64,
         /// Number of the interface in its section.
         interface: u32,
         /// Its link type.
         link_type: LinkType,
-        /// What the reader takes.
+        /// The reader's link type.
         wanted: LinkType,
     },
-    /// The capture ends inside a record.
+    /// The capture ends within a record.
     #[error("cut in the middle of {part} at byte {offset}: {found} of {needed} bytes are there")]
     Cut {
-        /// What was cut.
+        /// The truncated part.
         part: Part,
-        /// Where it starts.
+        /// Its offset.
         offset: u64,
-        /// Length it should have, as far as it can be told.
+        /// Its full length in bytes, as far as known.
         needed: u64,
-        /// Length it has.
+        /// Its available length in bytes.
         found: u64,
     },
-    /// A packet claims to be longer than any can be.
+    /// A captured length that exceeds the maximum packet length.
     #[error("packet {packet} at byte {offset} claims {len} captured bytes, more than {limit}", limit = MAX_PACKET)]
     PacketTooLong {
         /// Number of the packet.
         packet: u64,
-        /// Where its record is.
+        /// Offset of its record.
         offset: u64,
-        /// Claimed length.
+        /// Captured length according to the record.
         len: u32,
     },
-    /// A packet claims more bytes than its block has.
+    /// A captured length that exceeds the packet's block.
     #[error("packet {packet} at byte {offset} claims {len} captured bytes, its block has room for {room}")]
     PacketExceedsBlock {
         /// Number of the packet.
         packet: u64,
-        /// Where its block is.
+        /// Offset of its block.
         offset: u64,
-        /// Claimed length.
+        /// Captured length according to the block.
         len: u32,
-        /// Bytes the block has.
+        /// Available bytes in the block.
         room: u64,
     },
-    /// A packet belongs to an interface that was not described before.
+    /// A packet of an interface without a preceding description.
     #[error("packet {packet} at byte {offset} belongs to interface {interface}, of {described} described")]
     NoInterface {
         /// Number of the packet.
         packet: u64,
-        /// Where its block is.
+        /// Offset of its block.
         offset: u64,
         /// Number of the interface.
         interface: u32,
-        /// Interfaces described in the section up to here.
+        /// Number of interfaces described in the section so far.
         described: usize,
     },
-    /// A pcapng block's length is impossible.
+    /// An invalid length of a pcapng block.
     #[error("block of type {kind:#x} at byte {offset} cannot have length {len}: {rule}")]
     BlockLength {
         /// Block type.
         kind: u32,
-        /// Where it is.
+        /// Offset of the block.
         offset: u64,
-        /// Claimed length.
+        /// Length according to the block.
         len: u32,
-        /// Rule that is broken.
+        /// The violated rule.
         rule: &'static str,
     },
-    /// A pcapng block's two lengths differ.
+    /// The two lengths of a pcapng block differ.
     #[error(
         "block of type {kind:#x} at byte {offset} has length {first} at its start and {second} at its end"
     )]
     BlockLengths {
         /// Block type.
         kind: u32,
-        /// Where it is.
+        /// Offset of the block.
         offset: u64,
         /// Length at the start.
         first: u32,
         /// Length at the end.
         second: u32,
     },
-    /// A section's byte-order magic is neither of the two.
+    /// An invalid byte-order magic of a section.
     #[error("section header at byte {offset} has byte-order magic {magic:#010x}")]
     ByteOrderMagic {
-        /// Where it is.
+        /// Offset of the section header.
         offset: u64,
-        /// What it has, read as big-endian.
+        /// The magic, read as big-endian.
         magic: u32,
     },
-    /// An option of an interface is malformed.
+    /// A malformed option of an interface.
     #[error("interface description at byte {offset}: option {code} {cause}")]
     Option {
-        /// Where the block is.
+        /// Offset of the block.
         offset: u64,
         /// Option code.
         code: u16,
-        /// What is wrong.
+        /// The error.
         cause: &'static str,
     },
-    /// A section describes more interfaces than are kept.
+    /// A section with more interfaces than the maximum.
     #[error("more than {limit} interfaces in one section at byte {offset}")]
     Interfaces {
-        /// Where the first too many is.
+        /// Offset of the first interface that exceeds it.
         offset: u64,
-        /// How many are kept.
+        /// The maximum.
         limit: usize,
     },
-    /// Too many bytes of blocks without a packet between.
+    /// Too many bytes of blocks between packets.
     #[error("more than {limit} bytes of blocks without a packet between, at byte {offset}")]
     Blocks {
-        /// Where the first too many is.
+        /// Offset of the first block that exceeds the maximum.
         offset: u64,
-        /// How many bytes are kept.
+        /// The maximum in bytes.
         limit: usize,
     },
 }
 
-/// Bytes in hexadecimal.
+/// Prints bytes in hexadecimal.
 struct Hex<'a>(&'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -215,25 +214,25 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// A capture cannot be written.
+/// Errors of writing a capture.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Whoever reads the output has gone; a command ends quietly.
+    /// The reader of the output has closed it; a command exits silently.
     #[error("the reader of the output has closed it")]
     BrokenPipe,
     /// The operating system failed to write.
     #[error("cannot write after byte {offset}: {source}")]
     Io {
-        /// Bytes written before.
+        /// Number of bytes written before.
         offset: u64,
         /// The cause.
         source: io::Error,
     },
-    /// Writing failed before, and half a record may be in the output.
+    /// An earlier write failed, and the output may end within a record.
     #[error("nothing can be written after an error")]
     Failed,
-    /// The packets come from a capture of another layout than the header that the writer was made with.
+    /// The layout of the packets' capture differs from that of the writer's header.
     #[error("packets of a {from} capture cannot go into a {to} capture")]
     Layout {
         /// Layout of the packets' records.
@@ -241,7 +240,7 @@ pub enum WriteError {
         /// Layout of the output.
         to: &'static str,
     },
-    /// A pcap time stamp has 32 bits of seconds.
+    /// The time stamp exceeds pcap's 32-bit seconds.
     #[error("time stamp {0} ns is past the year 2106, the end of pcap's seconds")]
     Timestamp(u64),
 }

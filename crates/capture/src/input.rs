@@ -1,20 +1,20 @@
-//! A window that slides over the bytes of a capture.
+//! A sliding window over the bytes of a capture.
 
 use std::io::{self, ErrorKind, Read};
 
 use crate::ReadError;
 
-/// Bytes asked of the source at once: enough to make system calls rare, little enough to stay in the second-level
-/// cache between the kernel's copy and ours.
+/// Size of reads in bytes: large enough to make system calls rare, small enough that the data stays in the second-level cache
+/// between the kernel's copy and its use.
 const WINDOW: usize = 256 * 1024;
 
-/// Bytes of a capture that were read and not yet used.
+/// Buffered bytes of a capture.
 pub(crate) struct Input<R> {
     source: R,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Place of `buffer[start]` in the capture.
+    /// Offset of `buffer[start]` in the capture.
     offset: u64,
     ended: bool,
 }
@@ -24,25 +24,25 @@ impl<R: Read> Input<R> {
         Self { source, buffer: vec![0; WINDOW], start: 0, end: 0, offset: 0, ended: false }
     }
 
-    /// Bytes that are there.
+    /// The buffered bytes.
     #[inline]
     pub(crate) fn available(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Place in the capture of the first byte that is there.
+    /// Offset of the first buffered byte in the capture.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Gives up the first `used` bytes, at most as many as are there.
+    /// Discards the first `used` bytes, which must be buffered.
     pub(crate) fn consume(&mut self, used: usize) {
         debug_assert!(used <= self.available().len());
         self.start += used;
         self.offset += used as u64;
     }
 
-    /// Reads until `needed` bytes are there; `false` if the capture ends before.
+    /// Reads until `needed` bytes are buffered; returns `false` if the capture ends before.
     pub(crate) fn require(&mut self, needed: usize) -> Result<bool, ReadError> {
         while self.available().len() < needed {
             if self.ended {
@@ -63,8 +63,8 @@ impl<R: Read> Input<R> {
         ReadError::Io { offset: self.offset + self.available().len() as u64, source }
     }
 
-    /// Moves what is left to the front. The window grows only as bytes arrive, so that a length that lies costs
-    /// no memory.
+    /// Moves the remaining bytes to the front. The buffer grows only as bytes arrive, so that a wrong length in a record costs no
+    /// memory.
     fn make_room(&mut self, needed: usize) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -82,7 +82,7 @@ impl<R: Read> Input<R> {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time, with an interruption before each.
+    /// Returns one byte per read, with an interruption before each.
     struct Slow<'a>(&'a [u8], bool);
 
     impl Read for Slow<'_> {

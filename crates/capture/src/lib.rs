@@ -1,9 +1,8 @@
-//! Captures in the pcap and pcapng formats, read to bursts and written from them.
+//! Captures in the pcap and pcapng formats: reading into bursts and writing from them.
 //!
-//! A [`CaptureReader`] fills bursts from a byte stream, a [`CaptureWriter`] puts frames of those bursts back into
-//! one. Between the two travel [`Records`]: what the capture holds beside the packets' bytes, as it was found.
-//! Packets that nobody changed therefore come out byte for byte, in the format, byte order and time resolution
-//! of the input.
+//! A [`CaptureReader`] fills bursts from a byte stream, a [`CaptureWriter`] writes frames of these bursts to one. [`Records`] carry
+//! everything else in the capture, unchanged. Packets that were not changed are therefore written byte for byte as they were read,
+//! in the format, byte order and time resolution of the input.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,19 +29,19 @@
 //! # }
 //! ```
 //!
-//! # What does not come out as it went in
+//! # Differences between input and output
 //!
-//! - A snapshot length below 65,535 becomes 262,144, in pcap headers and interface descriptions: a program can make
-//!   packets longer, and libpcap cuts or refuses what is longer than the snapshot length. Captures that are read for
-//!   filters ([`CaptureReader::for_filters`]) keep theirs.
-//! - The header of a pcap version before 2.4 becomes one of 2.4, and records have the order of lengths of that version.
-//! - The length of a pcapng section becomes unknown, since packets may be missing.
-//! - `epb_hash` options, and custom options and blocks that are not to be copied by who edits a capture, are left out.
-//! - A Simple Packet Block whose packet was cut, or has changed its length, becomes an Enhanced Packet Block with time
+//! - A snapshot length below 65,535 becomes 262,144, in pcap headers and interface descriptions: a program can make packets longer,
+//!   and libpcap truncates or refuses packets above the snapshot length. Captures that are read for filters
+//!   ([`CaptureReader::for_filters`]) keep theirs.
+//! - The header of a pcap version before 2.4 becomes one of 2.4, and records have that version's order of lengths.
+//! - The length of a pcapng section becomes unspecified, since packets may be missing.
+//! - `epb_hash` options, and custom options and blocks that editing tools must not copy, are omitted.
+//! - A Simple Packet Block whose packet was truncated, or whose length has changed, becomes an Enhanced Packet Block with time
 //!   stamp 0, the earliest of its interface.
 //! - Padding after packets becomes zero.
 //!
-//! Statistics blocks stay as they were: they tell what was captured.
+//! Statistics blocks are unchanged: they describe the original capture.
 #![forbid(unsafe_code)]
 
 mod byte_order;

@@ -1,4 +1,4 @@
-//! Link types: what the first bytes of a packet are.
+//! Link types: the link-layer header types of packets.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use paceline_frame::MAX_PACKET;
 pub struct LinkType(pub u32);
 
 impl LinkType {
-    /// Ethernet, the only one that an XDP program sees.
+    /// Ethernet, the only link type of XDP programs.
     pub const ETHERNET: Self = Self(1);
 
-    /// The most bytes that libpcap takes a packet of this link type to have (its `max_snaplen_for_dlt`), which holds for
-    /// captures whose header says nothing.
+    /// Maximum packet length of this link type in libpcap (`max_snaplen_for_dlt`), for captures whose header has no snapshot
+    /// length.
     #[must_use]
     pub fn max_snaplen(self) -> u32 {
         const MIB: u32 = 1 << 20;
@@ -25,7 +25,7 @@ impl LinkType {
         }
     }
 
-    /// Name without `LINKTYPE_` or `DLT_`; `None` if the number is not in the table.
+    /// Name without `LINKTYPE_` or `DLT_`; `None` for unknown numbers.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         NAMES.binary_search_by_key(&self.0, |&(number, _)| number).ok().map(|i| NAMES[i].1)
@@ -41,7 +41,7 @@ impl fmt::Display for LinkType {
     }
 }
 
-/// In the order of the numbers. 12 and 14 are `DLT_RAW` on various systems, which some files have in place of 101.
+/// Sorted by number. 12 and 14 are `DLT_RAW` on some systems, which some files contain instead of 101.
 const NAMES: &[(u32, &str)] = &[
     (0, "NULL"),
     (1, "ETHERNET"),

@@ -1,4 +1,4 @@
-//! Packets that come from no capture, in pcapng.
+//! Writing of packets without a source capture to pcapng.
 
 use std::io::{self, Write};
 
@@ -12,8 +12,8 @@ const OPTION_INTERFACE_NAME: u16 = 2;
 const OPTION_RESOLUTION: u16 = 9;
 const OPTION_END: u16 = 0;
 
-/// Writes Ethernet packets of several sources to pcapng, little-endian, with stamps in nanoseconds and comments. A source is
-/// an interface of the capture.
+/// Writes Ethernet packets of several sources to pcapng: little-endian, with time stamps in nanoseconds and comments. Each source
+/// is an interface of the capture.
 pub struct PacketLog<W: Write> {
     out: W,
     sources: Vec<String>,
@@ -23,20 +23,20 @@ impl<W: Write> PacketLog<W> {
     /// Starts a capture.
     ///
     /// # Errors
-    /// The output does not take it.
+    /// The I/O error of the output.
     pub fn new(mut out: W) -> io::Result<Self> {
         let mut body = BYTE_ORDER.to_le_bytes().to_vec();
         body.extend([1, 0, 0, 0]);
-        // The section's length is not known.
+        // The section's length is unspecified.
         body.extend([0xff; 8]);
         write_block(&mut out, SECTION, &body)?;
         Ok(Self { out, sources: Vec::new() })
     }
 
-    /// Writes a packet of a source, which becomes an interface of this name.
+    /// Writes a packet of a source. A new source becomes an interface with this name.
     ///
     /// # Errors
-    /// The output does not take it.
+    /// The I/O error of the output.
     pub fn push(&mut self, source: &str, time_ns: u64, packet: &[u8], comment: &str) -> io::Result<()> {
         let interface = match self.sources.iter().position(|known| known == source) {
             Some(known) => known,
@@ -56,7 +56,7 @@ impl<W: Write> PacketLog<W> {
 
     fn add(&mut self, source: &str) -> io::Result<usize> {
         let mut body = ETHERNET.to_le_bytes().to_vec();
-        // Two bytes of nothing, and no limit to the packets' length.
+        // Two reserved bytes, and a snapshot length of 0: no limit.
         body.extend([0; 6]);
         put_option(&mut body, OPTION_INTERFACE_NAME, source.as_bytes());
         put_option(&mut body, OPTION_RESOLUTION, &[9]);
@@ -66,10 +66,10 @@ impl<W: Write> PacketLog<W> {
         Ok(self.sources.len() - 1)
     }
 
-    /// Hands everything on that was written so far.
+    /// Flushes the output.
     ///
     /// # Errors
-    /// The output does not take it.
+    /// The I/O error of the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -79,7 +79,7 @@ fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// An option; longer ones than its length can tell are cut.
+/// An option; values longer than the length field allows are truncated.
 fn put_option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
     body.extend(code.to_le_bytes());

@@ -1,6 +1,6 @@
-//! The pcap format: a header of 24 bytes, then records.
+//! The pcap format: a header of 24 bytes, followed by records.
 //!
-//! Layout: draft-ietf-opsawg-pcap, and libpcap's `savefile.c` and `sf-pcap.c` where files differ from it.
+//! Layout: draft-ietf-opsawg-pcap, and libpcap's `savefile.c` and `sf-pcap.c` for deviations in existing files.
 
 use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
 
@@ -9,14 +9,14 @@ use crate::reader::{Link, ReadFor, Stop};
 use crate::records::{HEAD, Layout, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
-/// Length of the file header.
+/// Length of the file header in bytes.
 pub(crate) const FILE_HEADER: usize = 24;
 
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const MAGIC_MODIFIED: u32 = 0xa1b2_cd34;
 
-/// Unit of the fraction in a pcap time stamp.
+/// Unit of the fraction of a second in a pcap time stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// Microseconds.
@@ -26,7 +26,7 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// Nanoseconds in a unit.
+    /// Nanoseconds per unit.
     pub(crate) const fn nanoseconds(self) -> u64 {
         match self {
             Self::Micro => 1_000,
@@ -35,7 +35,7 @@ impl Resolution {
     }
 }
 
-/// File header of a pcap capture as it is written: as it was found, but of version 2.4.
+/// File header of a pcap capture for writing: as read, except for the version, which is 2.4.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcapHeader {
     pub(crate) bytes: [u8; FILE_HEADER],
@@ -44,13 +44,13 @@ pub struct PcapHeader {
     pub(crate) resolution: Resolution,
 }
 
-/// Where a record header has the captured length and where the length on the wire. They changed places with version 2.3,
-/// which some programs wrote without the change.
+/// Order of the captured length and the wire length in a record header. It was swapped in version 2.3, but some programs wrote that
+/// version with the old order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
     CapturedFirst,
     CapturedLast,
-    /// The captured length is the shorter one.
+    /// Unknown: the shorter one is the captured length.
     Either,
 }
 
@@ -59,7 +59,7 @@ impl Lengths {
         match version {
             (2, 4) => Some(Self::CapturedFirst),
             (2, 3) => Some(Self::Either),
-            // 543.0 is that of DG/UX.
+            // Version 543.0 is that of DG/UX.
             (2, 0..=2) | (543, 0) => Some(Self::CapturedLast),
             _ => None,
         }
@@ -67,7 +67,7 @@ impl Lengths {
 }
 
 impl PcapHeader {
-    /// A little-endian header of version 2.4 for Ethernet and packets of any length.
+    /// A little-endian header of version 2.4 for Ethernet, without a limit of packet lengths.
     #[must_use]
     pub fn new(resolution: Resolution) -> Self {
         let magic = match resolution {
@@ -83,7 +83,7 @@ impl PcapHeader {
         Self { bytes, order: ByteOrder::Little, layout: Layout::Pcap, resolution }
     }
 
-    /// Whether `magic`, the first four bytes, is that of a pcap file, and what it says.
+    /// Decodes `magic`, the first four bytes, if it is that of a pcap file.
     pub(crate) fn recognize(magic: [u8; 4]) -> Option<(ByteOrder, Layout, Resolution)> {
         [ByteOrder::Little, ByteOrder::Big].into_iter().find_map(|order| {
             let (layout, resolution) = match order.u32(&magic, 0) {
@@ -96,8 +96,7 @@ impl PcapHeader {
         })
     }
 
-    /// Reads a header whose magic number was recognized: the header to write, what the packets are, and how records
-    /// are read.
+    /// Decodes a header with a known magic number: returns the header to write, the link, and a decoder of records.
     pub(crate) fn decode(
         mut bytes: [u8; FILE_HEADER],
         (order, layout, resolution): (ByteOrder, Layout, Resolution),
@@ -107,12 +106,12 @@ impl PcapHeader {
         let Some(lengths) = Lengths::of_version((major, minor)) else {
             return Err(ReadError::Version { format: "pcap", major, minor, offset: 0 });
         };
-        // The upper six bits tell whether, and how long, a frame check sequence ends each packet.
+        // The upper six bits give the length of a frame check sequence at the end of each packet.
         let link_type = LinkType(order.u32(&bytes, 20) & 0x03ff_ffff);
         let snaplen = order.u32(&bytes, 16);
         let mut link = Link::new(link_type, snaplen, order);
         if layout == Layout::PcapModified && link_type == LinkType::ETHERNET {
-            // Captures without Ethernet headers got one added, without its length.
+            // Captures without Ethernet headers had one added, which the snapshot length does not include.
             link.snaplen = link.snaplen.saturating_add(14).min(i32::MAX.cast_unsigned());
         }
         bytes[4..6].copy_from_slice(&order.bytes16(2));
@@ -127,20 +126,20 @@ impl PcapHeader {
     }
 }
 
-/// Reads records.
+/// A decoder of records.
 pub(crate) struct Decoder {
     order: ByteOrder,
     layout: Layout,
     lengths: Lengths,
-    /// Packets are cut to so many bytes.
+    /// Packets are truncated to this length in bytes.
     longest: u32,
     unit: u64,
-    /// Packets read so far.
+    /// Number of packets read so far.
     pub(crate) packets: u64,
 }
 
 impl Decoder {
-    /// The captured length and that on the wire.
+    /// The captured length and the wire length.
     #[inline]
     fn lengths(&self, head: &[u8; 16]) -> (u32, u32) {
         let (first, last) = (self.order.u32(head, 8), self.order.u32(head, 12));
@@ -151,7 +150,7 @@ impl Decoder {
         }
     }
 
-    /// Takes one packet and returns the length of its record.
+    /// Decodes one packet and returns the length of its record.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -178,7 +177,7 @@ impl Decoder {
             original_len: original,
             interface: 0,
         };
-        // Its length was checked above, so that only a full burst refuses it.
+        // The length was checked above, so only a full burst refuses it.
         if burst.push(packet, meta).is_err() {
             return Err(Stop::BurstFull);
         }
@@ -199,7 +198,7 @@ impl Decoder {
         ReadError::PacketTooLong { packet: self.packets + 1, offset, len }
     }
 
-    /// What the capture was cut in, if `data` is all that is left.
+    /// The error for a truncated record, if `data` is the rest of the capture.
     pub(crate) fn cut(&self, data: &[u8], offset: u64, needed: usize) -> ReadError {
         ReadError::Cut {
             part: Part::Packet(self.packets + 1),

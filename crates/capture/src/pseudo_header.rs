@@ -1,5 +1,5 @@
-//! Headers that a capturing machine writes before packets with numbers in its own byte order, and libpcap turns into the
-//! order of the machine that reads them (`swap_pseudo_headers` in its `pcap-util.c`).
+//! Pseudo-headers of packets with numbers in the byte order of the capturing machine, which libpcap converts to that of the reading
+//! machine (`swap_pseudo_headers` in its `pcap-util.c`).
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ const NFLOG: LinkType = LinkType(239);
 const LINUX_SLL2: LinkType = LinkType(276);
 
 impl Link {
-    /// Gives packets of the capture the form that filters of libpcap see: numbers in their pseudo-headers in the byte order
-    /// of this machine. Nothing changes in captures of this order and of link types that have none.
+    /// Converts packets to the form in which libpcap's filters see them: numbers of pseudo-headers in native byte order. No effect
+    /// on captures in native byte order and on link types without such headers.
     pub fn to_native(self, burst: &mut Burst) {
         self.swap(self.order, burst);
     }
 
-    /// Takes [`to_native`](Self::to_native) back.
+    /// Reverts [`to_native`](Self::to_native).
     pub fn to_captured(self, burst: &mut Burst) {
         self.swap(ByteOrder::NATIVE, burst);
     }
 
-    /// Turns the numbers around, which are in the order `from` now.
+    /// Swaps the numbers, which are in byte order `from`.
     fn swap(self, from: ByteOrder, burst: &mut Burst) {
         const LINK_TYPES: [LinkType; 6] = [LINUX_SLL, PFLOG, USB_LINUX, USB_LINUX_MMAPPED, NFLOG, LINUX_SLL2];
         if self.order == ByteOrder::NATIVE || !LINK_TYPES.contains(&self.link_type) {
@@ -53,7 +53,7 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Where the numbers are that have the machine's order.
+    /// Ranges of the numbers in the capturing machine's byte order.
     fn numbers(&self, link_type: LinkType) -> Vec<Range<usize>> {
         match link_type {
             PFLOG => self.pflog(),
@@ -70,18 +70,18 @@ impl Header<'_> {
         self.packet.get(at).copied().unwrap_or_default()
     }
 
-    /// Bytes that are there, and were on the wire.
+    /// Length of the packet in bytes, without data that was not on the wire.
     fn len(&self) -> usize {
         self.packet.len().min(self.wire_len)
     }
 
-    /// User and process of a packet and of a rule, as far as the header says that it has them.
+    /// User and process ids of a packet and of a rule, as far as the header includes them.
     fn pflog(&self) -> Vec<Range<usize>> {
         let len = self.len().min(self.byte(0).into());
         [44..48, 48..52, 52..56, 56..60].into_iter().filter(|number| number.end <= len).collect()
     }
 
-    /// The identifier of a CAN frame, behind a Linux cooked header with a protocol of CAN.
+    /// The identifier of a CAN frame, after a Linux cooked header with a CAN protocol.
     fn can(&self, protocol: usize, header: usize) -> Vec<Range<usize>> {
         const CAN: [u8; 2] = [0, 0x0c];
         const CAN_FD: [u8; 2] = [0, 0x0d];
@@ -90,7 +90,7 @@ impl Header<'_> {
         Some(number).filter(|number| is_can && number.end <= self.len()).into_iter().collect()
     }
 
-    /// `struct usbmon_packet`, or with `mapped` the 16 bytes and isochronous descriptors behind it as well.
+    /// `struct usbmon_packet`; with `mapped` also the following 16 bytes and isochronous descriptors.
     fn usb(&self, mapped: bool) -> Vec<Range<usize>> {
         const DESCRIPTORS: usize = 64;
         const DESCRIPTOR: usize = 16;
@@ -112,7 +112,7 @@ impl Header<'_> {
         numbers
     }
 
-    /// Length and type of each attribute behind a header of four bytes.
+    /// Length and type of each attribute after a header of four bytes.
     fn nflog(&self) -> Vec<Range<usize>> {
         const HEAD: usize = 4;
         let mut numbers = Vec::new();
@@ -123,7 +123,7 @@ impl Header<'_> {
         while let Some(head) = self.packet.get(at..).and_then(|rest| rest.first_chunk::<HEAD>()) {
             numbers.extend([at..at + 2, at + 2..at + 4]);
             let len = self.order.u16(head, 0);
-            // The sum has 16 bits in libpcap.
+            // The sum is truncated to 16 bits, as in libpcap.
             let padded = usize::from(len.wrapping_add(len.wrapping_neg() % 4));
             if padded < HEAD || at + padded > self.len() {
                 break;
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// A link whose captures have the other order than this machine.
+    /// A link of captures in the opposite byte order.
     fn foreign(link_type: LinkType) -> Link {
         let order = if ByteOrder::NATIVE == ByteOrder::Big { ByteOrder::Little } else { ByteOrder::Big };
         Link { link_type, order, ..Link::default() }
@@ -155,7 +155,7 @@ mod tests {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     (state >> 24) as u8
                 };
-                // Small numbers make descriptors and attributes that fit.
+                // Small numbers produce descriptors and attributes of valid lengths.
                 let mut packet: Vec<u8> =
                     (0..seed % 200).map(|_| if next() < 200 { 0 } else { next() % 20 }).collect();
                 if let Some(protocol) = packet.get_mut(14..16) {

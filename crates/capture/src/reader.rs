@@ -1,4 +1,4 @@
-//! Reading captures of either format.
+//! Reading of captures in either format.
 
 use std::io::Read;
 
@@ -11,13 +11,13 @@ use crate::pcapng;
 use crate::records::{Layout, Records};
 use crate::{LinkType, Part, ReadError};
 
-/// Why a decoder stopped.
+/// Reason why a decoder stopped.
 pub(crate) enum Stop {
-    /// The burst can take no more, or the packets that follow cannot be in one burst with those before.
+    /// The burst is full, or the next packets cannot be in the same burst.
     BurstFull,
-    /// The next record needs this many bytes, as far as can be told.
+    /// The next record requires at least this many bytes.
     More(usize),
-    /// The next record is bad. Boxed, so that the common case of no error moves few bytes.
+    /// The next record is invalid. Boxed, so that the common case moves few bytes.
     Failed(Box<ReadError>),
 }
 
@@ -27,9 +27,9 @@ impl From<ReadError> for Stop {
     }
 }
 
-/// What a decoder did with the bytes it was shown.
+/// Result of decoding buffered bytes.
 struct Drained {
-    /// Bytes of the records that were taken.
+    /// Bytes of the decoded records.
     used: usize,
     stop: Stop,
 }
@@ -40,9 +40,9 @@ enum Decoder {
 }
 
 impl Decoder {
-    /// Takes all whole records at the start of `data`, until the burst is full.
+    /// Decodes all complete records at the start of `data`, until the burst is full.
     fn drain(&mut self, data: &[u8], offset: u64, burst: &mut Burst, records: &mut Records) -> Drained {
-        // The format is chosen once for all records, not for each.
+        // The format is matched once per call, not per record.
         match self {
             Self::Pcap(decoder) => {
                 take_all(data, offset, |data, offset| decoder.take(data, offset, burst, records))
@@ -61,7 +61,7 @@ impl Decoder {
     }
 }
 
-/// Takes records one after the other; `take` gives the length of the one it took.
+/// Decodes records in sequence; `take` returns the length of the record it decoded.
 fn take_all(data: &[u8], offset: u64, mut take: impl FnMut(&[u8], u64) -> Result<usize, Stop>) -> Drained {
     let mut used = 0;
     loop {
@@ -73,7 +73,7 @@ fn take_all(data: &[u8], offset: u64, mut take: impl FnMut(&[u8], u64) -> Result
     }
 }
 
-/// What stands at the start of a capture; a [`CaptureWriter`](crate::CaptureWriter) needs it to write one like it.
+/// The start of a capture, which a [`CaptureWriter`](crate::CaptureWriter) needs to write one of the same form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     /// The file header of a pcap capture.
@@ -82,20 +82,20 @@ pub enum Header {
     Pcapng(Box<[u8]>),
 }
 
-/// What the packets of a capture are.
+/// Common properties of a capture's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// What they start with.
+    /// Type of their link-layer header.
     pub link_type: LinkType,
-    /// Most bytes of a packet that were captured, as libpcap takes it: the most that it allows for a link type where the
-    /// capture says 0 or more than 2^31 - 1.
+    /// Maximum captured length in bytes, as determined by libpcap: its maximum for the link type if the capture contains 0 or more
+    /// than 2^31 - 1.
     pub snaplen: u32,
-    /// Byte order of the machine that captured them, which some link-layer headers have too.
+    /// Byte order of the capturing machine, which some link-layer headers use as well.
     pub order: ByteOrder,
 }
 
 impl Link {
-    /// The link of a capture whose header has this snapshot length.
+    /// The link of a capture with this snapshot length in its header.
     pub(crate) fn new(link_type: LinkType, snaplen: u32, order: ByteOrder) -> Self {
         let said = (1..=i32::MAX.cast_unsigned()).contains(&snaplen);
         Self { link_type, snaplen: if said { snaplen } else { link_type.max_snaplen() }, order }
@@ -103,7 +103,7 @@ impl Link {
 }
 
 impl Default for Link {
-    /// Whole Ethernet frames, captured on this machine.
+    /// Ethernet frames without a snapshot limit, in native byte order.
     fn default() -> Self {
         Self::new(LinkType::ETHERNET, 0, ByteOrder::NATIVE)
     }
@@ -112,21 +112,19 @@ impl Default for Link {
 /// The consumer of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFor {
-    /// XDP programs, which know Ethernet only and can make packets longer.
+    /// XDP programs, which process Ethernet only and can make packets longer.
     Programs,
-    /// Filters, which match as those of libpcap.
+    /// Filters, which see packets as libpcap's do.
     Filters,
 }
 
-/// Reads a pcap or pcapng capture into bursts, with memory that does not depend on the capture's length.
+/// Reads a pcap or pcapng capture into bursts, in memory independent of the capture's length.
 ///
-/// Packets are delivered as captured: one that the capture truncates is as long as what is there, and
-/// [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) tells how long it was. Those of pcap versions
-/// from 2.0 on are read. A frame check sequence, where the capture has them, is part of the packet.
+/// Packets have their captured length; [`FrameMeta::original_len`](paceline_frame::FrameMeta::original_len) is the wire length. All
+/// pcap versions from 2.0 on are supported. A frame check sequence, if captured, is part of the packet.
 ///
-/// Interfaces are numbered from 0 through all sections. [`FrameMeta::timestamp_ns`](paceline_frame::FrameMeta::timestamp_ns)
-/// is rounded down to nanoseconds and held to what 64 bits can tell, from 1970 to 2554; what is written is the stamp as
-/// it was read.
+/// Interfaces are numbered from 0 across all sections. [`FrameMeta::timestamp_ns`](paceline_frame::FrameMeta::timestamp_ns) is
+/// rounded down to nanoseconds and clamped to 64 bits, from 1970 to 2554; the writer writes the time stamp as read.
 pub struct CaptureReader<R> {
     input: Input<R>,
     header: Header,
@@ -137,11 +135,11 @@ pub struct CaptureReader<R> {
 }
 
 impl<R: Read> CaptureReader<R> {
-    /// Reads the capture's header.
+    /// Opens a capture and reads its header.
     ///
     /// # Errors
-    /// [`ReadError`] if there is none, if it is of an unknown kind or version, or if a pcap capture's link type
-    /// is not Ethernet.
+    /// [`ReadError`] if the header is missing, if it is of an unknown format or version, or if a pcap capture's link type is not
+    /// Ethernet.
     pub fn new(source: R) -> Result<Self, ReadError> {
         let reader = Self::open(source, ReadFor::Programs)?;
         match reader.link.link_type {
@@ -150,11 +148,11 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// Reads the header of a capture whose packets are for filters, as libpcap reads them: of any link type, but all of
-    /// one, in pcapng that of the first interface; in pcap cut to the snapshot length of the header.
+    /// Opens a capture whose packets are for filters, by libpcap's rules: of any link type, but all packets of the same one, in
+    /// pcapng that of the first interface; in pcap truncated to the snapshot length of the header.
     ///
     /// # Errors
-    /// [`ReadError`] if there is no header, or if it is of an unknown kind or version.
+    /// [`ReadError`] if the header is missing, or of an unknown format or version.
     pub fn for_filters(source: R) -> Result<Self, ReadError> {
         Self::open(source, ReadFor::Filters)
     }
@@ -225,26 +223,26 @@ impl<R: Read> CaptureReader<R> {
         })
     }
 
-    /// What stands at the start of the capture.
+    /// The start of the capture.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What the packets are, as far as the start of the capture tells.
+    /// Properties of the packets, as far as the start of the capture determines them.
     #[must_use]
     pub fn link(&self) -> Link {
         self.link
     }
 
-    /// What the capture holds beside the packets that [`fill`](Self::fill) delivered last. After a `fill` that
-    /// delivered none, or failed, it has the blocks after the last packet.
+    /// The capture's other contents for the packets of the last [`fill`](Self::fill). After a `fill` without packets, or a failed
+    /// one, these are the blocks after the last packet.
     #[must_use]
     pub fn records(&self) -> &Records {
         &self.records
     }
 
-    /// Packets delivered so far.
+    /// Number of packets delivered so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
         match &self.decoder {
@@ -253,12 +251,12 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// Empties the burst and fills it with the packets that come next; returns their number, 0 at the end.
+    /// Clears the burst and fills it with the next packets; returns their number, 0 at the end.
     ///
-    /// The source is waited for only as long as there is no packet, so that a burst from a pipe may be short.
+    /// Blocks on the source only while the burst is empty, so that a burst from a pipe may be short.
     ///
     /// # Errors
-    /// [`ReadError`], after all packets before the bad place were delivered. Later calls return 0.
+    /// [`ReadError`], after all packets before the error were delivered. Later calls return 0.
     pub fn fill(&mut self, burst: &mut Burst) -> Result<usize, ReadError> {
         burst.clear();
         self.records.restart();
@@ -276,7 +274,7 @@ impl<R: Read> CaptureReader<R> {
                 self.decoder.drain(self.input.available(), self.input.offset(), burst, &mut self.records);
             self.input.consume(used);
             if !burst.is_empty() {
-                // Whatever stopped the decoder is met again by the next call.
+                // The next call stops at the same record again, and reports it.
                 return Ok(burst.len());
             }
             match stop {
@@ -302,7 +300,7 @@ fn cut_header<R: Read>(input: &Input<R>, needed: usize) -> ReadError {
     ReadError::Cut { part: Part::FileHeader, offset: 0, needed: needed as u64, found }
 }
 
-/// Says what a file is that is no capture.
+/// The error for a file that is no capture.
 fn unknown(start: &[u8]) -> ReadError {
     const COMPRESSED: [(&[u8], &str); 6] = [
         (&[0x1f, 0x8b], "gzip"),

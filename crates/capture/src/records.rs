@@ -1,4 +1,4 @@
-//! What a capture holds beside the packets' bytes.
+//! Contents of captures other than packet bytes.
 
 use std::ops::Range;
 
@@ -6,31 +6,31 @@ use paceline_frame::{MAX_BURST, MAX_PACKET};
 
 use crate::byte_order::ByteOrder;
 
-/// Longest record header before a packet: that of a pcapng Enhanced Packet Block.
+/// Maximum size in bytes of a record header: that of a pcapng Enhanced Packet Block.
 pub(crate) const HEAD: usize = 28;
 
-/// Smallest snapshot length that is written as it was read. A program can make packets longer than those of the input;
-/// libpcap cuts what is longer than the snapshot length of a pcap file, and refuses it in pcapng.
+/// Minimum snapshot length that is written unchanged. A program can make packets longer than those of the input; libpcap truncates
+/// packets above the snapshot length in pcap, and refuses them in pcapng.
 const MIN_SNAPLEN: u32 = 65_535;
 
-/// Snapshot length to write in place of one that was read; 0 means no limit.
+/// The snapshot length to write instead of the one read; 0 for no limit.
 pub(crate) fn written_snaplen(read: u32) -> u32 {
     if (1..MIN_SNAPLEN).contains(&read) { MAX_PACKET as u32 } else { read }
 }
 
-/// How packets are recorded.
+/// Layout of packet records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// 16 bytes before each packet.
+    /// A 16-byte header before each packet.
     Pcap,
-    /// 24 bytes before each packet: Alexey Kuznetzov's variant, with interface and protocol.
+    /// A 24-byte header before each packet: Alexey Kuznetzov's variant, with interface and protocol.
     PcapModified,
     /// Blocks.
     Pcapng,
 }
 
 impl Layout {
-    /// Length of a pcap record header.
+    /// Size of a pcap record header in bytes.
     #[inline]
     pub(crate) fn pcap_head(self) -> usize {
         if self == Self::PcapModified { 24 } else { 16 }
@@ -45,38 +45,38 @@ impl Layout {
     }
 }
 
-/// Record of one packet as it was found. Its header is kept in the capture's own form, so that writing it back
-/// loses nothing, whatever its resolution.
+/// The record of one packet. Its header is stored in the capture's own format, so that writing it back is lossless at any
+/// resolution.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketRecord {
-    /// First bytes of the record, up to the packet.
+    /// The record's header, up to the packet.
     pub(crate) head: [u8; HEAD],
-    /// Bytes of the packet that the capture holds.
+    /// Captured length of the packet in bytes.
     pub(crate) captured: u32,
-    /// Its length on the wire.
+    /// Wire length in bytes.
     pub(crate) original: u32,
-    /// What follows the packet and its padding (pcapng options), in `Records::bytes`.
+    /// Data after the packet and its padding (pcapng options), a range of `Records::bytes`.
     pub(crate) options: Range<usize>,
 }
 
 /// A block without a packet.
 #[derive(Clone, Debug)]
 struct Between {
-    /// Packets of the burst that come before it.
+    /// Number of packets of the burst before it.
     after: usize,
-    /// The whole block, in `Records::bytes`.
+    /// The whole block, a range of `Records::bytes`.
     block: Range<usize>,
 }
 
-/// What a capture holds beside the packets of one burst: record headers, options, and the pcapng blocks between.
+/// The capture's contents other than packet bytes, for one burst: record headers, options, and pcapng blocks between packets.
 ///
-/// Handed from [`CaptureReader::records`](crate::CaptureReader::records) to
-/// [`CaptureWriter::write`](crate::CaptureWriter::write); describes the burst that was filled last.
+/// Passed from [`CaptureReader::records`](crate::CaptureReader::records) to [`CaptureWriter::write`](crate::CaptureWriter::write);
+/// describes the last burst.
 #[derive(Clone, Debug)]
 pub struct Records {
     pub(crate) layout: Layout,
     pub(crate) order: ByteOrder,
-    /// Which fill this is, so that a writer puts no block out twice.
+    /// Number of the fill, by which a writer avoids writing a block twice.
     pub(crate) fill: u64,
     pub(crate) packets: Vec<PacketRecord>,
     between: Vec<Between>,
@@ -95,7 +95,7 @@ impl Records {
         }
     }
 
-    /// Forgets the last burst.
+    /// Drops the records of the last burst.
     pub(crate) fn restart(&mut self) {
         self.fill += 1;
         self.packets.clear();
@@ -103,7 +103,7 @@ impl Records {
         self.bytes.clear();
     }
 
-    /// Keeps the record of a packet; `head` is filled up with zeros if the record's own is shorter.
+    /// Stores the record of a packet; `head` is padded with zeros if the record's own header is shorter.
     #[inline]
     pub(crate) fn push_packet(&mut self, head: [u8; HEAD], captured: u32, original: u32, options: &[u8]) {
         let options = if options.is_empty() { 0..0 } else { self.keep(options) };
@@ -115,7 +115,7 @@ impl Records {
         self.between.push(Between { after: self.packets.len(), block });
     }
 
-    /// Bytes kept so far.
+    /// Number of bytes stored.
     pub(crate) fn kept(&self) -> usize {
         self.bytes.len()
     }

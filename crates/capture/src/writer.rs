@@ -1,4 +1,4 @@
-//! Writing captures of either format.
+//! Writing of captures in either format.
 
 use std::io::{self, Write};
 
@@ -10,33 +10,32 @@ use crate::pcapng::{self, ALTERED_BY_EDITING, Options};
 use crate::records::{Layout, PacketRecord, Records};
 use crate::{Header, Resolution, WriteError};
 
-/// Bytes gathered before they are handed on.
+/// Size of the output buffer in bytes.
 const GATHER: usize = 256 * 1024;
 
-/// Writes a capture in the format of the one that packets come from.
+/// Writes a capture in the format of the packets' source capture.
 ///
-/// What is handed on to the output is always a number of whole records, at the latest when a burst was not full.
-/// Dropping the writer hands on what is left,
-/// but only [`finish`](Self::finish) tells whether that worked.
+/// The output receives whole records only, at the latest after a burst that was not full. Dropping the writer flushes it, but only
+/// [`finish`](Self::finish) reports errors of that.
 pub struct CaptureWriter<W: Write> {
-    /// `None` once writing failed.
+    /// `None` after a write error.
     out: Option<W>,
     buffer: Vec<u8>,
-    /// Bytes handed on.
+    /// Number of bytes written to the output.
     written: u64,
     layout: Layout,
     order: ByteOrder,
     resolution: Resolution,
-    /// Which of the reader's fills was written last.
+    /// Number of the reader's fill that was written last.
     last_fill: u64,
     packets: u64,
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Starts a capture like the one that `header` starts.
+    /// Starts a capture with this header.
     ///
     /// # Errors
-    /// [`WriteError`] if the output does not take the header.
+    /// [`WriteError`] if the header cannot be written.
     pub fn new(out: W, header: &Header) -> Result<Self, WriteError> {
         let mut writer = Self {
             out: Some(out),
@@ -52,7 +51,7 @@ impl<W: Write> CaptureWriter<W> {
             Header::Pcap(header) => writer.start_pcap(header),
             Header::Pcapng(section) => writer.buffer.extend_from_slice(section),
         }
-        // A capture that cannot be written should be known before the first packet is.
+        // Report an unwritable output before the first packet.
         writer.flush()?;
         Ok(writer)
     }
@@ -62,20 +61,19 @@ impl<W: Write> CaptureWriter<W> {
         self.buffer.extend_from_slice(&header.bytes);
     }
 
-    /// Packets written so far.
+    /// Number of packets written so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Writes those packets of a burst for which `select` returns true, and the blocks between. `records` is that
-    /// of the reader which filled the burst.
+    /// Writes the packets of a burst that `select` accepts, and the blocks between them. `records` is that of the reader which
+    /// filled the burst.
     ///
-    /// A packet that became longer or shorter is recorded with its new length, and its original length changes by
-    /// as much.
+    /// For a packet whose length changed, the new length is recorded, and the wire length changes by the same amount.
     ///
     /// # Errors
-    /// [`WriteError`]; nothing more can be written after.
+    /// [`WriteError`]; later writes fail as well.
     pub fn write(
         &mut self,
         burst: &Burst,
@@ -99,12 +97,12 @@ impl<W: Write> CaptureWriter<W> {
         for (_, block) in blocks {
             self.buffer.extend_from_slice(block);
         }
-        // A burst that is not full means that the source has no more for now: whoever reads the output of a pipe gets
-        // what there is. From a file, that is once in a window of the reader.
+        // A short burst means that the source has no more data for now, so the output is flushed for a reader at the end of a pipe.
+        // For files, this happens once per window of the reader.
         if burst.is_full() { self.hand_on_when_full() } else { self.flush() }
     }
 
-    /// Writes a packet that comes from no capture, with a time stamp of the header's resolution.
+    /// Writes a packet without a source capture, with a time stamp in the header's resolution.
     ///
     /// # Errors
     /// [`WriteError`]; [`WriteError::Layout`] if this is not a plain pcap capture.
@@ -123,7 +121,7 @@ impl<W: Write> CaptureWriter<W> {
         self.hand_on_when_full()
     }
 
-    /// Writes the blocks after the last packet and hands everything on.
+    /// Writes the blocks after the last packet and flushes the output.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -136,16 +134,16 @@ impl<W: Write> CaptureWriter<W> {
         self.flush()
     }
 
-    /// Hands everything on that was written so far.
+    /// Writes all buffered data to the output and flushes it.
     ///
     /// # Errors
-    /// [`WriteError`]; nothing more can be written after.
+    /// [`WriteError`]; later writes fail as well.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.hand_on()?;
         self.try_with(Write::flush)
     }
 
-    /// Blocks of `records`, unless they were written before.
+    /// Blocks of `records`, unless they were already written.
     fn blocks_to_write<'a>(
         &mut self,
         records: &'a Records,
@@ -155,7 +153,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     fn put(&mut self, packet: &[u8], record: &PacketRecord, options: &[u8]) {
-        // Frames hold no packet of 4 GiB.
+        // Frames are shorter than 4 GiB.
         let captured = packet.len() as u32;
         let original = record.original.saturating_add_signed(captured.wrapping_sub(record.captured) as i32);
         match self.layout {
@@ -189,8 +187,8 @@ impl<W: Write> CaptureWriter<W> {
                 self.put_body(packet, &[], start);
                 return;
             }
-            // Its captured length is not written but follows from the interface's snapshot length, which no
-            // longer fits. Interface 0 and time stamp 0 are what an Enhanced Packet Block has to say instead.
+            // A Simple Packet Block has no captured length: it is derived from the interface's snapshot length, which no longer
+            // applies. An Enhanced Packet Block with interface 0 and time stamp 0 replaces it.
             head = [0; _];
             head[0..4].copy_from_slice(&self.order.bytes(pcapng::ENHANCED_PACKET));
         }
@@ -200,7 +198,7 @@ impl<W: Write> CaptureWriter<W> {
         self.put_body(packet, options, start);
     }
 
-    /// Packet, padding, options and the two lengths of the block that begins at `start`.
+    /// Appends packet, padding and options, and sets both lengths of the block that begins at `start`.
     fn put_body(&mut self, packet: &[u8], options: &[u8], start: usize) {
         self.buffer.extend_from_slice(packet);
         self.buffer.extend_from_slice(&[0; 3][..packet.len().next_multiple_of(4) - packet.len()]);
@@ -220,7 +218,7 @@ impl<W: Write> CaptureWriter<W> {
                 self.buffer.extend_from_slice(option.whole);
             }
         }
-        // The end of the options, or what cannot be read as options and is left as it is.
+        // The end-of-options option, or malformed options, which are copied unchanged.
         self.buffer.extend_from_slice(options.rest());
     }
 
@@ -238,7 +236,7 @@ impl<W: Write> CaptureWriter<W> {
         Ok(())
     }
 
-    /// Does something with the output. After an error there may be half a record in it, and nothing must follow.
+    /// Performs an operation on the output. After an error the output may end within a record, and must not be written again.
     fn try_with(&mut self, action: impl FnOnce(&mut W) -> io::Result<()>) -> Result<(), WriteError> {
         let mut out = self.out.take().ok_or(WriteError::Failed)?;
         action(&mut out).map_err(|error| WriteError::io(error, self.written))?;
@@ -249,7 +247,7 @@ impl<W: Write> CaptureWriter<W> {
 
 impl<W: Write> Drop for CaptureWriter<W> {
     fn drop(&mut self) {
-        // Whoever wants to know the outcome calls `finish`.
+        // Errors are reported by `finish` only.
         let _ = self.flush();
     }
 }

@@ -1,4 +1,4 @@
-//! Reads blocks and takes the packets out of them.
+//! Decoding of blocks and their packets.
 
 use paceline_frame::{Burst, FrameMeta, MAX_PACKET};
 
@@ -12,41 +12,41 @@ use crate::reader::{ReadFor, Stop};
 use crate::records::{HEAD, Records, written_snaplen};
 use crate::{LinkType, Part, ReadError};
 
-/// Shortest block: type and twice the length.
+/// Minimum length of a block in bytes: type and two lengths.
 const MIN_BLOCK: usize = 12;
-/// Longest block that is read, as in Wireshark.
+/// Maximum length of a block in bytes, as in Wireshark.
 const MAX_BLOCK: usize = 16 * 1024 * 1024;
-/// Most bytes kept beside the packets of a burst: blocks and options.
+/// Maximum number of bytes of blocks and options that are stored with a burst.
 const MAX_KEPT: usize = 4 * MAX_BLOCK;
-/// Most interfaces of a section.
+/// Maximum number of interfaces in a section.
 const MAX_INTERFACES: usize = 1 << 16;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// A packet as a block describes it.
+/// A packet as described by a block.
 struct Packet<'a> {
     offset: u64,
     head: [u8; HEAD],
     interface: u32,
-    /// Time stamp in the interface's units; 0 in Simple Packet Blocks, which have none.
+    /// Time stamp in the interface's units; 0 for Simple Packet Blocks, which have none.
     stamp: u64,
     has_options: bool,
     captured: u32,
     original: u32,
-    /// Packet, padding and options, without the length that ends the block.
+    /// Packet, padding and options, without the block's second length.
     body: &'a [u8],
 }
 
-/// Reads blocks of one section after the other.
+/// A decoder of sections and their blocks.
 pub(crate) struct Decoder {
     read_for: ReadFor,
     order: ByteOrder,
     interfaces: Vec<Interface>,
-    /// Interfaces of the sections before, to number those of a capture in one row.
+    /// Number of interfaces in earlier sections, for a consecutive numbering over the capture.
     interfaces_before: u32,
-    /// What packets must be of.
+    /// The required link type.
     pub(crate) link_type: LinkType,
-    /// Packets read so far.
+    /// Number of packets read so far.
     pub(crate) packets: u64,
 }
 
@@ -66,13 +66,13 @@ impl Decoder {
         self.order
     }
 
-    /// Starts a section with the header block at the start of `data`, and returns the block.
+    /// Starts a section with the header block at the start of `data`; returns the block.
     pub(crate) fn section<'a>(&mut self, data: &'a [u8], offset: u64) -> Result<&'a [u8], Stop> {
         self.order = section_order(data, offset)?;
         let block = self.block(data, SECTION_HEADER, offset)?;
         let head = head::<16>(block)?;
         let (major, minor) = (self.order.u16(head, 12), self.order.u16(head, 14));
-        // 1.2 was written by mistake for what is 1.0, and the draft says to read it as that.
+        // Version 1.2 was written by mistake instead of 1.0, and the draft requires readers to accept it.
         if !matches!((major, minor), (1, 0 | 2)) {
             return Err(ReadError::Version { format: "pcapng", major, minor, offset }.into());
         }
@@ -81,7 +81,7 @@ impl Decoder {
         Ok(block)
     }
 
-    /// The whole block at the start of `data`.
+    /// The complete block at the start of `data`.
     #[inline]
     fn block<'a>(&self, data: &'a [u8], kind: u32, offset: u64) -> Result<&'a [u8], Stop> {
         let first = self.order.u32(head::<MIN_BLOCK>(data)?, 4);
@@ -97,7 +97,7 @@ impl Decoder {
         Ok(block)
     }
 
-    /// Deals with one block and returns its length.
+    /// Decodes one block and returns its length.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -119,7 +119,7 @@ impl Decoder {
         Ok(block.len())
     }
 
-    /// A new section. It may have another byte order, so that it starts a new burst.
+    /// Starts a new section. Its byte order may differ, so it starts a new burst.
     #[cold]
     fn take_section(
         &mut self,
@@ -178,7 +178,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Snapshot length to write in place of one that was read.
+    /// The snapshot length to write instead of the one read.
     fn written_snaplen(&self, read: u32) -> u32 {
         if self.read_for == ReadFor::Programs { written_snaplen(read) } else { read }
     }
@@ -227,8 +227,8 @@ impl Decoder {
         if captured == cut_to(self.written_snaplen(snaplen)) {
             kept[..SIMPLE_HEAD].copy_from_slice(head);
         } else {
-            // What is written has no such captured length. It is for interface 0 and has time stamp 0, which is what an
-            // Enhanced Packet Block has to say of it.
+            // The rewritten block needs an explicit captured length. The packet belongs to interface 0 and gets time stamp 0, which
+            // an Enhanced Packet Block has to contain.
             kept[..4].copy_from_slice(&self.order.bytes(ENHANCED_PACKET));
         }
         let body = block.get(SIMPLE_HEAD..block.len() - 4).unwrap_or_default();
@@ -266,7 +266,7 @@ impl Decoder {
         if !options.is_empty() {
             room_for(options, packet.offset, burst, records)?;
         }
-        // Its length was checked above, so that only a full burst refuses it.
+        // The length was checked above, so only a full burst refuses it.
         if burst.push(bytes, meta).is_err() {
             return Err(Stop::BurstFull);
         }
@@ -310,7 +310,7 @@ impl Decoder {
         }
     }
 
-    /// What the capture was cut in, if `data` is all that is left.
+    /// The error for a truncated block, if `data` is the rest of the capture.
     pub(crate) fn cut(&self, data: &[u8], offset: u64, needed: usize) -> ReadError {
         let part = match data.first_chunk::<4>().map(|kind| self.order.u32(kind, 0)) {
             Some(ENHANCED_PACKET | PACKET | SIMPLE_PACKET) => Part::Packet(self.packets + 1),
@@ -330,7 +330,7 @@ fn head<const N: usize>(data: &[u8]) -> Result<&[u8; N], Stop> {
     }
 }
 
-/// Byte order of the section whose header starts `data`.
+/// Byte order of the section whose header is at the start of `data`.
 fn section_order(data: &[u8], offset: u64) -> Result<ByteOrder, Stop> {
     let head = head::<MIN_BLOCK>(data)?;
     if ByteOrder::Little.u32(head, 8) == BYTE_ORDER_MAGIC {
@@ -364,7 +364,7 @@ fn bad_block_length(kind: u32, offset: u64, len: u32) -> ReadError {
     ReadError::BlockLength { kind, offset, len, rule }
 }
 
-/// Keeps memory bounded: what does not fit starts a new burst, and if there is no packet before it, ends the capture.
+/// Bounds memory: a block that does not fit starts a new burst, or ends the capture if the burst is empty.
 fn room_for(bytes: &[u8], offset: u64, burst: &Burst, records: &Records) -> Result<(), Stop> {
     if records.kept() + bytes.len() <= MAX_KEPT {
         Ok(())
@@ -375,7 +375,7 @@ fn room_for(bytes: &[u8], offset: u64, burst: &Burst, records: &Records) -> Resu
     }
 }
 
-/// A section header that leaves the section's length open, since fewer packets may be written than were read.
+/// A section header with an unspecified section length, since fewer packets may be written than were read.
 pub(crate) fn unsized_section(mut block: Box<[u8]>) -> Box<[u8]> {
     if let Some(length) = block.get_mut(16..24) {
         length.fill(0xff);

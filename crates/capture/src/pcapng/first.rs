@@ -1,4 +1,4 @@
-//! Looking ahead to the first interface.
+//! Lookahead to the first interface.
 
 use std::io::Read;
 
@@ -8,11 +8,11 @@ use crate::input::Input;
 use crate::reader::Link;
 use crate::{LinkType, ReadError};
 
-/// Bytes that are looked at; what comes so late is not looked for.
+/// Maximum distance of the lookahead in bytes.
 const FARTHEST: usize = 1 << 20;
 
-/// What packets of the section's first interface are, if it is described before the first packet. Nothing is used up, and
-/// nothing is said of what is broken: whoever reads the blocks will.
+/// The link of the section's first interface, if it is described before the first packet. Consumes no bytes and reports no errors,
+/// which the regular decoder will do.
 pub(crate) fn first_interface<R: Read>(
     input: &mut Input<R>,
     order: ByteOrder,
@@ -28,7 +28,7 @@ pub(crate) fn first_interface<R: Read>(
                 return Ok(Some(Link::new(link_type, order.u32(head, 12), order)));
             }
             PACKET | SIMPLE_PACKET | ENHANCED_PACKET | SECTION_HEADER => break,
-            // The shortest block is 12 bytes long; one that says less is refused when it is read.
+            // The minimum block length is 12 bytes; a smaller length is refused when the block is read.
             _ => place += (order.u32(head, 4) as usize).max(12),
         }
     }

@@ -1,4 +1,4 @@
-//! Interfaces, and what their time stamps mean.
+//! Interfaces and their clocks.
 
 use super::option::Options;
 use crate::byte_order::ByteOrder;
@@ -9,14 +9,14 @@ const IF_TSOFFSET: u16 = 14;
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// How a time stamp becomes nanoseconds.
+/// Conversion of time stamps to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// So many nanoseconds to a unit.
+    /// Nanoseconds per unit.
     Nanoseconds(u64),
-    /// So many units to a nanosecond.
+    /// Units per nanosecond.
     PerNanosecond(u128),
-    /// Two to this power units to a second.
+    /// Units per second, as a power of 2.
     PowerOfTwo(u8),
 }
 
@@ -24,7 +24,7 @@ enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     unit: Unit,
-    /// Nanoseconds to add.
+    /// Offset in nanoseconds.
     offset: i128,
 }
 
@@ -35,19 +35,19 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The unit that `if_tsresol` stands for: a negative power of 2 if the highest bit is set, of 10 otherwise.
+    /// The unit of an `if_tsresol` value: a negative power of 2 if the highest bit is set, otherwise of 10.
     fn unit(resolution: u8) -> Unit {
         if resolution & 0x80 != 0 {
             return Unit::PowerOfTwo(resolution & 0x7f);
         }
         match resolution {
             0..=9 => Unit::Nanoseconds(10u64.pow(9 - u32::from(resolution))),
-            // So fine that 64 bits of it are no nanosecond: any divisor above 2^64 says the same.
+            // The resolution is so fine that 64-bit time stamps are less than a nanosecond: any divisor above 2^64 is equivalent.
             _ => Unit::PerNanosecond(10u128.checked_pow(u32::from(resolution) - 9).unwrap_or(u128::MAX)),
         }
     }
 
-    /// Nanoseconds since the epoch, rounded down and held to what 64 bits can tell.
+    /// Nanoseconds since the epoch, rounded down and clamped to 64 bits.
     #[inline]
     pub(crate) fn nanoseconds(&self, stamp: u64) -> u64 {
         let since_offset = match self.unit {
@@ -55,23 +55,23 @@ impl Clock {
             Unit::PerNanosecond(units) => u128::from(stamp) / units,
             Unit::PowerOfTwo(power) => (u128::from(stamp) * u128::from(NANOSECONDS)) >> power,
         };
-        // Both are below 2^64 * 10^9, so that 128 bits hold the sum.
+        // Both are less than 2^64 * 10^9, so the sum fits 128 bits.
         let total = since_offset as i128 + self.offset;
         u64::try_from(total).unwrap_or(if total < 0 { 0 } else { u64::MAX })
     }
 }
 
-/// What packets need of an Interface Description Block.
+/// Properties of an Interface Description Block that packets depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) link_type: LinkType,
-    /// Most bytes captured of a packet; 0 means no limit.
+    /// Snapshot length in bytes; 0 for no limit.
     pub(crate) snaplen: u32,
     pub(crate) clock: Clock,
 }
 
 impl Interface {
-    /// Reads the block that starts with `head` and has these options.
+    /// Decodes the block with header `head` and these options.
     pub(crate) fn decode(
         head: &[u8; 16],
         options: &[u8],

@@ -1,6 +1,6 @@
-//! The pcapng format: sections of blocks.
+//! The pcapng format: sections that consist of blocks.
 //!
-//! Layout: draft-ietf-opsawg-pcapng. Blocks are handed on as they are; only what packets need is looked into.
+//! Layout: draft-ietf-opsawg-pcapng. Blocks are copied unchanged; only the parts that packets depend on are decoded.
 
 mod decoder;
 mod first;
@@ -14,14 +14,14 @@ pub(crate) use option::{ALTERED_BY_EDITING, Options};
 /// Type of a Section Header Block, the same in either byte order.
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
-/// The obsolete Packet Block, laid out as an Enhanced Packet Block but for a 16-bit interface number.
+/// The obsolete Packet Block, with the layout of an Enhanced Packet Block except for a 16-bit interface number.
 pub(crate) const PACKET: u32 = 2;
 pub(crate) const SIMPLE_PACKET: u32 = 3;
 pub(crate) const ENHANCED_PACKET: u32 = 6;
-/// Custom Block that tools which edit a capture must not copy.
+/// A Custom Block that editing tools must not copy.
 pub(crate) const CUSTOM_NOT_COPIED: u32 = 0x4000_0bad;
 
-/// Bytes of a Simple Packet Block before the packet.
+/// Size in bytes of a Simple Packet Block's header, before the packet.
 pub(crate) const SIMPLE_HEAD: usize = 12;
-/// Bytes of a Packet Block or Enhanced Packet Block before the packet.
+/// Size in bytes of a Packet Block's or Enhanced Packet Block's header, before the packet.
 pub(crate) const ENHANCED_HEAD: usize = 28;

@@ -2,11 +2,11 @@
 
 use crate::byte_order::ByteOrder;
 
-/// Options of a packet that are no longer true, or must not be copied, once a program may have changed it:
-/// `epb_hash`, and the custom options made not to be copied.
+/// Options of a packet that are invalid, or must not be copied, after a program may have changed it: `epb_hash`, and custom options
+/// that editing tools must not copy.
 pub(crate) const ALTERED_BY_EDITING: [u16; 3] = [3, 19372, 19373];
 
-/// Why the options after some point cannot be read.
+/// An option that is out of its block's bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutsideBlock {
     pub(crate) code: u16,
@@ -17,11 +17,11 @@ pub(crate) struct OutsideBlock {
 pub(crate) struct Opt<'a> {
     pub(crate) code: u16,
     pub(crate) value: &'a [u8],
-    /// The whole option with code, length and padding.
+    /// The whole option including code, length and padding.
     pub(crate) whole: &'a [u8],
 }
 
-/// Options one after the other, up to the one that ends them.
+/// Iterator over options, up to the end-of-options option.
 pub(crate) struct Options<'a> {
     rest: &'a [u8],
     order: ByteOrder,
@@ -32,7 +32,7 @@ impl<'a> Options<'a> {
         Self { rest: bytes, order }
     }
 
-    /// What was not yet read.
+    /// The bytes that were not decoded.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }

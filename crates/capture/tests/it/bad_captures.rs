@@ -1,4 +1,4 @@
-//! Captures that are none, or that are cut or lie: one clear message each, after all good packets.
+//! Invalid and truncated captures: one clear message each, after all valid packets.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -84,7 +84,7 @@ fn a_packet_of_an_undescribed_interface() {
     assert_eq!(error(&capture), "packet 1 at byte 48 belongs to interface 1, of 1 described");
     let capture = Bytes::new(Order::Little).section(&[]).simple(60, &packet(60)).bytes;
     assert_eq!(error(&capture), "packet 1 at byte 28 belongs to interface 0, of 0 described");
-    // Interfaces end with their section.
+    // Interfaces are local to their section.
     let capture = pcapng().section(&[]).enhanced(0, 1, &packet(60), 60, &[]).bytes;
     assert_eq!(error(&capture), "packet 1 at byte 76 belongs to interface 0, of 0 described");
 }
@@ -122,7 +122,7 @@ fn packet_lengths_that_lie() {
     let capture = pcap().record(1, 1, &packet(60), 60).u32(2).u32(2).u32(u32::MAX).u32(60).bytes;
     assert_eq!(read(&capture).0.len(), 1);
     assert_eq!(error(&capture), "packet 2 at byte 100 claims 4294967295 captured bytes, more than 262144");
-    // A captured length above the snapshot length, or above the original one, is odd but harmless.
+    // A captured length above the snapshot length, or above the original one, is unusual but harmless.
     let capture = Bytes::new(Order::Big).pcap(MICRO, 20, 1).record(1, 1, &packet(60), 10).bytes;
     assert_eq!(read(&capture).0[0].1, packet(60));
 }
@@ -150,7 +150,7 @@ fn options_of_interfaces_that_lie() {
     }
 }
 
-/// At every place where it can be cut, exactly the packets before are read, and the error says where and what.
+/// For every truncation, exactly the packets before it are read, and the error has the position and part.
 #[test]
 fn cut_at_every_byte() {
     let pcap = pcap().record(1, 1, &packet(60), 60).record(1, 1, &packet(61), 61).record(1, 1, &packet(0), 9);
@@ -169,7 +169,7 @@ fn cut_at_every_byte() {
             let copied = copy(&capture[..len], 64, |_| true);
             assert!(copied.is_empty() || copied == capture[..copied.len()]);
             match error {
-                // A cut between two records cannot be told from an end.
+                // A truncation between two records is indistinguishable from the end.
                 None => assert_eq!(copied.len(), len),
                 Some(ReadError::Cut { offset, found, needed, .. }) => {
                     assert!(needed > found);
@@ -210,7 +210,7 @@ fn cuts_name_what_was_cut() {
     }
 }
 
-/// A capture that fails to be read after so many bytes.
+/// A capture whose reading fails at its end.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -229,7 +229,7 @@ fn an_error_of_the_operating_system_comes_after_the_packets() {
     assert_eq!(error.to_string(), "cannot read after byte 105: disk on fire");
 }
 
-/// Takes so many bytes, then fails.
+/// An output that accepts a limited number of bytes, then fails.
 struct Full {
     taken: Vec<u8>,
     room: usize,
@@ -273,7 +273,7 @@ fn an_output_that_fails_says_so_once_and_for_all() {
         assert_eq!(matches!(error, WriteError::BrokenPipe), kind == ErrorKind::BrokenPipe);
         assert!(matches!(writer.write(&burst, reader.records(), |_| true), Ok(()) | Err(WriteError::Failed)));
         assert!(matches!(writer.finish(reader.records()), Err(WriteError::Failed)));
-        // What is there is the start of the capture, and nothing came after it.
+        // The output is a prefix of the capture.
         assert_eq!(full.taken, capture[..300_000]);
     }
 }
@@ -305,7 +305,7 @@ fn what_was_written_before_an_error_is_a_readable_capture() {
 
 #[test]
 fn long_options_make_short_bursts() {
-    // 2 MiB of options each: 64 MiB are kept beside a burst, so that 31 packets fit with what else there is.
+    // 2 MiB of options each: 64 MiB are stored with a burst, which is enough for 31 packets with their headers.
     let options = vec![0; 2 << 20];
     let capture =
         (0..40).fold(pcapng(), |capture, i| capture.enhanced(0, i, &packet(60), 60, &options)).bytes;
@@ -322,7 +322,7 @@ fn long_options_make_short_bursts() {
 
 #[test]
 fn blocks_without_end_do_not_fill_the_memory() {
-    /// A section, then the same unknown block of 64 KiB again and again.
+    /// A section, followed by an endless repetition of an unknown block of 64 KiB.
     struct Endless {
         start: Vec<u8>,
         block: Vec<u8>,

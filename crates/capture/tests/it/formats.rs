@@ -1,4 +1,4 @@
-//! Every variant of the two formats, read and written back.
+//! All variants of both formats, read and written back.
 
 use crate::common::{Bytes, ORDERS, Order, copy, error, packet, read, resized};
 use paceline_capture::{ByteOrder, CaptureReader, CaptureWriter};
@@ -26,7 +26,7 @@ fn pcap_in_either_order_and_resolution() {
             assert!(error.is_none(), "{error:?}");
             let stamps: Vec<u64> = packets.iter().map(|(meta, _)| meta.timestamp_ns).collect();
             let s = 1_000_000_000;
-            // The last fraction is more than a second. Files have such; it counts as it stands.
+            // The last fraction is more than a second. Such files exist, and the fraction is used as it is.
             assert_eq!(
                 stamps,
                 [7 * s + 123_456 * unit, 8 * s + 999_999 * unit, 4_000_000_000 * s + 4_000_000_000 * unit]
@@ -136,7 +136,7 @@ fn blocks_stay_when_no_packet_does() {
     for name in [&b"veth0"[..], b"by hand", b"copy", b"private."] {
         assert!(copied.windows(name.len()).any(|window| window == name));
     }
-    // Nothing is left of the packets.
+    // No data of the packets remains.
     assert!(!copied.windows(8).any(|window| window == &option(1, b"seen twice")[..8]));
 }
 
@@ -211,7 +211,7 @@ fn a_packet_that_changed_its_length_has_both_lengths_changed() {
                 assert_eq!((packets[0].1.len(), packets[0].0.original_len), (captured, original));
                 assert_eq!(packets[0].0.timestamp_ns, read(capture).0[0].0.timestamp_ns);
             }
-            // A Simple Packet Block cannot say so; an Enhanced Packet Block takes its place.
+            // A Simple Packet Block cannot represent this; an Enhanced Packet Block replaces it.
             let simple = interface(61).simple(1500, &packet(61)).bytes;
             let (packets, error) = read(&resized(&simple, delta));
             assert!(error.is_none(), "{error:?}");
@@ -220,7 +220,7 @@ fn a_packet_that_changed_its_length_has_both_lengths_changed() {
     }
 }
 
-/// The lengths of a record changed places with version 2.3, which some programs wrote without the change.
+/// The lengths of a record were swapped in version 2.3, but some programs wrote that version with the old order.
 #[test]
 fn versions_before_2_4_are_read_and_written_as_2_4() {
     let file = |order, version: (u16, u16), lengths: [[u32; 2]; 2]| {
@@ -252,7 +252,7 @@ fn versions_before_2_4_are_read_and_written_as_2_4() {
     }
 }
 
-/// Packets for filters are cut as libpcap cuts them, and those for programs are whole.
+/// Packets for filters are truncated as by libpcap, those for programs are not.
 #[test]
 fn what_is_longer_than_the_snapshot_length_is_cut_for_filters() {
     let filters = |capture: &[u8]| {
@@ -274,10 +274,10 @@ fn what_is_longer_than_the_snapshot_length_is_cut_for_filters() {
         assert_eq!((link.snaplen, written), (50, cut));
         assert_eq!(link.order, if order == Order::Big { ByteOrder::Big } else { ByteOrder::Little });
         assert_eq!(read(&capture).0[0].1, packet(60));
-        // Programs can make packets longer, and what they are written to has room for that.
+        // Programs can make packets longer, so the written snapshot length is increased.
         let roomy = Bytes::new(order).pcap(MICRO, 262_144, 1).record(1, 2, &packet(60), 90).bytes;
         assert_eq!(copy(&capture, 64, |_| true), roomy);
-        // Modified captures of Ethernet may have headers that their snapshot length does not count.
+        // Modified captures of Ethernet may have headers that the snapshot length does not include.
         let capture = Bytes::new(order).pcap(MODIFIED, 50, 1).bytes;
         assert_eq!(filters(&capture).0.snaplen, 64);
     }
@@ -307,7 +307,7 @@ fn simple_packets_are_cut_by_the_snapshot_length() {
         packets.iter().map(|(m, p)| (m.original_len, p.len())).collect::<Vec<_>>(),
         [(1500, 33), (20, 20)]
     );
-    // With a larger snapshot length, only an Enhanced Packet Block says that a packet was cut.
+    // With a larger snapshot length, only an Enhanced Packet Block can represent a truncated packet.
     let expected = Bytes::new(Order::Big)
         .section(&[])
         .interface(1, 262_144, &[])
@@ -327,7 +327,7 @@ fn long_packets_are_read_up_to_the_limit() {
     assert_eq!(error(&capture), "packet 1 at byte 24 claims 262145 captured bytes, more than 262144");
 }
 
-/// From a pipe, what has come goes on before more comes.
+/// From a pipe, available packets are delivered without waiting for more.
 #[test]
 fn a_short_burst_goes_on_at_once() {
     use std::io::Write;

@@ -1,6 +1,6 @@
-//! Captures changed at random: whatever is in them, reading ends, and what is written can be read.
+//! Randomly changed captures: reading terminates, and the written capture can be read.
 //!
-//! `PACELINE_MUTATIONS` is the number of mutants of each capture.
+//! `PACELINE_MUTATIONS` is the number of mutants per capture.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::common::{Bytes, Order, copy, packet, read};
 
 const DEFAULT: u64 = 150;
 
-/// Values that have broken parsers before.
+/// Values at which parsers typically fail.
 const TEMPTING: [u32; 12] =
     [0, 1, 3, 4, 6, 12, 0x7fff_ffff, 0x8000_0000, 0xffff_fffc, 0xffff_ffff, 262_144, 262_145];
 
@@ -61,7 +61,7 @@ fn pcapng(order: Order) -> Vec<u8> {
         .bytes
 }
 
-/// Changes a capture in one to four places.
+/// Changes one to four positions of a capture.
 fn mutate(capture: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = capture.to_vec();
     for _ in 0..random.u32(1..=4) {
@@ -96,12 +96,12 @@ fn mutate(capture: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-/// Reads a capture, copies it, and reads the copy: the same packets, and no error.
+/// Reads a capture, copies it, and reads the copy: the packets must be the same, without an error.
 fn judge(name: &str, capture: &[u8]) -> bool {
     let (packets, error) = read(capture);
     let copied = copy(capture, 64, |_| true);
     if copied.is_empty() {
-        // Not even a header.
+        // No valid header.
         assert!(packets.is_empty() && error.is_some(), "{name}");
         return false;
     }
@@ -116,7 +116,7 @@ fn judge(name: &str, capture: &[u8]) -> bool {
         copied.len() <= capture.len() + 16 * packets.len(),
         "{name}: a copy is no longer than the original"
     );
-    // Some packets only: they are those.
+    // A copy of some packets has exactly those.
     let half = read(&copy(capture, 7, |number| number % 2 == 1)).0;
     assert!(half.iter().eq(packets.iter().skip(1).step_by(2)), "{name}");
     error.is_none()

@@ -1,4 +1,4 @@
-//! Wireshark's tools as oracle: they and we find the same packets, in what others wrote and in what we write.
+//! Wireshark's tools as oracle: both find the same packets, in captures of other programs and of Paceline.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::common::{Bytes, Order, copy, packet, read, resized};
 use paceline_capture::ReadError;
 
-/// Says that a test is skipped, which an environment with `PACELINE_REQUIRE_ALL=1` does not allow.
+/// Reports a skipped test; fails if `PACELINE_REQUIRE_ALL=1`.
 fn skip(name: &str, reason: &str) {
     eprintln!("SKIP {name}: {reason}");
     let required = std::env::var("PACELINE_REQUIRE_ALL").is_ok_and(|value| value == "1");
@@ -34,7 +34,7 @@ fn shipped() -> Vec<PathBuf> {
     captures
 }
 
-/// A packet as either side sees it: nanoseconds, captured length, original length, interface.
+/// A packet for the comparison: nanoseconds, captured length, original length, interface.
 type Row = (u64, usize, u32, u32);
 
 fn ours(capture: &[u8]) -> (Vec<Row>, Option<ReadError>) {
@@ -45,15 +45,15 @@ fn ours(capture: &[u8]) -> (Vec<Row>, Option<ReadError>) {
     (packets.iter().map(row).collect(), error)
 }
 
-/// Runs a tool and gives its output; `None` if it is not installed.
+/// Runs a tool and returns its output; `None` if it is not installed.
 fn run(tool: &str, arguments: &[&str], file: &Path) -> Option<(String, bool)> {
     let output = Command::new(tool).args(arguments).arg(file).output().ok()?;
     Some((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()))
 }
 
-/// What Wireshark reads: the packets, and whether all of them are Ethernet.
+/// Wireshark's result: the packets, and whether all of them are Ethernet.
 fn theirs(file: &Path) -> Option<(Vec<Row>, bool)> {
-    // What Ethernet carries is not asked for, and costs the most to find out.
+    // Dissection of the payload is disabled, as it is expensive and not needed.
     const FIELDS: [&str; 16] = [
         "-n",
         "--disable-protocol",
@@ -92,7 +92,7 @@ fn theirs(file: &Path) -> Option<(Vec<Row>, bool)> {
     Some((rows, ethernet))
 }
 
-/// A folder for files of one test, removed at the end.
+/// A temporary folder of one test, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -113,7 +113,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Names the first packet that differs.
+/// Reports the first packet that differs.
 fn assert_same(ours: &[Row], theirs: &[Row], file: &Path) {
     for (number, (one, other)) in ours.iter().zip(theirs).enumerate() {
         assert_eq!(one, other, "{}, packet {}", file.display(), number + 1);
@@ -121,7 +121,7 @@ fn assert_same(ours: &[Row], theirs: &[Row], file: &Path) {
     assert_eq!(ours.len(), theirs.len(), "packets of {}", file.display());
 }
 
-/// Compares what is read and, if asked, what is written when every third packet is dropped.
+/// Compares the packets read and, if `written`, those written when every third packet is dropped.
 fn compare(file: &Path, scratch: &Scratch, written: bool) -> Option<usize> {
     let capture = fs::read(file).expect("a readable capture");
     let (wanted, ethernet) = theirs(file)?;
@@ -142,7 +142,7 @@ fn compare(file: &Path, scratch: &Scratch, written: bool) -> Option<usize> {
     }
     let mut copied = copy(&capture, 64, |_| true);
     if !copied.starts_with(&[0x0a, 0x0d]) {
-        // The snapshot length of a pcap file may be raised.
+        // The snapshot length of a pcap file may be increased.
         copied[16..20].copy_from_slice(&capture[16..20]);
     }
     assert!(copied == capture, "{} does not survive", file.display());
@@ -159,7 +159,7 @@ fn wireshark_reads_the_same_packets() {
     }
     let mut packets = 0;
     for (number, file) in shipped().iter().chain(&real).enumerate() {
-        // Starting Wireshark is what takes the time.
+        // Starting Wireshark dominates the test's time.
         match compare(file, &scratch, number < 2 || number % 8 == 0) {
             Some(count) => packets += count,
             None => return skip(name, "no tshark"),
@@ -183,7 +183,7 @@ fn wireshark_writes_what_we_read() {
             let Some(_) = run("editcap", &["-F", format, "-s", cut, &input], &to) else {
                 return skip(name, "no editcap");
             };
-            // A format that cannot hold the interfaces of a pcapng capture is refused.
+            // A format that cannot represent the interfaces of a pcapng capture is refused.
             if to.exists() {
                 let Some(count) = compare(&to, &scratch, true) else { return skip(name, "no tshark") };
                 assert!(count > 0, "{format} of {input}");
@@ -193,7 +193,7 @@ fn wireshark_writes_what_we_read() {
     }
 }
 
-/// Packets that grew past the snapshot length of their capture are read whole.
+/// Packets that exceed the snapshot length of their capture after a change are read whole.
 #[test]
 fn libpcap_reads_packets_that_grew() {
     let scratch = Scratch::new("grown");
@@ -216,7 +216,7 @@ fn libpcap_reads_packets_that_grew() {
     }
 }
 
-/// tcpdump reads what we write, to the last packet.
+/// tcpdump reads the written captures completely.
 #[test]
 fn libpcap_reads_what_we_write() {
     let name = "libpcap_reads_what_we_write";

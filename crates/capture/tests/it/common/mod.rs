@@ -1,4 +1,4 @@
-//! Captures made by hand, so that reader and writer are not their own witnesses.
+//! Handmade captures, so that reader and writer are tested independently of each other.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -28,7 +28,7 @@ impl Order {
     }
 }
 
-/// Builds captures field by field.
+/// Builder of captures, field by field.
 pub struct Bytes {
     pub order: Order,
     pub bytes: Vec<u8>,
@@ -121,12 +121,12 @@ impl Bytes {
     }
 }
 
-/// A packet of `len` bytes that differ.
+/// A packet of `len` varying bytes.
 pub fn packet(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + len) as u8).collect()
 }
 
-/// Everything that can be read, and the error that ended it.
+/// All readable packets, and the error at the end.
 pub fn read(capture: &[u8]) -> (Vec<(FrameMeta, Vec<u8>)>, Option<ReadError>) {
     let mut packets = Vec::new();
     let mut reader = match CaptureReader::new(capture) {
@@ -150,12 +150,12 @@ pub fn read(capture: &[u8]) -> (Vec<(FrameMeta, Vec<u8>)>, Option<ReadError>) {
     }
 }
 
-/// The message of the error that ends a capture.
+/// The message of the error at the end of a capture.
 pub fn error(capture: &[u8]) -> String {
     read(capture).1.expect("this capture is bad").to_string()
 }
 
-/// Copies packets whose number, from 0, is selected, as a run does; stops at an error.
+/// Copies the packets whose number, from 0, is selected, as a run does; stops at an error.
 pub fn copy(capture: &[u8], burst_len: usize, mut select: impl FnMut(usize) -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     let Ok(mut reader) = CaptureReader::new(capture) else { return out };
