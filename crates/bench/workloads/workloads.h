@@ -1,5 +1,6 @@
 /* The workloads of the benchmarks, once for BPF and for the machine itself: both are compiled from this text.
- * W2 and W3 are the two filters of seed 004, as tcpdump's compiler orders their tests. */
+ * W2 and W3 are the two filters that the kernel's patches for the eBPF interpreter measure, as tcpdump's
+ * compiler orders their tests. */
 #pragma once
 
 typedef unsigned char u8;

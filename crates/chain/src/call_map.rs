@@ -1,4 +1,4 @@
-//! The chain-call map of seed 001.
+//! The chain-call map of the kernel patches for XDP chain calls: for each program, the one that runs next after each verdict.
 
 use std::collections::BTreeMap;
 

@@ -76,7 +76,7 @@ fn counting(chain: Chain) -> Run {
     Box::new(move |burst| Ok(chain.run_burst_counted(burst, &mut host, &mut counts)?))
 }
 
-/// What the seed does: a loop that looks up what runs next by program and verdict, for each packet.
+/// The kernel's proposed chain calls: a loop that, for each packet, looks up the next program by program and verdict.
 fn hashed(parts: &[Part]) -> Result<Run, Box<dyn Error>> {
     let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
     let programs: Vec<Program> = parts.iter().map(load).collect::<Result<_, _>>()?;
@@ -158,7 +158,7 @@ fn measure_rounds(
     rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
 }
 
-/// What each further program takes: the seed's PASS and DROP, and programs that look at the packet.
+/// Cost of each further program: the PASS and DROP of the chain-call patches, and programs that read the packet.
 fn steps(settings: Settings) -> Rows {
     let mut rows = Vec::new();
     for (title, pass, drop) in

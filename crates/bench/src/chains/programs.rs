@@ -9,7 +9,7 @@ use paceline_testkit::text;
 
 use super::Part;
 
-/// The seed's first program.
+/// The first program of the chain-call patches.
 pub(super) const PASS: &str = "r0 = 2\nexit";
 /// And its second one.
 pub(super) const DROP: &str = "r0 = 1\nexit";

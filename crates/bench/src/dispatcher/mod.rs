@@ -1,4 +1,4 @@
-//! What it costs to call one of many programs (`dispatcher`): the table of seed 000.
+//! Cost of a call of one of many programs (`dispatcher`): the table in the kernel's patches for the BPF dispatcher.
 //!
 //! Loops in machine code call a program that drops, over the frames of a burst, and store the verdict in each: by a direct call,
 //! by an indirect one, by a retpoline, by a dispatcher. They differ in the call alone. The library's own calls, from Rust, come
@@ -26,9 +26,9 @@ const TURN: usize = 16;
 /// Frames of the burst.
 const FRAMES: usize = 64;
 
-/// Entries of the dispatchers, the seed's sixteen first.
+/// Numbers of entries of the dispatchers, the kernel's 1 to 16 first.
 const ENTRIES: [usize; 20] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 64, 256, 1024];
-/// Entries of the seed's dispatcher when it is full.
+/// Entries of the kernel's dispatcher when it is full.
 const FULL: usize = 16;
 
 pub(crate) fn table(settings: Settings) -> Table {
@@ -111,7 +111,7 @@ fn compared(settings: Settings, targets: &[Target], report: &mut Report) -> Resu
     full(settings, targets, report)
 }
 
-/// The seed's last row: a program that a full dispatcher has no slot for.
+/// The last row of the kernel's table: a program that has no slot in a full dispatcher.
 #[cfg(target_arch = "x86_64")]
 fn full(settings: Settings, targets: &[Target], report: &mut Report) -> Result<(), Box<dyn Error>> {
     use loops::{Call, Looped};

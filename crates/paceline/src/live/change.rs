@@ -20,7 +20,7 @@ pub enum Order {
         /// What follows each; a member that is not there ends the chain with its verdict.
         links: Vec<(String, Vec<Link>)>,
     },
-    /// The chain-call map of seed 001, by the ids of programs.
+    /// The chain-call map, by the ids of programs.
     Calls {
         /// The program where packets enter.
         first: u32,

@@ -1,8 +1,8 @@
 //! Call sites: places from which many programs are called, and where a running program is replaced.
 //!
-//! A site has a dispatcher (seed 000): generated code that finds the program by comparing and jumps straight into it, so that
-//! the call is a direct one. Its image is built beside the old one and published in one store; the old one, and a program that
-//! nobody uses any more, go when no worker can be inside.
+//! A site has a dispatcher, as the kernel has for XDP programs: generated code that finds the program by comparing and jumps
+//! straight into it, so that the call is a direct one. A new image is built beside the old one and published in one store; the old
+//! one, and a program that no slot holds any more, are freed after a grace period.
 
 mod calls;
 mod choice;
