@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use paceline::btf::Btf;
 use paceline::{Object, ObjectOptions, OpenError, kernel};
 
-/// Reads an object that is to be compared with what the kernel makes of it: adapted to the kernel's types, where it has them.
+/// Reads an object that is compared with the kernel's result, with CO-RE relocations by the kernel's types if they are
+/// available.
 ///
 /// # Errors
 /// As [`Object::open`].

@@ -1,4 +1,4 @@
-//! One run as the public bpf_conformance suite asks for it: instructions and memory in, `r0` out.
+//! One run for the public bpf_conformance suite: instructions and memory in, `r0` out.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use paceline_vm::MemoryProgram;
 
 use crate::kernel::{self, MIN_PACKET, Packet, Request};
 
-/// Engines that can be judged.
+/// Engines that the suite can test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// One of ours: the plain interpreter runs everything, the others what was verified, and the native ones also
+    /// An engine of ours. The plain interpreter runs every program, the others verified ones, and the native ones also
     /// programs over plain memory.
     Ours(Engine),
     /// The kernel, for comparison.
@@ -29,45 +29,45 @@ impl Default for Judged {
 }
 
 impl Judged {
-    /// The engine of a name.
+    /// The engine with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         if name == "kernel" { Some(Self::Kernel) } else { name.parse().ok().map(Self::Ours) }
     }
 
-    /// The names of all of them.
+    /// The names of all engines.
     #[must_use]
     pub fn names() -> Vec<&'static str> {
         Engine::ALL.iter().rev().map(|engine| engine.name()).chain(["kernel"]).collect()
     }
 }
 
-/// What is asked for.
+/// A task of the suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Task {
     /// Instructions in little-endian order, or with `elf` a whole object.
     pub program: Vec<u8>,
-    /// Memory; the packet of an XDP run, which is filled up with zeros to [`MIN_PACKET`] bytes.
+    /// Memory, or the packet of an XDP run, which is padded with zeros to [`MIN_PACKET`] bytes.
     pub memory: Vec<u8>,
-    /// Who runs it.
+    /// Engine that runs it.
     pub engine: Judged,
     /// Whether `program` is an object file.
     pub elf: bool,
-    /// Whether `r1` is an `xdp_md` over the memory, and not the memory's address with its length in `r2`. The kernel
-    /// does nothing else.
+    /// Whether `r1` is an `xdp_md` over the memory, instead of the memory's address with its length in `r2`. The kernel
+    /// supports only the former.
     pub xdp: bool,
 }
 
 /// Why there is no `r0`.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The program is cut off.
+    /// The program is truncated.
     #[error("a program of {0} bytes is not a whole number of instructions of 8 bytes")]
     CutOff(usize),
-    /// The object cannot be used.
+    /// The object cannot be parsed.
     #[error("object: {0}")]
     Object(#[from] paceline::OpenError),
-    /// The object's maps cannot be made.
+    /// The object's maps cannot be created.
     #[error(transparent)]
     Setup(#[from] paceline::SetupError),
     /// The object has no XDP program.
@@ -76,19 +76,19 @@ pub enum TaskError {
     /// The program is refused.
     #[error(transparent)]
     Program(#[from] paceline::ProgramError),
-    /// The memory is no packet.
+    /// The memory is not a valid packet.
     #[error(transparent)]
     Packet(#[from] paceline::PushError),
-    /// The verifier does not accept the program.
+    /// The verifier refuses the program.
     #[error(transparent)]
     Unsafe(#[from] Box<Refusal>),
-    /// The engine does not take the program.
+    /// The engine does not support the program.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The engine runs nothing over plain memory.
+    /// The engine does not run programs over plain memory.
     #[error("engine {0} runs verified programs over packets only (--xdp)")]
     NoMemory(Engine),
-    /// The program did what it may not.
+    /// The program faulted.
     #[error(transparent)]
     Fault(#[from] paceline::Fault),
     /// The kernel refused the object.
@@ -99,7 +99,7 @@ pub enum TaskError {
     Kernel(#[from] kernel::KernelError),
 }
 
-/// Runs a task; the result is `r0`, of which the kernel tells the low 32 bits.
+/// Runs a task and returns `r0`. The kernel returns only its low 32 bits.
 ///
 /// # Errors
 /// [`TaskError`].
@@ -118,7 +118,7 @@ fn slots(program: &[u8]) -> Result<Vec<RawInsn>, TaskError> {
     Ok(slots.iter().map(|slot| RawInsn::from_le_bytes(*slot)).collect())
 }
 
-/// A program, and the object that it is from.
+/// A program and its object.
 struct Subject {
     spec: Arc<ProgramSpec>,
     object: Option<Object>,
@@ -137,13 +137,13 @@ impl Subject {
         Ok(Self { spec: Arc::new(spec), object })
     }
 
-    /// New maps, as the object fills them.
+    /// New maps with the object's initial contents.
     fn maps(&self) -> Result<Vec<Arc<Map>>, TaskError> {
         let Some(object) = &self.object else { return Ok(Vec::new()) };
         Ok(object.load(&LoadOptions::default())?.maps().to_vec())
     }
 
-    /// For packets; on all engines but the plain interpreter verified.
+    /// The program as an image for packets, verified on all engines but the plain interpreter.
     fn load(&self, engine: Engine) -> Result<Program, TaskError> {
         if engine == Engine::Plain {
             return Ok(Program::new(self.spec.clone(), self.maps()?)?);
@@ -163,7 +163,7 @@ impl Subject {
             Engine::Threaded => return Err(TaskError::NoMemory(engine)),
             Engine::CheckedJit => MemoryProgram::checked_jit(spec, maps)?,
             Engine::Jit => {
-                // Nothing would keep native code from what the program may not do.
+                // Native code of an unverified program is not confined.
                 self.run_over(memory, Engine::Plain)?;
                 native(spec, maps)?
             }
@@ -173,7 +173,7 @@ impl Subject {
     }
 }
 
-/// Native code of a program that ran to its end under every check.
+/// Native code of a program that ran to its end under all checks of the plain interpreter.
 #[allow(unsafe_code, reason = "programs over plain memory cannot be verified")]
 fn native(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<MemoryProgram, TaskError> {
     // SAFETY: the plain interpreter just ran it over the same memory and maps like these, without a fault.
@@ -193,7 +193,8 @@ fn run_ours(task: &Task, engine: Engine) -> Result<u64, TaskError> {
     Ok(program.run(&mut frame, &mut Host::default()).map_err(|fault| *fault)?)
 }
 
-/// Memory as a packet. The kernel takes no shorter one (`ETH_HLEN`); the suite's own plugin for it fills up with zeros too.
+/// Pads memory to a packet. The kernel requires at least an Ethernet header (`ETH_HLEN`); the suite's own plugin for the
+/// kernel also pads with zeros.
 fn packet(memory: &[u8]) -> Vec<u8> {
     let mut packet = memory.to_vec();
     packet.resize(packet.len().max(MIN_PACKET), 0);

@@ -10,8 +10,8 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::console::print(format_args!("{}\n", format_args!($($text)*))) };
 }
 
-/// Prints text. Ends the process where standard output is closed: well if its reader had enough, as `head` has, and with
-/// status 2 and the reason otherwise, as where a disk is full.
+/// Prints text. If standard output is closed it ends the process: with status 0 if the reader has closed the pipe, as `head`
+/// does, and otherwise, as on a full disk, with status 2 and the reason.
 #[allow(clippy::print_stderr, reason = "standard output cannot say it")]
 pub fn print(text: Arguments<'_>) {
     let mut out = stdout().lock();

@@ -1,15 +1,15 @@
-//! Making programs depend on nothing but packets and maps, so that two engines can be compared.
+//! Makes programs depend only on packets and maps, so that two engines can be compared.
 //!
-//! Every call to a helper that reads a clock or draws a random number becomes a call to a subprogram of a few
-//! instructions that takes the next value of a sequence in a map. The sequence is the same on every engine, the values
-//! still differ from call to call and rise slowly, as clocks do.
+//! Each call of a helper that reads a clock or draws a random number is replaced by a call of a short subprogram that takes
+//! the next value of a sequence in a map. The sequence is the same on every engine; its values still differ between calls,
+//! and those of clocks increase slowly.
 
 use paceline_btf::{Btf, Int, IntEncoding, SymbolLinkage, Type, TypeId};
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg, Size, Width, decode, encode_all};
 use paceline_spec::helper::Helper;
 use paceline_spec::{FunctionInfo, Linkage, MapKind, MapSpec, ProgramSpec};
 
-/// Helpers whose results two runs do not share.
+/// Helpers whose results differ between two runs.
 const CLOCKS: &[&str] = &[
     "bpf_ktime_get_ns",
     "bpf_ktime_get_boot_ns",
@@ -22,8 +22,8 @@ const RANDOM: &str = "bpf_get_prandom_u32";
 /// Name of the map that holds the sequence.
 pub const SEQUENCE_MAP: &str = "sequence";
 
-/// Replaces the calls, and adds the map if there were any, and the types of the new subprograms if the program has
-/// types; the names of the helpers replaced.
+/// Replaces the calls, adds the map if there were any, and the types of the new subprograms if the program has types.
+/// Returns the names of the replaced helpers.
 pub fn determinize<'a>(
     programs: impl IntoIterator<Item = &'a mut ProgramSpec>,
     maps: &mut Vec<MapSpec>,
@@ -43,7 +43,7 @@ pub fn determinize<'a>(
 }
 
 fn replace_calls(program: &mut ProgramSpec, map: i32, mut btf: Option<&mut Btf>) -> Vec<&'static str> {
-    // Programs that do not decode are refused by whoever loads them.
+    // The engine refuses programs that do not decode.
     let Ok(code) = decode(&program.insns) else { return Vec::new() };
     let calls: Vec<(usize, &'static Helper)> =
         code.iter().filter_map(|(slot, insn)| Some((slot, varying(insn)?))).collect();

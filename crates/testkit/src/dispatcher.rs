@@ -1,5 +1,5 @@
-//! libxdp's dispatcher as an ordinary program: our programs take the place of the stubs that the kernel's `freplace` would
-//! replace, and its configuration is set as libxdp sets it (`lib/libxdp/protocol.org` in xdp-tools).
+//! libxdp's dispatcher as an ordinary program: programs are linked in place of the stubs that the kernel's `freplace` would
+//! replace, and the configuration is as libxdp writes it (`lib/libxdp/protocol.org` in xdp-tools).
 
 use paceline::Object;
 use paceline::chain::Actions;
@@ -7,24 +7,24 @@ use paceline_btf::{Btf, Type};
 use paceline_isa::RawInsn;
 use paceline_spec::{FunctionInfo, InitialValue, Linkage, MapSpec, ProgramSpec};
 
-/// Where Debian's libxdp1 has it.
+/// Path in Debian's libxdp1.
 pub const OBJECT: &str = "/usr/lib/x86_64-linux-gnu/bpf/xdp-dispatcher.o";
 
 /// Its main program.
 pub const PROGRAM: &str = "xdp_dispatcher";
 
-/// Slots that it has (`MAX_DISPATCHER_ACTIONS`).
+/// Number of slots (`MAX_DISPATCHER_ACTIONS`).
 pub const SLOTS: usize = 10;
 
-/// What a stub returns, after which the dispatcher always goes on (`XDP_DISPATCHER_RETVAL`).
+/// Return value of a stub, after which the dispatcher always continues (`XDP_DISPATCHER_RETVAL`).
 pub const EMPTY: u32 = 31;
 
 const MAGIC: u32 = 236;
 const VERSION: u32 = 2;
 
-/// Opcode of a call; `src` 1 is a function of the program.
+/// Opcode of a call; `src` 1 means a subprogram.
 const CALL: u8 = 0x85;
-/// Opcode of the first slot of a 64-bit constant; `src` says what it is.
+/// Opcode of the first slot of a 64-bit immediate; `src` is its kind.
 const LOAD_IMM64: u8 = 0x18;
 const MAP_INDEX: u8 = 5;
 const MAP_VALUE_INDEX: u8 = 6;
@@ -35,21 +35,21 @@ const FUNCTION: u8 = 4;
 pub struct Component<'a> {
     /// The program.
     pub program: &'a ProgramSpec,
-    /// The maps that it names by index.
+    /// The maps that it references by index.
     pub maps: &'a [MapSpec],
-    /// The verdicts after which the dispatcher goes on.
+    /// The verdicts after which the dispatcher continues.
     pub actions: Actions,
-    /// Its run priority, which the configuration has for others to read.
+    /// Its run priority, written to the configuration for tools that read it.
     pub priority: u32,
 }
 
 /// Why programs do not fit into a dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DispatcherError {
-    /// It has fewer slots.
+    /// There are more programs than slots.
     #[error("{0} programs for {SLOTS} slots")]
     TooMany(usize),
-    /// It is not built as expected.
+    /// The dispatcher is not compiled as expected.
     #[error("the dispatcher has no {0}")]
     Missing(&'static str),
 }
@@ -58,11 +58,11 @@ pub enum DispatcherError {
 struct Part {
     info: FunctionInfo,
     insns: Vec<RawInsn>,
-    /// Indices of the parts that the functions of its program have become.
+    /// Indices of the parts for the functions of its program.
     callees: Vec<usize>,
-    /// Where the functions of its program began.
+    /// Slots of the functions of its program.
     starts: Vec<usize>,
-    /// By how much the maps it names have moved.
+    /// Offset added to its map indices.
     maps: i32,
 }
 
@@ -92,7 +92,7 @@ pub fn fill_slots(dispatcher: &Object, components: &[Component<'_>]) -> Result<O
         let maps = i32::try_from(specs.maps.len()).unwrap_or(i32::MAX);
         specs.maps.extend(component.maps.iter().cloned());
         let mut own = self::parts(component.program, first, maps);
-        // The main function is where the stub was; the others follow behind everything.
+        // The main function replaces the stub; the other functions follow at the end.
         let mut main = own.remove(0);
         main.info = FunctionInfo { btf_id: parts[at].info.btf_id, name: stub, ..main.info };
         let moved = |callee: &usize| if *callee == first { at } else { callee - 1 };
@@ -109,7 +109,7 @@ pub fn fill_slots(dispatcher: &Object, components: &[Component<'_>]) -> Result<O
     Ok(object)
 }
 
-/// The functions of a program. Their indices begin at `first`, and those of their maps at `maps`.
+/// Splits a program into its functions. Their indices start at `first`, those of their maps at `maps`.
 fn parts(program: &ProgramSpec, first: usize, maps: i32) -> Vec<Part> {
     let starts: Vec<usize> = program.functions.iter().map(|function| function.start).collect();
     let ends = starts.iter().skip(1).copied().chain([program.insns.len()]);
@@ -125,7 +125,7 @@ fn parts(program: &ProgramSpec, first: usize, maps: i32) -> Vec<Part> {
         .collect()
 }
 
-/// Puts the functions one behind the other, with calls and maps as they are now.
+/// Concatenates the functions and relocates calls and map indices.
 fn link(program: &mut ProgramSpec, parts: Vec<Part>) {
     let mut starts = Vec::new();
     let mut length = 0;
@@ -135,7 +135,7 @@ fn link(program: &mut ProgramSpec, parts: Vec<Part>) {
     }
     program.insns.clear();
     program.functions.clear();
-    // Those of the stubs would be wrong, and the kernel wants them for all functions or for none.
+    // Types of the stubs would be wrong, and the kernel requires types for all functions or none.
     program.lines.clear();
     for (index, part) in parts.into_iter().enumerate() {
         let old_start = part.info.start;

@@ -1,6 +1,6 @@
-//! What Paceline is tested with: text cases, the kernel as oracle, random programs, and the conformance plugin.
+//! Test tools of Paceline: text cases, the kernel as oracle, random programs, and the conformance plugin.
 //!
-//! Nothing here is published. `tests/cases/README.md` has the format of the text cases.
+//! Unpublished. `tests/cases/README.md` describes the format of text cases.
 #![deny(unsafe_code)]
 
 pub mod adapted;
@@ -35,11 +35,11 @@ use std::fmt;
 
 use paceline_spec::MapKind;
 
-/// Elements of a map by key, for per-CPU maps the values of the CPU that ran the program. Queues and stacks have their
-/// places as keys, 4 bytes big-endian, in the order of pops.
+/// Elements of a map by key; for per-CPU maps the values of the CPU that ran the program. Keys of queues and stacks are
+/// positions in pop order, 4 bytes big-endian.
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Names of all engines that a case may say something about.
+/// Names of all engines that a case may name in an engine line.
 pub const ENGINES: &[&str] = &[
     "plain",
     "kernel",
@@ -58,10 +58,10 @@ pub const ENGINES: &[&str] = &[
     "chain-dispatcher",
 ];
 
-/// Says that a test is skipped, on standard error.
+/// Reports on standard error that a test is skipped.
 ///
 /// # Panics
-/// If the environment has `PACELINE_REQUIRE_ALL=1`, so that a machine which should run everything does.
+/// If `PACELINE_REQUIRE_ALL=1` is set, so that no test is skipped on a machine that must run all.
 #[allow(clippy::print_stderr, reason = "tests say so there")]
 pub fn skip(name: &str, reason: &dyn fmt::Display) {
     eprintln!("SKIP {name}: {reason}");
@@ -69,7 +69,7 @@ pub fn skip(name: &str, reason: &dyn fmt::Display) {
     assert!(!required, "{name} must run (PACELINE_REQUIRE_ALL=1) but cannot: {reason}");
 }
 
-/// Whether the elements of a map are bytes that can be compared between engines: not programs, not maps, not buffers.
+/// Whether elements of a map are bytes that can be compared between engines, and not programs, maps or buffers.
 #[must_use]
 pub fn has_byte_contents(kind: MapKind) -> bool {
     use MapKind as K;

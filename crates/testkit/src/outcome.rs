@@ -1,4 +1,4 @@
-//! What came of a case on an engine, and how two such outcomes are compared.
+//! Outcome of a case on an engine, and the comparison of two outcomes.
 
 use std::fmt::{Display, Write};
 
@@ -7,25 +7,25 @@ use paceline_spec::ProgramKind;
 use crate::Contents;
 use crate::case::{Case, Expect, Verifier};
 
-/// What came of a case.
+/// Outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The engine does not take the program.
+    /// The engine refuses the program.
     Refused(Refusal),
     /// It ran.
     Ran(Ran),
-    /// It could not even be asked, through the fault of the case or of the testkit.
+    /// The case could not be run, because of an error in the case or in the testkit.
     Unasked(String),
 }
 
-/// Why an engine does not take a program.
+/// Refusal of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What it says.
+    /// Message of the engine.
     pub reason: String,
-    /// The program and slot that are guilty, if the engine tells.
+    /// Program and slot of the guilty instruction, if the engine reports it.
     pub place: Option<(usize, usize)>,
-    /// Whether it is the verifier's refusal, whose words the cases say; the kernel has its own.
+    /// Whether this is our verifier's refusal, whose text cases check; the kernel has other messages.
     pub in_our_words: bool,
 }
 
@@ -40,50 +40,50 @@ impl From<String> for Refusal {
 pub struct Ran {
     /// Each run, or the error that stopped it.
     pub runs: Vec<Result<Finished, String>>,
-    /// Contents of the case's maps after the last run; `None` where they are no bytes.
+    /// Contents of the case's maps after the last run; `None` for maps whose elements are not bytes.
     pub maps: Vec<Option<Contents>>,
 }
 
 /// A run that ended with the program's exit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// `r0`, as far as the engine tells it.
+    /// `r0`, as far as the engine reports it.
     pub r0: Return,
     /// The packet or memory.
     pub data: Vec<u8>,
     /// Metadata before the packet.
     pub meta: Vec<u8>,
-    /// Where a redirected packet goes, in the words of cases, if the engine tells.
+    /// Target of a redirected packet, in the syntax of cases, if the engine reports it.
     pub redirect: Option<String>,
-    /// Fields of the `sk_buff` that a TC classifier left, if the engine tells: those that are not 0, in the words of cases.
+    /// Nonzero fields of the `sk_buff` after a TC classifier, in the syntax of cases, if the engine reports them.
     pub skb: Option<String>,
     /// Instructions executed, if the engine counts them.
     pub instructions: Option<u64>,
 }
 
 impl Finished {
-    /// A run of which only `r0` is known.
+    /// A run with only `r0`.
     #[must_use]
     pub fn new(r0: Return) -> Self {
         Self { r0, data: Vec::new(), meta: Vec::new(), redirect: None, skb: None, instructions: None }
     }
 }
 
-/// What an engine tells of `r0`.
+/// `r0` as an engine reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// All of it.
+    /// All 64 bits.
     Full(u64),
     /// The low 32 bits.
     Low(u32),
-    /// The bytes that were kept of a packet: the low 32 bits, or its length if that is less.
+    /// The number of bytes kept of a packet: the low 32 bits, or the packet's length if that is less.
     Kept {
-        /// Bytes that were kept.
+        /// Bytes kept.
         bytes: u32,
         /// Length of the packet.
         of: u32,
     },
-    /// The number of the verdict that it means for programs of a type.
+    /// The verdict that it means for programs of a type.
     Verdict {
         /// The number.
         code: u32,
@@ -93,7 +93,7 @@ pub enum Return {
 }
 
 impl Return {
-    /// Whether it can be this value.
+    /// Whether it can be this value of `r0`.
     #[must_use]
     pub fn can_be(self, r0: u64) -> bool {
         match self {
@@ -115,7 +115,7 @@ impl Return {
         }
     }
 
-    /// Whether both can be the same value.
+    /// Whether both can stand for the same value of `r0`.
     #[must_use]
     pub fn agrees(self, other: Self) -> bool {
         match (self, other) {
@@ -139,7 +139,7 @@ impl Display for Return {
     }
 }
 
-/// How an outcome differs from what the case expects; empty if it does not. `verifies` says whether the engine
+/// Differences between an outcome and the case's expectations; empty if there are none. `verifies` is whether the engine
 /// verifies programs before it runs them.
 #[must_use]
 pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<String> {
@@ -158,7 +158,7 @@ pub fn against_case(case: &Case, outcome: &Outcome, verifies: bool) -> Vec<Strin
     }
 }
 
-/// Whether a refusal is of the instruction that the case marks, if the engine tells a place, and in the case's words.
+/// Whether a refusal is at the instruction that the case marks, if the engine reports it, and has the case's text.
 fn against_refusal(
     case: &Case,
     refusal: &Refusal,
@@ -243,7 +243,8 @@ fn against_run(expect: &Expect, came: &Result<Finished, String>) -> Vec<String> 
     differences
 }
 
-/// How two engines' outcomes differ; empty if they do not. `other` is the name of the one that `outcome` is held against.
+/// Differences between two engines' outcomes; empty if there are none. `other` is the name of the engine that `outcome` is
+/// compared with.
 #[must_use]
 pub fn against_other(case: &Case, outcome: &Ran, other: &str, reference: &Ran) -> Vec<String> {
     let mut differences = Vec::new();
@@ -260,7 +261,7 @@ pub fn against_other(case: &Case, outcome: &Ran, other: &str, reference: &Ran) -
     differences
 }
 
-/// How one run on two engines differs.
+/// Differences between one run on two engines.
 #[must_use]
 pub fn run_diff(
     mine: &Result<Finished, String>,
@@ -296,7 +297,7 @@ pub fn run_diff(
                 differences.push(format!("executes {mine} instructions, {other} {theirs}"));
             }
         }
-        // Texts of errors are each engine's own.
+        // Error messages differ between engines.
         (Err(_), Err(_)) => {}
         (Ok(mine), Err(error)) => differences.push(format!("returns {}, {other} stops: {error}", mine.r0)),
         (Err(error), Ok(theirs)) => {
@@ -306,10 +307,10 @@ pub fn run_diff(
     differences
 }
 
-/// At most so many elements of a map are shown.
+/// Maximum number of elements of a map that are printed.
 const SHOWN: usize = 8;
 
-/// How the contents of a map differ from what `other` has.
+/// Differences between the contents of a map and those on `other`.
 #[must_use]
 pub fn contents_diff(name: &str, other: &str, theirs: &Contents, mine: &Contents) -> Option<String> {
     let keys = theirs.keys().chain(mine.keys().filter(|key| !theirs.contains_key(*key)));

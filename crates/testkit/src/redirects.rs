@@ -1,7 +1,7 @@
-//! Programs that redirect as their packets say, and pipelines that run them.
+//! Programs that redirect as the bytes of packets request, and pipelines that run them.
 //!
-//! [`OBEY`] is for interfaces, [`EGRESS`] for entries of device maps and [`ARRIVAL`] for those of CPU maps. A packet begins with what
-//! to do, and with which.
+//! [`OBEY`] is for interfaces, [`EGRESS`] for entries of device maps and [`ARRIVAL`] for entries of CPU maps. A packet
+//! begins with the number of an action and its argument.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,9 +14,9 @@ use paceline_spec::{MapKind, MapSpec, XdpAttach};
 
 use crate::text;
 
-/// The first byte is a verdict to return, or: 5 to redirect to the interface of the second byte, 6 by the device map and pass where
-/// it has no entry, 7 by all of its entries but where the packet came in, 8 by the socket map and pass, 9 by the CPU map and pass,
-/// 10 by all entries of the device map.
+/// The first byte is a verdict to return, or: 5 redirects to the interface in the second byte; 6 redirects by the device
+/// map, or passes if there is no entry; 7 redirects to all entries of the device map except the ingress interface; 8 by the
+/// socket map, or passes; 9 by the CPU map, or passes; 10 to all entries of the device map.
 pub const OBEY: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
@@ -71,8 +71,8 @@ end:
     exit
 ";
 
-/// Writes the interfaces where the packet goes out and came in into the 9th and 10th byte, and the queue into the 11th, and returns
-/// the verdict in the 3rd.
+/// Writes the egress and ingress interfaces into bytes 9 and 10 and the queue into byte 11, and returns the verdict in byte
+/// 3.
 pub const EGRESS: &str = "
     r4 = *(u32 *)(r1 + 20)
     r5 = *(u32 *)(r1 + 12)
@@ -91,8 +91,8 @@ end:
     exit
 ";
 
-/// Writes the interface where the packet came in into the 10th byte, the queue into the 11th, and 99 into the 12th; returns the
-/// verdict in the 3rd, or for 5 redirects to the interface of the 4th.
+/// Writes the ingress interface into byte 10, the queue into byte 11 and 99 into byte 12. Returns the verdict in byte 3, or
+/// for 5 redirects to the interface in byte 4.
 pub const ARRIVAL: &str = "
     r5 = *(u32 *)(r1 + 12)
     r6 = *(u32 *)(r1 + 16)
@@ -115,11 +115,11 @@ end:
     exit
 ";
 
-/// The interfaces that have ports.
+/// Interfaces with ports.
 pub const INTERFACES: [u32; 4] = [2, 3, 4, 5];
-/// CPUs that have workers.
+/// CPUs with workers.
 pub const CPUS: usize = 2;
-/// Packets that wait for a CPU.
+/// Length of a CPU's queue in packets.
 const ROOM: u32 = 192;
 
 /// The maps: `devices`, `sockets`, `cpus`.
@@ -132,16 +132,16 @@ pub fn maps() -> [MapSpec; 3] {
     ]
 }
 
-/// Entries of a map whose values are two numbers.
+/// Entries of a map whose values are two 32-bit numbers.
 pub type Entries = Vec<(u32, [u32; 2])>;
 
-/// Entries of the device map, the second half through the program of this number or descriptor: key n is interface n.
+/// Entries of the device map: key n is interface n; the second half has the program of this number or descriptor.
 #[must_use]
 pub fn devices(program: u32) -> Entries {
     INTERFACES.iter().map(|&ifindex| (ifindex, [ifindex, if ifindex > 3 { program } else { 0 }])).collect()
 }
 
-/// Entries of the CPU map, of which the last one has the program.
+/// Entries of the CPU map; the last one has the program.
 #[must_use]
 pub fn cpus(program: u32) -> Entries {
     (0..CPUS as u32).map(|cpu| (cpu, [ROOM, if cpu + 1 == CPUS as u32 { program } else { 0 }])).collect()
@@ -156,34 +156,34 @@ pub fn value(entry: [u32; 2]) -> [u8; 8] {
     value
 }
 
-/// What came out of each interface, in order; of 0 what passed, and from 100 on what went to sockets.
+/// Output of each interface, in order; 0 has passed packets, numbers from 100 on are sockets.
 pub type Out = BTreeMap<u32, Vec<Vec<u8>>>;
 
-/// The packets of each place by number: what goes by another CPU comes when that CPU has time for it.
+/// The packets of each output, sorted by number: the order of packets from other CPUs depends on when those CPUs run.
 #[must_use]
 pub fn sorted(mut out: Out) -> Out {
     out.values_mut().for_each(|packets| packets.sort_by_key(|packet| packet[4..8].to_vec()));
     out
 }
 
-/// Whether another CPU runs a packet, if its entry is there.
+/// Whether another CPU runs a packet, provided its entry exists.
 #[must_use]
 pub fn goes_to_cpu(packet: &[u8]) -> bool {
     packet[0] == 9
 }
 
-/// A pipeline whose programs are [`OBEY`], [`EGRESS`] and [`ARRIVAL`], and which has a worker on each CPU.
+/// A pipeline with the programs [`OBEY`], [`EGRESS`] and [`ARRIVAL`], and a worker on each CPU.
 pub struct Rig {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// The workers by CPU. The first has the interfaces.
+    /// The workers by CPU. The first one has the interfaces.
     pub workers: Vec<Worker>,
     wires: BTreeMap<u32, MemoryPort>,
     _maps: Vec<Arc<Map>>,
 }
 
 impl Rig {
-    /// Sockets 0 and 1 of the socket map are ports.
+    /// Creates the pipeline; sockets 0 and 1 of the socket map are ports.
     ///
     /// # Errors
     /// A program does not load.
@@ -227,11 +227,11 @@ impl Rig {
         Ok(Self { pipeline, workers, wires, _maps: maps })
     }
 
-    /// Runs the packets of interfaces. Neighbors of one interface come together, so that interleaving is the same whatever the
-    /// length of bursts.
+    /// Runs the packets of interfaces. Adjacent packets of the same interface form a group, so that the interleaving does
+    /// not depend on the length of bursts.
     ///
     /// # Panics
-    /// If a port has no room or a worker fails.
+    /// If a port is full or a worker fails.
     pub fn run(&mut self, packets: &[(u32, Vec<u8>)]) -> (Out, PipelineCounts) {
         for chunk in packets.chunk_by(|(one, _), (other, _)| one == other) {
             for (ifindex, packet) in chunk {
@@ -248,7 +248,7 @@ impl Rig {
     }
 }
 
-/// Packets that ask for everything, of interfaces that change now and then; each has a number.
+/// Numbered packets that request all actions, from interfaces that change now and then.
 #[must_use]
 pub fn packets(seed: u64, count: usize) -> Vec<(u32, Vec<u8>)> {
     let mut rng = fastrand::Rng::with_seed(seed);

@@ -1,4 +1,4 @@
-//! Running a case on every engine, and saying where they disagree.
+//! Runs a case on every engine and reports disagreements.
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use crate::case::{ByteOrder, Case, Note, NoteKind};
 use crate::engine::Engine;
 use crate::outcome::{Outcome, Ran, against_case, against_other};
 
-/// What running a case on all engines showed.
+/// Result of a case on all engines.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What is wrong, each with the engine's name; empty if the case passes.
+    /// Failures, each with the engine's name; empty if the case passes.
     pub failures: Vec<String>,
-    /// Engines that did not run it, with the reason.
+    /// Engines that did not run it, each with the reason.
     pub skipped: Vec<(String, String)>,
-    /// What every engine came to, for people.
+    /// The outcome of every engine, as text.
     pub trace: String,
 }
 

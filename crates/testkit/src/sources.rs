@@ -7,36 +7,36 @@ use std::process::{Command, Stdio};
 /// Where Debian puts kernel sources and its headers.
 const SOURCES: &str = "/usr/src";
 const HEADERS: &str = "/usr/include";
-/// Types of the running kernel.
+/// BTF of the running kernel.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// What is taken out of the archive, below its directory.
+/// Paths that are extracted from the archive, below its directory.
 const WANTED: &[&str] =
     &["samples/bpf/*", "tools/testing/selftests/bpf/progs/*", "tools/testing/selftests/bpf/*.h"];
 
-/// The file that marks a directory made here.
+/// The file that marks a directory created here.
 const OURS: &str = "prelude.h";
 
-/// What the samples take from headers that only the kernel has.
+/// Types that the samples take from kernel-internal headers.
 const PRELUDE: &str = include_str!("../tests/linux/prelude.h");
 
-/// Samples that are linked with what they share.
+/// Samples that are linked with shared objects.
 const LINKED: &str = ".bpf";
 const SHARED: &str = "xdp_sample.bpf";
 
-/// What was compiled.
+/// Result of the compilation.
 #[derive(Debug)]
 pub struct Built {
     /// The objects, by name.
     pub objects: Vec<PathBuf>,
-    /// What could not be compiled or linked, with the first error.
+    /// Programs that could not be compiled or linked, each with the first error.
     pub failed: Vec<(String, String)>,
 }
 
-/// Compiles them below a directory, unless they are there.
+/// Compiles the programs into a directory, unless it has them already.
 ///
 /// # Errors
-/// There are no sources, what is needed to compile them is missing, or the directory has a `linux` of somebody else's.
+/// The sources or a tool are missing, compilation fails, or the directory has a `linux` that was not created here.
 pub fn build(directory: &Path) -> Result<Built, String> {
     let archive = newest_archive().ok_or("no linux-source package is installed")?;
     let root = directory.join("linux");
@@ -66,7 +66,7 @@ fn newest_archive() -> Option<PathBuf> {
     entries.filter(is_archive).max()
 }
 
-/// What the objects depend on.
+/// Identifies the inputs that the objects depend on.
 fn stamp(archive: &Path) -> Result<String, String> {
     let size = fs::metadata(archive).map_err(|error| error.to_string())?.len();
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
@@ -87,13 +87,13 @@ fn failures(root: &Path) -> Vec<(String, String)> {
     text.lines().filter_map(line).collect()
 }
 
-/// Takes the sources out of the archive, and puts headers where they look for them.
+/// Extracts the sources from the archive, and puts headers where the sources include them.
 fn prepare(root: &Path, archive: &Path) -> Result<(), String> {
     let said = |error: std::io::Error| error.to_string();
     let headers = root.join("headers");
     fs::create_dir_all(root.join("objects")).map_err(said)?;
     fs::create_dir_all(headers.join("gnu")).map_err(said)?;
-    // The one that glibc has for machines of 32 bits, for which it takes BPF.
+    // glibc takes BPF for a 32-bit machine and includes this header.
     fs::write(headers.join("gnu/stubs-32.h"), "").map_err(said)?;
     fs::write(root.join(OURS), PRELUDE).map_err(said)?;
     std::os::unix::fs::symlink(HEADERS, headers.join("uapi")).map_err(said)?;
@@ -106,7 +106,7 @@ fn prepare(root: &Path, archive: &Path) -> Result<(), String> {
     output(&mut tar).map(drop)
 }
 
-/// What a command prints; its own words where it fails.
+/// Output of a command; the command's error message if it fails.
 fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
@@ -118,7 +118,7 @@ fn output(command: &mut Command) -> Result<Vec<u8>, String> {
     Err(format!("{name}: {}", line.unwrap_or("fails")))
 }
 
-/// Compiles all programs for XDP; gives those that fail.
+/// Compiles all XDP programs and returns those that fail.
 fn compile_all(root: &Path) -> Result<Vec<(String, String)>, String> {
     let samples =
         sources(&root.join("samples/bpf"), |name| name.contains("xdp") && !name.ends_with("_user.c"));
@@ -171,7 +171,7 @@ fn compile(root: &Path, source: &Path, name: &str) -> Result<(), String> {
     clang.arg(include(root.join("headers")));
     clang.arg(include(Path::new(HEADERS).join(format!("{}-linux-gnu", std::env::consts::ARCH))));
     clang.arg(include(root.join("samples/bpf"))).arg(include(root.join("tools/testing/selftests/bpf")));
-    // Those that do not have the kernel's types have its headers.
+    // Sources that do not include the kernel's types include its headers.
     if name.ends_with("_kern") && source.starts_with(root.join("samples")) {
         clang.arg("-include").arg(root.join(OURS));
     }

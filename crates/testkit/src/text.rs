@@ -9,7 +9,7 @@ use paceline_spec::helper::Helper;
 use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, Verified, verify};
 
-/// Helpers, and maps by what they are called.
+/// Resolves helpers, and maps by name.
 struct Known<'a>(&'a [MapSpec]);
 
 impl Names for Known<'_> {
@@ -22,7 +22,7 @@ impl Names for Known<'_> {
     }
 }
 
-/// A program that nobody has verified.
+/// An unverified program.
 ///
 /// # Errors
 /// The text does not assemble.
@@ -33,7 +33,7 @@ pub fn xdp(text: &str, attach: XdpAttach, maps: &[MapSpec]) -> Result<ProgramSpe
     Ok(spec)
 }
 
-/// A program that our verifier takes.
+/// A verified program.
 ///
 /// # Errors
 /// The text does not assemble, or the program is refused.
@@ -42,10 +42,10 @@ pub fn verified(text: &str, attach: XdpAttach, maps: &[Arc<Map>]) -> Result<Veri
     Ok(verify(&xdp(text, attach, &maps)?, &maps, None, &Options::default())?)
 }
 
-/// A map, for so many CPUs.
+/// A map for a number of CPUs.
 ///
 /// # Errors
-/// The kind does not take such values.
+/// The kind does not support these values.
 pub fn map(spec: &MapSpec, cpus: usize) -> Result<Arc<Map>, Box<dyn Error>> {
     Ok(Map::create(spec, &Limits { cpus, memory: 1 << 20 })?)
 }

@@ -1,4 +1,4 @@
-//! Whole objects over whole captures, on the kernel and on all engines of ours: what people will run, compared packet by packet.
+//! Runs whole objects over whole captures, on the kernel and on all our engines, and compares them packet by packet.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -28,7 +28,7 @@ pub struct Captured {
     pub data: Vec<u8>,
 }
 
-/// Packets that a program runs over.
+/// Packets for a program.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// The captures.
@@ -37,7 +37,7 @@ pub struct Workload {
     pub packets: Vec<Captured>,
     /// Captures that cannot be read, and why.
     pub refused: Vec<(PathBuf, String)>,
-    /// Packets left out of captures that have more than asked for.
+    /// Number of packets omitted from captures that have more than requested.
     pub left: u64,
 }
 
@@ -84,7 +84,7 @@ impl Workload {
     }
 }
 
-/// An element that a map gets before the run.
+/// An element that is set before the run.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// Name of the map.
@@ -95,54 +95,54 @@ pub struct Fill {
     pub value: Vec<u8>,
 }
 
-/// Why a comparison could not be made.
+/// Error of a comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// A map that should be filled is not there.
+    /// A map that should be filled does not exist.
     #[error("no map {0} to fill")]
     NoMap(String),
-    /// Ours does not load it.
+    /// Our loader or engine refuses it.
     #[error("ours: {0}")]
     Ours(String),
-    /// The kernel does not load it.
+    /// The kernel refuses it.
     #[error("kernel: {0}")]
     Kernel(#[from] kernel::LoadError),
-    /// A test run or reading a map failed.
+    /// A test run, or a read of a map, failed.
     #[error("kernel: {0}")]
     KernelRun(#[from] kernel::KernelError),
-    /// The process may not run on the first CPU, whose values initial contents are.
+    /// The process may not run on the first CPU, which initial contents of per-CPU maps belong to.
     #[error("this process may not run on CPU 0")]
     NotOnFirstCpu,
 }
 
-/// What a comparison showed.
+/// Result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// Packets compared.
     pub packets: u64,
-    /// Packets that a test run does not take, run on neither side.
+    /// Packets that a test run refuses; they run on neither side.
     pub skipped: u64,
-    /// Verdicts by [`Verdict::ALL`], and other return values.
+    /// Packets by verdict, in the order of [`Verdict::ALL`], then those with other return values.
     pub verdicts: [u64; 6],
     /// Packets that the program changed.
     pub changed: u64,
     /// Maps whose contents were compared.
     pub maps: Vec<String>,
-    /// Maps whose contents are no bytes.
+    /// Maps whose elements are not bytes.
     pub opaque_maps: Vec<String>,
-    /// Helpers that were replaced because their results vary.
+    /// Helpers that were replaced because their results differ between runs.
     pub replaced: Vec<&'static str>,
-    /// Whether the kernel only loads the program: it makes no test run of those for device and CPU maps, and none of filters
-    /// with the packets of XDP. Our engines are then compared with the plain interpreter.
+    /// Whether the kernel only loads the program: it has no test run for programs of device and CPU maps, and none of
+    /// filters with the packets of XDP. Our engines are then compared with the plain interpreter.
     pub only_loaded: bool,
-    /// What the kernel has without its types, and why.
+    /// What the kernel loaded without its types, and the reason.
     pub untyped: Vec<String>,
-    /// What differs; stops at [`MOST_DIFFERENCES`].
+    /// The differences, at most [`MOST_DIFFERENCES`].
     pub differences: Vec<String>,
 }
 
 impl Comparison {
-    /// What our engines are compared with.
+    /// Name of the side that our engines are compared with.
     fn other(&self) -> &'static str {
         if self.only_loaded { "plain" } else { "kernel" }
     }
@@ -156,13 +156,13 @@ impl Comparison {
     }
 }
 
-/// Differences that are worth reading.
+/// Maximum number of differences that are reported.
 pub const MOST_DIFFERENCES: usize = 5;
 
 /// Runs a program of an object over a workload on both sides.
 ///
 /// # Errors
-/// [`CompareError`] if one side does not even load it.
+/// [`CompareError`] if a side does not load it.
 pub fn compare(
     object: &Object,
     program: &str,
@@ -189,7 +189,7 @@ pub fn compare(
     both.run(workload, Comparison { replaced, untyped, only_loaded, ..Comparison::default() })
 }
 
-/// Leaves a program, which comes first, and those that program arrays name.
+/// Keeps a program, which comes first, and the programs that program arrays name.
 fn keep_with_callees(programs: &mut Vec<ProgramSpec>, maps: &[MapSpec], program: &str) {
     let values = maps.iter().flat_map(|map| &map.contents).map(|(_, value)| value);
     let named: Vec<&str> = values
@@ -235,7 +235,7 @@ impl Both {
         Ok(Self { ours, kernel, pinned })
     }
 
-    /// Whether the kernel can run the program over the packets.
+    /// Whether the kernel can test-run the program on the packets.
     fn has_test_run(&self) -> bool {
         let kind = self.ours.first().map(|ours| ours.program.spec().kind);
         matches!(kind, Some(ProgramKind::Xdp { attach: XdpAttach::Interface, .. }))
@@ -292,7 +292,7 @@ impl Both {
             if let Some(fault) = fault {
                 let place = group.get(fault.index).map(|packet| workload.place(packet)).unwrap_or_default();
                 result.differences.push(format!("{place}: {engine} stops: {}", fault.fault));
-                // Its maps are behind the kernel's from here on: nothing after this means anything.
+                // Its maps differ from the kernel's from here on, so later results cannot be compared.
                 result.differences.resize(MOST_DIFFERENCES.max(result.differences.len()), String::new());
             }
         }
@@ -307,7 +307,7 @@ impl Both {
         Ok(run)
     }
 
-    /// Contents of a map by what the program ran on.
+    /// Contents of a map on the side that our engines are compared with.
     fn reference(&self, index: usize, result: &Comparison) -> Result<Option<Contents>, CompareError> {
         let cpu = self.pinned.cpu();
         if result.only_loaded {
@@ -340,7 +340,7 @@ impl Both {
     }
 }
 
-/// What a run left in its frame.
+/// The result that a run left in its frame.
 fn finished(frame: &FrameRef<'_>) -> Finished {
     Finished {
         data: frame.packet().to_vec(),
@@ -349,7 +349,7 @@ fn finished(frame: &FrameRef<'_>) -> Finished {
     }
 }
 
-/// Puts packets into a burst, as the kernel's test run has them.
+/// Puts packets into a burst, with the fields of the kernel's test run.
 fn fill(burst: &mut Burst, packets: &[&Captured]) {
     burst.clear();
     for packet in packets {
@@ -364,8 +364,8 @@ fn fill(burst: &mut Burst, packets: &[&Captured]) {
     }
 }
 
-/// Fills maps of addresses and ports from the packets themselves, so that a filter has something to find: every second
-/// address of the workload, and every second port, with all bits of `flags` set.
+/// Fills maps of addresses and ports from the packets, so that a filter finds matches: every second address of the workload,
+/// and every second port, with all bits of `flags` set.
 #[must_use]
 pub fn fills_from_packets(object: &Object, workload: &Workload, flags: u64) -> Vec<Fill> {
     let mut fills = Vec::new();
@@ -389,8 +389,7 @@ pub fn fills_from_packets(object: &Object, workload: &Workload, flags: u64) -> V
     fills
 }
 
-/// Addresses of untagged packets as they lie there, and ports of TCP and UDP over IPv4 as array indices in network
-/// order.
+/// Addresses of untagged packets in network order, and TCP and UDP ports over IPv4 as array indices in network order.
 #[derive(Default)]
 struct PacketFields {
     mac: std::collections::BTreeSet<Vec<u8>>,
@@ -417,7 +416,7 @@ impl PacketFields {
                 self.ipv4.extend(field(26..30));
                 self.ipv4.extend(field(30..34));
                 for at in [34, 36] {
-                    // The index is the 16 bits as they lie in the packet.
+                    // The index is the 16 bits in the packet's byte order.
                     let port = data.get(at..at + 2).map(|b| u32::from(u16::from_ne_bytes([b[0], b[1]])));
                     self.ports.extend(port.map(|port| port.to_ne_bytes().to_vec()));
                 }

@@ -1,4 +1,4 @@
-//! Interfaces of this network namespace, as packet sockets see them.
+//! Interfaces of this network namespace, accessed by packet sockets.
 #![allow(unsafe_code)]
 
 use std::io::Result;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::classic::packet_socket::{packet_socket, receive};
 
-/// An interface: what is sent to it goes out, what comes in can be received.
+/// An interface: sent packets go out, incoming packets can be received.
 pub struct Wire {
     socket: OwnedFd,
 }
@@ -15,7 +15,7 @@ impl Wire {
     /// Opens the interface of this number.
     ///
     /// # Errors
-    /// There is none, or the process may not do that.
+    /// There is no such interface, or the process has no permission.
     pub fn open(ifindex: u32) -> Result<Self> {
         Ok(Self { socket: packet_socket(ifindex.cast_signed())? })
     }
@@ -30,7 +30,7 @@ impl Wire {
         if sent < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The next packet that has come in.
+    /// Receives the next packet.
     #[must_use]
     pub fn receive(&self) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 65_536];
