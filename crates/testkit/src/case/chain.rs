@@ -1,4 +1,4 @@
-//! Chains of cases: several of a case's programs, and what runs after what.
+//! Chains of cases: several programs of a case, and their graph.
 
 use paceline::chain::{
     Actions, CallMap, Calls, ChainFile, DEFAULT_PRIORITY, Edges, Entrant, FileOrder, Meaning, Next, Place,
@@ -12,13 +12,13 @@ use super::{ParseError, Problem};
 /// A chain of a case's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseChain {
-    /// Programs by their index, when each runs, and after which verdicts the chain goes on; one after the other.
+    /// Programs in the given order, by index, each with its run configuration.
     Given(Vec<(usize, RunConfig)>),
-    /// The same, by priority.
+    /// The same, ordered by run priority.
     Priority(Vec<(usize, RunConfig)>),
-    /// The edges of all programs, by index, and where packets enter.
+    /// The edges of all programs, by index, and the entry.
     Edges(usize, Vec<Edges>),
-    /// A chain-call map, in which a program's id is its index and 1, and where packets enter.
+    /// A chain-call map, in which the id of a program is its index plus 1, and the entry.
     Calls(usize, CallMap),
 }
 
@@ -40,7 +40,7 @@ impl CaseChain {
         }
     }
 
-    /// The programs that packets can come to and what follows each, by program: the first is where they enter.
+    /// The reachable programs with their edges; the first one is the entry.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -88,7 +88,7 @@ impl CaseChain {
     }
 }
 
-/// Words that begin a place.
+/// First words of a place.
 const PLACES: [&str; 5] = ["first", "last", "before", "after", "replace"];
 
 fn not_a(line: usize, what: &'static str, found: &str) -> ParseError {
@@ -104,7 +104,7 @@ fn verdict(line: usize, name: &str) -> Result<Verdict, ParseError> {
     found.ok_or_else(|| not_a(line, "verdict", name))
 }
 
-/// `NAME [priority N] [actions VERDICT...|none] [PLACE]`; places are read apart.
+/// `NAME [priority N] [actions VERDICT...|none] [PLACE]`; the place is parsed separately.
 fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConfig), ParseError> {
     let mut words = text.split_whitespace().peekable();
     let index = program(line, words.next().unwrap_or_default(), names)?;
@@ -128,7 +128,7 @@ fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConf
     }
 }
 
-/// What an entry of a chain-call map says.
+/// The successors in an entry of a chain-call map.
 fn edges_of(calls: Calls) -> Edges {
     let next = |id: u32| id.checked_sub(1).map(|index| Next::Program(index as usize));
     let own = |edges: Edges, verdict| next(calls.of(verdict)).map_or(edges, |next| edges.with(verdict, next));
@@ -136,7 +136,7 @@ fn edges_of(calls: Calls) -> Edges {
     next(calls.wildcard()).map_or(edges, |next| edges.with_wildcard(next))
 }
 
-/// Lines of `NAME VERDICT|* -> NAME`; packets enter at the program of the first line.
+/// Lines of `NAME VERDICT|* -> NAME`; the entry of the chain is the program of the first line.
 fn calls(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain, ParseError> {
     let CaseChain::Edges(first, edges) = edges(at, block, names)? else {
         return Err(not_a(at, "chain-call map", ""));
@@ -160,9 +160,9 @@ fn calls(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain
     Ok(CaseChain::Calls(first, map))
 }
 
-/// The lines of a chain file but its objects: each program is one of the case's by its name.
+/// The lines of a chain file without its objects: each program is the case's program of that name.
 fn file(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain, ParseError> {
-    // Keys of the file itself stand before its tables.
+    // In TOML, keys of the file itself precede its tables.
     let split = block.iter().position(|(_, line)| line.trim_start().starts_with('[')).unwrap_or(block.len());
     let lines =
         |lines: &[(usize, &str)]| lines.iter().map(|(_, line)| format!("{line}\n")).collect::<String>();
@@ -191,8 +191,8 @@ fn file(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain,
     })
 }
 
-/// The members as they stand, each then taken to where its line says. A program may be several members: others go by the
-/// first.
+/// The members in the order of the lines, then each moved to the place that its line names. If a program is several members,
+/// its name in a place means the first.
 fn placed(
     members: Vec<(usize, RunConfig)>,
     block: &[(usize, &str)],
@@ -200,7 +200,7 @@ fn placed(
 ) -> Result<Vec<(usize, RunConfig)>, ParseError> {
     let mut sequence = Sequence::default();
     for index in 0..members.len() {
-        // Each differs from the others.
+        // Ids must be unique.
         let _ = sequence.insert(index, Place::Last, None);
     }
     for (index, &(line, text)) in block.iter().enumerate() {
@@ -227,7 +227,7 @@ fn placement((line, text): (usize, &str), names: &[&str]) -> Result<Option<Place
     }))
 }
 
-/// Lines of `NAME VERDICT|* -> NAME|end VERDICT`; packets enter at the program of the first line.
+/// Lines of `NAME VERDICT|* -> NAME|end VERDICT`; the entry of the chain is the program of the first line.
 fn edges(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain, ParseError> {
     let mut all = vec![Edges::NONE; names.len()];
     let mut first = None;

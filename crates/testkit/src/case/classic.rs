@@ -1,4 +1,4 @@
-//! Classic programs of case files: each case becomes one for each kind of program that it is converted to.
+//! Classic programs of case files: each case becomes one case per program type that it is converted to.
 
 use paceline_classic::text::{TextError, assemble};
 use paceline_classic::{CheckError, ConvertOptions, Filter, Purpose, SockFilter};
@@ -7,7 +7,7 @@ use paceline_spec::ProgramSpec;
 use super::source::{Mark, Source};
 use super::{Case, CaseKind, Classic};
 
-/// Assembles a program; lines of errors are those of the file.
+/// Assembles a program; errors have line numbers of the file.
 pub(super) fn read(source: &Source<'_>) -> Result<Vec<SockFilter>, TextError> {
     let unmarked = |&(line, content): &(usize, _)| (line, split_mark(content).0);
     let lines = source.lines.iter().map(unmarked).collect();
@@ -22,7 +22,7 @@ fn split_mark(content: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The marks with the instructions that they stand behind.
+/// The marks, each with the index of the instruction before it.
 pub(super) fn marks(source: &Source<'_>) -> Vec<Mark> {
     let mut marks = Vec::new();
     let mut next = 0;
@@ -43,7 +43,7 @@ pub(super) fn marks(source: &Source<'_>) -> Vec<Mark> {
     marks
 }
 
-/// The case as one of an XDP program and as one of a socket filter; as one alone if the program is refused.
+/// The case as an XDP program and as a socket filter; a single case if the program is refused.
 pub(super) fn expand(case: &Case, insns: Vec<SockFilter>, license: &str) -> Vec<Case> {
     let options = ConvertOptions::default();
     let convert = |kind| {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::DataError;
 use super::layer::{self, Layer, QINQ, VLAN};
 
-/// The bytes that a text in the data language means.
+/// The bytes of a text in the data language.
 ///
 /// # Errors
 /// [`DataError`] for the first term that is wrong.
@@ -42,7 +42,7 @@ pub(super) fn parse_number(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// A number as the two's complement of so many bits, signed or not.
+/// A signed or unsigned number of `bits` bits in two's complement.
 pub(super) fn fit(value: i128, bits: u32) -> Result<u64, DataError> {
     let low = -(1i128 << (bits - 1));
     let high = (1i128 << bits) - 1;
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, DataError> {
             end + 1
         } else {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            // A lone slash only separates layers for the eye.
+            // A lone slash separates layers and has no bytes.
             if &rest[..end] != "/" {
                 tokens.push(Token::Word(rest[..end].to_owned()));
             }
@@ -173,7 +173,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The two addresses after `eth`, or two that stand for them.
+    /// The two addresses after `eth`, or default addresses.
     fn addresses(&mut self) -> ([u8; 6], [u8; 6]) {
         let given = self.tokens.as_slice();
         let address = |index| match given.get(index) {
@@ -206,12 +206,12 @@ impl Reader {
 
     fn count(&mut self, of: &str) -> Result<usize, DataError> {
         let value = self.number(of)?;
-        // Longer than any packet or map value of a case; keeps a typo from taking all memory.
+        // Longer than any packet or map value of a case; limits the memory that a typo can allocate.
         usize::try_from(value).ok().filter(|&len| len <= 1 << 24).ok_or(DataError::TooBig { value, bits: 24 })
     }
 }
 
-/// `u16` and the like: bits, and whether in network order.
+/// `u16` and similar words: number of bits, and whether it is big-endian.
 fn integer(word: &str) -> Option<(u32, bool)> {
     Some(match word {
         "u8" => (8, false),

@@ -1,4 +1,4 @@
-//! Lines of a case file to directives with their blocks.
+//! Splits a case file into directives with their blocks.
 
 use super::data::{fit, parse_data, parse_number};
 use super::{ParseError, Problem};
@@ -17,7 +17,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// The stage of a directive; those that are unknown, and `verifier`, which may come anywhere, pass for lines of runs.
+    /// The stage of a directive. Unknown directives, and `verifier`, which is allowed anywhere, count as lines of runs.
     pub(super) fn of(name: &str) -> Self {
         match name {
             "license" | "endian" | "type" | "network" => Self::Head,
@@ -44,7 +44,7 @@ pub(super) fn directives(text: &str) -> Result<Vec<Directive<'_>>, ParseError> {
     let mut directives: Vec<Directive<'_>> = Vec::new();
     for (index, raw) in text.lines().enumerate() {
         let line = index + 1;
-        // Programs keep their marks; the assembler knows comments itself.
+        // Programs keep their marks; the assembler strips comments.
         let content =
             if in_classic_program(&directives) && !is_directive(raw) { raw } else { without_comment(raw) };
         if content.trim().is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn directives(text: &str) -> Result<Vec<Directive<'_>>, ParseError> {
             owner.block.push((line, content.trim_end()));
             continue;
         }
-        // Labels may stand in the first column, as everywhere in assembly.
+        // Labels are allowed in the first column, as in assembly.
         if let Some(owner) = directives.last_mut().filter(|owner| owner.name == "program")
             && is_label(content)
         {
@@ -70,7 +70,7 @@ pub(super) fn directives(text: &str) -> Result<Vec<Directive<'_>>, ParseError> {
     Ok(directives)
 }
 
-/// Whether the next line may belong to a classic program, in which `#` is no comment.
+/// Whether the next line may be part of a classic program, in which `#` does not start a comment.
 fn in_classic_program(directives: &[Directive<'_>]) -> bool {
     let case = directives.iter().rposition(|directive| directive.name == "case").unwrap_or(0);
     let is_classic = |directive: &Directive<'_>| directive.name == "type" && directive.value == "classic";
@@ -78,12 +78,12 @@ fn in_classic_program(directives: &[Directive<'_>]) -> bool {
         && directives.get(case..).is_some_and(|case| case.iter().any(is_classic))
 }
 
-/// Whether a line starts in the first column with something else than a label.
+/// Whether a line has something other than a label in the first column.
 pub(super) fn is_directive(line: &str) -> bool {
     !line.starts_with(char::is_whitespace) && !is_label(line)
 }
 
-/// `out:` alone; of the directives only some have no value.
+/// `out:` alone; only some directives may have an empty value.
 fn is_label(content: &str) -> bool {
     content
         .trim_end()
@@ -91,7 +91,7 @@ fn is_label(content: &str) -> bool {
         .is_some_and(|name| !DIRECTIVES.contains(&name) && !ENGINES.contains(&name))
 }
 
-/// Directives besides the names of engines.
+/// Directives, without the names of engines.
 const DIRECTIVES: &[&str] = &[
     "case",
     "type",

@@ -1,4 +1,4 @@
-//! What can be wrong with a case file.
+//! Errors of case files.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use paceline_classic::text::TextError;
 use paceline_isa::AssembleError;
 
-/// Why a case file cannot be used.
+/// Error of a case file or directory.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It cannot be read.
@@ -17,7 +17,7 @@ pub enum FileError {
         /// Why.
         error: io::Error,
     },
-    /// It is no case file.
+    /// It is not a valid case file.
     #[error("{}:{error}", path.display())]
     Parse {
         /// The file.
@@ -27,63 +27,63 @@ pub enum FileError {
     },
 }
 
-/// Why a text is no case file, and where.
+/// Position and cause of an error in a case file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {problem}")]
 pub struct ParseError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The cause.
     pub problem: Problem,
 }
 
-/// What is wrong at some line.
+/// Error at a line of a case file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The line comes from a snippet or a row of a table.
     #[error("{problem} ({within})")]
     Within {
-        /// What is wrong.
+        /// The error.
         problem: Box<Problem>,
-        /// The snippet's line, the row's line.
+        /// Line in the snippet, or line of the row.
         within: String,
     },
-    /// A snippet, a table or a list of parameters cannot be read or used.
+    /// A snippet, a table or a list of parameters is malformed or used wrongly.
     #[error(transparent)]
     Expand(#[from] ExpandError),
-    /// A line in the first column is no `name: value`.
+    /// A line in the first column is not `name: value`.
     #[error("expected a directive `name: value`")]
     NotADirective,
-    /// An indented line has no directive that could have a block.
+    /// An indented line follows no directive with a block.
     #[error("this line is indented but belongs to no block")]
     StrayBlock,
     /// No directive has this name.
     #[error("unknown directive `{0}`")]
     UnknownDirective(String),
-    /// Declarations stand beside their directive.
+    /// `types` has an error.
     #[error("declarations are indented below `types:`")]
     NotABlock,
-    /// The lines of `network` say nothing that there is.
+    /// `network` has an error.
     #[error("network: {0}")]
     Network(String),
-    /// The directive cannot come here.
+    /// The directive is not allowed at this place.
     #[error("`{0}` cannot come here: the order is case, type, engines, types, maps, programs, runs, afters")]
     Misplaced(String),
-    /// It was given before.
+    /// The directive is a duplicate.
     #[error("`{0}` is given twice")]
     Twice(String),
     /// The file does not begin with a case.
     #[error("`{0}` comes before the first `case`")]
     NoCase(String),
-    /// A name has characters other than `a-z0-9_`, or none.
+    /// A name is empty or has characters other than `a-z0-9_`.
     #[error("`{0}` is no name of lower-case letters, digits and underscores")]
     BadName(String),
-    /// A value is not one of those possible.
+    /// A value is not one of the allowed ones.
     #[error("`{found}` is no {what}")]
     NotA {
-        /// What is wanted.
+        /// Expected value.
         what: &'static str,
-        /// What stands there.
+        /// Value found.
         found: String,
     },
     /// A word is missing at the end of a directive.
@@ -92,96 +92,96 @@ pub enum Problem {
     /// A line of contents has no ` = `.
     #[error("expected `KEY = VALUE`")]
     NotAnElement,
-    /// A key or value is not as long as the map says.
+    /// A key or value does not have the map's size.
     #[error("{what} has {found} bytes, the map's {what}s have {expected}")]
     ElementSize {
         /// `key` or `value`.
         what: &'static str,
-        /// Bytes given.
+        /// Size found, in bytes.
         found: usize,
-        /// Bytes wanted.
+        /// Size expected, in bytes.
         expected: u32,
     },
-    /// There is no such map.
+    /// No map has this name.
     #[error("no map `{0}`")]
     NoMap(String),
     /// Data cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A program cannot be assembled. The line of the error is already in its place.
+    /// A program cannot be assembled. The error has the line of the file.
     #[error("column {}: {}", .0.column, .0.problem)]
     Assemble(AssembleError),
-    /// A classic program cannot be assembled. The line of the error is already in its place.
+    /// A classic program cannot be assembled. The error has the line of the file.
     #[error("column {}: {}", .0.column, .0.problem)]
     AssembleClassic(TextError),
-    /// A mark stands where no instruction is.
+    /// A mark does not follow an instruction.
     #[error("`#!` stands after no instruction")]
     StrayMark,
-    /// The case does not say what it is for.
+    /// The case has no comment with its purpose.
     #[error("case `{0}` has no comment line directly above it that says what it is for")]
     NoPurpose(String),
     /// The case has no program.
     #[error("case `{0}` has no program")]
     NoProgram(String),
-    /// Nothing in the case can fail.
+    /// The case has no expectation.
     #[error("case `{0}` expects nothing")]
     NoExpectation(String),
-    /// Two directives say the contrary.
+    /// Two directives contradict each other.
     #[error("`{0}` contradicts what the verifier is expected to say")]
     Contradiction(String),
 }
 
-/// Why snippets, preludes and tables cannot be expanded.
+/// Error in snippets, preludes or tables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     /// A file that another includes cannot be read.
     #[error("include: {path}: {cause}")]
     Include {
-        /// As the directive names it.
+        /// Path in the directive.
         path: String,
         /// Why.
         cause: String,
     },
-    /// A file that is included has a line that is part of no snippet and no table.
+    /// An included file has a line outside of snippets and tables.
     #[error("an included file holds `snippet:` and `table:` only")]
     NotIncluded,
     /// No parameter has this name.
     #[error("no parameter `${0}`")]
     NoParameter(String),
-    /// A column of a case's own table is in no line of the case.
+    /// No line of the case uses this column of its own table.
     #[error("column `{0}` is used nowhere")]
     UnusedColumn(String),
     /// No snippet has this name.
     #[error("no snippet `{0}`")]
     NoSnippet(String),
-    /// A snippet is used, directly or not, by itself.
+    /// A snippet uses itself, directly or indirectly.
     #[error("snippet `{0}` uses itself")]
     Recursion(String),
-    /// A snippet is used with another number of arguments than it has parameters.
+    /// The number of arguments differs from the snippet's number of parameters.
     #[error("snippet `{name}` has {expected} parameters, not {found}")]
     Arguments {
         /// The snippet.
         name: String,
-        /// Arguments given.
+        /// Number of arguments.
         found: usize,
-        /// Parameters.
+        /// Number of parameters.
         expected: usize,
     },
-    /// A row of a table has another number of cells than the table has columns.
+    /// The number of cells in a row differs from the table's number of columns.
     #[error("{found} cells in a table of {expected} columns")]
     Cells {
-        /// Cells given.
+        /// Number of cells.
         found: usize,
-        /// Columns.
+        /// Number of columns.
         expected: usize,
     },
     /// No table has this name.
     #[error("no table `{0}`")]
     NoTable(String),
-    /// A table has no row.
+    /// A table has no rows.
     #[error("a table without rows")]
     NoRows,
-    /// A column is for a row of `each` that does not exist.
+    /// A column names a row of `each` that does not exist.
     #[error("no row `{0}` in `each`")]
     NoRow(String),
     /// A parenthesis is not closed, or text follows it.
@@ -189,21 +189,21 @@ pub enum ExpandError {
     NotACall,
 }
 
-/// Why data cannot be read.
+/// Error in data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// No term begins like this.
+    /// No term begins with this word.
     #[error("unknown term `{0}` in data")]
     UnknownTerm(String),
-    /// A term lacks an argument.
+    /// A term has too few arguments.
     #[error("`{0}` lacks an argument")]
     MissingArgument(String),
-    /// An argument is not what the term wants.
+    /// An argument of a term is invalid.
     #[error("`{found}` is no {what}")]
     BadArgument {
-        /// What is wanted.
+        /// Expected argument.
         what: &'static str,
-        /// What stands there.
+        /// Argument found.
         found: String,
     },
     /// An integer does not fit its size.
@@ -214,24 +214,24 @@ pub enum DataError {
         /// The size.
         bits: u32,
     },
-    /// A string does not end.
+    /// A string is not terminated.
     #[error("a string has no closing quote")]
     OpenString,
-    /// A modifier follows no layer that it could modify.
+    /// A modifier does not follow a layer that it applies to.
     #[error("`{0}` follows no layer that has one")]
     StrayModifier(String),
-    /// The packet is already longer than it should be padded to.
+    /// The packet is longer than the length after `pad`.
     #[error("the packet already has {len} bytes, more than `pad {to}`")]
     PadTooShort {
-        /// Bytes there are.
+        /// Length of the packet, in bytes.
         len: usize,
-        /// Bytes wanted.
+        /// Length after `pad`, in bytes.
         to: usize,
     },
-    /// Something follows `pad`.
+    /// A term follows `pad`.
     #[error("`pad` must be the last term")]
     PadNotLast,
-    /// A transport layer needs an IP layer before it for its checksum.
+    /// The checksum of a transport layer requires an IP layer before it.
     #[error("`{0}` needs `ipv4` or `ipv6` before it")]
     NoNetworkLayer(&'static str),
 }

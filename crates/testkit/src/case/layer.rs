@@ -1,4 +1,4 @@
-//! Protocol layers of packets in case files: headers with lengths, types and checksums filled in.
+//! Protocol layers of packets in case files: headers with computed lengths, types and checksums.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +28,7 @@ const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
 impl Layer {
-    /// How a layer below says that this one follows: 0 where nothing is known.
+    /// EtherType by which the layer below announces this one; 0 if there is none.
     fn ethertype(&self) -> u16 {
         match self {
             Self::Tag { protocol, .. } => *protocol,
@@ -38,7 +38,7 @@ impl Layer {
         }
     }
 
-    /// How an IP header says that this one follows; 255 is reserved and says nothing.
+    /// IP protocol number by which an IP header announces this layer; 255 (reserved) if there is none.
     fn protocol(&self) -> u8 {
         match self {
             Self::Tcp { .. } => TCP,
@@ -52,7 +52,7 @@ impl Layer {
     }
 }
 
-/// The bytes of a packet, built from the last layer to the first because each needs the length of what it carries.
+/// The bytes of a packet, built from the last layer to the first, because each header needs the length of its payload.
 pub(super) fn build(layers: &[Layer]) -> Result<Vec<u8>, DataError> {
     let mut packet = Vec::new();
     for (index, layer) in layers.iter().enumerate().rev() {
@@ -89,7 +89,7 @@ fn header(
             let len = (8 + payload.len()) as u16;
             let header = [src.to_be_bytes(), dst.to_be_bytes(), len.to_be_bytes(), [0, 0]].concat();
             let mut header = checksummed(header, 6, "udp", UDP, below, payload)?;
-            // RFC 768: a checksum of zero is sent as all ones, because zero means none.
+            // RFC 768: a computed checksum of zero is transmitted as all ones, because zero means no checksum.
             if header[6..8] == [0, 0] {
                 header[6..8].fill(0xff);
             }

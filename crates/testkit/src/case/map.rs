@@ -42,7 +42,7 @@ pub(super) fn map(
             }
         }
     }
-    // The kernel wants the types of both or of none.
+    // The kernel requires types for both or for none.
     if map.value_type != 0 && map.key_type == 0 {
         map.key_type = types.of_size(map.key_size);
     }
@@ -57,7 +57,7 @@ pub(super) fn map(
     Ok(map)
 }
 
-/// The size of a key or value, and its type if it is given by that.
+/// The size of a key or value, and its type if it is given by name.
 fn size_or_type(
     directive: &Directive<'_>,
     text: &str,
@@ -68,7 +68,7 @@ fn size_or_type(
     Ok((size.ok_or_else(|| directive.not_a("type of a size", text))?, id))
 }
 
-/// What inner maps look like: another map without its contents.
+/// The template of inner maps: another map without its contents.
 fn template(directive: &Directive<'_>, name: &str, earlier: &[MapSpec]) -> Result<MapSpec, ParseError> {
     let found = earlier.iter().find(|map| map.name == name);
     let found = found.ok_or_else(|| directive.error(Problem::NoMap(name.to_owned())))?;

@@ -1,4 +1,4 @@
-//! Text cases: what they say, before any engine looks at them. `tests/cases/README.md` has the format.
+//! Text cases after parsing, before they run on engines. `tests/cases/README.md` describes the format.
 
 mod chain;
 mod classic;
@@ -30,7 +30,7 @@ pub use data::parse_data;
 pub use error::{DataError, ExpandError, FileError, ParseError, Problem};
 pub use write::{CaseRun, write_case, write_cases};
 
-/// What `r1` is on entry.
+/// Kind of `r1` on entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseKind {
     /// The `xdp_md` of a packet.
@@ -44,7 +44,7 @@ pub enum CaseKind {
 }
 
 impl CaseKind {
-    /// The type of its programs; those over memory pass for XDP programs.
+    /// The program type; programs over memory are XDP programs.
     fn program_kind(self) -> ProgramKind {
         match self {
             Self::SocketFilter => ProgramKind::SocketFilter,
@@ -54,12 +54,12 @@ impl CaseKind {
     }
 }
 
-/// The network that programs of a case see.
+/// The network of a case.
 #[derive(Clone, Debug)]
 pub struct CaseNetwork {
-    /// The lines.
+    /// The lines of the case.
     pub text: String,
-    /// Their text.
+    /// The parsed network.
     pub network: Arc<Network>,
 }
 
@@ -70,45 +70,45 @@ pub struct Case {
     pub name: String,
     /// Line of its `case:`.
     pub line: usize,
-    /// What the program works on.
+    /// Kind of the memory that `r1` points to.
     pub kind: CaseKind,
     /// The classic program that `programs` was converted from.
     pub classic: Option<Classic>,
-    /// The machines that it is for, if not all.
+    /// Byte order of the machines that the case is for; `None` for all.
     pub byte_order: Option<ByteOrder>,
-    /// What is special about an engine.
+    /// Engine lines.
     pub notes: Vec<Note>,
-    /// The network that its programs see, as the lines of the case give it.
+    /// The network of the host, from the lines of the case.
     pub network: Option<CaseNetwork>,
-    /// The types of all functions of its programs, and of keys and values where the case gives them.
+    /// The types of all functions of its programs, and of keys and values if the case declares them.
     pub btf: Btf,
     /// Its maps, with initial contents.
     pub maps: Vec<MapSpec>,
     /// Its programs; the first is run.
     pub programs: Vec<ProgramSpec>,
-    /// What runs of them after what; without, the first runs alone.
+    /// The chain of its programs; without one the first program runs alone.
     pub chain: Option<CaseChain>,
     /// Other descriptions of the same graph.
     pub also: Vec<CaseChain>,
-    /// Runs of the first program, one after the other on the same maps; none if only the verifier is asked.
+    /// Runs of the first program, in order, on the same maps; none if only the verifier is tested.
     pub runs: Vec<Run>,
-    /// Contents of maps after the last run: index of the map, and what it holds.
+    /// Contents of maps after the last run: index of the map, and its elements.
     pub after: Vec<(usize, Contents)>,
-    /// What the verifier says.
+    /// Expected verdict of the verifier.
     pub verifier: Verifier,
 }
 
-/// The order of a number's bytes in memory.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// The least significant one first.
+    /// Little-endian.
     Little,
-    /// The most significant one first.
+    /// Big-endian.
     Big,
 }
 
 impl ByteOrder {
-    /// This machine's.
+    /// Byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 }
 
@@ -117,12 +117,12 @@ impl ByteOrder {
 pub struct Classic {
     /// Its instructions.
     pub insns: Vec<SockFilter>,
-    /// Why it was not converted, and the guilty instruction; then the case has no program.
+    /// Reason and instruction of a failed conversion; the case then has no program.
     pub refusal: Option<(Option<usize>, String)>,
 }
 
 impl Case {
-    /// All that the case says, without its name and its place in the file: equal for cases that test the same.
+    /// All contents of the case, without its name and its place in the file: equal for cases that test the same.
     #[must_use]
     pub fn canonical(&self) -> String {
         let network = self.network.as_ref().map(|network| &network.text);
@@ -131,36 +131,36 @@ impl Case {
         format!("{case:?} {network:?} {:?}", case.btf.to_bytes())
     }
 
-    /// Whether a run is expected to end in an error, so that no verifier may accept the program.
+    /// Whether a run is expected to end in an error; a verifier must refuse such a program.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
         self.runs.iter().any(|run| run.expect.error.is_some())
     }
 }
 
-/// What is special about an engine.
+/// An engine line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Name of the engine.
     pub engine: String,
-    /// What about it.
+    /// How the engine is treated.
     pub kind: NoteKind,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// How an engine is special.
+/// How an engine line treats its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// It cannot run the case.
+    /// The engine skips the case.
     Skip,
-    /// It comes to another outcome.
+    /// The engine must have another outcome.
     Differs,
     /// Kernels before this version cannot run the case.
     Since(u32, u32),
 }
 
-/// One run of the program and what is expected of it.
+/// One run of the program and its expectations.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// Line of its `packet:` or `memory:`; that of the case if it has none.
@@ -169,13 +169,13 @@ pub struct Run {
     pub data: Vec<u8>,
     /// Metadata before the packet.
     pub meta: Vec<u8>,
-    /// Where the packet comes from and goes to.
+    /// Interfaces and queue of the packet.
     pub context: Context,
-    /// What user space does to the maps before it.
+    /// Changes to the maps by user space before the run.
     pub changes: Vec<Change>,
-    /// Milliseconds that pass after these, in which timers fire that are due.
+    /// Milliseconds that pass after these changes, in which due timers fire.
     pub wait_ms: u64,
-    /// What is expected.
+    /// The expectations.
     pub expect: Expect,
 }
 
@@ -186,29 +186,29 @@ pub struct Change {
     pub map: usize,
     /// Key of the element.
     pub key: Vec<u8>,
-    /// What it becomes; `None` removes it.
+    /// New value; `None` removes the element.
     pub value: Option<InitialValue>,
 }
 
 /// The scalar fields of `xdp_md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// Interface the packet came in on.
+    /// Ingress interface.
     pub ingress_ifindex: u32,
-    /// Queue of that interface.
+    /// Receive queue of that interface.
     pub rx_queue_index: u32,
-    /// Interface a device map's program sends it out on.
+    /// Egress interface, for programs of device maps.
     pub egress_ifindex: u32,
 }
 
 impl Default for Context {
     fn default() -> Self {
-        // The kernel's test run takes its packets from the loopback device.
+        // The kernel's test run uses the loopback device.
         Self { ingress_ifindex: 1, rx_queue_index: 0, egress_ifindex: 0 }
     }
 }
 
-/// What a run is expected to leave; what is `None` is only compared between engines.
+/// Expected outcome of a run; `None` members are only compared between engines.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
     /// All of `r0`.
@@ -219,7 +219,7 @@ pub struct Expect {
     pub output: Option<Vec<u8>>,
     /// Metadata before the packet.
     pub output_meta: Option<Vec<u8>>,
-    /// Where a redirected packet goes: `interface N`, or a map's name and the key in it. The kernel does not tell.
+    /// Target of a redirected packet: `interface N`, or the name of a map and the key. The kernel does not report it.
     pub redirect: Option<String>,
     /// Fields of the `sk_buff` that are not 0, as `mark 1 cb0 2`, or `none`.
     pub skb: Option<String>,
@@ -229,16 +229,16 @@ pub struct Expect {
     pub error: Option<String>,
 }
 
-/// What the verifier is expected to say.
+/// Expected verdict of the verifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verifier {
     /// Accepts all programs.
     Accepts,
     /// Refuses one.
     Refuses {
-        /// Text in its message; empty if any will do.
+        /// Text in its message; may be empty.
         text: String,
-        /// The program and slot that are guilty, if the case says.
+        /// The guilty program and slot, if the case marks it.
         place: Option<(usize, usize)>,
     },
 }
@@ -267,7 +267,7 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<(), FileError> 
     Ok(())
 }
 
-/// Reads the cases of a file, each of which says in a comment line directly above it what it is for.
+/// Reads the cases of a file, each of which must have a comment line with its purpose directly above it.
 ///
 /// # Errors
 /// It cannot be read or is no case file.
@@ -277,10 +277,10 @@ pub fn read_file(path: &Path) -> Result<Vec<Case>, FileError> {
     cases.map_err(|error| FileError::Parse { path: path.to_owned(), error })
 }
 
-/// The text of a file in which snippets, preludes and tables are expanded.
+/// The text of a file with snippets, preludes and tables expanded.
 ///
 /// # Errors
-/// It cannot be read, or not be expanded.
+/// The file cannot be read or expanded.
 pub fn expand_file(path: &Path) -> Result<String, FileError> {
     let text = read(path)?;
     let expanded = expand::expand(&text, path.parent());
@@ -292,7 +292,7 @@ fn read(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|error| FileError::Read { path: path.to_owned(), error })
 }
 
-/// The cases of a text that includes no file, and need not say what they are for: machines write such texts.
+/// The cases of a text without includes. Comments with their purpose are not required, because such texts are generated.
 ///
 /// # Errors
 /// The first line that is wrong.
@@ -300,7 +300,7 @@ pub fn parse_file(text: &str) -> Result<Vec<Case>, ParseError> {
     parse(text, None)
 }
 
-/// The cases of a text that includes files by their paths from a directory.
+/// The cases of a text whose includes are relative to a directory.
 fn parse(text: &str, directory: Option<&Path>) -> Result<Vec<Case>, ParseError> {
     let expanded = expand::expand(text, directory)?;
     let mut cases = parse::parse_expanded(expanded.text()).map_err(|error| expanded.place(error))?;

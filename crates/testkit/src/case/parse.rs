@@ -19,7 +19,7 @@ use super::{
 use super::{chain, classic};
 use crate::{Contents, ENGINES};
 
-/// The cases of a text in which snippets, preludes and tables are expanded.
+/// The cases of a text with snippets, preludes and tables already expanded.
 ///
 /// # Errors
 /// The first line that is wrong.
@@ -45,7 +45,7 @@ pub(super) fn parse_expanded(text: &str) -> Result<Vec<Case>, ParseError> {
     Ok(cases)
 }
 
-/// The network of a case, whose lines are those that tools print.
+/// Parses the network of a case, from lines of the tools' output.
 fn network(directive: &Directive<'_>) -> Result<CaseNetwork, ParseError> {
     if !directive.value.is_empty() {
         return Err(directive.error(Problem::NotABlock));
@@ -66,7 +66,7 @@ struct Builder<'a> {
     /// Whether the program is classic.
     is_classic: bool,
     types: Types,
-    /// What the next run starts with, and the line of the first of them.
+    /// Changes of maps and waiting time before the next run, and the line of the first of them.
     changes: Vec<Change>,
     wait_ms: u64,
     changed_at: usize,
@@ -122,7 +122,7 @@ pub(super) fn check_name(directive: &Directive<'_>, name: &str) -> Result<(), Pa
 
 impl<'a> Builder<'a> {
     fn directive(&mut self, directive: &Directive<'a>) -> Result<(), ParseError> {
-        // `verifier` may come anywhere.
+        // `verifier` is allowed anywhere.
         if directive.name != "verifier" {
             self.reach(directive)?;
         }
@@ -246,7 +246,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The directives of a run; the first one of a case that is no `packet` or `memory` starts a run without.
+    /// The directives of a run. A first directive other than `packet` and `memory` starts a run with default input.
     fn run(&mut self, directive: &Directive<'a>) -> Result<(), ParseError> {
         match (directive.name, self.case.kind) {
             ("packet", CaseKind::Xdp | CaseKind::SocketFilter | CaseKind::SchedCls)
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
         found.ok_or_else(|| directive.error(Problem::NoMap(name.to_owned())))
     }
 
-    /// What user space does to a map before the next run.
+    /// Changes to a map by user space before the next run.
     fn update(&mut self, directive: &Directive<'_>) -> Result<(), ParseError> {
         let index = self.map_of(directive)?;
         if self.changes.is_empty() {
@@ -322,7 +322,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Changes of maps come before a run, not into one.
+    /// Changes of maps precede a run and are not allowed within one.
     fn no_changes(&self) -> Result<(), ParseError> {
         match self.changes.as_slice() {
             [] => Ok(()),
@@ -348,7 +348,7 @@ impl<'a> Builder<'a> {
         for &(line, text) in &directive.block {
             let at = |problem| ParseError { line, problem };
             let (key, value) = text.split_once(" = ").ok_or(at(Problem::NotAnElement))?;
-            // Queues and stacks have their places for keys, in the order of pops.
+            // Keys of queues and stacks are positions, in pop order.
             let has_places = matches!(map.kind, MapKind::Queue | MapKind::Stack);
             let key = sized("key", key, if has_places { 4 } else { map.key_size }).map_err(at)?;
             contents.insert(key, sized("value", value, map.value_size).map_err(at)?);
@@ -383,7 +383,7 @@ impl<'a> Builder<'a> {
         Ok(vec![self.case])
     }
 
-    /// A classic program stands alone, without maps.
+    /// A classic case has a single program and no maps.
     fn finish_classic(mut self, first: &Directive<'_>) -> Result<Vec<Case>, ParseError> {
         let [source] = self.sources.as_slice() else {
             return Err(first.error(Problem::Twice("program:".to_owned())));
@@ -402,7 +402,7 @@ impl<'a> Builder<'a> {
         Ok(cases)
     }
 
-    /// What is declared must be there.
+    /// Declared functions must exist.
     fn settle_types(&mut self) -> Result<(), ParseError> {
         let functions = || self.case.programs.iter().flat_map(|program| &program.functions);
         for declared in &self.types.functions {
@@ -415,7 +415,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Initial values may name programs that come later.
+    /// Initial values may refer to programs that follow.
     fn resolve_programs(&self, first: &Directive<'_>) -> Result<(), ParseError> {
         let initial = self.case.maps.iter().flat_map(|map| &map.contents).map(|(_, value)| value);
         let later =
@@ -432,7 +432,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Brings `verifier`, marks and expected errors together.
+    /// Combines `verifier`, marks and expected errors.
     fn settle_verifier(&mut self, first: &Directive<'_>) -> Result<(), ParseError> {
         let mut marked = None;
         for (program, source) in self.sources.iter().enumerate() {
@@ -503,7 +503,7 @@ fn run_line(run: &mut Run, directive: &Directive<'_>) -> Result<(), ParseError> 
 }
 
 impl Expect {
-    /// Whether anything is expected.
+    /// Whether the case has an expectation.
     fn is_some(&self) -> bool {
         self.r0.is_some()
             || self.verdict.is_some()

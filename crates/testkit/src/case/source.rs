@@ -1,4 +1,4 @@
-//! Programs of case files: from text to a specification.
+//! Programs of case files: from text to `ProgramSpec`.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use paceline_spec::{FunctionInfo, KfuncRef, Linkage, MapSpec, ProgramKind, Progr
 
 use super::types::Types;
 
-/// A program's text and where it stands in the file.
+/// Text of a program and its position in the file.
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
-    /// Its lines with their numbers; no two have the same.
+    /// Its lines with their numbers, which are unique.
     pub(super) lines: Vec<(usize, &'a str)>,
 }
 
-/// A `#!` mark: the text after it, the file's line, and the slot of the instruction it stands behind.
+/// A `#!` mark: its text, the line in the file, and the slot of the instruction before it.
 pub(super) struct Mark {
     pub(super) text: String,
     pub(super) line: usize,
-    /// `None` if no instruction is there.
+    /// `None` if no instruction precedes it.
     pub(super) slot: Option<usize>,
 }
 
-/// What the assembler asks for names.
+/// Resolver of names for the assembler.
 struct CaseNames<'a> {
     maps: &'a [MapSpec],
     kfuncs: &'a [KfuncRef],
@@ -46,7 +46,7 @@ impl Names for CaseNames<'_> {
 }
 
 impl Source<'_> {
-    /// Its text, with blank lines in front so that assemblers count lines as the file does.
+    /// The text, with leading blank lines, so that the assembler's line numbers are those of the file.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         let mut next = 1;
@@ -58,7 +58,7 @@ impl Source<'_> {
         text
     }
 
-    /// The program, its functions with their types; lines of errors are those of the file.
+    /// The program with the types of its functions; errors have line numbers of the file.
     pub(super) fn assemble(
         &self,
         kind: ProgramKind,
@@ -75,7 +75,7 @@ impl Source<'_> {
         Ok(spec)
     }
 
-    /// The main program and the subprograms that calls and code addresses lead to, named by their labels.
+    /// The main program and the subprograms that are called or whose address is taken, named by their labels.
     fn functions(&self, code: &Code, types: &mut Types) -> Vec<FunctionInfo> {
         let labels = self.labels();
         let function = |start| {
@@ -127,7 +127,7 @@ impl Source<'_> {
     }
 }
 
-/// The labels of a line, and the instruction behind them without its comment.
+/// The labels of a line, and the instruction after them without its comment.
 fn split_labels(line: &str) -> (Vec<&str>, &str) {
     let end = [";", "#", "//"].iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let mut rest = line.get(..end).unwrap_or(line).trim();
@@ -142,7 +142,7 @@ fn split_labels(line: &str) -> (Vec<&str>, &str) {
     (labels, rest)
 }
 
-/// Slots of the instruction in a line: none, one, or two for 64-bit immediates, which clang ends in `ll`.
+/// Number of slots of the instruction in a line: 0, 1, or 2 for 64-bit immediates, whose text ends in `ll`.
 fn slots_of(line: &str) -> usize {
     match split_labels(line).1 {
         "" => 0,
@@ -151,17 +151,17 @@ fn slots_of(line: &str) -> usize {
     }
 }
 
-/// Whether BTF takes it for the name of a function.
+/// Whether BTF allows this name for a function.
 fn is_identifier(text: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.chars().all(is_word) && text.starts_with(|c: char| !c.is_ascii_digit())
 }
 
-/// Where the subprograms start that calls and code addresses lead to.
+/// First slots of the subprograms that are called or whose address is taken.
 fn subprograms(code: &Code) -> BTreeSet<usize> {
     let targets = code.iter().filter_map(|(slot, insn)| match insn {
         Insn::Call(Callee::Subprogram(_)) => insn.subprogram_target(slot),
-        // Offsets of code addresses count from the second half, as those of calls from the next slot.
+        // Code addresses are relative to the second slot of their instruction, calls to the next slot.
         Insn::LoadImm64 { value: Imm64::Code { offset }, .. } => Some(slot as i64 + 1 + i64::from(*offset)),
         _ => None,
     });

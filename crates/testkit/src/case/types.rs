@@ -5,7 +5,7 @@ use paceline_spec::{KfuncRef, Linkage};
 
 use super::{ParseError, Problem};
 
-/// What every case knows without saying so: the words of an integer type, its bytes and what it means.
+/// Predefined integer types: the words of the type, its size in bytes and its encoding.
 const INTEGERS: &[(&[&str], u32, IntEncoding)] = &[
     (&["char", "s8", "__s8"], 1, IntEncoding::Signed),
     (&["unsigned char", "u8", "__u8"], 1, IntEncoding::Unsigned),
@@ -18,10 +18,10 @@ const INTEGERS: &[(&[&str], u32, IntEncoding)] = &[
     (&["unsigned long", "u64", "__u64"], 8, IntEncoding::Unsigned),
 ];
 
-/// Deepest nesting of structures whose alignment is asked: that of no case.
+/// Maximum nesting of structures; more than any case has.
 const MOST_DEPTH: usize = 16;
 
-/// A function whose type is declared.
+/// A function with a declared type.
 pub(super) struct Declared {
     pub(super) name: String,
     pub(super) linkage: Linkage,
@@ -49,12 +49,12 @@ impl Types {
         Ok(reader.types)
     }
 
-    /// A type by the name that a map gives it: the tag of a structure or union, or an integer.
+    /// The type that a map names: the tag of a structure or union, or an integer.
     pub(super) fn named(&mut self, name: &str) -> Option<TypeId> {
         self.tagged(name).or_else(|| self.integer(name))
     }
 
-    /// The type of so many bytes that nothing else is known of.
+    /// An opaque type of a size in bytes.
     pub(super) fn of_size(&mut self, bytes: u32) -> TypeId {
         match bytes {
             1 => self.unsigned("u8"),
@@ -68,7 +68,7 @@ impl Types {
         }
     }
 
-    /// The type of a function that the case does not declare: `static int NAME(void)`, or `int NAME(void)`.
+    /// The type of an undeclared function: `static int NAME(void)`, or `int NAME(void)`.
     pub(super) fn undeclared(&mut self, name: &str, linkage: Linkage) -> TypeId {
         let result = self.integer("int").unwrap_or_default();
         let proto = self.btf.add(Type::FuncProto { result, params: Box::default() });
@@ -94,7 +94,7 @@ impl Types {
         })
     }
 
-    /// Alignment in bytes, as C has it.
+    /// Alignment in bytes, by C's rules.
     fn align_of(&self, id: TypeId, depth: usize) -> u32 {
         let Ok((_, ty)) = self.btf.resolve(id) else { return 1 };
         match ty {
@@ -117,10 +117,10 @@ fn symbol_linkage(linkage: Linkage) -> SymbolLinkage {
     }
 }
 
-/// What is tagged, as BTF counts it, and the tag.
+/// Component of a BTF declaration tag (`btf_decl_tag.component_idx`), and the tag.
 type Tag = (i32, String);
 
-/// A word or a mark, and its line.
+/// A word or punctuation mark, and its line.
 type Token<'a> = (usize, &'a str);
 
 fn tokens<'a>(lines: &[(usize, &'a str)]) -> Vec<Token<'a>> {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         if self.accept(wanted) { Ok(()) } else { Err(error) }
     }
 
-    /// An error about the next token.
+    /// An error at the next token.
     fn not_a(&self, what: &'static str) -> ParseError {
         let problem = match self.peek() {
             Some(found) => Problem::NotA { what, found: found.to_owned() },
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
         size.ok_or(ParseError { line, problem: Problem::Missing("size of the type") })
     }
 
-    /// What stands before a declarator: an integer, `void`, or a structure by its tag.
+    /// The specifier before a declarator: an integer, `void`, or the tag of a structure.
     fn type_name(&mut self) -> Result<TypeId, ParseError> {
         let is_const = self.accept("const");
         let error = self.not_a("type");
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
         Ok(if is_const { self.types.btf.add(Type::Const(ty)) } else { ty })
     }
 
-    /// A structure that is only known by its tag.
+    /// An incomplete structure.
     fn forward(&mut self, tag: &str) -> TypeId {
         let known = self.types.btf.find(tag, |ty| matches!(ty, Type::Forward { .. }));
         known.unwrap_or_else(|| {
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
         Ok((self.types.btf.add_name(name), ty))
     }
 
-    /// `[extern|static] RESULT NAME(PARAMETERS);`, of the kernel if it is `extern`.
+    /// `[extern|static] RESULT NAME(PARAMETERS);`; with `extern` it is a kernel function.
     fn function(&mut self) -> Result<(), ParseError> {
         let is_kernels = self.accept("extern");
         let linkage = if self.accept("static") { Linkage::Static } else { Linkage::Global };
@@ -322,7 +322,7 @@ impl<'a> Reader<'a> {
         self.expect(";")
     }
 
-    /// The parameters, and their tags: `__arg_nonnull` is the tag `arg:nonnull`, as in `bpf_helpers.h`.
+    /// The parameters, and their tags: `__arg_nonnull` becomes the BTF tag `arg:nonnull`, as in `bpf_helpers.h`.
     fn parameters(&mut self) -> Result<(Vec<Param>, Vec<Tag>), ParseError> {
         let (mut params, mut tags) = (Vec::new(), Vec::new());
         self.expect("(")?;

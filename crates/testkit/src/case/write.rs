@@ -1,4 +1,4 @@
-//! Text cases from programs that were found by machine.
+//! Writes generated programs as text cases.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use paceline_spec::{InitialValue, KfuncRef, MapFlags, MapSpec, ProgramKind, Prog
 
 use crate::Contents;
 
-/// A case over one map whose contents before are in its specification; `after` is the value of key 0 afterwards.
+/// A case with one map whose initial contents are in its spec; `after` is the value of key 0 after the run.
 #[must_use]
 pub fn write_case(name: &str, map: &MapSpec, program: &ProgramSpec, after: Option<&[u8]>) -> String {
     let mut text = format!("case: {name}\n");
@@ -26,14 +26,14 @@ pub fn write_case(name: &str, map: &MapSpec, program: &ProgramSpec, after: Optio
     text
 }
 
-/// A packet of a case, and what it leads to.
+/// A packet of a case, and the expected result.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseRun<'a> {
     /// The packet.
     pub data: &'a [u8],
     /// Metadata before it.
     pub meta: &'a [u8],
-    /// What the program returns, where that is known.
+    /// Return value of the program, if known.
     pub r0: Option<u64>,
     /// The packet afterwards.
     pub output: &'a [u8],
@@ -41,8 +41,8 @@ pub struct CaseRun<'a> {
     pub output_meta: &'a [u8],
 }
 
-/// A case over several maps by index, with their contents before, and programs of which all but the first are in the
-/// program array; `after` is what the maps hold after the last run, in the same order.
+/// A case with several maps by index, with their initial contents, and programs of which all but the first are in the
+/// program array; `after` has the contents of the maps after the last run, in the same order.
 #[must_use]
 pub fn write_cases(
     name: &str,
@@ -81,7 +81,7 @@ pub fn write_cases(
         }
     }
     for ((_, map), contents) in maps.iter().zip(after) {
-        // The records of a ring buffer are no elements.
+        // Records of a ring buffer are not elements.
         let Some(contents) = contents.as_ref().filter(|_| crate::has_byte_contents(map.kind)) else {
             continue;
         };
@@ -93,7 +93,7 @@ pub fn write_cases(
     text
 }
 
-/// The declarations of the kernel's functions that random programs call.
+/// Declarations of the kernel functions that random programs call.
 const KFUNCS: [&str; 8] = [
     "int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end)",
     "int *bpf_iter_num_next(struct bpf_iter_num *it)",
@@ -147,7 +147,7 @@ fn write_map(text: &mut String, map: &MapSpec, maps: &[(usize, MapSpec)]) {
     }
 }
 
-/// Generated programs have no labels: the distances of jumps are in slots, as the disassembler prints them.
+/// Generated programs have no labels: jump distances are in slots, as the disassembler prints them.
 fn write_program(text: &mut String, program: &ProgramSpec, directive: &str, maps: &[(usize, MapSpec)]) {
     let _ = writeln!(text, "{directive}");
     for function in program.functions.iter().skip(1) {
@@ -174,7 +174,7 @@ fn write_program(text: &mut String, program: &ProgramSpec, directive: &str, maps
     }
 }
 
-/// The disassembler knows maps by index.
+/// The disassembler prints maps by index.
 fn with_name(insn: &str, index: usize, map: &str) -> String {
     insn.replace(&format!("map_value[{index}]"), &format!("map_value[{map}]"))
         .replace(&format!("map[{index}]"), &format!("map[{map}]"))

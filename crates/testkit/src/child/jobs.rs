@@ -1,4 +1,4 @@
-//! Numbered jobs in a row of children.
+//! Numbered jobs, run by successive children.
 
 use std::process::Command;
 use std::time::Duration;
@@ -6,50 +6,50 @@ use std::time::Duration;
 use super::{Ended, Ran, run};
 use crate::say;
 
-/// Begins the lines that are for [`supervise`].
+/// Prefix of the lines for [`supervise`].
 const MARK: char = '\u{1}';
 
-/// The jobs from one number to another.
+/// A range of jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs {
     /// The first.
     pub first: u64,
     /// One past the last.
     pub end: u64,
-    /// How long a child may print nothing.
+    /// Time limit between two lines of a child.
     pub limit: Duration,
 }
 
 /// Events of children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A line.
+    /// A line that is not for [`supervise`].
     Line(String),
-    /// The child ended within this job.
+    /// The child ended during this job.
     Failed(u64, Ran),
 }
 
-/// In a child: the job that it begins with.
+/// Reports, in a child, that it begins a job.
 pub fn begin(job: u64) {
     say!("{MARK}job {job}");
 }
 
-/// In a child: it is through with all of them.
+/// Reports, in a child, that all jobs are done.
 pub fn finish() {
     say!("{MARK}end");
 }
 
-/// The state of a child's jobs, as it reported it.
+/// Progress of a child, from its reports.
 enum At {
     Start,
     Job(u64),
     End,
 }
 
-/// Runs jobs in children, which `command` makes for a first job. `handle` says whether to go on.
+/// Runs jobs in children that `command` creates, given a first job. `handle` returns whether to continue.
 ///
 /// # Errors
-/// A child cannot be started, or fails outside of its jobs.
+/// A child cannot be started, or fails outside of a job.
 pub fn supervise(
     jobs: Jobs,
     mut command: impl FnMut(u64) -> Result<Command, String>,
@@ -68,7 +68,7 @@ pub fn supervise(
         })?;
         let at_fault = match (at, ran.ended) {
             (_, Ended::Stopped) => return Ok(()),
-            // Failures that it found and told.
+            // The child found and reported failures itself.
             (At::End, Ended::Exit(0 | 1)) => {
                 tell(&ran.errors);
                 return Ok(());
@@ -90,7 +90,7 @@ fn whole(ran: &Ran) -> String {
     format!("{}\n{}", ran.ended, ran.errors.trim_end())
 }
 
-/// Passes on what a child had to say.
+/// Forwards the standard error of a child.
 #[allow(clippy::print_stderr, reason = "it is where the child said it")]
 fn tell(errors: &str) {
     eprint!("{errors}");

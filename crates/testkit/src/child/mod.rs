@@ -1,11 +1,11 @@
-//! Work in child processes: what crashes or hangs there is reported, and the campaign goes on.
+//! Work in child processes: a crash or hang of a child is reported, and the campaign continues.
 //!
-//! [`run`] runs one child under a time limit. [`supervise`] runs numbered jobs: a child names each job before it begins
-//! with it ([`begin`]) and says when it is through ([`finish`]); a child that ends before that failed at the job it named
-//! last, and another child goes on after it. All other lines are for the campaign.
+//! [`run`] runs one child under a time limit. [`supervise`] runs numbered jobs: a child reports each job before it begins
+//! ([`begin`]), and the end of all jobs ([`finish`]). If a child ends before that, the last reported job has failed, and
+//! another child continues with the next job. All other lines are passed to the campaign.
 //!
-//! A child does not outlive its parent: [`command`] names the parent, and [`attach`], which each program calls first, asks
-//! the kernel for `SIGKILL` when that one dies, however it dies.
+//! A child does not outlive its parent: [`command`] passes the parent's process id, and [`attach`], which each program calls
+//! first, asks the kernel for `SIGKILL` when the parent dies.
 
 mod jobs;
 mod seeds;
@@ -26,10 +26,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// The environment variable that names a child's parent.
+/// The environment variable with the process id of a child's parent.
 const PARENT: &str = "PACELINE_CHILD_OF";
 
-/// Most bytes of standard error that are kept: the last ones.
+/// Maximum number of bytes of standard error that are kept, from its end.
 const MOST_ERRORS: usize = 1 << 20;
 
 /// How a child ended.
@@ -39,9 +39,9 @@ pub enum Ended {
     Exit(i32),
     /// By a signal.
     Signal(i32),
-    /// It printed nothing for as long as the limit, and was killed.
+    /// It was killed, because it printed nothing within the limit.
     Late(Duration),
-    /// Its reader wanted no more, and it was killed.
+    /// It was killed, because its reader stopped.
     Stopped,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Ended {
 /// A child that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// How.
+    /// How it ended.
     pub ended: Ended,
     /// Its standard error.
     pub errors: String,
@@ -72,7 +72,7 @@ impl fmt::Display for Ran {
     }
 }
 
-/// The place and the words of the first panic in what a child wrote to standard error.
+/// Place and message of the first panic in a child's standard error.
 #[must_use]
 pub fn panic_of(errors: &str) -> Option<String> {
     let lines = errors.lines().skip_while(|line| !line.contains("panicked at")).take(2);
@@ -80,10 +80,10 @@ pub fn panic_of(errors: &str) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" "))
 }
 
-/// This program once more, as a child of this process.
+/// Command for another process of this program, as a child of this one.
 ///
 /// # Errors
-/// The program's file is not known.
+/// The path of the program is unknown.
 pub fn command() -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let mut command = Command::new(program);
@@ -91,32 +91,32 @@ pub fn command() -> Result<Command, String> {
     Ok(command)
 }
 
-/// Ties a process that [`command`] started to its parent; nothing for others. Before anything else in `main`, whose thread
-/// must be the one that started the child in the parent for as long as it runs.
+/// Ties a process that [`command`] started to its parent; does nothing in other processes. Must be called first in `main`.
+/// The kernel sends the signal when the parent's thread that started the child ends.
 ///
 /// # Errors
-/// The kernel does not do it, or the parent is gone.
+/// The kernel refuses, or the parent is dead.
 pub fn attach() -> Result<(), String> {
     let Some(parent) = std::env::var_os(PARENT) else { return Ok(()) };
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|errno| errno.to_string())?;
-    // It may have died before the kernel was asked.
+    // The parent may have died before the request.
     if parent.is_none() || getppid() != parent { Err("the parent is gone".to_owned()) } else { Ok(()) }
 }
 
-/// Kills and reaps a child wherever its parent leaves.
+/// Kills and reaps a child on every return path of its parent.
 struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The child may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs a child, which has nothing on standard input and a directory of its own for temporary files. Lines that it prints
-/// go to `line`, which says whether to go on; the limit is for the processor time from one to the next.
+/// Runs a child with empty standard input and its own directory for temporary files. Calls `line` with each line that it
+/// prints; it returns whether to continue. The limit is the processor time between two lines.
 ///
 /// # Errors
 /// The child cannot be started or waited for.
@@ -126,7 +126,7 @@ pub fn run(
     mut line: impl FnMut(&str) -> bool,
 ) -> Result<Ran, String> {
     let failed = |error: io::Error| format!("child process: {error}");
-    // Temporary files of a killed child go with this directory.
+    // This directory removes temporary files of a killed child.
     let temporary = tempfile::tempdir().map_err(failed)?;
     command.env("TMPDIR", temporary.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -148,7 +148,7 @@ pub fn run(
     };
     let ended = match cut {
         Some(ended) => ended,
-        // Its output ended; so does the child, or it is late.
+        // The output has ended, so that the child ends soon, or exceeds its limit.
         None => wait(&mut child.0, clock).map_err(failed)?,
     };
     drop(child);
@@ -160,7 +160,7 @@ pub fn run(
 fn lines_of(output: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<()>) {
     let (sender, lines) = channel();
     let reader = thread::spawn(move || {
-        // A child that crashed may have been in the middle of a line, or of a character.
+        // The last line of a crashed child may be incomplete, and invalid UTF-8.
         for text in BufReader::new(output).split(b'\n').map_while(Result::ok) {
             if sender.send(String::from_utf8_lossy(&text).into_owned()).is_err() {
                 break;
@@ -179,8 +179,8 @@ fn last_bytes(mut errors: impl Read) -> String {
     String::from_utf8_lossy(kept.make_contiguous()).into_owned()
 }
 
-/// Time since a child's last line. The limit is for processor time, so that a machine with other work makes no child late. One
-/// that waits uses none, and gets as much as a child that has a fifth of a processor.
+/// Time since a child's last line. The limit is for processor time, so that load of the machine does not matter. A waiting
+/// child uses none; it is limited to the elapsed time of a child that gets a fifth of a processor.
 struct Clock {
     child: u32,
     limit: Duration,
@@ -188,7 +188,7 @@ struct Clock {
     used: Duration,
 }
 
-/// Elapsed time at which a child is late whatever it used, in limits.
+/// Limit of elapsed time, in multiples of the limit of processor time.
 const MOST_LIMITS: u32 = 5;
 
 impl Clock {
@@ -203,10 +203,10 @@ impl Clock {
     }
 }
 
-/// Processor time of a process and of its children that it has waited for, from `/proc/PID/stat` (proc_pid_stat(5)).
+/// Processor time of a process and its reaped children, from `/proc/PID/stat` (proc_pid_stat(5)).
 fn processor_time(process: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in parentheses, may have spaces and parentheses; behind it come the state and numbers.
+    // The name, in parentheses, may contain spaces and parentheses; the state and numbers follow it.
     let (_, fields) = stat.rsplit_once(')')?;
     // utime, stime, cutime and cstime, the 14th to 17th field of all.
     let times = fields.split_ascii_whitespace().skip(11).take(4);

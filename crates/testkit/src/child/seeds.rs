@@ -1,4 +1,4 @@
-//! Campaigns of seeds: each is a job, and children send counts.
+//! Campaigns over seeds: each seed is a job, and children send counts.
 
 use std::process::Command;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use super::{Ended, Event, Jobs, Totals, command, run, supervise};
 use crate::say;
 
-/// How long a child may take over one seed.
+/// Time limit of a child for one seed.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// This program with its own arguments and these, as a child.
+/// Command for this program with its own arguments and additional ones, as a child.
 fn with(arguments: &[String]) -> Result<Command, String> {
     let mut command = command()?;
     command.args(std::env::args_os().skip(1)).args(arguments).arg("--child");
     Ok(command)
 }
 
-/// Runs seeds in children, which have this program's arguments, a `--seed` and a `--count` of their own, and `--child`. Prints
-/// what they print. Gives what they counted, and the seeds on which they ended.
+/// Runs seeds in children with this program's arguments, their own `--seed` and `--count`, and `--child`. Prints their
+/// output. Returns the sum of their counts, and the seeds on which a child ended.
 ///
 /// # Errors
 /// As [`supervise`].
@@ -45,10 +45,10 @@ pub fn run_seeds(first: u64, count: u64) -> Result<(Totals, Vec<u64>), String> {
     Ok((totals, crashes))
 }
 
-/// Whether a child with this program's arguments and these ends before its time.
+/// Whether a child with this program's arguments and additional ones ends prematurely.
 ///
 /// # Errors
-/// It cannot be started.
+/// The child cannot be started.
 pub fn crashes(arguments: &[String]) -> Result<bool, String> {
     let ran = run(&mut with(arguments)?, LIMIT, |_| true)?;
     Ok(!matches!(ran.ended, Ended::Exit(0 | 1)))

@@ -4,41 +4,41 @@ use std::collections::BTreeMap;
 
 use crate::say;
 
-/// Begins a line with a count.
+/// Prefix of a line with a count.
 const COUNT: &str = "@count ";
 
-/// Counts by name, and the least seed of each.
+/// Counts by name, each with its least seed.
 #[derive(Clone, Debug, Default)]
 pub struct Totals(BTreeMap<String, (u64, u64)>);
 
 impl Totals {
-    /// Adds to a count, for a seed.
+    /// Adds to the count of a name.
     pub fn add(&mut self, name: impl Into<String>, count: u64, seed: u64) {
         let entry = self.0.entry(name.into()).or_insert((0, seed));
         *entry = (entry.0 + count, entry.1.min(seed));
     }
 
-    /// A count, 0 if nothing of the name was counted.
+    /// A count, 0 if the name was never counted.
     #[must_use]
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).map_or(0, |(count, _)| *count)
     }
 
-    /// Name without the prefix, count and least seed of those whose names begin with one.
+    /// Name without the prefix, count and least seed of all names with a prefix.
     pub fn of<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, u64, u64)> + 'a {
         self.0
             .iter()
             .filter_map(move |(name, (count, seed))| Some((name.strip_prefix(prefix)?, *count, *seed)))
     }
 
-    /// Tells the parent, and begins anew.
+    /// Sends the counts to the parent and resets them.
     pub fn send(&mut self) {
         for (name, (count, seed)) in std::mem::take(&mut self.0) {
             say!("{COUNT}{count} {seed} {name}");
         }
     }
 
-    /// Adds a line that a child has sent; gives back any other.
+    /// Adds a line of counts from a child; returns any other line.
     ///
     /// # Errors
     /// The line.

@@ -1,4 +1,4 @@
-//! Lines with their parameters replaced, and snippets in the place of their uses.
+//! Replaces parameters in lines, and uses of snippets by their lines.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use super::snippet::{Signature, Snippet, is_name};
 use super::table::{Row, Table, expand_runs};
 use crate::case::error::{ExpandError, ParseError, Problem};
 
-/// How deep snippets may use snippets.
+/// Maximum depth of snippets that use snippets.
 const MAX_DEPTH: usize = 8;
 
-/// The row of `each` that an instance of a case is for.
+/// The row of `each` of an instance of a case.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     columns: &'a [String],
     pub(super) row: Option<&'a Row>,
-    /// The first cells of all rows, which name them.
+    /// The first cells of all rows, which are their names.
     names: Vec<&'a str>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Scope<'a> {
         Self { columns: &each.columns, row: Some(row), names }
     }
 
-    /// The line with the cells of the row in the place of parameters.
+    /// The line with parameters replaced by the cells of the row.
     pub(super) fn substitute(&self, line: &Line) -> Result<Line, ParseError> {
         let Some(row) = self.row else { return Ok(line.clone()) };
         let mut line = line.clone();
@@ -51,7 +51,7 @@ pub(super) fn instance(
     let mut expansion = Expansion { snippets, uses: 0, lines: Vec::new() };
     for line in lines {
         let substituted = scope.substitute(line)?;
-        // An empty cell that is all of a line leaves no line.
+        // A line that only has an empty cell is removed.
         if !substituted.text.trim().is_empty() || line.text.trim().is_empty() {
             expansion.line(substituted, 0)?;
         }
@@ -62,7 +62,7 @@ pub(super) fn instance(
 
 struct Expansion<'a> {
     snippets: &'a BTreeMap<String, Snippet>,
-    /// Uses of snippets so far: `$use` in their lines.
+    /// Number of uses of snippets so far: `$use` in their lines.
     uses: usize,
     lines: Vec<Line>,
 }
@@ -101,7 +101,7 @@ impl Expansion<'_> {
             let text = substitute(&used.text, value).map_err(|error| origin.error(Problem::from(error)))?;
             self.line(Line { text: format!("{}{text}", " ".repeat(indent)), origin }, depth + 1)?;
         }
-        // What stands behind the use stands behind its last line.
+        // Text after the use is appended to its last line.
         if let Some(last) = self.lines.last_mut().filter(|_| mark.starts_with("#!")) {
             last.text = format!("{} {mark}", last.text);
         }

@@ -1,28 +1,28 @@
-//! Lines of an expanded text, and where they were written.
+//! Lines of an expanded text, and their origins.
 
 use std::fmt::Write;
 
 use crate::case::error::{ParseError, Problem};
 
-/// Where a line was written.
+/// Origin of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// The line in the case file; for a line of a snippet that of its use.
+    /// Line in the case file; for a line of a snippet the line of its use.
     pub(super) line: usize,
-    /// A line of an included file, or of a snippet.
+    /// Line in an included file or in a snippet.
     pub(super) snippet: Option<(Option<String>, usize)>,
-    /// The line of the row whose cells are in it.
+    /// Line of the row whose cells it has.
     pub(super) row: Option<usize>,
 }
 
 impl Origin {
-    /// A line of the case file, or of one that is included by this name.
+    /// A line of the case file, or of the included file of this name.
     pub(super) fn written(file: Option<&str>, line: usize) -> Self {
         let snippet = file.map(|file| (Some(file.to_owned()), line));
         Self { line, snippet, row: None }
     }
 
-    /// The origin of a line of a snippet that this line uses.
+    /// The origin of a snippet's line that this line uses.
     pub(super) fn using(&self, used: &Self) -> Self {
         let snippet = used.snippet.clone().unwrap_or((None, used.line));
         Self { snippet: Some(snippet), ..self.clone() }
@@ -47,20 +47,20 @@ impl Origin {
     }
 }
 
-/// A line and where it was written.
+/// A line and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) origin: Origin,
 }
 
-/// Whether a line says nothing; `#!` says something.
+/// Whether a line is blank or a comment; `#!` is not a comment.
 pub(super) fn is_blank_or_comment(text: &str) -> bool {
     let text = text.trim_start();
     text.is_empty() || text.starts_with('#') && !text.starts_with("#!")
 }
 
-/// Lines without the indentation that they share, and without blank lines and comments.
+/// Lines without their common indentation, blank lines and comments.
 pub(super) fn dedent(mut lines: Vec<Line>) -> Vec<Line> {
     lines.retain(|line| !is_blank_or_comment(&line.text));
     let indent = |line: &Line| line.text.len() - line.text.trim_start().len();

@@ -1,18 +1,18 @@
-//! A prelude's directives and a case's, in the order of stages.
+//! Merges the directives of a prelude and of a case, in the order of stages.
 
 use super::line::{Line, is_blank_or_comment};
 use crate::case::directive::{Stage, is_directive};
 
 /// A directive with its block.
 struct Group {
-    /// What a case can have one of: the name of the directive, with that of the map or program.
+    /// Identity for replacement: the name of the directive, with that of the map or program.
     key: String,
     stage: Stage,
     lines: Vec<Line>,
 }
 
-/// The directives of both, the prelude's first in each stage. A directive of the case takes the place of the prelude's for
-/// the same thing; what is said of runs stays where the case says it, as it belongs to the run before.
+/// The directives of both, the prelude's first in each stage. A directive of the case replaces the prelude's with the same
+/// identity. Directives of runs are not replaced, because they belong to the run before them.
 pub(super) fn merge(prelude: Vec<Line>, own: Vec<Line>) -> Vec<Line> {
     if prelude.is_empty() {
         return own;

@@ -1,4 +1,4 @@
-//! Snippets, preludes and tables of case files: expanded as text, so that the rest of the parser never sees them.
+//! Snippets, preludes and tables of case files, expanded as text before the rest of the parser reads it.
 //!
 //! A file is a list of items that begin in the first column: `include`, `snippet`, `table`, `prelude` and `case`. A case
 //! expands to one case, or to one for each row of its `each`; `tests/cases/README.md` has the rules.
@@ -22,7 +22,7 @@ use table::Table;
 use super::directive::without_comment;
 use super::error::{ExpandError, ParseError, Problem};
 
-/// A text without snippets, preludes and tables, and where its lines come from.
+/// A text without snippets, preludes and tables, and the origin of each line.
 pub(super) struct Expanded {
     text: String,
     origins: Vec<Origin>,
@@ -33,12 +33,12 @@ impl Expanded {
         &self.text
     }
 
-    /// The file's line that a line of the text comes from.
+    /// The line of the file for a line of the text.
     pub(super) fn line(&self, line: usize) -> usize {
         self.origin(line).map_or(line, |origin| origin.line)
     }
 
-    /// An error in the text, at the file's line.
+    /// An error in the text, with the line of the file.
     pub(super) fn place(&self, error: ParseError) -> ParseError {
         match self.origin(error.line) {
             Some(origin) => origin.error(error.problem),
@@ -57,7 +57,7 @@ impl Expanded {
     }
 }
 
-/// What the cases of a file may use: definitions so far.
+/// The definitions so far.
 #[derive(Default)]
 struct Definitions {
     snippets: BTreeMap<String, Snippet>,
@@ -65,7 +65,7 @@ struct Definitions {
     prelude: Vec<Line>,
 }
 
-/// Expands a file that includes others by their paths from a directory.
+/// Expands a file whose includes are relative to a directory.
 ///
 /// # Errors
 /// The first line that is wrong.
@@ -85,10 +85,10 @@ pub(super) fn expand(text: &str, directory: Option<&Path>) -> Result<Expanded, P
     Ok(expanded)
 }
 
-/// The first case that has no comment line directly above it, which says what the case is for.
+/// Finds the first case without a comment line directly above it with its purpose.
 ///
 /// # Errors
-/// There is one.
+/// A case has none.
 pub(super) fn check_purposes(text: &str) -> Result<(), ParseError> {
     let mut above = "";
     for (index, line) in text.lines().enumerate() {
@@ -116,7 +116,7 @@ enum ItemKind {
 
 struct Item {
     kind: ItemKind,
-    /// What follows the colon, without a comment.
+    /// The value after the colon, without a comment.
     value: String,
     head: Line,
     body: Vec<Line>,
@@ -128,7 +128,7 @@ impl Item {
     }
 }
 
-/// Splits a file, or one that is included by the name of `file`, into its items. Comments above an item belong to it.
+/// Splits a file, or an included file named `file`, into its items. Comments above an item belong to it.
 fn items(text: &str, file: Option<&str>) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for (index, text) in text.lines().enumerate() {
@@ -174,7 +174,7 @@ impl Definitions {
                 ItemKind::Other if is_empty => Ok(()),
                 _ => Err(included.error(ExpandError::NotIncluded)),
             };
-            // The place in the included file is part of the message.
+            // The message includes the position in the included file.
             added.map_err(|error| ParseError { line: item.head.origin.line, ..error })?;
         }
         Ok(())
@@ -200,7 +200,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// A case, once for each row.
+    /// A case, once per row.
     fn case(&self, item: &Item, expanded: &mut Expanded) -> Result<(), ParseError> {
         let (each, body) = table::take_each(&item.body, &self.tables)?;
         let Some(each) = each else {

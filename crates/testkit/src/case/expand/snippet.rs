@@ -10,7 +10,7 @@ pub(super) struct Snippet {
     pub(super) lines: Vec<Line>,
 }
 
-/// `NAME` or `NAME(A, B...)`: of a snippet, or of its use.
+/// `NAME` or `NAME(A, B...)`, in a definition or a use.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Signature {
     pub(super) name: String,
@@ -30,7 +30,7 @@ impl Signature {
     }
 }
 
-/// What stands between commas outside of parentheses.
+/// Parts between commas outside of parentheses.
 fn arguments(text: &str) -> Result<Vec<String>, ExpandError> {
     let mut arguments = vec![String::new()];
     let mut depth = 0_usize;
@@ -54,7 +54,7 @@ fn arguments(text: &str) -> Result<Vec<String>, ExpandError> {
     Ok(arguments.into_iter().map(|argument| argument.trim().to_owned()).collect())
 }
 
-/// Characters of names of snippets and parameters.
+/// Characters allowed in names of snippets and parameters.
 pub(super) fn is_name(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'
 }

@@ -1,4 +1,4 @@
-//! Tables: columns and rows, whose cells stand between `|`.
+//! Tables: columns and rows, with cells between `|`.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ pub(super) struct Row {
     pub(super) cells: Vec<String>,
 }
 
-/// Rows of as many cells as there are columns.
+/// Rows with one cell per column.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Row>,
-    /// Whether it stands in the case that uses it.
+    /// Whether it is declared in the case that uses it.
     is_own: bool,
 }
 
 impl Table {
-    /// Reads the columns and, one a line, the rows.
+    /// Reads the columns and the rows, one per line.
     pub(super) fn parse(columns: &str, head: &Origin, block: &[Line]) -> Result<Self, ParseError> {
         let columns = cells(columns);
         let mut rows = Vec::new();
@@ -44,7 +44,7 @@ impl Table {
         Ok(Self { columns, rows, is_own: false })
     }
 
-    /// A column of a case's own table that no line of the case uses.
+    /// The first column of a case's own table that no line of the case uses.
     pub(super) fn unused_column<'a>(
         &self,
         name: &str,
@@ -55,13 +55,13 @@ impl Table {
             let uses = |text: &str| text.contains(&plain) || text.contains(&braced);
             uses(name) || lines.clone().any(|line| uses(&line.text))
         };
-        // The first column names the row for columns of `runs`.
+        // The first column is also used, to name rows in columns of `runs`.
         let mut columns = self.columns.iter().skip(1).filter(|_| self.is_own);
         columns.find(|column| !is_used(column)).map(String::as_str)
     }
 }
 
-/// Takes `each` and its rows out of a case; its value is columns, or the name of a table.
+/// Removes `each` and its rows from a case; its value is a list of columns, or the name of a table.
 pub(super) fn take_each(
     body: &[Line],
     tables: &BTreeMap<String, Table>,
@@ -85,8 +85,8 @@ pub(super) fn take_each(
     Ok((Some(table), [before, after].concat()))
 }
 
-/// Replaces each `runs` by directives, a run for each row. A column is a directive, or `DIRECTIVE ROW` for one row of
-/// `each` only; an empty cell is no directive.
+/// Replaces each `runs` by directives, one run per row. A column is a directive, or `DIRECTIVE ROW` for one row of `each`
+/// only; an empty cell omits the directive.
 pub(super) fn expand_runs(
     lines: Vec<Line>,
     row: Option<&str>,
@@ -121,7 +121,7 @@ pub(super) fn expand_runs(
     Ok(expanded)
 }
 
-/// The directive of a column, and the only row that it is for.
+/// The directive of a column, and the only row that it applies to.
 fn split_column(column: &str) -> (&str, Option<&str>) {
     match column.split_once(' ') {
         Some((directive, only)) => (directive, Some(only.trim())),
@@ -133,7 +133,7 @@ fn is_first_column(text: &str) -> bool {
     !text.trim().is_empty() && !text.starts_with('#') && is_directive(text)
 }
 
-/// What stands between `|` with white space around them, outside of strings.
+/// Trimmed parts between `|`, outside of strings.
 fn cells(text: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut in_string = false;
