@@ -1,5 +1,5 @@
-//! Cases with chains: on each engine with the programs called one by one and with the chain loaded as a whole, program by
-//! program as traces are made, and as libxdp's dispatcher in the kernel.
+//! Cases with chains: on each engine with the whole chain, program by program as traces run, and with libxdp's dispatcher in
+//! the kernel.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,28 +21,28 @@ use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 /// How a chain runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// As a whole, on an engine, with what programs return counted: that tells the path.
+    /// The whole chain on an engine, with counts of verdicts, which give the path.
     Whole(VmEngine),
-    /// As native code that counts nothing, where programs need not find verdicts that lead to the same.
+    /// Native code without counts, which does not compute verdicts that have the same successor.
     Uncounted,
-    /// Program after program, by whoever traces.
+    /// Program after program, as traces run.
     Steps,
     /// As libxdp's dispatcher, in the kernel.
     Dispatcher,
 }
 
-/// Chains of cases, one way to run them.
+/// An engine for chains of cases, one way to run them.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainEngine(Way);
 
 impl ChainEngine {
-    /// All of them that are ours.
+    /// All engines of ours.
     pub fn all() -> impl Iterator<Item = Self> {
         let engines = [VmEngine::Plain, VmEngine::Threaded, VmEngine::Jit].map(Way::Whole);
         engines.into_iter().chain([Way::Uncounted, Way::Steps]).map(Self)
     }
 
-    /// The kernel's, with libxdp's dispatcher.
+    /// The kernel with libxdp's dispatcher.
     #[must_use]
     pub fn dispatcher() -> Self {
         Self(Way::Dispatcher)
@@ -141,7 +141,7 @@ struct Loaded<'a> {
 }
 
 impl Loaded<'_> {
-    /// A packet; the inner error is what stopped it, or where it went another way than the case says.
+    /// Runs a packet. The inner error is the fault, or a path that differs from the case's.
     fn run(&mut self, run: &Run) -> Result<Result<Finished, String>, Unsupported> {
         let mut burst = Burst::new(1);
         burst.push(&run.data, FrameMeta::default()).map_err(|_| Unsupported::PacketLength(run.data.len()))?;
@@ -158,7 +158,7 @@ impl Loaded<'_> {
         } else {
             let mut counts = self.chain.counts();
             let ran = self.chain.run_burst_counted(&mut burst, &mut self.host, &mut counts);
-            // How often each ran, in no order.
+            // The number of runs of each program, without an order.
             for (node, name) in self.names.iter().enumerate() {
                 let verdicts = Verdict::ALL.into_iter().map(Some).chain([None]);
                 let runs: u64 = verdicts.map(|verdict| counts.of(node, verdict)).sum();
@@ -187,14 +187,14 @@ impl Loaded<'_> {
         Ok(Ok(Finished {
             data: frame.packet().to_vec(),
             meta: frame.metadata().to_vec(),
-            // None is left when the verdict is another: the case can say so.
+            // `nowhere` if the final verdict is not redirect; cases can state it.
             redirect: Some(redirect.unwrap_or_else(|| "nowhere".to_owned())),
             ..Finished::new(Return::Low(frame.code()))
         }))
     }
 }
 
-/// The chain as libxdp would run it.
+/// The chain in libxdp's dispatcher.
 fn by_dispatcher(case: &Case, chain: &CaseChain) -> Result<Outcome, Unsupported> {
     let CaseChain::Priority(members) = chain else {
         return Err(Unsupported::NoDispatcher("is not ordered by priority"));

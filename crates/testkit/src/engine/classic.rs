@@ -1,4 +1,4 @@
-//! Classic cases on those that take classic programs: packet sockets, and libpcap.
+//! Classic cases on engines for classic programs: packet sockets, and libpcap.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,8 @@ use crate::case::{Case, CaseKind};
 use crate::classic::{Interface, Libpcap, MIN_PACKET, reference};
 use crate::outcome::{Finished, Outcome, Ran, Return};
 
-/// The classic program, once for each case: of the two that it becomes the one that is a socket filter.
+/// The classic program of a case. Of the two cases that it becomes only the one for socket filters has it, so that it runs
+/// once.
 fn program(case: &Case) -> Option<&[SockFilter]> {
     let classic = case.classic.as_ref()?;
     (case.kind == CaseKind::SocketFilter).then_some(classic.insns.as_slice())
@@ -23,12 +24,12 @@ fn ran(case: &Case, values: Vec<Return>) -> Outcome {
     Outcome::Ran(Ran { runs: values.into_iter().zip(&case.runs).map(finished).collect(), maps: Vec::new() })
 }
 
-/// A program and packets for the thread that has the sockets, and what came of them.
+/// A program and packets for the thread with the sockets, and the channel for the result.
 type Job = (Vec<SockFilter>, Vec<Vec<u8>>);
 type Answer = Result<Vec<usize>, String>;
 
-/// The kernel's own classic filters: on packet sockets of the loopback interface, in a network namespace in which a
-/// thread of its own is.
+/// The kernel's classic filters, on packet sockets of the loopback interface, in a network namespace with a thread of its
+/// own.
 pub struct SocketEngine {
     thread: Mutex<(Sender<Job>, Receiver<Answer>)>,
 }
@@ -37,7 +38,7 @@ impl SocketEngine {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The process may not have such a namespace.
+    /// The process may not create a network namespace.
     pub fn new() -> Result<Self, String> {
         let (jobs, inbox) = channel::<Job>();
         let (outbox, answers) = channel::<Answer>();
@@ -100,7 +101,7 @@ impl LibpcapEngine {
     /// Opens libpcap.
     ///
     /// # Errors
-    /// It is not there.
+    /// libpcap is not installed.
     pub fn new() -> Result<Self, String> {
         Libpcap::open().map(Self).map_err(|error| error.to_string())
     }
@@ -123,7 +124,7 @@ impl Engine for LibpcapEngine {
         let insns = program(case).unwrap_or_default().to_vec();
         let filter = match Filter::new(insns, Purpose::Socket) {
             Ok(filter) => filter,
-            // It would go wherever the program leads.
+            // `bpf_filter` does not check programs.
             Err(_) => return Err(Unsupported::NothingToRun),
         };
         if case.runs.iter().any(|run| reference(&filter, &run.data).libpcap_differs) {

@@ -31,7 +31,7 @@ impl Engine for KernelEngine {
         check(case)?;
         match &case.network {
             None => run(case),
-            // A namespace is its thread's, and gone with it.
+            // A network namespace belongs to its thread and is freed with it.
             Some(network) => thread::scope(|scope| {
                 let ran = scope.spawn(|| {
                     let _sockets = Namespace::enter(&network.text).ok_or(Unsupported::Network)?;
@@ -53,13 +53,13 @@ fn run(case: &Case) -> Result<Outcome, Unsupported> {
         Err(LoadError::Program { error, .. }) if error.operation == kernel::FIND_FUNCTION => {
             return Err(Unsupported::NoKernelFunction(error.reason().to_owned()));
         }
-        // The verifier has not seen the program.
+        // The program did not reach the kernel's verifier.
         Err(error @ (LoadError::Btf(_) | LoadError::Dangling { .. })) => Outcome::Unasked(error.to_string()),
         Err(error) => Outcome::Refused(refusal(case, &error)),
     })
 }
 
-/// The kernel's words, and the instruction they are about.
+/// The kernel's message, and the guilty instruction.
 fn refusal(case: &Case, error: &LoadError) -> Refusal {
     let place = match error {
         LoadError::Program { name, error } => {
@@ -92,22 +92,22 @@ fn check(case: &Case) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// A filter's packet gets a second Ethernet header for the kernel to take off.
+/// A filter's packet gets a second Ethernet header, which the kernel removes.
 fn takes_packet(case: &Case, run: &Run) -> bool {
     let header = if case.kind == CaseKind::SocketFilter { kernel::ETHERNET_LEN } else { 0 };
     kernel::check_packet(run.data.len() + header, run.meta.len())
 }
 
-/// A case in the kernel.
+/// A case loaded in the kernel.
 struct Loaded {
     object: KernelObject,
-    /// Whether the program is wrapped and the last map receives `r0`.
+    /// Whether the program is wrapped, so that the last map receives `r0`.
     wrapped: bool,
 }
 
 impl Loaded {
     fn new(case: &Case, cpu: usize) -> Result<Self, LoadError> {
-        // A case about the verifier is about the program as it stands.
+        // Verifier cases load the program unchanged.
         if !case.runs.is_empty() && !case.is_faulty() {
             let Wrapped { maps, programs, btf } = wrap(case);
             let options = LoadOptions { btf: Some(&btf), cpu, ..LoadOptions::default() };
@@ -174,7 +174,7 @@ impl Loaded {
     }
 }
 
-/// The fields of a test run's `__sk_buff` that a case tells of.
+/// The fields of a test run's `__sk_buff` that cases can state.
 fn kernel_skb(bytes: &[u8]) -> String {
     let word = |offset: usize| {
         bytes.get(offset..offset + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
@@ -188,15 +188,15 @@ fn read_result(map: &Map) -> Result<u64, KernelError> {
     Ok(value.try_into().map_or(0, u64::from_ne_bytes))
 }
 
-/// A case whose first program is a subprogram.
+/// A case whose first program is wrapped as a subprogram.
 struct Wrapped {
     maps: Vec<MapSpec>,
     programs: Vec<ProgramSpec>,
     btf: Btf,
 }
 
-/// The case with its first program called as a subprogram, all of whose result goes to a map of its own, which comes
-/// last: a test run tells only 32 bits.
+/// The case with its first program called as a subprogram, whose 64-bit result is stored to an additional last map, because
+/// a test run returns only 32 bits.
 fn wrap(case: &Case) -> Wrapped {
     let mut maps = case.maps.clone();
     let index = i32::try_from(maps.len()).unwrap_or(i32::MAX);
@@ -210,7 +210,7 @@ fn wrap(case: &Case) -> Wrapped {
         }
         if let Some(main) = program.functions.first_mut() {
             main.linkage = Linkage::Static;
-            // Of the same type, for it takes and gives the same.
+            // Of the same type, because it has the same argument and result.
             let ty = btf.get(main.btf_id).cloned().unwrap_or(Type::Void);
             let caller = FunctionInfo {
                 start: 0,
@@ -226,7 +226,7 @@ fn wrap(case: &Case) -> Wrapped {
     Wrapped { maps, programs, btf }
 }
 
-/// Calls what follows it with the context, and stores all of `r0`.
+/// Calls the following function with the context, and stores all of `r0`.
 fn caller(map: i32) -> Vec<RawInsn> {
     let value = Imm64::MapValueIndex { index: map, offset: 0 };
     let after_call = [

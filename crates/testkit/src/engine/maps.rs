@@ -1,4 +1,4 @@
-//! The maps of a case on our side: made, filled, changed between runs, and read.
+//! The maps of a case on our engines: created, filled, changed between runs, and read.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::Unsupported;
 use crate::Contents;
 use crate::kernel;
 
-/// Most bytes of a map: more than any case or shipped object declares.
+/// Maximum size of a map in bytes, above that of any case or shipped object.
 const MAP_MEMORY: u64 = 1 << 30;
 
-/// Makes maps with their bytes in them, for per-CPU maps those of `cpu`; the programs are for whoever has them. The outer
-/// error is one of the case's nature, the inner one a refusal.
+/// Creates maps with their bytes, for per-CPU maps those of `cpu`; the caller sets programs. The outer error is an error of
+/// the case, the inner one a refusal.
 pub(super) fn create_maps(
     specs: &[MapSpec],
     cpu: usize,
@@ -33,11 +33,11 @@ pub(super) fn create_maps(
     Ok(Ok(maps))
 }
 
-/// Puts the bytes of a specification into a map, for per-CPU maps on one CPU, and the maps that come before it, and freezes
-/// it if it says so.
+/// Sets the bytes and inner maps of a spec as initial contents, for per-CPU maps on one CPU, and freezes the map if the spec
+/// says so. Inner maps must precede their outer map.
 ///
 /// # Errors
-/// The map does not take an element.
+/// The map refuses an element.
 pub fn fill_map(map: &Map, spec: &MapSpec, maps: &[Arc<Map>], cpu: usize) -> Result<(), Errno> {
     for (key, value) in &spec.contents {
         match value {
@@ -55,7 +55,7 @@ pub(super) fn set_map(map: &Map, key: &[u8], maps: &[Arc<Map>], index: usize) ->
     map.set(key, &inner.id().to_ne_bytes(), 0)
 }
 
-/// Sets an element, for per-CPU maps the value of one CPU, and zeros on the others.
+/// Sets an element; for per-CPU maps the value of one CPU, and zeros on the others.
 pub(super) fn set(map: &Map, key: &[u8], bytes: &[u8], cpu: usize) -> Result<(), Errno> {
     let spec = map.spec();
     let mut full = vec![0; map.user_value_size()];
@@ -64,8 +64,8 @@ pub(super) fn set(map: &Map, key: &[u8], bytes: &[u8], cpu: usize) -> Result<(),
     map.set(key, &full, 0)
 }
 
-/// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are no bytes. Queues and
-/// stacks are emptied by it.
+/// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are not bytes. Queues and
+/// stacks are emptied.
 #[must_use]
 pub fn map_contents(map: &Map, cpu: usize) -> Option<Contents> {
     let spec = map.spec();
@@ -79,7 +79,7 @@ pub fn map_contents(map: &Map, cpu: usize) -> Option<Contents> {
     let value_size = spec.value_size as usize;
     let mut contents = Contents::new();
     for key in map.keys().ok()? {
-        // Empty places of device maps have keys.
+        // Unset entries of device maps have keys.
         let Ok(mut value) = map.get(&key) else { continue };
         if spec.kind.is_per_cpu() {
             value.drain(..(cpu * value_size.next_multiple_of(8)).min(value.len()));

@@ -16,42 +16,42 @@ pub use kernel::KernelEngine;
 pub use maps::{fill_map, map_contents};
 pub use ours::OurEngine;
 
-/// Why an engine cannot run a case at all, for a reason that lies in its nature.
+/// Reason why an engine can never run a case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// The kernel does not have the case's network.
+    /// The kernel cannot create the case's network.
     #[error("the kernel has no such network")]
     Network,
-    /// Neither kernel nor verifier know programs over plain memory.
+    /// Neither the kernel nor the verifier supports programs over plain memory.
     #[error("programs over plain memory are not for it")]
     RawMemory,
-    /// The kernel's test run does not take packets of this length.
+    /// The kernel's test run does not support packets of this length.
     #[error("a test run takes no packet of {0} bytes")]
     PacketLength(usize),
     /// A context field cannot be set.
     #[error("{0} cannot be set")]
     ContextField(&'static str),
-    /// libpcap has another rule for what the program does.
+    /// libpcap's rules differ from the kernel's for this program.
     #[error("libpcap has another rule")]
     OtherRule,
-    /// A kernel function is not there, in words.
+    /// A kernel function is missing; with its name.
     #[error("{0}")]
     NoKernelFunction(String),
-    /// The engine is not for this machine, or not there yet.
+    /// The engine does not exist on this machine.
     #[error("engine {0} is not available")]
     Unavailable(paceline_vm::Engine),
-    /// The program is accepted, and the engine does not have all that it needs.
+    /// The program is accepted, but needs a feature that the engine does not support.
     #[error("needs what it does not have")]
     Lacks,
-    /// libxdp's dispatcher does not have such a chain, for a reason in words.
+    /// libxdp's dispatcher does not support this chain; with the reason.
     #[error("the chain {0}")]
     NoDispatcher(&'static str),
-    /// The verifier is asked elsewhere, and nothing is run.
+    /// The case only has a verdict of the verifier, which other engines test.
     #[error("nothing is run")]
     NothingToRun,
 }
 
-/// The fields of an `sk_buff` that a test run tells of, in the words of cases.
+/// The fields of an `sk_buff` that a test run returns, in the syntax of cases.
 fn skb(mark: u32, priority: u32, cb: [u32; 5], tstamp: u64) -> String {
     let names = ["mark", "priority", "cb0", "cb1", "cb2", "cb3", "cb4", "tstamp"].into_iter();
     let values = [mark, priority].into_iter().chain(cb).map(u64::from).chain([tstamp]);
@@ -63,37 +63,37 @@ fn skb(mark: u32, priority: u32, cb: [u32; 5], tstamp: u64) -> String {
     if fields.is_empty() { "none".to_owned() } else { fields.join(" ") }
 }
 
-/// Something that runs cases.
+/// An engine for cases.
 pub trait Engine: Send + Sync {
     /// Its name in reports.
     fn name(&self) -> &str;
 
-    /// Whether what a case says of the engine of this name is for it.
+    /// Whether engine lines of this name apply to it.
     fn answers_to(&self, name: &str) -> bool {
         name == self.name()
     }
 
-    /// Whether it has to do with a case at all.
+    /// Whether a case concerns it at all.
     fn concerns(&self, _case: &Case) -> bool {
         true
     }
 
-    /// Whether it runs chains, and nothing else.
+    /// Whether it runs only chains.
     fn runs_chains(&self) -> bool {
         false
     }
 
-    /// Whether it verifies programs before it runs them, so that a case's `verifier` line is for it.
+    /// Whether it verifies programs before it runs them, so that a case's `verifier` line applies to it.
     fn verifies(&self) -> bool;
 
     /// Runs all programs and packets of a case.
     ///
     /// # Errors
-    /// It cannot run such a case.
+    /// It can never run such a case.
     fn run(&self, case: &Case) -> Result<Outcome, Unsupported>;
 }
 
-/// All engines of this machine: ours, the oracle first, and the kernel if it can be asked.
+/// All engines of this machine: ours, with the oracle first, and the kernel if it is available.
 #[must_use]
 pub fn available() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> =

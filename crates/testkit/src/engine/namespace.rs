@@ -1,4 +1,4 @@
-//! The network of a case in the kernel: a namespace with the sockets that the case's lines name.
+//! The network of a case in the kernel: a namespace with the sockets of the case's lines.
 
 use std::fs;
 use std::net::{IpAddr, TcpListener, UdpSocket};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::classic::own_network;
 
-/// Sockets of the namespace that the calling thread is in.
+/// Sockets in the network namespace of the calling thread.
 #[derive(Default)]
 pub(super) struct Namespace {
     listeners: Vec<TcpListener>,
@@ -14,8 +14,8 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// Moves the calling thread to a new namespace; `None` where lines name what is not made here: connections, and sockets
-    /// that are connected.
+    /// Moves the calling thread to a new namespace; `None` if a line is not supported here: tracked connections, and
+    /// connected sockets.
     pub(super) fn enter(text: &str) -> Option<Self> {
         own_network().ok()?;
         ip(&["link", "set", "lo", "up"])?;
@@ -46,10 +46,10 @@ impl Namespace {
     }
 }
 
-/// Gives the loopback interface an address to bind to, if it needs one.
+/// Adds an address to the loopback interface for binding, if it lacks it.
 fn own_address(local: &str) -> Option<()> {
     let (host, _) = local.rsplit_once(':')?;
-    // Sockets for IPv6 alone are not bound here.
+    // IPv6-only wildcard sockets are not supported.
     let address: IpAddr = match host.trim_matches(['[', ']']) {
         "*" => return Some(()),
         "::" => return None,
@@ -60,7 +60,7 @@ fn own_address(local: &str) -> Option<()> {
     }
     let flags: &[&str] = if address.is_ipv6() { &["nodad"] } else { &[] };
     let address = address.to_string();
-    // One that is there already stays.
+    // An existing address is kept.
     let _ = ip(&[&["addr", "add", &address, "dev", "lo"], flags].concat());
     Some(())
 }

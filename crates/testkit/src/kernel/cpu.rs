@@ -1,10 +1,10 @@
-//! Which CPU programs run on, because per-CPU maps are compared on that one.
+//! The CPU of test runs; per-CPU maps are compared on that CPU.
 
 use std::fs;
 
 use super::sys::{self, CpuSet};
 
-/// How many CPUs the kernel keeps per-CPU values for (`/sys/devices/system/cpu/possible`); 1 if it does not say.
+/// Number of CPUs for which the kernel has per-CPU values (`/sys/devices/system/cpu/possible`); 1 if unknown.
 #[must_use]
 pub fn possible_cpus() -> usize {
     fs::read_to_string("/sys/devices/system/cpu/possible")
@@ -13,26 +13,26 @@ pub fn possible_cpus() -> usize {
         .unwrap_or(1)
 }
 
-/// Counts a list such as `0-3,8`: per-CPU values are laid out up to the highest number.
+/// Parses a list such as `0-3,8`: per-CPU values have a place for every number up to the highest.
 fn count_cpus(list: &str) -> Option<usize> {
     let last = list.rsplit([',', '-']).next()?;
     last.parse::<usize>().ok()?.checked_add(1)
 }
 
-/// Keeps the calling thread on one CPU until it is dropped.
+/// Pins the calling thread to one CPU until it is dropped.
 pub struct Pinned {
     cpu: usize,
     before: Option<CpuSet>,
 }
 
-/// Keeps the calling thread on the first CPU, or on the one it runs on if it may not run there: test runs happen on
-/// the CPU that asks for them, and programs see its number and its per-CPU values.
+/// Pins the calling thread to the first CPU, or to its current one if the first is not allowed: test runs use the CPU of the
+/// caller, and programs read its number and its per-CPU values.
 #[must_use]
 pub fn pin() -> Pinned {
     let before = sys::affinity().ok();
     let cpu = if sys::set_affinity(&CpuSet::one(0)).is_ok() { 0 } else { sys::current_cpu() };
     if cpu != 0 {
-        // That it fails again means that no other CPU is allowed either.
+        // If this fails too, the thread may only run where it is.
         let _ = sys::set_affinity(&CpuSet::one(cpu));
     }
     Pinned { cpu, before }

@@ -10,7 +10,7 @@ use super::cpu::possible_cpus;
 use super::sys::{self, MapCreate, Sizes};
 use crate::Contents;
 
-/// A map in the kernel; it goes when this and the programs that use it are gone.
+/// A map in the kernel; it is freed with this value and the programs that use it.
 #[derive(Debug)]
 pub struct Map {
     fd: OwnedFd,
@@ -33,7 +33,7 @@ pub struct ElementTypes<'a> {
 }
 
 impl Map {
-    /// Makes an empty map as `spec` says; `inner` is the template of a map of maps.
+    /// Creates an empty map from `spec`; `inner` is the template of a map of maps.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -70,10 +70,11 @@ impl Map {
         Ok(Self { fd, name: spec.name.clone(), kind: spec.kind, max_entries, value_size, sizes })
     }
 
-    /// Makes maps with their bytes in them, for per-CPU maps on one CPU, and with the maps that come before them.
+    /// Creates maps with their initial bytes, for per-CPU maps on one CPU, and inner maps, which must precede their outer
+    /// map.
     ///
     /// # Errors
-    /// The kernel's refusal; a map within a map that is not there.
+    /// The kernel's refusal, or a missing inner map.
     pub fn create_all(specs: &[MapSpec], cpu: usize) -> Result<Vec<Self>, KernelError> {
         let mut made: Vec<Self> = Vec::new();
         for spec in specs {
@@ -119,8 +120,7 @@ impl Map {
         self.fd.as_raw_fd().cast_unsigned()
     }
 
-    /// Sets an element. For per-CPU maps this is the value of `cpu`, and zero on all others. A value that is shorter
-    /// than the map's is followed by zeros.
+    /// Sets an element; in per-CPU maps the value of `cpu`, and zero on all others. A shorter value is padded with zeros.
     ///
     /// # Errors
     /// The kernel's refusal; [`Errno::EINVAL`] for a key of another size or a value that is longer than the map's.
@@ -178,7 +178,7 @@ impl Map {
         sys::map_delete(self.fd(), self.sizes, key).map_err(error)
     }
 
-    /// Forbids user space to write.
+    /// Freezes the map: user space can no longer write to it.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -186,8 +186,8 @@ impl Map {
         sys::map_freeze(self.fd()).map_err(|errno| KernelError::new("freeze map", errno))
     }
 
-    /// All elements, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are objects or buffers and
-    /// not bytes. Queues and stacks are emptied by it.
+    /// All elements, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are objects or buffers. Queues
+    /// and stacks are emptied.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -217,7 +217,7 @@ impl Map {
             let found = key.clone().unwrap_or_default();
             match self.lookup(&found, cpu) {
                 Ok(value) => drop(contents.insert(found, value)),
-                // Device maps walk over empty places.
+                // Device maps iterate over unset entries.
                 Err(error) if error.errno == Errno::ENOENT => {}
                 Err(error) => return Err(error),
             }
@@ -237,7 +237,8 @@ impl Map {
     }
 }
 
-/// A name as `bpf_obj_name_cpy` in `kernel/bpf/syscall.c` takes it: 15 letters, digits, dots and underscores.
+/// A name that `bpf_obj_name_cpy` in `kernel/bpf/syscall.c` accepts: at most 15 letters, digits, dots and underscores; other
+/// bytes become underscores.
 pub(super) fn object_name(name: &str) -> [u8; 16] {
     let mut out = [0; 16];
     let allowed = name.bytes().map(|b| if b.is_ascii_alphanumeric() || b == b'.' { b } else { b'_' });

@@ -1,7 +1,7 @@
 //! The kernel as oracle: maps, programs and `BPF_PROG_TEST_RUN` through the raw `bpf(2)` call.
 //!
-//! No libbpf on purpose: what the oracle is given is exactly what our own loader made, so that a difference is a
-//! difference between engines and not between loaders.
+//! Without libbpf: the oracle gets exactly what our loader produced, so that a difference is between engines and not between
+//! loaders.
 
 mod cpu;
 mod map;
@@ -28,9 +28,9 @@ pub use types::FIND_FUNCTION;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {errno}{}", self.log_tail())]
 pub struct KernelError {
-    /// What was asked for, such as `load program`.
+    /// The command, such as `load program`.
     pub operation: &'static str,
-    /// The kernel's answer.
+    /// The kernel's error.
     pub errno: Errno,
     /// The verifier's or BTF checker's log; empty for other commands.
     pub log: String,
@@ -41,14 +41,14 @@ impl KernelError {
         Self { operation, errno, log: String::new() }
     }
 
-    /// The last line of the log that is no statistic and no state: the verifier's reason.
+    /// The last line of the log that is not a statistic or a state: the verifier's reason.
     #[must_use]
     pub fn reason(&self) -> &str {
         let told = |line: &&str| !line.is_empty() && !ADDENDA.iter().any(|start| line.starts_with(start));
         self.log.lines().rev().map(str::trim).find(told).unwrap_or("")
     }
 
-    /// The slot that the verifier's reason is about; `None` for reasons about a whole program.
+    /// The slot of the instruction that the verifier's reason refers to; `None` for reasons about the whole program.
     #[must_use]
     pub fn guilty_slot(&self) -> Option<usize> {
         let reason = self.reason();
@@ -58,7 +58,7 @@ impl KernelError {
         let named = NAMES_SLOT.iter().find_map(|before| reason.split_once(before));
         match named {
             Some((_, slot)) => leading_number(slot),
-            // The walk writes every instruction before it looks at it: `7: (95) exit`.
+            // The kernel's verifier logs each instruction before it checks it: `7: (95) exit`.
             None => self.log.lines().rev().find_map(|line| {
                 let (slot, rest) = line.split_once(": ")?;
                 if rest.starts_with('(') { slot.parse().ok() } else { None }
@@ -72,15 +72,15 @@ impl KernelError {
     }
 }
 
-/// How lines start that come after the reason.
+/// Prefixes of lines that follow the reason.
 const ADDENDA: &[&str] = &["processed ", "verification time", "stack depth ", "cur state:", "old state:"];
 
-/// How reasons start that are about no instruction in particular (`kernel/bpf/verifier.c`), although some may have been
-/// walked before.
+/// Prefixes of reasons that refer to no instruction (`kernel/bpf/verifier.c`), although instructions may be logged before
+/// them.
 const ABOUT_WHOLE_PROGRAMS: &[&str] =
     &["combined stack size", "tail_calls are not allowed", "BPF program is too large", "The sequence of"];
 
-/// What stands before the guilty slot in reasons that name it.
+/// Prefixes of the guilty slot in reasons that name it.
 const NAMES_SLOT: &[&str] = &["unreachable insn ", "from insn ", "detected at insn "];
 
 fn leading_number(text: &str) -> Option<usize> {
@@ -88,15 +88,15 @@ fn leading_number(text: &str) -> Option<usize> {
     text.get(..end)?.parse().ok()
 }
 
-/// Why the kernel cannot be asked on this machine.
+/// Reason why the kernel is not available as oracle.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the kernel does not run BPF programs for us: {0}")]
 pub struct Unavailable(KernelError);
 
-/// Whether XDP programs can be loaded here and run by test-run, found out by doing it once.
+/// Whether XDP programs can be loaded and test-run here, found by trying it once.
 ///
 /// # Errors
-/// [`Unavailable`] with the call that failed: no privilege, no such system call, a sandbox.
+/// [`Unavailable`] with the failed call: no privilege, no such system call, a sandbox.
 pub fn probe() -> Result<(), Unavailable> {
     let attempt = || {
         // r0 = 2; exit
@@ -107,10 +107,10 @@ pub fn probe() -> Result<(), Unavailable> {
     attempt().map(drop).map_err(Unavailable)
 }
 
-/// Whether a test that needs the kernel may run; otherwise says `SKIP name: reason`.
+/// Whether a test that needs the kernel can run; otherwise prints `SKIP name: reason`.
 ///
 /// # Panics
-/// If the kernel cannot be asked and the environment has `PACELINE_REQUIRE_ALL=1`.
+/// If the kernel is not available and `PACELINE_REQUIRE_ALL=1` is set.
 #[must_use]
 pub fn available_for(name: &str) -> bool {
     match probe() {

@@ -1,4 +1,4 @@
-//! Several programs on one hook, in relative order (`kernel/bpf/mprog.c`): the ingress hook of an interface (tcx).
+//! Several programs on one hook, in relative order (`kernel/bpf/mprog.c`): a network interface's ingress hook (tcx).
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,7 +17,7 @@ const F_REPLACE: u32 = 1 << 2;
 const F_BEFORE: u32 = 1 << 3;
 const F_AFTER: u32 = 1 << 4;
 
-/// A program for such a hook, which does nothing.
+/// A program for this hook that does nothing.
 pub struct Classifier {
     fd: OwnedFd,
     id: u32,
@@ -49,7 +49,7 @@ impl Classifier {
         Ok(Self { fd, id })
     }
 
-    /// The kernel's number for it.
+    /// The kernel's id of the program.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
@@ -68,10 +68,10 @@ pub struct Ingress {
 }
 
 impl Ingress {
-    /// Attaches a program. An expected revision of 0 is none.
+    /// Attaches a program. An expected revision of 0 means any.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn attach(
         &self,
         program: &Classifier,
@@ -87,19 +87,19 @@ impl Ingress {
         sys::prog_attach(sys::Attach { flags, relative, ..self.request(program, expected) })
     }
 
-    /// Puts a program in the place of another.
+    /// Replaces a program by another.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn replace(&self, old: &Classifier, new: &Classifier, expected: u64) -> Result<(), Errno> {
         let replaced = old.raw();
         sys::prog_attach(sys::Attach { flags: F_REPLACE, replaced, ..self.request(new, expected) })
     }
 
-    /// Takes a program away.
+    /// Detaches a program.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn detach(&self, program: &Classifier, expected: u64) -> Result<(), Errno> {
         sys::prog_detach(self.request(program, expected))
     }
@@ -107,7 +107,7 @@ impl Ingress {
     /// The ids of the programs, in order, and the revision.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn query(&self) -> Result<(Vec<u32>, u64), Errno> {
         sys::prog_query(self.ifindex, INGRESS)
     }

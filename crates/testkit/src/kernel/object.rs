@@ -11,7 +11,7 @@ use super::program::{LOG_STATS, load_btf};
 use super::types::{function_types, loadable};
 use super::{KernelError, Map, Program, Request};
 
-/// Why an object did not get into the kernel.
+/// Error of loading an object into the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// A map was refused.
@@ -33,7 +33,7 @@ pub enum LoadError {
         /// The kernel's refusal.
         error: KernelError,
     },
-    /// An initial value names a map or a program that the object does not have.
+    /// An initial value names a map or a program that does not exist.
     #[error("map {name}: an initial value names something that is not there")]
     Dangling {
         /// Name of the map.
@@ -41,14 +41,14 @@ pub enum LoadError {
     },
 }
 
-/// How an object is loaded.
+/// Options of loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions<'a> {
-    /// The types of functions, keys and values. With them, subprograms of global linkage are verified on their own.
+    /// The types of functions, keys and values. With them, global subprograms are verified separately.
     pub btf: Option<&'a Btf>,
-    /// Whether types that the kernel does not take are left out, as libbpf does it; [`KernelObject::untyped`] says so.
+    /// Whether types that the kernel refuses are omitted, as libbpf does; [`KernelObject::untyped`] lists them.
     pub leave_out_types: bool,
-    /// The CPU whose values the initial contents of per-CPU maps are.
+    /// The CPU for the initial contents of per-CPU maps.
     pub cpu: usize,
 }
 
@@ -59,13 +59,13 @@ pub struct KernelObject {
     pub maps: Vec<Map>,
     /// Programs.
     pub programs: Vec<Program>,
-    /// What is there without the types it has, and why.
+    /// What was loaded without its types, and the reason.
     pub untyped: Vec<String>,
     btf: Option<OwnedFd>,
 }
 
 impl KernelObject {
-    /// Makes the maps, fills and freezes them, and loads the programs.
+    /// Creates, fills and freezes the maps, and loads the programs.
     ///
     /// # Errors
     /// [`LoadError`] for the first map or program that fails.
@@ -86,8 +86,8 @@ impl KernelObject {
         Ok(object)
     }
 
-    /// Makes the maps, then loads a program `rounds` times and gives what the kernel says of the fastest verification,
-    /// and what went without types and why.
+    /// Creates the maps, then loads a program `rounds` times. Returns the kernel's statistics of the fastest verification,
+    /// and what was loaded without types, with the reason.
     ///
     /// # Errors
     /// [`LoadError`] for the first map that fails, or the program.
@@ -137,7 +137,7 @@ impl KernelObject {
     }
 
     fn create(&mut self, spec: &MapSpec, leave_out_types: bool) -> Result<Map, LoadError> {
-        // The template may go again as soon as the outer map is there.
+        // The template can be freed once the outer map exists.
         let template = spec.inner.as_deref().map(|inner| self.create(inner, leave_out_types)).transpose()?;
         let types = self.btf.as_ref().filter(|_| spec.value_type != 0 && spec.kind.has_element_types());
         let types =
@@ -151,7 +151,7 @@ impl KernelObject {
         }
     }
 
-    /// What to load a program of these maps and types with.
+    /// The load request of a program with these maps and types.
     #[must_use]
     pub fn request<'a>(&'a self, spec: &'a ProgramSpec) -> Request<'a> {
         let functions = function_types(spec);
@@ -168,14 +168,14 @@ impl KernelObject {
     }
 }
 
-/// What the kernel's verifier says of its work (`print_verification_stats`), without the time of the JIT.
+/// Statistics of the kernel's verifier (`print_verification_stats`), without the JIT's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifierStats {
-    /// How long it took; the kernel tells whole microseconds.
+    /// Duration; the kernel's resolution is a microsecond.
     pub time: Duration,
     /// Instructions simulated.
     pub instructions: u64,
-    /// Most states kept at one time.
+    /// Maximum number of states kept at one time.
     pub peak_states: u64,
 }
 
@@ -211,7 +211,7 @@ fn fill(spec: &MapSpec, map: &Map, maps: &[Map], cpu: usize) -> Result<(), LoadE
                 let inner = maps.get(*index).ok_or_else(dangling)?;
                 map.update(key, &inner.raw_fd().to_ne_bytes(), cpu).map_err(map_error(spec))?;
             }
-            // Programs are not there yet.
+            // Programs are loaded later.
             InitialValue::Program(_) => {}
         }
     }

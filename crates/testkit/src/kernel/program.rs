@@ -1,4 +1,4 @@
-//! Kernel programs: loading them and running them on a packet.
+//! Kernel programs: loading, and test runs on a packet.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -12,17 +12,17 @@ use super::sys::{self, FuncInfo, ProgLoad};
 use super::types::with_kernel_functions;
 use super::{KernelError, Map};
 
-/// Fewest bytes a test run takes: an Ethernet header.
+/// Minimum packet length of a test run: an Ethernet header.
 pub const MIN_PACKET: usize = 14;
 
-/// Most bytes of packet and metadata that a test run puts into one buffer: a page without headroom and tailroom
-/// (`bpf_prog_test_run_xdp` in `net/bpf/test_run.c`, 64-byte cache lines). Longer ones become fragments.
+/// Maximum length of packet and metadata in one buffer of a test run: a page without headroom and tailroom
+/// (`bpf_prog_test_run_xdp` in `net/bpf/test_run.c`, 64-byte cache lines). Longer packets have fragments.
 pub const MAX_PACKET: usize = 4096 - 256 - 320;
 
-/// What a test run takes off the packet for programs that start at the network header.
+/// Bytes that a test run removes from the packet for programs that start at the network header.
 pub const ETHERNET_LEN: usize = 14;
 
-/// Index of the loopback device, from which test runs take their packets.
+/// Index of the loopback device, the ingress interface of test runs.
 const LOOPBACK: u32 = 1;
 
 const ATTACH_XDP_DEVMAP: u32 = 33;
@@ -30,10 +30,10 @@ const ATTACH_XDP_CPUMAP: u32 = 35;
 const ATTACH_XDP: u32 = 37;
 const F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
-/// The log level that has reasons and statistics, and no instructions (`BPF_LOG_STATS`).
+/// The log level with reasons and statistics, without instructions (`BPF_LOG_STATS`).
 pub(super) const LOG_STATS: u32 = 4;
 
-/// Whether a test run takes a packet of these lengths in bytes.
+/// Whether a test run supports a packet of these lengths in bytes.
 #[must_use]
 pub const fn check_packet(packet: usize, meta: usize) -> bool {
     packet >= MIN_PACKET && packet + meta <= MAX_PACKET
@@ -48,20 +48,20 @@ pub struct Request<'a> {
     pub kind: ProgramKind,
     /// Its slots; maps by index into `maps`.
     pub insns: &'a [RawInsn],
-    /// The kernel's functions that it calls, by index.
+    /// The kernel functions that it calls, by index.
     pub kfuncs: &'a [KfuncRef],
     /// Maps by index.
     pub maps: &'a [Map],
     /// License; helpers for GPL programs need a compatible one.
     pub license: &'a str,
-    /// BTF, and for every function its first slot and type id: what makes subprograms global.
+    /// BTF, and the first slot and type id of every function, which make subprograms global.
     pub btf: Option<(BorrowedFd<'a>, Vec<(u32, u32)>)>,
-    /// The verifier's log level if loading fails: 1 for states at branches, 2 for every instruction.
+    /// The verifier's log level if loading fails: 1 logs states at branches, 2 every instruction.
     pub log_level: u32,
 }
 
 impl<'a> Request<'a> {
-    /// An XDP program without maps under the GPL.
+    /// An XDP program without maps, under the GPL.
     #[must_use]
     pub fn xdp(insns: &'a [RawInsn]) -> Self {
         Self {
@@ -91,14 +91,14 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// A packet without metadata, from nowhere in particular.
+    /// A packet without metadata, on the default interface and queue.
     #[must_use]
     pub fn new(data: &'a [u8]) -> Self {
         Self { data, ..Self::default() }
     }
 }
 
-/// What a test run left.
+/// Result of a test run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRun {
     /// Low 32 bits of `r0`.
@@ -137,7 +137,7 @@ impl Program {
         Ok(Self { fd, kind: request.kind })
     }
 
-    /// The same with the verifier's log of a program that it accepts.
+    /// The same, with the verifier's log of an accepted program.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -152,7 +152,7 @@ impl Program {
         self.fd.as_fd()
     }
 
-    /// Attaches an XDP program to an interface, until what this gives goes.
+    /// Attaches an XDP program to an interface, until the returned link is dropped.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -167,7 +167,7 @@ impl Program {
     /// Runs the program once.
     ///
     /// # Errors
-    /// The kernel's refusal: [`Errno::EINVAL`] for packets that [`check_packet`] would not take, metadata that is no
+    /// The kernel's refusal: [`Errno::EINVAL`] for packets that [`check_packet`] refuses, metadata whose length is not a
     /// multiple of 4 up to 252 bytes, or an interface without such a queue.
     pub fn test_run(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
         match self.kind {
@@ -183,22 +183,21 @@ impl Program {
                 &joined
             }
         };
-        // `bpf_xdp_adjust_head` and `_tail` cannot make it longer than the buffer.
+        // `bpf_xdp_adjust_head` and `_tail` cannot extend it beyond the buffer.
         let mut data_out = vec![0; data.len().max(4096)];
         let mut ctx_out = [0; 24];
         let ctx = xdp_md(packet, data.len());
         let error = |errno| KernelError::new("test run", errno);
         let run = sys::prog_test_run(self.fd(), 1, data, &ctx, &mut data_out, &mut ctx_out).map_err(error)?;
         data_out.truncate(run.data_len);
-        // What comes back starts at the metadata; `xdp_md.data` says how long that is.
+        // The output starts at the metadata; `xdp_md.data` is its length.
         let meta_len = u32::from_ne_bytes([ctx_out[0], ctx_out[1], ctx_out[2], ctx_out[3]]) as usize;
         let data = data_out.split_off(meta_len.min(data_out.len()));
         Ok(TestRun { retval: run.retval, data, meta: data_out, sk_buff: None })
     }
 
-    /// Runs a socket filter over the whole packet. The kernel's test run takes an Ethernet header off first, which
-    /// only packet sockets show to their filters: so the packet's own is put in front once more, from which the
-    /// kernel reads what the header tells.
+    /// Runs a socket filter over the whole packet. The kernel's test run first removes an Ethernet header, from which it
+    /// takes the protocol. Packet sockets show filters this header, so a copy of it is prepended.
     fn test_filter(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
         let mut header = [0; ETHERNET_LEN];
         let len = packet.data.len().min(ETHERNET_LEN);
@@ -209,12 +208,12 @@ impl Program {
         let error = |errno| KernelError::new("test run", errno);
         let run = sys::prog_test_run(self.fd(), 1, &data, &ctx, &mut data_out, &mut []).map_err(error)?;
         data_out.truncate(run.data_len);
-        // What comes back starts with the place of the header that was taken off, zeroed.
+        // The output starts with the bytes of the removed header, zeroed.
         data_out.drain(..ETHERNET_LEN.min(run.data_len));
         Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new(), sk_buff: None })
     }
 
-    /// Runs a TC classifier, whose test run keeps the Ethernet header in place.
+    /// Runs a TC classifier, whose test run keeps the Ethernet header.
     fn test_classifier(&self, packet: &Packet<'_>) -> Result<TestRun, KernelError> {
         let mut data_out = vec![0; packet.data.len() + 4096];
         let mut sk_buff_out = [0; SK_BUFF.size as usize];
@@ -226,7 +225,7 @@ impl Program {
         Ok(TestRun { retval: run.retval, data: data_out, meta: Vec::new(), sk_buff: Some(sk_buff_out) })
     }
 
-    /// Nanoseconds per run, as the kernel averages and rounds them over `repeat` runs on the same packet.
+    /// Nanoseconds per run, averaged and rounded by the kernel over `repeat` runs on the same packet.
     ///
     /// # Errors
     /// As [`test_run`](Self::test_run).
@@ -237,7 +236,7 @@ impl Program {
             .map_err(|errno| KernelError::new("test run", errno))
     }
 
-    /// How long the program is in the kernel.
+    /// Lengths of the program in the kernel.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -257,7 +256,7 @@ fn attach(kind: ProgramKind) -> (u32, u32) {
             };
             (attach, if frags { F_XDP_HAS_FRAGS } else { 0 })
         }
-        // Other types have no such choice.
+        // Other types have no such attribute.
         _ => (0, 0),
     }
 }
@@ -266,7 +265,7 @@ fn host_order(insn: RawInsn) -> [u8; 8] {
     if cfg!(target_endian = "little") { insn.to_le_bytes() } else { insn.to_be_bytes() }
 }
 
-/// Translates a request into what the system call takes.
+/// Converts a request to the arguments of the system call.
 fn with_prog_load<T>(
     request: &Request<'_>,
     load: impl FnOnce(&ProgLoad<'_>) -> Result<T, KernelError>,
@@ -296,11 +295,11 @@ fn with_prog_load<T>(
     })
 }
 
-/// Loads without a log, which is faster, and asks again with one if that fails.
+/// Loads without a log, which is faster, and with one if that fails.
 fn load(request: &ProgLoad<'_>) -> Result<OwnedFd, KernelError> {
     match sys::prog_load(request, &mut []) {
         Ok(fd) => Ok(fd),
-        // If the walk took a million instructions, a log of all of them takes minutes and says no more.
+        // After a million simulated instructions the log of each takes minutes and adds no information.
         Err(Errno::E2BIG) => {
             let brief = ProgLoad { log_level: LOG_STATS, ..*request };
             match load_with_log(&brief) {
@@ -331,7 +330,7 @@ fn load_with_log(request: &ProgLoad<'_>) -> Result<(OwnedFd, String), KernelErro
     }
 }
 
-/// `struct xdp_md` for a test run over `len` bytes of metadata and packet.
+/// `struct xdp_md` of a test run, with `len` bytes of metadata and packet.
 fn xdp_md(packet: &Packet<'_>, len: usize) -> [u8; 24] {
     let mut ctx = [0; 24];
     let fields = [packet.meta.len() as u32, len as u32, 0, packet.ingress_ifindex, packet.rx_queue, 0];
@@ -341,7 +340,7 @@ fn xdp_md(packet: &Packet<'_>, len: usize) -> [u8; 24] {
     ctx
 }
 
-/// `struct __sk_buff` for a test run; other fields than these cannot be set.
+/// `struct __sk_buff` of a test run; other fields than these cannot be set.
 fn sk_buff(packet: &Packet<'_>) -> [u8; SK_BUFF.size as usize] {
     let mut ctx = [0; SK_BUFF.size as usize];
     let interface = packet.ingress_ifindex.max(LOOPBACK).to_ne_bytes();
@@ -352,7 +351,7 @@ fn sk_buff(packet: &Packet<'_>) -> [u8; SK_BUFF.size as usize] {
     ctx
 }
 
-/// Loads BTF and gives its descriptor.
+/// Loads BTF and returns its descriptor.
 ///
 /// # Errors
 /// The kernel's refusal with its log.

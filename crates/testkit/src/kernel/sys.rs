@@ -1,7 +1,7 @@
-//! The `bpf(2)` system call: one safe function per command, and the only unsafe code of this crate.
+//! The `bpf(2)` system call: one safe function per command.
 //!
-//! Structures are those arms of `union bpf_attr` (`include/uapi/linux/bpf.h`) that are used, up to the last field that
-//! is used: the kernel takes what is missing as zero.
+//! Structures are the used arms of `union bpf_attr` (`include/uapi/linux/bpf.h`), up to the last used field: the kernel
+//! zero-extends them.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -47,7 +47,7 @@ fn last_errno() -> Errno {
 
 fn descriptor(result: libc::c_long) -> OwnedFd {
     let fd = RawFd::try_from(result).expect("the kernel returns descriptors that are int");
-    // SAFETY: the command that gave `result` succeeded and creates a descriptor that nobody else has seen.
+    // SAFETY: the command that returned `result` succeeded and creates a new descriptor, which has no other owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
@@ -103,16 +103,16 @@ fn element(map: BorrowedFd<'_>) -> Element {
     Element { map_fd: raw(map), padding: 0, key: 0, value: 0, flags: 0 }
 }
 
-/// Sizes of keys and values as the kernel counts them in one map, so that buffers can be checked against them.
+/// Sizes of keys and values in the kernel's layout for one map, for checks of buffers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) key: usize,
-    /// For per-CPU maps the value of every possible CPU, each rounded up to 8 bytes.
+    /// In per-CPU maps the values of all possible CPUs, each rounded up to 8 bytes.
     pub(super) value: usize,
 }
 
-/// The kernel reads `key_size` bytes at `key` and writes `value_size` bytes at the value it is given: both are held
-/// here to the sizes the map was made with.
+/// The kernel reads `key_size` bytes at `key` and writes `value_size` bytes at the value. This function checks both lengths
+/// against the sizes of the map.
 pub(super) fn map_lookup(
     map: BorrowedFd<'_>,
     sizes: Sizes,
@@ -163,7 +163,7 @@ pub(super) fn map_next_key(map: BorrowedFd<'_>, sizes: Sizes, key: Option<&[u8]>
 }
 
 pub(super) fn map_freeze(map: BorrowedFd<'_>) -> Result<(), Errno> {
-    // The kernel refuses anything behind the first field that is not zero: all of it is.
+    // The kernel requires all bytes after the first field to be zero.
     bpf(MAP_FREEZE, &mut element(map)).map(drop)
 }
 
@@ -205,7 +205,7 @@ pub(super) struct FuncInfo {
     pub(super) type_id: u32,
 }
 
-/// What `BPF_PROG_LOAD` is asked to load.
+/// Attributes of `BPF_PROG_LOAD`.
 pub(super) struct ProgLoad<'a> {
     /// `enum bpf_prog_type`
     pub(super) prog_type: u32,
@@ -259,7 +259,7 @@ const PSEUDO_MAP_IDX_VALUE: u8 = 6;
 const LD_IMM64: u8 = 0x18;
 
 fn map_indices(insns: &[[u8; 8]]) -> impl Iterator<Item = i32> {
-    // Taking second halves and constants for map loads only makes the check stricter.
+    // Treating second halves and constants as map loads as well only makes the check stricter.
     let source = |slot: &[u8; 8]| if cfg!(target_endian = "little") { slot[1] >> 4 } else { slot[1] & 0xf };
     insns
         .iter()
@@ -363,7 +363,7 @@ struct Query {
 // SAFETY: integers without a hole; `prog_query` gives the address of a slice with its length.
 unsafe impl Attr for Query {}
 
-/// The ids of attached programs, in order, and the revision. More than there is room for are an error.
+/// The ids of attached programs, in order, and the revision. It is an error if the buffer is too small.
 pub(super) fn prog_query(ifindex: u32, attach_type: u32) -> Result<(Vec<u32>, u64), Errno> {
     let mut ids = vec![0_u32; 64];
     let mut query = Query {
@@ -402,7 +402,7 @@ struct TestRunAttr {
 // SAFETY: integers without a hole; `prog_test_run` gives addresses of slices with their lengths.
 unsafe impl Attr for TestRunAttr {}
 
-/// What a test run said.
+/// Result of a test run.
 pub(super) struct TestRunResult {
     pub(super) retval: u32,
     /// Nanoseconds per repetition, averaged and rounded down.
@@ -410,7 +410,7 @@ pub(super) struct TestRunResult {
     pub(super) data_len: usize,
 }
 
-/// Runs the program on `data`; what it left goes to the start of `data_out` and `ctx_out`.
+/// Runs the program on `data`; the resulting packet and context are written to the start of `data_out` and `ctx_out`.
 pub(super) fn prog_test_run(
     program: BorrowedFd<'_>,
     repeat: u32,
@@ -474,7 +474,7 @@ pub(super) fn prog_info(program: BorrowedFd<'_>) -> Result<ProgInfo, Errno> {
     Ok(info)
 }
 
-/// The CPU that the calling thread runs on right now.
+/// The current CPU of the calling thread.
 pub(super) fn current_cpu() -> usize {
     // SAFETY: takes no arguments and touches no memory.
     let cpu = unsafe { libc::sched_getcpu() };
@@ -497,7 +497,7 @@ impl CpuSet {
     }
 }
 
-/// Where the calling thread may run.
+/// CPU affinity of the calling thread.
 pub(super) fn affinity() -> Result<CpuSet, Errno> {
     let mut set = CpuSet::one(0);
     // SAFETY: `set` is a live set of the size given; 0 is the calling thread.
@@ -505,7 +505,7 @@ pub(super) fn affinity() -> Result<CpuSet, Errno> {
     if result == 0 { Ok(set) } else { Err(last_errno()) }
 }
 
-/// Says where the calling thread may run.
+/// Sets the CPU affinity of the calling thread.
 pub(super) fn set_affinity(set: &CpuSet) -> Result<(), Errno> {
     // SAFETY: `set` is a live set of the size given; 0 is the calling thread.
     let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set.0) };

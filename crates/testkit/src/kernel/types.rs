@@ -1,4 +1,4 @@
-//! Types for the kernel: those of a program in the form that it takes, and its own by name.
+//! Types for the kernel: those of a program in the form that the kernel accepts, and the kernel's own by name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use paceline_spec::{Errno, KfuncRef, Linkage, ProgramSpec};
 
 use super::KernelError;
 
-/// The operation that fails where this kernel does not have a function that a program calls.
+/// Name of the operation in errors about kernel functions that this kernel lacks.
 pub const FIND_FUNCTION: &str = "find kernel function";
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// The types of programs as libbpf hands them to the kernel. It wants no extern symbols, and functions to be static
-/// where they are verified with their callers, whatever the compiler knew of them (`bpf_object__collect_externs` and
-/// `bpf_object__load_btf` in `libbpf.c`). Sizes and offsets in sections are filled in already: by the loader.
+/// The types of programs as libbpf passes them to the kernel. The kernel allows no extern symbols, and requires functions
+/// that are verified with their callers to be static, whatever their linkage in C (`bpf_object__collect_externs` and
+/// `bpf_object__load_btf` in `libbpf.c`). The loader has already filled in sizes and offsets in sections.
 pub(super) fn loadable<'a>(btf: &Btf, programs: impl IntoIterator<Item = &'a ProgramSpec>) -> Btf {
     let mut btf = btf.clone();
     for function in programs.into_iter().flat_map(|program| &program.functions) {
@@ -57,14 +57,15 @@ fn define_externs(btf: &mut Btf) {
     }
 }
 
-/// The parameters of functions must have names.
+/// The kernel requires names for parameters of functions.
 fn name_all(params: &mut [Param], name: Name) {
     for param in params.iter_mut().filter(|param| param.ty != 0 && param.name.is_empty()) {
         param.name = name;
     }
 }
 
-/// The kernel's symbols become a section of integers: their types are the kernel's, and the section holds no functions.
+/// The kernel's symbols become a section of integers, because their types are the kernel's and a section cannot contain
+/// functions.
 fn define_symbols(btf: &mut Btf, id: TypeId, section: &DataSection) {
     const SIZE: u32 = 4;
     let name = btf.add_name("int");
@@ -89,7 +90,8 @@ fn define_symbols(btf: &mut Btf, id: TypeId, section: &DataSection) {
     }
 }
 
-/// First slot and BTF type of every function; nothing if one of them has no type, because the kernel wants all or none.
+/// First slot and BTF type of every function; empty if a function has no type, because the kernel requires types for all or
+/// none.
 pub(super) fn function_types(spec: &ProgramSpec) -> Vec<(u32, TypeId)> {
     if spec.functions.iter().any(|f| f.btf_id == 0) {
         return Vec::new();
@@ -97,10 +99,10 @@ pub(super) fn function_types(spec: &ProgramSpec) -> Vec<(u32, TypeId)> {
     spec.functions.iter().map(|f| (u32::try_from(f.start).unwrap_or(u32::MAX), f.btf_id)).collect()
 }
 
-/// The instructions with calls of the kernel's functions by its numbers for them instead of indices in `kfuncs`.
+/// The instructions with calls of kernel functions by BTF id instead of index in `kfuncs`.
 ///
 /// # Errors
-/// The first function that this kernel does not have.
+/// The first function that this kernel lacks.
 pub(super) fn with_kernel_functions(
     insns: &[RawInsn],
     kfuncs: &[KfuncRef],
@@ -124,10 +126,10 @@ pub(super) fn with_kernel_functions(
 }
 
 fn kernel_function(KfuncRef { name, converted, .. }: &KfuncRef) -> Result<TypeId, KernelError> {
-    // Looking through all of the kernel's types takes longer than loading a program.
+    // Cached, because a search of all kernel types takes longer than loading a program.
     static FOUND: Mutex<BTreeMap<String, TypeId>> = Mutex::new(BTreeMap::new());
     let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    // Its own converter's functions it has for no program.
+    // No program can call the functions of the kernel's own converter.
     let found = match (converted, known.get(name)) {
         (true, _) => None,
         (false, Some(&id)) => Some(id),
@@ -140,7 +142,7 @@ fn kernel_function(KfuncRef { name, converted, .. }: &KfuncRef) -> Result<TypeId
     found.ok_or_else(|| KernelError { operation: FIND_FUNCTION, errno: Errno::ENOENT, log: log() })
 }
 
-/// The running kernel's types, read once.
+/// The running kernel's types, cached.
 fn vmlinux() -> Result<&'static Btf, KernelError> {
     static TYPES: OnceLock<Result<Btf, String>> = OnceLock::new();
     let read = || {
