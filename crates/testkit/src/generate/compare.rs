@@ -13,25 +13,25 @@ pub trait Subject {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Takes a program and runs it on each state, giving what it left or the error that stopped it.
+    /// Loads a program and runs it on each state. Returns the final states, or the error that stopped a run.
     ///
     /// # Errors
-    /// It does not take the program.
+    /// It refuses the program.
     fn run(&mut self, program: &ProgramSpec, inputs: &[State])
     -> Result<Vec<Result<State, String>>, Refused>;
 
-    /// What it has to say about a program, for people.
+    /// Additional text about a program for reports.
     fn explain(&mut self, _program: &ProgramSpec) -> Option<String> {
         None
     }
 }
 
-/// An engine does not take a program; why.
+/// Refusal of a program, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// Packets do not matter to generated programs.
+/// Generated programs do not read the packet.
 const PACKET: [u8; 64] = [0; 64];
 
 /// The plain interpreter.
@@ -42,10 +42,10 @@ pub struct PlainSubject {
 }
 
 impl PlainSubject {
-    /// One that keeps its map from program to program.
+    /// An interpreter that reuses its map.
     ///
     /// # Errors
-    /// The map cannot be made.
+    /// The map cannot be created.
     pub fn new() -> Result<Self, paceline::CreateError> {
         let limits = Limits { cpus: 1, memory: 1 << 20 };
         let mut burst = Burst::new(1);
@@ -87,7 +87,7 @@ pub struct KernelSubject {
 }
 
 impl KernelSubject {
-    /// One that keeps its map from program to program.
+    /// A subject that reuses its map.
     ///
     /// # Errors
     /// The kernel's refusal.
@@ -137,7 +137,7 @@ pub enum Disagreement {
     Refused {
         /// The engine.
         engine: &'static str,
-        /// Why.
+        /// Reason.
         reason: Refused,
     },
     /// They leave different states.
@@ -147,17 +147,17 @@ pub enum Disagreement {
         input: usize,
         /// An engine.
         one: &'static str,
-        /// What it left.
+        /// Its final state.
         ones: Result<State, String>,
         /// Another engine.
         other: &'static str,
-        /// What that left.
+        /// Its final state.
         others: Result<State, String>,
     },
 }
 
 impl Disagreement {
-    /// Whether it is the same kind of failure as another, though perhaps with other values: what shrinking keeps.
+    /// Whether it is the same kind of failure as another, perhaps with other values; shrinking preserves it.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,10 +1,10 @@
-//! Random programs that the verifier accepts and that every engine must agree on.
+//! Random programs that the verifier accepts and on which all engines must agree.
 //!
-//! A program works on a [`State`]: registers, memory and stack that it takes from a map at its start and leaves there at
-//! its end, so that everything it computed can be compared. Between them comes a list of [`Step`]s. Every list of steps
-//! is a valid program, whatever is taken out of it; that is what makes shrinking simple, and it is the rule for whoever
-//! adds a kind of step: it may read and write `r0` to `r8` as numbers, must leave `r9` (the state's address) and `r10`
-//! alone, must not read what it has not initialized, and must refer to other steps by distance only.
+//! A program works on a [`State`]: it loads registers, memory and stack from a map at its start and stores them there at its
+//! end, so that all results can be compared. In between is a list of [`Step`]s. Every sublist of steps is a valid program,
+//! which makes shrinking simple. Each kind of step must keep this property: it may read and write `r0` to `r8` as numbers,
+//! must not change `r9` (the state's address) and `r10`, must not read uninitialized memory, and must refer to other steps
+//! only by distance.
 
 mod compare;
 mod shrink;
@@ -24,7 +24,7 @@ use crate::case::write_case;
 use state::{MEMORY_AT, REGISTERS, STACK_AT};
 use step::slots_of;
 
-/// What programs are made of: how often each kind of step comes, relative to the others. 0 leaves it out.
+/// Relative frequency of each kind of step; 0 excludes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
     /// Arithmetic, moves, negations, byte swaps, 64-bit constants.
@@ -35,7 +35,7 @@ pub struct Mix {
     pub memory: u32,
     /// Atomic operations on both.
     pub atomics: u32,
-    /// Most steps.
+    /// Maximum number of steps.
     pub steps: usize,
 }
 
@@ -45,17 +45,17 @@ impl Default for Mix {
     }
 }
 
-/// A program and the states it is run on.
+/// A program and its initial states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
     /// Its steps.
     pub steps: Vec<Step>,
-    /// States to run it on.
+    /// Initial states.
     pub inputs: Vec<State>,
 }
 
 impl Generated {
-    /// The program of a seed, with so many inputs.
+    /// The program of a seed, with this number of initial states.
     #[must_use]
     pub fn new(seed: u64, mix: &Mix, inputs: usize) -> Self {
         let mut rng = Rng::with_seed(seed);
@@ -95,7 +95,7 @@ impl Generated {
         insns
     }
 
-    /// The program as a text case that expects what `expected` says of the input of an index.
+    /// The program as a text case whose expectation for each input is `expected`.
     #[must_use]
     pub fn to_case(&self, name: &str, input: usize, expected: Option<&State>) -> String {
         let mut map = state_map();
@@ -107,7 +107,7 @@ impl Generated {
     }
 }
 
-/// Takes stack and registers from the state.
+/// Loads stack and registers from the state.
 fn prologue() -> Vec<Insn> {
     let mut insns =
         vec![Insn::LoadImm64 { dst: Reg::R9, value: Imm64::MapValueIndex { index: 0, offset: 0 } }];
@@ -119,7 +119,7 @@ fn prologue() -> Vec<Insn> {
     insns
 }
 
-/// Gives registers and stack back to the state.
+/// Stores registers and stack to the state.
 fn epilogue() -> Vec<Insn> {
     let mut insns: Vec<Insn> =
         REGISTERS.iter().map(|&reg| store(Reg::R9, i16::from(reg.number()) * 8, reg)).collect();

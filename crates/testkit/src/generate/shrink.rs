@@ -1,9 +1,9 @@
-//! Making a failing program small.
+//! Shrinks failing programs.
 
 use super::{Generated, State};
 
-/// The smallest program found that still fails: steps are taken out, in runs first and then one by one, inputs reduced to
-/// the one that matters, and words of it set to zero.
+/// The smallest program found that still fails: removes steps, in runs first and then one by one, keeps one failing input,
+/// and sets words of it to zero.
 #[must_use]
 pub fn shrink(generated: &Generated, mut fails: impl FnMut(&Generated) -> bool) -> Generated {
     let mut best = generated.clone();
@@ -15,7 +15,7 @@ pub fn shrink(generated: &Generated, mut fails: impl FnMut(&Generated) -> bool) 
     best
 }
 
-/// Whether anything could be taken out.
+/// Whether a step could be removed.
 fn take_out_steps(best: &mut Generated, fails: &mut impl FnMut(&Generated) -> bool) -> bool {
     let before = best.steps.len();
     let mut len = best.steps.len();

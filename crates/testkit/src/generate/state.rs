@@ -1,4 +1,4 @@
-//! What a generated program starts from and leaves.
+//! Initial and final states of generated programs.
 
 use std::fmt;
 
@@ -10,28 +10,28 @@ use paceline_spec::{MapKind, MapSpec};
 pub(super) const REGISTERS: [Reg; 9] =
     [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5, Reg::R6, Reg::R7, Reg::R8];
 
-/// Bytes of stack that are initialized, below `r10`.
+/// Initialized bytes of stack below `r10`.
 pub const STACK: usize = 32;
 
 /// Bytes of memory in the state.
 pub(super) const MEMORY: usize = 32;
-/// Where the stack is in the state's bytes: after the registers.
+/// Offset of the stack in the state: after the registers.
 pub(super) const STACK_AT: usize = 9 * 8;
-/// Where the memory is.
+/// Offset of the memory.
 pub(super) const MEMORY_AT: usize = STACK_AT + STACK;
-/// Where a word is through which steps pass values that the kernel's verifier is to forget.
+/// Offset of a word through which steps pass values that the kernel's verifier must not track.
 pub(super) const SCRATCH_AT: usize = MEMORY_AT + MEMORY;
 const BYTES: usize = SCRATCH_AT + 8;
 
 /// Registers `r0` to `r8`, [`STACK`] bytes of stack, memory, and a scratch word, as one map value holds them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct State {
-    /// Native order. In a box, because errors carry states.
+    /// Native byte order. Boxed, because errors contain states.
     bytes: Box<[u8; BYTES]>,
 }
 
 impl State {
-    /// A state of values that are often at the edges of their ranges.
+    /// A state of random values, often boundary values.
     #[must_use]
     pub fn random(rng: &mut Rng) -> Self {
         let mut bytes = Box::new([0; BYTES]);
@@ -41,7 +41,7 @@ impl State {
         Self { bytes }
     }
 
-    /// A state from a value of its map; `None` if it is of another size.
+    /// A state from a value of its map; `None` if the size differs.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self { bytes: Box::new(bytes.try_into().ok()?) })
@@ -58,7 +58,7 @@ impl State {
         self.bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes))
     }
 
-    /// The same with one word zero.
+    /// The same with one word set to zero.
     pub(super) fn with_zero(&self, word: usize) -> Self {
         let mut state = self.clone();
         if let Some(word) = state.bytes.chunks_exact_mut(8).nth(word) {
@@ -89,7 +89,7 @@ pub fn state_map() -> MapSpec {
     MapSpec::new("state", MapKind::Array, 4, BYTES as u32, 1)
 }
 
-/// A number, often one where arithmetic goes wrong.
+/// A number, often a boundary value.
 pub(super) fn interesting(rng: &mut Rng) -> u64 {
     const EDGES: [u64; 22] = [
         0,

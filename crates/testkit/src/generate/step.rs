@@ -6,14 +6,14 @@ use paceline_isa::{AluOp, AtomicOp, Condition, Imm64, Insn, Operand, Reg, Size, 
 use super::Mix;
 use super::state::{MEMORY, MEMORY_AT, REGISTERS, SCRATCH_AT, STACK, interesting};
 
-/// Something a generated program does.
+/// A step of a generated program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// One instruction that goes on to the next.
+    /// One instruction without a jump.
     Plain(Insn),
-    /// Such instructions that only make sense together.
+    /// Several such instructions that belong together.
     Together(Vec<Insn>),
-    /// A jump forward over so many steps, or to the end if there are fewer.
+    /// A jump forward over this number of steps, or to the end if there are fewer.
     Skip {
         /// Width of the comparison.
         width: Width,
@@ -35,7 +35,7 @@ pub enum Step {
 pub enum SkipForm {
     /// By the conditional jump.
     Direct,
-    /// By `goto`, over which the conditional jump leads if it is taken.
+    /// By `goto`; the inverted conditional jump skips it.
     Goto,
     /// The same with the long `gotol`.
     Long,
@@ -59,7 +59,7 @@ impl Step {
         arithmetic(rng)
     }
 
-    /// How many of the steps after it it may jump over.
+    /// Number of following steps that it may skip.
     pub(super) fn skips(&self) -> usize {
         match self {
             Self::Plain(_) | Self::Together(_) => 0,
@@ -67,7 +67,7 @@ impl Step {
         }
     }
 
-    /// Its instructions, if what it skips takes so many slots.
+    /// Its instructions, if the skipped steps have this number of slots.
     pub(super) fn insns(&self, skipped: usize) -> Vec<Insn> {
         match *self {
             Self::Plain(insn) => vec![insn],
@@ -157,7 +157,7 @@ fn alu(rng: &mut Rng, dst: Reg) -> Insn {
     let width = width(rng);
     let bits = if width == Width::W64 { 64 } else { 32 };
     let src = match (op, operand(rng)) {
-        // The verifier refuses constants that make no sense.
+        // The verifier refuses invalid constants.
         (A::Lsh | A::Rsh | A::Arsh, Operand::Imm(_)) => Operand::Imm(rng.i32(0..bits)),
         (A::Div | A::SDiv | A::Mod | A::SMod, Operand::Imm(0)) => Operand::Imm(-1),
         (_, src) => src,
@@ -180,8 +180,8 @@ fn skip(rng: &mut Rng) -> Step {
     }
 }
 
-/// A place of so many bytes in memory or stack. The verifier wants accesses to the stack to be aligned, atomic ones
-/// everywhere.
+/// An offset for an access of this size in memory or stack. The verifier requires alignment of stack accesses, and of all
+/// atomic ones.
 fn place(rng: &mut Rng, bytes: usize, aligned: bool) -> (Reg, i16) {
     if rng.bool() {
         let slot = rng.usize(0..STACK / bytes);
@@ -243,14 +243,14 @@ fn atomic(rng: &mut Rng) -> Step {
             | AtomicOp::Xor { fetch: false }
     );
     if fetches && base == Reg::R10 {
-        // The verifier knows what is on the stack, but Linux 6.18 forgets where a value fetched from there came from, and
-        // prunes paths that it must walk: fetch_precision.case in tests/cases/isa/atomic64. So let it know nothing.
+        // The verifier tracks stack contents, but Linux 6.18 loses the origin of a value fetched from there, and prunes
+        // paths that it must explore: fetch_precision.case in tests/cases/isa/atomic64. Therefore the value is made unknown.
         insns.extend(forgotten(fetched));
     }
     Step::Together(insns)
 }
 
-/// Passes a register through memory of which the verifier knows nothing.
+/// Passes a register through memory that the verifier does not track.
 fn forgotten(reg: Reg) -> [Insn; 2] {
     let offset = SCRATCH_AT as i16;
     [

@@ -11,15 +11,15 @@ use crate::compare::{ChainWay, Stopped};
 
 /// A chain of programs of one object, which share its maps.
 pub struct ChainTrial<'a> {
-    /// The object, packets and seed; its program is not looked at.
+    /// The object, packets and seed; its program is ignored.
     pub trial: Trial<'a>,
     /// The programs by node.
     pub programs: Vec<&'a Verified>,
-    /// What follows what.
+    /// The graph.
     pub graph: Graph,
 }
 
-/// The difference between the ways to run a chain, if there is one.
+/// The first difference between the ways to run a chain.
 #[must_use]
 pub fn chain_difference(chain: &ChainTrial<'_>) -> Option<String> {
     let ways = ChainWay::ALL.into_iter();

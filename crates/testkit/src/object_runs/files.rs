@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files with one of these extensions below directories, or given themselves, in order.
+/// Files with one of these extensions in directories, or given directly, in order.
 #[must_use]
 pub fn files_below(places: &[PathBuf], extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -23,7 +23,7 @@ fn collect(place: &Path, extensions: &[&str], found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_wanted = || path.extension().is_some_and(|end| extensions.iter().any(|wanted| end == *wanted));
-        // Links to directories may lead back.
+        // Symbolic links to directories may form a cycle.
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_directory || path.is_file() && is_wanted() {
             collect(&path, extensions, found);
@@ -31,7 +31,7 @@ fn collect(place: &Path, extensions: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Packets of captures, those left out that a test run does not take; each capture gives at most so many.
+/// Packets of captures whose lengths a test run supports, at most this number of each capture.
 ///
 /// # Errors
 /// A capture that cannot be read, with its path.

@@ -6,17 +6,17 @@ use paceline_spec::{InitialValue, MapKind, MapSpec};
 
 use super::pool;
 
-/// Most elements that a map is given.
+/// Maximum number of elements added to a map.
 const MOST: u32 = 32;
 
-/// Most bytes of maps that an object is run with: campaigns make them anew for each engine.
+/// Maximum total size of an object's maps in bytes: campaigns create them anew for each engine.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Gives maps that the object leaves the size of to whoever loads it, a small one.
+/// Sets a small size for maps whose size the object leaves to its loader.
 pub fn size_maps(maps: &mut [MapSpec]) {
     for map in maps.iter_mut().filter(|map| map.max_entries == 0) {
         map.max_entries = match map.kind {
-            // One for each CPU, or a power of two that is a multiple of pages.
+            // One entry per CPU, or a power of two that is a multiple of the page size.
             MapKind::PerfEventArray => continue,
             MapKind::RingBuf | MapKind::UserRingBuf => 1 << 16,
             _ => MOST,
@@ -24,7 +24,7 @@ pub fn size_maps(maps: &mut [MapSpec]) {
     }
 }
 
-/// Whether the maps of an object are too large to be made again for every run.
+/// Whether an object's maps are too large to be created for every run.
 #[must_use]
 pub fn has_large_maps(object: &Object) -> bool {
     let bytes = |spec: &MapSpec| {
@@ -34,8 +34,8 @@ pub fn has_large_maps(object: &Object) -> bool {
     object.maps().iter().map(bytes).fold(0, u64::saturating_add) > MOST_BYTES
 }
 
-/// Adds elements to the maps of an object whose values are bytes, but for global variables and maps that the object fills.
-/// Keys are small numbers, and bytes of packets, so that look-ups find something.
+/// Adds elements to maps whose values are bytes, except global variables and maps with initial contents. Keys are small
+/// numbers, and bytes of packets, so that look-ups find elements.
 pub fn fill_from_seed(object: &mut Object, seed: u64) {
     for spec in &mut object.specs_mut().maps {
         let is_section = spec.name.contains('.');
@@ -59,7 +59,7 @@ pub fn fill_from_seed(object: &mut Object, seed: u64) {
     }
 }
 
-/// A number for a map, the same in every object that has one of the name (FNV-1a).
+/// A hash of a map's name (FNV-1a), so that maps of the same name get the same contents.
 fn of_name(name: &str) -> u64 {
     name.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -78,7 +78,7 @@ fn key(spec: &MapSpec, number: u32, rng: &mut Rng) -> Vec<u8> {
         let len = (size - data).min(4);
         key[data..data + len].copy_from_slice(&bytes[..len]);
     } else if let Some(packet) = rng.choice(pool()) {
-        // Where addresses, ports and protocols of untagged packets are.
+        // Offsets of addresses, ports and protocols in untagged packets.
         let start = [0, 6, 12, 22, 23, 26, 30, 34, 36, 38][rng.usize(..10)];
         let bytes = packet.iter().skip(start).take(size - data);
         key[data..].iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);

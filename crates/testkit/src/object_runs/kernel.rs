@@ -8,19 +8,19 @@ use super::{Observation, Trial};
 use crate::compare::{Left, Stopped};
 use crate::kernel::{self, KernelObject, LoadError, LoadOptions, Packet};
 
-/// What the kernel made of a program.
+/// Result of a program in the kernel.
 #[derive(Debug)]
 pub struct KernelRun {
-    /// How long it took to load maps and program.
+    /// Time to load maps and program.
     pub load: Duration,
-    /// What the runs left; `None` for programs that it makes no test runs of.
+    /// Results of the runs; `None` for programs without a test run.
     pub ran: Option<Result<Observation, Stopped>>,
 }
 
-/// Loads the program, and runs it on the packets if `run` says so.
+/// Loads the program, and runs it on the packets if `run` is set.
 ///
 /// # Errors
-/// What it refuses.
+/// The kernel's refusal.
 pub fn on_kernel(trial: &Trial<'_>, run: bool) -> Result<KernelRun, LoadError> {
     let start = Instant::now();
     let object = trial.object;
@@ -33,7 +33,7 @@ pub fn on_kernel(trial: &Trial<'_>, run: bool) -> Result<KernelRun, LoadError> {
     Ok(KernelRun { load, ran })
 }
 
-/// The program, and those that the object puts into program arrays.
+/// Keeps the program, and the programs in the object's program arrays.
 fn named_programs<'a>(trial: &Trial<'a>) -> Vec<&'a paceline_spec::ProgramSpec> {
     let object = trial.object;
     let values = object.maps().iter().flat_map(|map| &map.contents).map(|(_, value)| value);

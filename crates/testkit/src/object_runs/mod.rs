@@ -1,8 +1,8 @@
-//! One program of an object on everything that can run it: each engine with single packets and with bursts, the ways to
-//! run a chain, the kernel. Each starts with maps of its own that hold the same.
+//! One program of an object on all that can run it: each engine with single packets and with bursts, the ways to run a
+//! chain, the kernel. Each has its own maps with equal contents.
 //!
-//! The programs come from the loader that users have ([`paceline::Object`]). Campaigns run such trials in child
-//! processes ([`child`](crate::child)), so that a crash costs one program.
+//! The programs come from the public loader ([`paceline::Object`]). Campaigns run these trials in child processes
+//! ([`child`](crate::child)), so that a crash affects one program.
 
 mod chain;
 mod files;
@@ -29,10 +29,10 @@ use paceline::{Engine, Object};
 use crate::Contents;
 use crate::compare::{Input, Left};
 
-/// A program of an object, and what it is run on.
+/// A program of an object, and its inputs.
 #[derive(Clone, Copy)]
 pub struct Trial<'a> {
-    /// The object, its maps with what they hold when the run starts.
+    /// The object, with the initial contents of its maps.
     pub object: &'a Object,
     /// Name of the program.
     pub program: &'a str,
@@ -40,25 +40,25 @@ pub struct Trial<'a> {
     pub inputs: &'a [Input],
     /// Seed of random numbers and of the lengths of bursts.
     pub seed: u64,
-    /// The engines, the reference first.
+    /// The engines; the first is the reference.
     pub engines: &'a [Engine],
-    /// Interfaces and routes.
+    /// Interfaces and routes of the host.
     pub network: Option<&'a Arc<Network>>,
     /// The CPU that runs it.
     pub cpu: usize,
 }
 
-/// What a run over all packets left.
+/// Result of a run over all packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
     /// Each packet.
     pub packets: Vec<Left>,
-    /// Contents of each map of the object; `None` where they are no bytes.
+    /// Contents of each map of the object; `None` if its elements are not bytes.
     pub maps: Vec<Option<Contents>>,
 }
 
 impl Observation {
-    /// How another one differs, for people; `None` if it does not.
+    /// The difference from another result as text; `None` if they are equal.
     #[must_use]
     pub fn difference(&self, other: &Self, names: [&str; 2], trial: &Trial<'_>) -> Option<String> {
         let mut text = String::new();

@@ -13,13 +13,13 @@ use crate::compare::{Input, Left, Stopped, records, redirect_of};
 use crate::engine::map_contents;
 use crate::kernel;
 
-/// Interface that packets come in on, as in the kernel's test runs.
+/// Ingress interface, as in the kernel's test runs.
 const LOOPBACK: u32 = 1;
 
 /// Runs an accepted program on an engine, each packet alone or all of them in bursts of random lengths.
 ///
 /// # Errors
-/// [`Stopped::Refused`] if the engine does not take the program or a map cannot be made, [`Stopped::Run`] for a fault.
+/// [`Stopped::Refused`] if the engine refuses the program or a map cannot be created, [`Stopped::Run`] for a fault.
 pub fn on_engine(
     trial: &Trial<'_>,
     verified: &Verified,
@@ -54,8 +54,8 @@ fn run(
     Ok((observation, (collection, machine)))
 }
 
-/// Whether a program leaves the same wherever its maps and packets are in memory: it makes no number of an address, reads
-/// nothing from its stack that it did not write, and a second run by the first engine leaves what the first one left.
+/// Whether the result does not depend on the addresses of maps and packets: the program makes no number of an address, reads
+/// no uninitialized stack, and a second run by the first engine has the same result as the first.
 #[must_use]
 pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
     let reads_unwritten = verified.functions().iter().any(|function| function.zeroed != 0);
@@ -63,7 +63,7 @@ pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
         return false;
     }
     let Some(&engine) = trial.engines.first() else { return true };
-    // The memory of the first run stays occupied, so that the second one has other addresses.
+    // The memory of the first run stays allocated, so that the second one has other addresses.
     let one = run(trial, verified, engine, false);
     let other = run(trial, verified, engine, false);
     let observed = |run: &Result<(Observation, Taken), Stopped>| match run {
@@ -82,8 +82,8 @@ pub(super) fn collection(object: &Object, engine: Engine) -> Result<Collection, 
 
 fn load(collection: &Collection, verified: &Verified, engine: Engine) -> Result<Program, Stopped> {
     let refused = |error: &dyn std::fmt::Display| Stopped::Refused(error.to_string());
-    // Programs that the object puts into program arrays come with a program that the collection verifies; one that
-    // lacks maps numbers those that it has anew.
+    // The collection loads the programs of program arrays with the program that it verifies. A program without its maps has
+    // other map indices.
     if verified.has_tail_calls() || !collection.missing().is_empty() {
         let program = collection.program(Some(&verified.program().name));
         return program.map(|program| program.into_program()).map_err(|error| refused(&error));
@@ -91,12 +91,12 @@ fn load(collection: &Collection, verified: &Verified, engine: Engine) -> Result<
     Program::load(verified, collection.maps().to_vec(), engine).map_err(|error| refused(&error))
 }
 
-/// What all maps hold.
+/// Contents of all maps.
 pub(super) fn contents(maps: &[Arc<Map>], cpu: usize) -> Vec<Option<crate::Contents>> {
     maps.iter().map(|map| records(map).or_else(|| map_contents(map, cpu))).collect()
 }
 
-/// A host, and a burst that packets are put into.
+/// A host, and the burst for the packets.
 pub(super) struct Machine {
     burst: Burst,
     host: Host,
@@ -113,8 +113,8 @@ impl Machine {
         Self { burst: Burst::default(), host }
     }
 
-    /// Gives all packets to `run`, in bursts of random lengths or one by one, and keeps what it leaves. `run` says what
-    /// all of `r0` is, or which packet stops it and why.
+    /// Passes all packets to `run`, in bursts of random lengths or one by one, and collects the results. `run` returns all
+    /// of `r0`, or the packet that stopped it and the reason.
     pub(super) fn feed(
         &mut self,
         trial: &Trial<'_>,

@@ -1,4 +1,4 @@
-//! Packets by seed: the shipped traffic, cut, grown and changed.
+//! Random packets by seed: the shipped traffic, cut, extended and changed.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use crate::compare::Input;
 use crate::kernel::{MAX_PACKET, MIN_PACKET};
 use crate::traffic;
 
-/// The packets that others are made from: those of the shipped capture that a test run takes.
+/// The base packets: those of the shipped capture whose length a test run supports.
 #[must_use]
 pub fn pool() -> &'static [Vec<u8>] {
     static POOL: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
@@ -18,7 +18,7 @@ pub fn pool() -> &'static [Vec<u8>] {
     })
 }
 
-/// So many packets made from those of a pool. The same seed and pool give the same packets.
+/// This number of packets, derived from a pool. The same seed and pool give the same packets.
 #[must_use]
 pub fn packets_of(pool: &[Vec<u8>], seed: u64, count: usize) -> Vec<Input> {
     let mut rng = Rng::with_seed(seed ^ 0x7061_636b);

@@ -1,4 +1,4 @@
-//! All of it for one program: both verdicts, and what runs leave.
+//! All comparisons of one program: both verdicts, and the results of runs.
 
 use std::time::{Duration, Instant};
 
@@ -9,53 +9,53 @@ use super::{Trial, is_pure, on_engine, on_kernel};
 use crate::compare::Stopped;
 use crate::kernel::LoadError;
 
-/// The engines, in the order in which they are compared: the one that checks everything first.
+/// The engines in the order of comparison: the checking engine first.
 pub const ENGINES: [Engine; 4] = [Engine::Plain, Engine::Threaded, Engine::CheckedJit, Engine::Jit];
 
-/// What we say of a program.
+/// Our verdict.
 #[derive(Debug)]
 pub struct OurVerdict {
-    /// What was proven, or why not.
+    /// The verified program, or the refusal.
     pub verified: Result<Verified, String>,
-    /// How long it took.
+    /// Time of verification.
     pub time: Duration,
 }
 
-/// What the kernel says of it.
+/// The kernel's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelVerdict {
-    /// It takes the program.
+    /// It accepts the program.
     Accepted,
-    /// It does not, with its reason.
+    /// It refuses the program, with its reason.
     Refused(String),
-    /// A map, or the types, do not come so far.
+    /// It refuses a map or the types.
     NotAsked(String),
 }
 
-/// Both.
+/// Both verdicts.
 #[derive(Debug)]
 pub struct Verdicts {
     /// Ours.
     pub ours: OurVerdict,
-    /// The kernel's, if it can be asked.
+    /// The kernel's, if the kernel is available.
     pub kernel: Option<KernelVerdict>,
 }
 
-/// What came of a trial.
+/// Result of a trial.
 #[derive(Debug)]
 pub struct Findings {
     /// Verdicts.
     pub verdicts: Verdicts,
-    /// The first difference between two that run the program: their names, and what differs.
+    /// The first difference: names of the two sides, and what differs.
     pub difference: Option<(String, String)>,
-    /// Whether the difference is one of the program's and does not come from addresses or memory that it never wrote:
-    /// compilers leave those in what C leaves undefined.
+    /// Whether the difference is real, and not caused by addresses or uninitialized memory, which C programs with undefined
+    /// behavior depend on.
     pub pure: bool,
-    /// Engines that do not take the accepted program, and why.
+    /// Engines that refuse the accepted program, with the reason.
     pub not_taken: Vec<(String, String)>,
 }
 
-/// Verifies a program, and runs it on all engines, alone and in bursts, and in the kernel, if both accept it.
+/// Verifies a program, and if both verdicts accept it, runs it on all engines, alone and in bursts, and in the kernel.
 #[must_use]
 pub fn try_program(trial: &Trial<'_>, kernel: bool) -> Findings {
     let spec = trial.object.programs().iter().find(|spec| spec.name == trial.program);
@@ -69,7 +69,7 @@ pub fn try_program(trial: &Trial<'_>, kernel: bool) -> Findings {
     let (kernel, kernel_run) = match run {
         None => (None, None),
         Some(Ok(run)) => (Some(KernelVerdict::Accepted), run.ran),
-        // Others that it may tail call are refused for themselves.
+        // Refused targets of tail calls are not this program's refusal.
         Some(Err(LoadError::Program { name, error })) if name == trial.program => {
             let reason = format!("{}: {}", error.errno, error.reason());
             (Some(KernelVerdict::Refused(reason)), None)
@@ -114,7 +114,7 @@ fn compare(
     for (name, ran) in kernel.into_iter().chain(ours) {
         let is_ours = name != "kernel";
         match (&ran, &taken) {
-            // All engines take the same programs: one that refuses is at fault.
+            // All engines support the same programs: a refusal is a failure.
             (Err(Stopped::Refused(reason)), Some(other)) if is_ours => {
                 return Err((name, format!("refuses what {other} takes: {reason}")));
             }
@@ -123,7 +123,7 @@ fn compare(
         }
         match (ran, &reference) {
             (Err(Stopped::Refused(reason)), _) => not_taken.push((name, reason)),
-            // What was accepted never goes wrong.
+            // An accepted program must not fault.
             (Err(stopped), _) => return Err((name, stopped.to_string())),
             (Ok(observation), None) => reference = Some((name, observation)),
             (Ok(observation), Some((other, expected))) => {

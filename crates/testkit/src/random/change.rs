@@ -1,10 +1,10 @@
-//! Accepted programs with a little changed: near the border between what a verifier accepts and what it refuses.
+//! Accepted programs with small changes: inputs near the limits of what a verifier accepts.
 
 use fastrand::Rng;
 use paceline_isa::{AluOp, Condition, Insn, Operand, RawInsn, Size, Width, decode_at, encode_all};
 use paceline_spec::ProgramSpec;
 
-/// The program with one or two small changes; none where the slots chosen do not lend themselves to one.
+/// The program with one or two small changes; unchanged if the chosen slots allow none.
 #[must_use]
 pub fn changed(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
     let mut program = program.clone();
@@ -19,8 +19,8 @@ pub fn changed(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
     program
 }
 
-/// The program with an instruction or two replaced by near ones: as [`changed`], or with another width, an immediate at a
-/// border, two instructions in the other order, or one left out.
+/// The program with one or two instructions replaced by similar ones: as in [`changed`], or with another width, an immediate
+/// at a limit, two instructions exchanged, or one removed.
 #[must_use]
 pub fn near(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
     let mut program = program.clone();
@@ -42,7 +42,7 @@ pub fn near(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
     program
 }
 
-/// The instruction of one slot, if there is one and it may give its place to another.
+/// The instruction of one slot, if it is one slot long and may be exchanged.
 fn plain_at(insns: &[RawInsn], slot: usize) -> Option<Insn> {
     let is_second_half =
         slot.checked_sub(1).and_then(|i| insns.get(i)).is_some_and(|insn| insn.opcode == 0x18);
@@ -100,14 +100,14 @@ fn leave_out(insns: &mut [RawInsn], slot: usize) -> bool {
     done
 }
 
-/// Whether the slot chosen could be changed.
+/// Whether the chosen slot could be changed.
 fn change(insns: &mut [RawInsn], rng: &mut Rng) -> bool {
     if insns.is_empty() {
         return false;
     }
     let slot = rng.usize(..insns.len());
     let next = insns.get(slot + 1).copied();
-    // The second half of a constant is no instruction.
+    // The second slot of a 64-bit immediate is not an instruction.
     let is_second_half =
         slot.checked_sub(1).and_then(|i| insns.get(i)).is_some_and(|insn| insn.opcode == 0x18);
     let Ok(insn) = decode_at(insns, slot) else { return false };
@@ -121,7 +121,7 @@ fn change(insns: &mut [RawInsn], rng: &mut Rng) -> bool {
         4 => drop_check(insn),
         5 => other_kind(insn, rng),
         6 if next.is_some_and(|next| next.opcode != 0) => {
-            // The next instruction makes room for this one a second time; jumps keep their distances.
+            // The next instruction is replaced by a copy of this one, so that jump offsets stay valid.
             return copy_to_next(insns, slot, insn);
         }
         7 => return other_register(&mut insns[slot], rng),
@@ -174,12 +174,12 @@ fn nudge_immediate(slot: &mut RawInsn, insn: Insn, rng: &mut Rng) -> bool {
     }
 }
 
-/// A jump that is never taken: as good as none.
+/// A jump to the next instruction, which is a no-op.
 fn drop_check(insn: Insn) -> Option<Insn> {
     matches!(insn, Insn::JumpIf { .. }).then_some(Insn::Jump { offset: 0 })
 }
 
-/// Another condition, size or operation.
+/// Changes the condition, size or operation.
 fn other_kind(insn: Insn, rng: &mut Rng) -> Option<Insn> {
     use Condition as C;
     let mut insn = insn;
@@ -212,7 +212,7 @@ fn copy_to_next(insns: &mut [RawInsn], slot: usize, insn: Insn) -> bool {
 
 fn other_register(slot: &mut RawInsn, rng: &mut Rng) -> bool {
     let field = if rng.bool() { &mut slot.dst } else { &mut slot.src };
-    // Other fields than registers stay as they are.
+    // Fields other than registers keep their values.
     if *field == 0 {
         return false;
     }

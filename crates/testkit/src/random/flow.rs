@@ -1,4 +1,4 @@
-//! Steps that choose what comes next: branches and loops.
+//! Steps of control flow: branches and loops.
 
 use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
@@ -40,12 +40,12 @@ impl Generator<'_> {
         }
     }
 
-    /// What only programs of one type have.
+    /// Steps that only one program type has.
     fn special(&mut self) {
         if self.is_filter() { self.filter_step() } else { self.packet_step() }
     }
 
-    /// A condition on what is there.
+    /// A condition on an existing value.
     pub(super) fn question(&mut self) -> (Width, Condition, Reg, Operand) {
         let (width, condition) = (self.width(), self.condition());
         let dst = self.number();
@@ -56,7 +56,7 @@ impl Generator<'_> {
         (width, condition, dst, src)
     }
 
-    /// Whether another branch may be made; what cannot be afforded becomes arithmetic.
+    /// Whether the budget allows another branch; otherwise the step becomes arithmetic.
     fn affords_branch(&mut self) -> bool {
         if self.branches == 0 {
             self.arithmetic();
@@ -75,7 +75,7 @@ impl Generator<'_> {
         let (runs_if_taken, with_else) = (self.one_in(4), self.one_in(3));
         let count = self.rng.usize(1..4);
         self.branch(width, condition, dst, src, runs_if_taken, |this| this.some_steps(count));
-        // After a jump back there is nothing to jump from.
+        // After a jump back no branch can be left.
         let falls_through = |step: &Step| step.insns.last().is_none_or(Insn::falls_through);
         if with_else
             && let Some(last) = self.steps.len().checked_sub(1)
@@ -91,8 +91,8 @@ impl Generator<'_> {
         }
     }
 
-    /// Jumps out of the branch just made, over steps that only those reach who have not been in it. Nobody needs to know
-    /// what holds there: the steps bring their own.
+    /// Jumps out of the branch just made, over steps that are reachable only from outside of it. These steps do not depend
+    /// on the model's state: they initialize what they use.
     fn add_else(&mut self, last: usize) {
         let count = self.rng.usize(1..3);
         let goto = Step {
@@ -100,7 +100,7 @@ impl Generator<'_> {
             targets: vec![(0, Target::Over(0))],
             calls: Vec::new(),
         };
-        // Those who jumped to the end of the branch come to the step after this one.
+        // Jumps to the end of the branch continue at the step after this one.
         self.steps.push(goto);
         let at = last + 1;
         self.stretch(at);
@@ -112,7 +112,7 @@ impl Generator<'_> {
         self.aim(at);
     }
 
-    /// Makes jumps that led to a step lead past it.
+    /// Redirects jumps to a step to the step after it.
     fn stretch(&mut self, at: usize) {
         for (index, step) in self.steps.iter_mut().enumerate().take(at) {
             for (_, target) in &mut step.targets {
@@ -125,7 +125,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes the jump of a step lead to the step that comes next.
+    /// Redirects the jump of a step to the next step.
     pub(super) fn aim(&mut self, at: usize) {
         let over = self.steps.len() - at - 1;
         if let Some((_, target)) = self.steps.get_mut(at).and_then(|step| step.targets.last_mut()) {
@@ -133,7 +133,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Steps that run if a condition holds, or if it does not.
+    /// Steps that run if a condition holds, or if it does not hold.
     pub(super) fn branch(
         &mut self,
         width: Width,
@@ -169,7 +169,7 @@ impl Generator<'_> {
         self.leave_if(width, condition, dst, src);
     }
 
-    /// A loop of one shape or another.
+    /// A loop of a random form.
     fn repeat(&mut self) {
         if self.in_loop || self.branches < 2 {
             return self.arithmetic();
@@ -198,14 +198,14 @@ impl Generator<'_> {
         self.steps.push(Step { insns, targets: vec![(0, Target::Over(0))], calls: Vec::new() });
     }
 
-    /// Jumps back to a step.
+    /// Jumps back to the start of a step.
     pub(super) fn jump_back(&mut self, first: usize) {
         let back = self.steps.len() - first;
         let insns = vec![Insn::Jump { offset: 0 }];
         self.steps.push(Step { insns, targets: vec![(0, Target::Back(back))], calls: Vec::new() });
     }
 
-    /// The inside of a loop. Gives the index of its first step.
+    /// The body of a loop. Returns the index of its first step.
     fn body(&mut self, counter: Reg) -> usize {
         self.model.lock(counter);
         self.model.enter_loop();
@@ -217,17 +217,17 @@ impl Generator<'_> {
         first
     }
 
-    /// The steps of one round of a loop.
+    /// The steps of one iteration of a loop.
     pub(super) fn round(&mut self) {
         let count = self.rng.usize(1..4);
-        // Where paths join in a loop, what holds of both is found in more than one round.
+        // Joins in a loop need several iterations until the verifier's state is a fixed point.
         if self.one_in(6) {
             self.perhaps_written();
         }
         self.some_steps(count);
     }
 
-    /// Jumps back to the first step of a loop on a condition, after `insns`.
+    /// Jumps back to the first step of a loop on a condition, after the instructions `insns`.
     fn close(
         &mut self,
         mut insns: Vec<Insn>,
@@ -280,7 +280,7 @@ impl Generator<'_> {
         self.close(vec![shift], first, Condition::Ne, counter, Operand::Imm(0));
     }
 
-    /// `n = 0; while (n < limit) { ...; n++ }`, where the limit may be a number that nobody knows but for its greatest value.
+    /// `n = 0; while (n < limit) { ...; n++ }`, where the limit may be a number of which only the maximum is known.
     fn test_first(&mut self, counter: Reg) {
         let limit = match self.saved_place(&[counter]) {
             Some(limit) if self.rng.bool() => {

@@ -1,4 +1,4 @@
-//! What functions a program has, and how each begins and ends.
+//! The functions of a program, with their prologues and epilogues.
 
 use fastrand::Rng;
 use paceline_isa::{AluOp, AtomicOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
@@ -10,40 +10,40 @@ use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{CELLS, Cell, Kind, Part, Source};
 use super::types::{self, Parameter, SIGNATURES};
 
-/// Slots of stack that functions use which are called.
+/// Stack slots of subprograms.
 const CELLS_OF_CALLEES: usize = 8;
 
-/// The words of stack that steps of a function write and read, as bits from the frame pointer down. Dynptrs and iterators
-/// lie below them.
+/// The words of stack that steps of a function access, as bits from the frame pointer down. Dynptrs and iterators are below
+/// them.
 #[must_use]
 pub fn cells(function: usize) -> u64 {
     (1 << if function == 0 { CELLS } else { CELLS_OF_CALLEES }) - 1
 }
 
-/// What is decided of a program before its steps are.
+/// Plan of a program, drawn before its steps.
 pub(super) struct Plan {
     pub(super) kind: ProgramKind,
     pub(super) purpose: Purpose,
-    /// The main program first; each function is called by one before it, perhaps by more.
+    /// The main program first; each other function has a caller before it, and perhaps more.
     pub(super) functions: Vec<FunctionPlan>,
     /// Whether all functions have types, so that some may be global.
     pub(super) is_typed: bool,
 }
 
-/// A function to be made.
+/// Plan of a function.
 pub(super) struct FunctionPlan {
     pub(super) parameters: Vec<Parameter>,
     /// Its signature, if it is global.
     signature: Option<usize>,
-    /// Which function calls it for certain.
+    /// A caller of the function.
     parent: usize,
     depth: usize,
-    /// Whether it or what it calls may move the packet.
+    /// Whether it or a callee may move the packet.
     pub(super) moves_packet: bool,
-    /// Slots of stack it may use.
+    /// Stack slots that it may use.
     pub(super) cells: usize,
     steps: usize,
-    /// Whether it folds its stack into what it returns.
+    /// Whether its return value depends on the contents of its stack.
     folds: bool,
 }
 
@@ -116,7 +116,7 @@ impl Plan {
         }
     }
 
-    /// Who calls a function that moves the packet does so too.
+    /// A caller of a function that moves the packet moves the packet as well.
     fn carry_moves(&mut self) {
         for index in (1..self.functions.len()).rev() {
             if self.functions[index].moves_packet {
@@ -146,7 +146,7 @@ impl Generator<'_> {
         &self.plan.functions[self.index]
     }
 
-    /// Slots of stack that this function may use.
+    /// Stack slots that this function may use.
     pub(super) fn cells(&self) -> usize {
         self.plan_here().cells
     }
@@ -159,13 +159,13 @@ impl Generator<'_> {
         self.index == 0
     }
 
-    /// The whole function.
+    /// Generates the whole function.
     pub(super) fn function(mut self) -> Function {
         self.begin();
         for _ in 0..self.plan_here().steps {
             self.step();
         }
-        // What is never called makes a program invalid.
+        // Functions without callers make a program invalid.
         for callee in 1..self.plan.functions.len() {
             if self.plan.functions[callee].parent == self.index && !self.called.contains(&callee) {
                 self.call_of(callee);
@@ -207,7 +207,7 @@ impl Generator<'_> {
             self.model.set(reg, kind);
         }
         self.keep_context();
-        // Some others survive calls as well.
+        // Some other registers survive calls as well.
         for reg in [Reg::R1, Reg::R2, Reg::R3] {
             let kind = self.model.get(reg);
             if kind != Kind::Unset
@@ -229,7 +229,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Uses memory that the caller lends, perhaps after the packet moved, which it may be a part of.
+    /// Accesses memory that the caller passes, perhaps after the packet moved, of which it may be a part.
     fn use_lent(&mut self) {
         let is_lent = |kind| matches!(kind, Kind::Nullable { source: Source::Caller, .. });
         let Some(reg) = self.find_saved(is_lent) else { return };
@@ -260,7 +260,7 @@ impl Generator<'_> {
         });
     }
 
-    /// The context stays in r6: legacy packet loads want it there.
+    /// The context stays in r6, which legacy packet loads require.
     fn keep_context(&mut self) {
         if let Some(reg) = self.context() {
             self.emit(vec![mov(Reg::R6, Operand::Reg(reg))]);
@@ -269,13 +269,13 @@ impl Generator<'_> {
         }
     }
 
-    /// The last steps, to which jumps to the end lead.
+    /// The final steps, which are the target of jumps to the end.
     fn finish(&mut self) {
         if self.plan_here().folds {
             self.fold_stack();
         }
         if self.is_main() && self.is_for_engines() {
-            // All 64 bits: a kernel's test run tells only half of them.
+            // Folds all 64 bits, because a kernel's test run returns only the low half.
             let address = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset: 0 };
             let op = AtomicOp::Add { fetch: false };
             self.emit(vec![
@@ -288,7 +288,7 @@ impl Generator<'_> {
         }
     }
 
-    /// All of the stack that holds numbers goes into what is returned, so that engines that differ in it differ in that.
+    /// Folds all stack words that hold numbers into the return value, so that differences in the stack become visible.
     fn fold_stack(&mut self) {
         for (index, cell) in self.model.cells.into_iter().enumerate() {
             let at = -8 * (index as i16 + 1);
@@ -311,7 +311,7 @@ impl Generator<'_> {
         self.model.set(Reg::R0, Kind::NUMBER);
     }
 
-    /// Calls some function, if there is one that may be called.
+    /// Calls a random function, if one may be called.
     pub(super) fn call(&mut self) {
         let callable: Vec<usize> = (1..self.plan.functions.len())
             .filter(|&callee| self.plan.may_call(self.index, callee))
@@ -339,7 +339,7 @@ impl Generator<'_> {
         }
         let mut insns = Vec::new();
         let is_global = self.plan.functions[callee].signature.is_some();
-        // Functions that move the packet are lent bytes of it as often as other memory.
+        // Functions that move the packet get packet memory as often as other memory.
         let lent = parameters.iter().find_map(|p| if let Parameter::Memory(n) = p { Some(*n) } else { None });
         if let Some(bytes) = lent.filter(|_| is_global && self.plan.functions[callee].moves_packet)
             && !self.has_packet(bytes)
@@ -375,7 +375,8 @@ impl Generator<'_> {
         matches!(kind, Kind::Packet { group, at, from: Part::Data | Part::Inside } if at >= 0 && self.model.room(group, at) >= bytes)
     }
 
-    /// Puts an argument into its register. Arguments come from registers that calls keep, so that none overwrites another.
+    /// Moves an argument into its register. Arguments come from callee-saved registers, so that no argument overwrites
+    /// another.
     fn argument(&mut self, reg: Reg, parameter: Parameter, insns: &mut Vec<Insn>) {
         if self.slips() {
             let any = Reg::ALL[self.rng.usize(..11)];
@@ -406,7 +407,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Lends a global function what it knows nothing of: the packet, a slice, memory at any address.
+    /// Passes a global function memory of a kind that it cannot know: the packet, a slice, memory of any alignment.
     fn lend_anything(&mut self, reg: Reg, bytes: i16, insns: &mut Vec<Insn>) {
         let model = self.model.clone();
         let fits = move |kind| match kind {
@@ -439,7 +440,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Lends some of this function's stack.
+    /// Passes memory on this function's stack.
     fn stack_argument(&mut self, reg: Reg, bytes: i16, insns: &mut Vec<Insn>) {
         let cells = (bytes / 8) as usize;
         let first = self.rng.usize(..=self.cells() - cells);

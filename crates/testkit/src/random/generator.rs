@@ -1,4 +1,4 @@
-//! The generator: what it picks, and how it picks.
+//! The generator: choice of steps.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use super::numbers::interesting;
 pub(super) const CALLEE_SAVED: [Reg; 4] = [Reg::R6, Reg::R7, Reg::R8, Reg::R9];
 const ARGUMENTS: [Reg; 6] = [Reg::R0, Reg::R1, Reg::R2, Reg::R3, Reg::R4, Reg::R5];
 
-/// What programs are for.
+/// Purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be judged: all that the verifier knows, and mistakes in some of them.
+    /// For verdicts: every feature of the verifier, with mistakes in some programs.
     Verdict,
-    /// To be run on several engines: no mistakes, only what the engines have, and nothing that differs from run to run.
+    /// For runs on several engines: no mistakes, only features of the engines, and no results that differ between runs.
     Run,
 }
 
@@ -28,7 +28,7 @@ pub enum Purpose {
 pub fn candidate(seed: u64, purpose: Purpose) -> Candidate {
     let mut rng = Rng::with_seed(seed);
     let plan = Plan::new(&mut rng, purpose);
-    // A quarter of the programs has mistakes, a few of them many.
+    // A quarter of the programs has mistakes, some of them many.
     let mistakes = match (purpose, rng.u8(..16)) {
         (Purpose::Run, _) => 0,
         (Purpose::Verdict, 0) => 12,
@@ -62,26 +62,26 @@ fn mutation(candidate: &Candidate, rng: &mut Rng) -> Option<(usize, RawInsn)> {
     Some((slot, insn))
 }
 
-/// Makes one function.
+/// Generates one function.
 pub(super) struct Generator<'a> {
     pub(super) rng: &'a mut Rng,
     pub(super) plan: &'a Plan,
     pub(super) index: usize,
     pub(super) model: Model,
-    /// What holds wherever control comes to the function's end from before it.
+    /// The model's state that holds at the function's end on all paths to it so far.
     end: Option<Model>,
     pub(super) steps: Vec<Step>,
-    /// One choice in so many is not looked at; 0 for none.
+    /// One in this many choices ignores the model; 0 for none.
     mistakes: u32,
-    /// Whether steps are inside of a loop.
+    /// Whether the current steps are in a loop.
     pub(super) in_loop: bool,
-    /// Whether a record is held, so that nothing may leave the function.
+    /// Whether a record is held, so that no step may leave the function.
     pub(super) holding: bool,
-    /// Branches that may still be made: what the verifier walks doubles with each.
+    /// Remaining branches: each doubles the paths that the verifier explores.
     pub(super) branches: u32,
-    /// Functions that were called.
+    /// Functions that have calls.
     pub(super) called: Vec<usize>,
-    /// What the program was given on purpose.
+    /// Features of the program, for statistics.
     features: &'a mut BTreeSet<&'static str>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Notes for statistics what the program has.
+    /// Records a feature of the program for statistics.
     pub(super) fn note(&mut self, feature: &'static str) {
         self.features.insert(feature);
     }
@@ -122,17 +122,17 @@ impl<'a> Generator<'a> {
         matches!(self.plan.kind, ProgramKind::Xdp { .. })
     }
 
-    /// Whether results must be the same on every engine.
+    /// Whether results must be equal on every engine.
     pub(super) fn is_for_engines(&self) -> bool {
         self.plan.purpose == Purpose::Run
     }
 
-    /// Whether the verifier may be given a helper in such a program.
+    /// Whether the program may call a helper: programs for engines call only supported ones.
     pub(super) fn has_helper(&self, id: u32) -> bool {
         !self.is_for_engines() || paceline_vm::has_helper(id)
     }
 
-    /// Whether this choice is made without looking.
+    /// Whether this choice ignores the model.
     pub(super) fn slips(&mut self) -> bool {
         self.mistakes != 0 && self.rng.u32(..self.mistakes) == 0
     }
@@ -149,7 +149,7 @@ impl<'a> Generator<'a> {
         self.steps.push(Step::plain(insns));
     }
 
-    /// One of the registers that hold such a thing.
+    /// A random register that holds a value of this kind.
     pub(super) fn find(&mut self, wanted: impl Fn(Kind) -> bool) -> Option<Reg> {
         if self.slips() {
             return Some(Reg::ALL[self.rng.usize(..11)]);
@@ -159,7 +159,7 @@ impl<'a> Generator<'a> {
         self.rng.choice(found)
     }
 
-    /// One that calls keep.
+    /// A callee-saved one.
     pub(super) fn find_saved(&mut self, wanted: impl Fn(Kind) -> bool) -> Option<Reg> {
         let found = CALLEE_SAVED.into_iter().filter(|&reg| wanted(self.model.get(reg)));
         self.rng.choice(found.collect::<Vec<_>>())
@@ -169,7 +169,7 @@ impl<'a> Generator<'a> {
         self.find(|kind| kind == Kind::Context)
     }
 
-    /// A register to write that is none of these, seldom one with a pointer.
+    /// A register to overwrite other than these, seldom one with a pointer.
     pub(super) fn place_but(&mut self, not: &[Reg]) -> Reg {
         if self.slips() {
             return Reg::ALL[self.rng.usize(..11)];
@@ -185,7 +185,7 @@ impl<'a> Generator<'a> {
         self.place_but(&[])
     }
 
-    /// A register that calls clobber, to compute in.
+    /// A caller-saved register for temporary values.
     pub(super) fn scratch(&mut self, not: &[Reg]) -> Reg {
         let free: Vec<Reg> = ARGUMENTS
             .into_iter()
@@ -196,7 +196,7 @@ impl<'a> Generator<'a> {
         self.rng.choice(of).unwrap_or(Reg::R0)
     }
 
-    /// A register that calls keep, unless all are locked.
+    /// A callee-saved register, unless all are locked.
     pub(super) fn saved_place(&mut self, not: &[Reg]) -> Option<Reg> {
         let free: Vec<Reg> = CALLEE_SAVED
             .into_iter()
@@ -206,7 +206,7 @@ impl<'a> Generator<'a> {
         self.rng.choice(if cheap.is_empty() { free } else { cheap })
     }
 
-    /// A number, made if there is none.
+    /// A register with a number; creates one if necessary.
     pub(super) fn number(&mut self) -> Reg {
         self.number_but(&[])
     }
@@ -228,7 +228,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A number that may be written.
+    /// A register with a number that may be overwritten.
     pub(super) fn own_number(&mut self, not: &[Reg]) -> Reg {
         let locked: Vec<Reg> = self.model.locked.iter().chain(not.iter().copied()).collect();
         self.number_but(&locked)
@@ -252,7 +252,7 @@ impl<'a> Generator<'a> {
         self.pick([C::Eq, C::Ne, C::Gt, C::Ge, C::Lt, C::Le, C::Set, C::SGt, C::SGe, C::SLt, C::SLe])
     }
 
-    /// Makes sure that the function may end here.
+    /// Ensures that the function may exit here.
     pub(super) fn may_end(&mut self) {
         if !self.model.get(Reg::R0).is_number() && !self.slips() {
             let imm = self.rng.i32(0..5);
@@ -260,7 +260,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A conditional jump to the function's end has just been made, or is about to be.
+    /// Merges the current state into that of the function's end, for a conditional jump to it.
     pub(super) fn note_end(&mut self) {
         match &mut self.end {
             Some(end) => end.meet(&self.model),
@@ -268,7 +268,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The function's end is what goes on from here.
+    /// Continues with the state of the function's end.
     pub(super) fn reach_end(&mut self) {
         self.may_end();
         self.note_end();
@@ -284,7 +284,7 @@ impl<'a> Generator<'a> {
         self.jump_if(width, condition, dst, src, Target::End);
     }
 
-    /// The same where some registers must keep what they hold.
+    /// The same, without changing certain registers.
     fn may_end_but(&mut self, kept: &[Reg]) {
         if !kept.contains(&Reg::R0) {
             self.may_end();
@@ -303,7 +303,7 @@ impl<'a> Generator<'a> {
         self.steps.push(Step { insns, targets: vec![(0, target)], calls: Vec::new() });
     }
 
-    /// Goes on only if what may be null is not, and learns so.
+    /// Continues only if a pointer is not null, and updates the model.
     pub(super) fn null_check(&mut self, reg: Reg) {
         let Kind::Nullable { id, .. } = self.model.get(reg) else { return };
         if self.slips() {
@@ -317,9 +317,9 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// `if reg == 0 goto over` some steps that use it.
+    /// `if reg == 0 goto over`, followed by steps that use it.
     fn null_check_over(&mut self, reg: Reg, id: u8) {
-        // What is null in r0 must not be overwritten before it is looked at: it moves.
+        // A nullable pointer in r0 is moved, so that it is not overwritten before its check.
         let reg = if reg == Reg::R0 {
             let kept = self.place_but(&[Reg::R0]);
             self.emit(vec![mov(kept, Operand::Reg(reg))]);
@@ -349,7 +349,7 @@ impl<'a> Generator<'a> {
         );
     }
 
-    /// A thing of the model, for tests of kinds.
+    /// Kind of a value in the model, for tests.
     pub(super) fn is_memory(kind: Kind) -> bool {
         matches!(kind, Kind::Bytes { .. } | Kind::Stack { .. } | Kind::Packet { .. })
     }

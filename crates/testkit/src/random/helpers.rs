@@ -38,7 +38,7 @@ pub(super) fn call(id: u32) -> Insn {
 }
 
 impl Generator<'_> {
-    /// Calls some helper.
+    /// Calls a random helper.
     pub(super) fn helper(&mut self) {
         let has_context = self.model.get(Reg::R6) == Kind::Context;
         match self.rng.u8(..16) {
@@ -54,7 +54,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What the environment says. It differs from run to run, so programs for engines make nothing of it.
+    /// Reads the environment. The result differs between runs, so that programs for engines discard it.
     fn environment(&mut self) {
         let id = self.pick([KTIME, RANDOM, CPU]);
         self.emit(vec![call(id)]);
@@ -65,7 +65,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Stores a key on the stack. Gives its offset.
+    /// Stores a key on the stack. Returns its offset.
     pub(super) fn key(&mut self, form: KeyForm) -> i16 {
         if let KeyForm::Number(size) = form
             && self.one_in(4)
@@ -84,7 +84,7 @@ impl Generator<'_> {
         match form {
             _ if self.slips() => {}
             KeyForm::Number(size) => {
-                // The other half of the slot is written too, so that the slot may be read again.
+                // The other half of the slot is written as well, so that the slot may be read later.
                 let mut stores = vec![store(Size::Dw, at, Operand::Imm(small)), store(size, at, src)];
                 for _ in 0..self.rng.u8(..4) {
                     stores.push(self.part_of_key(at, size));
@@ -102,7 +102,7 @@ impl Generator<'_> {
         at
     }
 
-    /// Stores a small number as a key, and then gives its register, which calls keep, another value from memory. Gives the
+    /// Stores a small number as a key, and then loads another value from memory into its callee-saved register. Returns the
     /// key's offset.
     fn key_of_register(&mut self, size: Size) -> i16 {
         let saved = self.saved_place(&[]).filter(|&reg| !self.model.get(reg).is_pointer());
@@ -142,7 +142,7 @@ impl Generator<'_> {
         at
     }
 
-    /// A store to some bytes of a key, mostly one after which it is still small.
+    /// A store to some bytes of a key, after which its value usually is still small.
     fn part_of_key(&mut self, base: i16, key: Size) -> Insn {
         let parts = [Size::B, Size::H, Size::W].into_iter().filter(|part| part.bytes() <= key.bytes());
         let size = self.rng.choice(parts.collect::<Vec<_>>()).unwrap_or(Size::B);
@@ -161,7 +161,7 @@ impl Generator<'_> {
         self.pick(TABLES)
     }
 
-    /// Looks up an element, and mostly uses it.
+    /// Looks up an element, and usually accesses it.
     pub(super) fn look_up(&mut self) {
         let table = self.table();
         let at = self.key(table.key);
@@ -225,7 +225,7 @@ impl Generator<'_> {
             [&key[..], &[mov(Reg::R4, Operand::Imm(flags)), map(Reg::R1, table.index), call(UPDATE)]]
                 .concat(),
         );
-        // The key may have been overwritten by the value: both are numbers.
+        // The value may have overwritten the key: both are numbers.
         self.model.call(Kind::NUMBER);
     }
 
@@ -233,7 +233,7 @@ impl Generator<'_> {
     fn checksum(&mut self) {
         let bytes = self.pick([4, 8, 16, 24]);
         let second = self.one_in(3);
-        // The same record twice is refused.
+        // The verifier refuses the same record twice.
         let lends = |kind| {
             matches!(kind, Kind::Bytes { room, source, .. }
                 if room >= bytes && !(second && source == Source::Record))
@@ -256,7 +256,7 @@ impl Generator<'_> {
         self.model.call(Kind::NUMBER);
     }
 
-    /// Packet bytes to or from the stack, of a size that may vary.
+    /// Copies packet bytes to or from the stack, with constant or variable size.
     fn packet_bytes(&mut self) {
         let lowest = self.filled_stack(16);
         let offset = self.rng.i32(0..60);
@@ -288,7 +288,7 @@ impl Generator<'_> {
         self.model.call(Kind::NUMBER);
     }
 
-    /// Reserves a record, fills it, and gives it back.
+    /// Reserves a record, fills it, and submits or discards it.
     fn record(&mut self) {
         if self.holding {
             return self.look_up();
@@ -310,7 +310,7 @@ impl Generator<'_> {
         let forgets = self.slips();
         let give_back = |this: &mut Self| {
             if this.is_for_engines() {
-                // What nobody wrote differs from engine to engine.
+                // Uninitialized bytes of a record differ between engines.
                 for word in 0..size / 8 {
                     let src = Operand::Imm(this.rng.i32(..));
                     this.emit(vec![Insn::Store { size: Size::Dw, base: kept, offset: 8 * word, src }]);
@@ -346,7 +346,7 @@ impl Generator<'_> {
         self.model.locked = was_locked;
     }
 
-    /// Sends bytes to the ring buffer at once, or asks it how full it is.
+    /// Outputs bytes to the ring buffer, or queries its fill level.
     fn output(&mut self) {
         if self.one_in(4) {
             let what = self.rng.i32(0..5);
@@ -402,7 +402,7 @@ impl Generator<'_> {
         self.model.call(Kind::NUMBER);
     }
 
-    /// Goes to another program, if there is one.
+    /// Makes a tail call, if the program array has programs.
     pub(super) fn tail_call(&mut self) {
         let allowed = self.is_main() || self.plan.is_typed && self.moves_packet();
         if !allowed || self.holding || self.in_loop || !self.has_helper(TAIL_CALL) {

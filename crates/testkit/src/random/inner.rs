@@ -1,4 +1,4 @@
-//! Look-ups in maps that were looked up in maps of maps, and by keys that the verifier knows.
+//! Look-ups in inner maps, and with keys that are constant for the verifier.
 
 use paceline_isa::{AluOp, Condition, Insn, Operand, Reg, Size, Width};
 
@@ -41,7 +41,7 @@ impl Generator<'_> {
         self.model.set(Reg::R0, Kind::Unset);
     }
 
-    /// A look-up in an array by a known key, which is always found: without a check, or with one that is not needed.
+    /// A look-up in an array with a constant key in range: without a null check, or with an unnecessary one.
     pub(super) fn known_look_up(&mut self) {
         let arrays = TABLES.into_iter().filter(|table| table.entries > 0);
         let Some(table) = self.rng.choice(arrays.collect::<Vec<_>>()) else { return };
@@ -51,7 +51,7 @@ impl Generator<'_> {
         self.found(table.value, table.writable);
     }
 
-    /// The result of a look-up: checked for null, unless it is known to be there.
+    /// Result of a look-up: null-checked, unless the verifier knows that it is not null.
     fn found(&mut self, room: i16, may_skip: bool) {
         let id = self.model.new_id();
         self.model.call(Kind::Nullable { room, source: Source::Map, id });
@@ -62,7 +62,7 @@ impl Generator<'_> {
             (0..count).for_each(|_| self.access_to(Self::is_map_value));
             return;
         }
-        // What is read goes on, so that another value shows.
+        // The loaded value is used, so that a wrong one shows.
         self.branch(Width::W64, Condition::Eq, Reg::R0, Operand::Imm(0), false, |this| {
             this.model.not_null(id);
             let one = alu(Width::W64, AluOp::Add, Reg::R1, Operand::Imm(1));
@@ -76,13 +76,13 @@ impl Generator<'_> {
         });
     }
 
-    /// Stores a key that the verifier knows. Gives its offset.
+    /// Stores a constant key. Returns its offset.
     pub(super) fn known_key(&mut self, size: Size, number: i32) -> i16 {
         let cell = self.free_cell();
         let at = -8 * (cell as i16 + 1);
         let store = |size, src| Insn::Store { size, base: Reg::R10, offset: at, src };
         let mut stores = vec![store(Size::Dw, Operand::Imm(0))];
-        // All bytes are written, so that the slot may be read again.
+        // All bytes of the slot are written, so that it may be read later.
         stores.push(store(size, Operand::Imm(number)));
         self.emit(stores);
         self.model.cells[cell] = Cell::NUMBER;

@@ -1,4 +1,4 @@
-//! What paths and numbers have in common where they meet: comparisons of two loads, and stack that only one path wrote.
+//! State at joins: comparisons of two loads, and stack bytes that only one path wrote.
 
 use paceline_isa::{AluOp, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
 
@@ -8,8 +8,7 @@ use super::model::{Cell, Kind};
 use super::numbers::interesting;
 
 impl Generator<'_> {
-    /// Compares two numbers that come from memory, each in one of the shapes that compilers give fields, and that nobody
-    /// reads afterwards.
+    /// Compares two numbers from memory, each in a form that compilers generate for fields, and dead afterwards.
     pub(super) fn compare_loads(&mut self) {
         let cell = self.initialized_cell();
         if self.branches == 0 {
@@ -29,7 +28,7 @@ impl Generator<'_> {
         self.branch(width, condition, one, Operand::Reg(other), false, |this| this.fill_cell(cell));
     }
 
-    /// A number from memory: plain, signed, of other byte order, a bit-field, put together from bytes.
+    /// A number from memory: plain, signed, byte-swapped, a bit-field, combined from bytes.
     fn loaded(&mut self, not: &[Reg]) -> Option<Reg> {
         let (base, low, high) = self.readable_memory(4)?;
         let dst = self.place_but(&[not, &[base]].concat());
@@ -80,7 +79,7 @@ impl Generator<'_> {
         self.model.set(other, Kind::Number { max: 0xff });
     }
 
-    /// `if question { *(r10 - n) = ...; }  x = *(r10 - n)`: where nobody wrote it is zero.
+    /// `if question { *(r10 - n) = ...; }  x = *(r10 - n)`: uninitialized bytes are zero.
     pub(super) fn perhaps_written(&mut self) {
         let bits = self.model.without_pointers;
         let found = (0..self.cells()).filter(|cell| bits >> cell & 1 != 0).collect::<Vec<_>>();
@@ -97,8 +96,8 @@ impl Generator<'_> {
         let bytes = size.bytes() as i16;
         let part = bytes * self.rng.i16(0..8 / bytes);
         let offset = -8 * (cell as i16 + 1) + part;
-        // Verifiers remember a state only after some instructions and jumps. In loops there are so many between the two that
-        // the path on which it was written covers the other, which differs in nothing else.
+        // Verifiers keep checkpoints only at a minimum distance. In loops the distance is large enough that the path with
+        // the store covers the other path, which differs in nothing else.
         let is_long = self.in_loop && !self.one_in(4);
         let (width, condition, dst, src) = if is_long { self.passing_question() } else { self.question() };
         let count = self.rng.usize(0..3);
@@ -133,7 +132,7 @@ impl Generator<'_> {
         self.keep_number(dst);
     }
 
-    /// Writes a byte of a cell, and nobody knows which: the others stay as they are.
+    /// Writes a byte of a cell at a variable offset: the other bytes keep their values.
     fn write_somewhere(&mut self, cell: usize) {
         self.note("stack that is perhaps written, then at a place that is not known");
         let (number, place) = (Reg::R3, Reg::R4);
@@ -151,7 +150,7 @@ impl Generator<'_> {
         self.model.cells[cell].kind = Kind::Unset;
     }
 
-    /// A condition on a number that nobody knows and nobody reads again.
+    /// A condition on an unknown number that is dead afterwards.
     fn passing_question(&mut self) -> (Width, Condition, Reg, Operand) {
         let offset = self.rng.u32(0..=FORGETFUL_WORD - 8);
         let value = Imm64::MapValueIndex { index: i32::from(GLOBALS), offset };
@@ -161,7 +160,7 @@ impl Generator<'_> {
         (Width::W64, self.condition(), reg, Operand::Imm(self.rng.i32(0..256)))
     }
 
-    /// Instructions of which nothing remains.
+    /// Instructions without effect.
     fn pass_time(&mut self) {
         let reg = Reg::R4;
         let mut insns = vec![mov(reg, Operand::Imm(0))];

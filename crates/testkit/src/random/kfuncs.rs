@@ -1,11 +1,11 @@
-//! The kernel's functions that random programs call, the same list for all of them.
+//! The kernel functions that random programs call, the same list for all programs.
 
 use paceline_isa::{Callee, Insn, Operand, Reg};
 use paceline_spec::KfuncRef;
 
 use super::generator::{add, mov};
 
-/// A function, by its place in the list.
+/// A function, by its index in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kfunc {
     IteratorNew,
@@ -29,7 +29,7 @@ const NAMES: [&str; 8] = [
     "bpf_dynptr_adjust",
 ];
 
-/// The functions by index. Nobody looks at their types.
+/// The functions by index. Their types are not used.
 pub(super) fn kfuncs() -> Vec<KfuncRef> {
     let named = |name: &str| KfuncRef { name: name.to_owned(), weak: false, btf_id: 0, converted: false };
     NAMES.into_iter().map(named).collect()
@@ -39,7 +39,7 @@ pub(super) fn call(kfunc: Kfunc) -> Insn {
     Insn::Call(Callee::Kfunc { btf_id: kfunc as i32, module: 0 })
 }
 
-/// The address of a place on the stack.
+/// The address of a stack offset.
 pub(super) fn stack_address(reg: Reg, offset: i16) -> [Insn; 2] {
     [mov(reg, Operand::Reg(Reg::R10)), add(reg, i32::from(offset))]
 }

@@ -1,4 +1,4 @@
-//! From steps to instructions, and shrinking.
+//! From steps to instructions, and removal of steps to shrink a program.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use paceline_spec::{FunctionInfo, Linkage, ProgramKind, ProgramSpec};
 
 use super::kfuncs::kfuncs;
 
-/// Where a jump goes.
+/// Target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Over so many of the steps that follow.
+    /// Forward over this number of steps.
     Over(usize),
-    /// Back to the start of the step so many before; 0 is this one.
+    /// Back to the start of the step at this distance; 0 is this one.
     Back(usize),
-    /// To the steps at the end of the function.
+    /// To the final steps of the function.
     End,
 }
 
-/// A few instructions that belong together.
+/// A short sequence of instructions that is kept or removed as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The instructions. Jumps and calls have offset 0; `targets` says where they go.
+    /// The instructions. Jumps and calls have offset 0; `targets` has their targets.
     pub insns: Vec<Insn>,
-    /// For instructions by index: where they jump.
+    /// Targets of jumps, by index of the instruction.
     pub targets: Vec<(usize, Target)>,
-    /// For instructions by index: the function they call.
+    /// Called functions, by index of the instruction.
     pub calls: Vec<(usize, usize)>,
 }
 
@@ -37,34 +37,34 @@ impl Step {
     }
 }
 
-/// A function in the making.
+/// A function before layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     /// Its steps.
     pub steps: Vec<Step>,
-    /// The steps at its end, which jumps to the end lead to; the exit follows them.
+    /// The final steps, which are the target of jumps to the end; the exit follows them.
     pub end: Vec<Step>,
-    /// Whether it is verified on its own.
+    /// Whether it is global.
     pub linkage: Linkage,
-    /// Its type among [`btf`](super::btf), 0 if it has none; either all functions of a program have one or none.
+    /// Its type in [`btf`](super::btf), 0 for none; either all functions of a program have a type or none.
     pub btf_id: u32,
 }
 
-/// A program in the making.
+/// A program before layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its type.
     pub kind: ProgramKind,
     /// The main program and its functions.
     pub functions: Vec<Function>,
-    /// A slot to change after all is laid out, and how: makes programs that no generator would think of.
+    /// A change of one slot after layout, which produces programs that the generator would not.
     pub mutation: Option<(usize, RawInsn)>,
-    /// What it was given on purpose, for statistics.
+    /// Its features, for statistics.
     pub features: BTreeSet<&'static str>,
 }
 
 impl Candidate {
-    /// The program over [`maps`](super::maps); `None` where jumps do not reach.
+    /// The program over [`maps`](super::maps); `None` if a jump offset does not fit.
     #[must_use]
     pub fn program(&self) -> Option<ProgramSpec> {
         let mut starts = Vec::new();
@@ -99,7 +99,7 @@ impl Candidate {
         Some(spec)
     }
 
-    /// The smallest program found for which `shows` still holds, by leaving out steps and instructions.
+    /// The smallest program found for which `shows` still holds, by removing steps and instructions.
     #[must_use]
     pub fn shrink(&self, mut shows: impl FnMut(&Self) -> bool) -> Self {
         let mut best = self.clone();
@@ -112,16 +112,16 @@ impl Candidate {
         }
     }
 
-    /// The program with things left out, each by its number among those that can be left out then.
+    /// The program without some parts, each given by its number among the parts that can be removed at that point.
     #[must_use]
     pub fn without(&self, path: &[usize]) -> Option<Self> {
         path.iter().try_fold(self.clone(), |candidate, &index| candidate.smaller().nth(index))
     }
 
-    /// The program with one thing less: the last function and its calls, a step, an instruction.
+    /// The program without one part: the last function and its calls, a step, an instruction.
     fn smaller(&self) -> impl Iterator<Item = Self> + '_ {
         let last = self.functions.len() - 1;
-        // With the steps that call it: a function that is never called is unreachable, which is refused.
+        // With the steps that call it: functions without callers are unreachable, and refused.
         let without_function = (last != 0).then(|| {
             let mut less = self.clone();
             less.functions.pop();
@@ -168,7 +168,7 @@ impl Function {
         if part == 0 { &mut self.steps } else { &mut self.end }
     }
 
-    /// Slots, its exit included.
+    /// Number of slots, including the exit.
     fn slots(&self) -> usize {
         self.steps().map(|step| slots(&step.insns)).sum::<usize>() + 1
     }

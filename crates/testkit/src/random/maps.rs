@@ -23,9 +23,9 @@ const UNLIKE_HASH: u8 = 23;
 /// The program array of TC classifiers, which comes last.
 const CLASSIFIERS: usize = 24;
 
-/// Bytes of the map of global variables. The last word is for values that the kernel's verifier is to forget.
+/// Size of the map of global variables in bytes. Its last word is for values that the kernel's verifier must not track.
 pub(super) const GLOBALS_SIZE: i16 = 48;
-/// Where that word is.
+/// Offset of that word.
 pub(super) const FORGETFUL_WORD: u32 = 40;
 
 /// Entries of the program arrays.
@@ -48,7 +48,7 @@ pub fn maps() -> Vec<MapSpec> {
         constants,
         map("globals", MapKind::Array, 4, GLOBALS_SIZE as u32, 1),
         map("per_cpu_hash", MapKind::PerCpuHash, 4, 16, 8),
-        // Far more places than keys: which element goes first when it is full differs from the kernel.
+        // Many more places than keys: the element that a full map evicts differs from the kernel's.
         map("lru", MapKind::LruHash, 4, 16, 256),
         trie,
         map("table", MapKind::Array, 4, 64, 3),
@@ -77,7 +77,7 @@ pub fn maps() -> Vec<MapSpec> {
     maps
 }
 
-/// The maps within maps of maps: arrays of both kinds in two lengths, and a hash.
+/// The inner maps: arrays of both kinds in two lengths, and a hash.
 fn inner_maps() -> [MapSpec; 6] {
     let of_any_length = |entries| MapSpec {
         flags: MapFlags::INNER_MAP,
@@ -93,7 +93,7 @@ fn inner_maps() -> [MapSpec; 6] {
     ]
 }
 
-/// Maps of maps, the inner ones of which may differ from their template.
+/// Maps of maps, whose inner maps may differ from their template.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outer {
     pub(super) index: u8,
@@ -112,14 +112,14 @@ const fn outer(index: u8, inner: Table) -> Outer {
     Outer { index, inner }
 }
 
-/// Whether a map of maps holds arrays that are shorter than their template. Linux 6.18 takes a known key below the
-/// template's length for one that is always found, and removes the program's own check for null.
+/// Whether a map of maps holds arrays shorter than their template. Linux 6.18 assumes that a constant key below the
+/// template's length is always found, and removes the program's null check.
 #[must_use]
 pub fn is_unlike_template(index: usize) -> bool {
     [UNLIKE_PER_CPU, UNLIKE_ARRAY].map(usize::from).contains(&index)
 }
 
-/// The program array for programs of a type: programs of different types do not share one.
+/// Program array for programs of a type: programs of different types cannot share one.
 pub(super) fn programs_of(kind: ProgramKind) -> i32 {
     jump_map(kind) as i32
 }
@@ -130,7 +130,7 @@ pub fn jump_maps() -> [usize; 3] {
     [XDP_PROGRAMS, FILTERS, CLASSIFIERS]
 }
 
-/// That for programs of a type.
+/// Index of the program array for a type.
 #[must_use]
 pub fn jump_map(kind: ProgramKind) -> usize {
     match kind {
@@ -144,23 +144,23 @@ pub fn jump_map(kind: ProgramKind) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
     pub(super) index: u8,
-    /// Stores that make a key.
+    /// How keys are stored.
     pub(super) key: KeyForm,
     pub(super) value: i16,
     pub(super) writable: bool,
     pub(super) per_cpu: bool,
     /// Whether elements can be deleted.
     pub(super) keyed: bool,
-    /// For arrays, keys below this are always found; otherwise 0.
+    /// For arrays, keys below this are always found; 0 for other maps.
     pub(super) entries: i32,
 }
 
-/// How a key is put on the stack.
+/// Layout of a key on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyForm {
-    /// By one store of this size.
+    /// A number of this size, in one store.
     Number(Size),
-    /// By two: how many bits count, and four bytes.
+    /// A prefix: its length in bits, and four bytes.
     Prefix,
 }
 

@@ -1,4 +1,4 @@
-//! Steps that read and write memory: the stack, map values, what callers lend, and all of these by offsets that vary.
+//! Steps that access memory: the stack, map values, memory from callers, and all of these at variable offsets.
 
 use paceline_isa::{AluOp, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
@@ -8,7 +8,7 @@ use super::model::{Cell, Kind, Part, Source};
 use super::numbers::{interesting, most_of};
 
 impl Generator<'_> {
-    /// Where a pointer may be accessed: the least offset, and that after the last byte.
+    /// Accessible range of a pointer: first offset, and offset after the last byte.
     pub(super) fn extent(&self, kind: Kind) -> Option<(i16, i16)> {
         match kind {
             Kind::Bytes { back, room, .. } if room > -back => Some((-back, room)),
@@ -19,7 +19,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A register with memory that holds no pointers, and where it may be accessed.
+    /// A register with memory that holds no pointers, and its accessible range.
     pub(super) fn readable_memory(&mut self, bytes: i16) -> Option<(Reg, i16, i16)> {
         let found: Vec<(Reg, i16, i16)> = Reg::ALL
             .into_iter()
@@ -30,14 +30,14 @@ impl Generator<'_> {
         self.rng.choice(found)
     }
 
-    /// A size of at most so many bytes.
+    /// A size of at most this number of bytes.
     pub(super) fn size_within(&mut self, bytes: i16) -> Size {
         let all = [Size::B, Size::H, Size::W, Size::Dw];
         let fits = all.into_iter().filter(|size| size.bytes() as i16 <= bytes).count().max(1);
         all[self.rng.usize(..fits)]
     }
 
-    /// An offset for an access of a size, aligned where the memory may be a stack.
+    /// An offset for an access of a size, aligned if the memory may be a stack.
     pub(super) fn offset_within(&mut self, base: Reg, low: i16, high: i16, size: Size) -> i16 {
         if self.slips() {
             return self.rng.i16(low - 2..=high + 1);
@@ -49,13 +49,13 @@ impl Generator<'_> {
         }
     }
 
-    /// An offset at which an access of a size is aligned, where `low` is the start of the memory.
+    /// An offset at which an access of a size is aligned; `low` is the start of the memory.
     pub(super) fn aligned_within(&mut self, _base: Reg, low: i16, high: i16, size: Size) -> i16 {
         let bytes = size.bytes() as i16;
         low + bytes * self.rng.i16(0..((high - low) / bytes).max(1))
     }
 
-    /// A load or store through some register.
+    /// A load or store through a random register.
     pub(super) fn access(&mut self) {
         self.access_to(Self::is_memory);
     }
@@ -95,7 +95,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A number or an immediate, to store.
+    /// A register with a number, or an immediate, to store.
     fn stored(&mut self) -> Operand {
         if self.rng.bool() {
             return Operand::Imm(interesting(self.rng) as i32);
@@ -103,13 +103,13 @@ impl Generator<'_> {
         Operand::Reg(self.number())
     }
 
-    /// The cell of a stack offset.
+    /// The cell at a stack offset.
     fn cell_at(&mut self, offset: i16) -> Option<&mut Cell> {
         let index = usize::try_from(-1 - offset).ok()? / 8;
         self.model.cells.get_mut(index)
     }
 
-    /// Some cell for other contents; in loops none that holds a pointer, which the next round may want.
+    /// A cell to overwrite; in loops never one with a pointer, which the next iteration may use.
     pub(super) fn free_cell(&mut self) -> usize {
         let in_loop = self.in_loop;
         let cells = self.cells();
@@ -123,7 +123,7 @@ impl Generator<'_> {
         self.rng.choice(free).unwrap_or(0)
     }
 
-    /// A cell that holds a number, made if there is none.
+    /// A cell that holds a number; creates one if necessary.
     pub(super) fn initialized_cell(&mut self) -> usize {
         let found: Vec<usize> =
             (0..self.cells()).filter(|&i| self.model.cells[i].is_whole_number()).collect();
@@ -137,7 +137,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Stores some number to a cell.
+    /// Stores a number to a cell.
     pub(super) fn fill_cell(&mut self, cell: usize) {
         let src = if self.one_in(3) {
             Operand::Reg(self.number())
@@ -149,7 +149,7 @@ impl Generator<'_> {
         self.model.cells[cell] = Cell::NUMBER;
     }
 
-    /// Makes so many cells numbers, from the one of the highest address. Gives the lowest offset.
+    /// Stores numbers to this many cells, downward from a cell. Returns the lowest offset.
     pub(super) fn filled_stack(&mut self, bytes: i16) -> i16 {
         let count = usize::try_from(bytes.max(1)).unwrap_or(1).div_ceil(8).min(self.cells());
         let in_loop = self.in_loop;
@@ -168,7 +168,7 @@ impl Generator<'_> {
         -8 * (first + count) as i16
     }
 
-    /// A cell's number becomes another.
+    /// Changes the number in a cell.
     pub(super) fn forget_cell_number(&mut self, offset: i16) {
         if let Some(cell) = self.cell_at(offset)
             && !cell.kind.is_pointer()
@@ -177,7 +177,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Stores and loads on the stack, spills and fills, and its address.
+    /// Stack accesses, spills and fills, and pointers to the stack.
     pub(super) fn stack(&mut self) {
         match self.rng.u8(..8) {
             0 | 1 => self.spill(),
@@ -191,13 +191,13 @@ impl Generator<'_> {
         }
     }
 
-    /// A register goes to the stack whole, perhaps a pointer, and comes back now or later.
+    /// Spills a whole register, perhaps with a pointer, and fills it now or later.
     fn spill(&mut self) {
         let wanted = |kind: Kind| kind != Kind::Unset;
         let Some(reg) = self.find(wanted) else { return };
         let kind = self.model.get(reg);
         let cell = self.free_cell();
-        // In a loop the next round would find it there.
+        // In a loop the next iteration would find the pointer.
         if self.in_loop && kind.is_pointer() {
             return self.stack_through(Reg::R10, 0);
         }
@@ -209,7 +209,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A load or store of the stack by a register that is `at` from the frame pointer.
+    /// A load or store on the stack through a register at offset `at` from the frame pointer.
     pub(super) fn stack_through(&mut self, base: Reg, at: i16) {
         if self.rng.bool() {
             let written: Vec<usize> = (0..self.cells()).filter(|&i| self.model.cells[i].init != 0).collect();
@@ -219,7 +219,7 @@ impl Generator<'_> {
         }
         let cell = self.free_cell();
         let is_pointer = self.model.cells[cell].kind.is_pointer();
-        // A part of a pointer would be left.
+        // The store would leave a part of a pointer.
         let size = if is_pointer { Size::Dw } else { self.size() };
         let src = self.stored();
         let bytes = size.bytes() as i16;
@@ -258,7 +258,7 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: if signed { u64::MAX } else { most_of(size) } });
     }
 
-    /// The address of a global, or of a constant.
+    /// The address of a global variable, or of a constant.
     pub(super) fn global_value(&mut self) {
         let (index, size, source) = match self.one_in(3) {
             true => (CONSTANTS, 16, Source::Constant),
@@ -271,12 +271,12 @@ impl Generator<'_> {
             dst,
             value: Imm64::MapValueIndex { index: i32::from(index), offset },
         }]);
-        // What is before it may be accessed too.
+        // Memory before it is accessible as well.
         self.model.set(dst, Kind::Bytes { back: offset as i16, room: size as i16 - offset as i16, source });
         self.access_to(|kind| matches!(kind, Kind::Bytes { .. }));
     }
 
-    /// Moves a pointer by a constant or by a number that may vary.
+    /// Adds a constant or a variable number to a pointer.
     pub(super) fn pointer_arithmetic(&mut self) {
         let is_packet = |kind| matches!(kind, Kind::Packet { .. });
         let is_movable = |kind| {
@@ -297,7 +297,7 @@ impl Generator<'_> {
         self.access_to(Self::is_map_value);
     }
 
-    /// `value + n`, where n is at most what the value has room for.
+    /// `value + n`, where n is at most the remaining size of the value.
     pub(super) fn variable_value_access(&mut self) {
         let is_wide = |kind| {
             matches!(
@@ -316,14 +316,14 @@ impl Generator<'_> {
         if [base, number].contains(&moved) || self.model.get(base) != (Kind::Bytes { back, room, source }) {
             return;
         }
-        // What is subtracted makes the part that varies negative, which is refused.
+        // A subtraction makes the variable part negative, which is refused.
         let backwards = back >= max && self.slips();
         let op = if backwards { AluOp::Sub } else { AluOp::Add };
-        // The number and the pointer change places.
+        // Exchanges the operands.
         let swapped = !backwards && self.one_in(4);
         let (first, second) = if swapped { (number, base) } else { (base, number) };
         self.emit(vec![mov(moved, Operand::Reg(first)), alu(Width::W64, op, moved, Operand::Reg(second))]);
-        // Where exactly it points is not known, nor so whether it is aligned: less room than atomic operations want.
+        // The exact offset and its alignment are unknown, so that no atomic operation fits.
         let left = if backwards { room } else { room - max };
         self.model.set(moved, Kind::Bytes { back: 0, room: left.min(7), source });
         let size = self.size_within(left);
@@ -343,7 +343,7 @@ impl Generator<'_> {
         let lowest = self.filled_stack(bytes);
         let number = self.own_number(&[]);
         let size = self.size();
-        // Offsets that vary need not be aligned to be read by a byte; others must be multiples of the size.
+        // Byte accesses at variable offsets need no alignment; other offsets must be multiples of the size.
         let shift = size.bytes().trailing_zeros() as i32;
         let max = self.bounded(number, (bytes / size.bytes() as i16 - 1) as u64) as i16;
         let place = self.scratch(&[number]);
@@ -370,7 +370,7 @@ impl Generator<'_> {
         self.load_cell(Reg::R10, 0, after);
     }
 
-    /// A number goes to the stack and comes back, whole or in part, and is used as an offset.
+    /// Spills and fills a number, whole or in part, and uses it as an offset.
     pub(super) fn narrow_spill(&mut self) {
         let number = self.unknown(&[]);
         let (store, read) = (self.size(), self.size());
@@ -392,7 +392,7 @@ impl Generator<'_> {
         let signed = read != Size::Dw && self.one_in(5);
         self.emit(vec![Insn::Load { size: read, signed, dst, base: Reg::R10, offset }]);
         self.model.set(dst, Kind::Number { max: if signed { u64::MAX } else { most_of(read) } });
-        // What was learned of the number since is not known of the copy, unless both are whole and linked.
+        // Bounds learned since the spill do not apply to the copy, unless both are whole and linked.
         let copied = if read == Size::Dw && !signed && self.one_in(4) { max } else { self.bounded(dst, 15) };
         let Some(base) =
             self.find(|kind| matches!(kind, Kind::Bytes { room: 16.., source: Source::Map, .. }))
@@ -406,7 +406,7 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: 0xff });
     }
 
-    /// Compares two pointers into the packet, or a number with another; used where a branch is to be had.
+    /// Compares two packet pointers, or two numbers; used where a branch is wanted.
     pub(super) fn compare_pointers(&mut self) {
         let is_packet = |kind| matches!(kind, Kind::Packet { from: Part::Data | Part::Inside, .. });
         let (Some(one), Some(other)) = (self.find(is_packet), self.find(is_packet)) else {

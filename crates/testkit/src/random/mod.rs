@@ -1,8 +1,8 @@
 //! Random programs, most of them valid, for the verifier and for comparing engines.
 //!
-//! The generator keeps a model of what a verifier would know and chooses steps that fit it; now and then, on purpose, it
-//! does not look. A [`Candidate`] is lists of [`Step`]s, the main program's and its functions'. Steps refer to each other
-//! by distance, so that any may be taken out, which is how a program that shows something is shrunk.
+//! The generator tracks a model of the verifier's state and chooses steps that fit it; sometimes it deliberately ignores the
+//! model. A [`Candidate`] has lists of [`Step`]s, for the main program and its functions. Steps refer to each other by
+//! distance, so that each can be removed to shrink a failing program.
 
 mod change;
 mod flow;

@@ -1,56 +1,56 @@
-//! What the generator knows of the machine: a light form of what a verifier would.
+//! The generator's model of the machine: a simplified verifier state.
 
 use paceline_isa::{Reg, RegSet};
 
-/// Slots of stack that the main program uses.
+/// Stack slots of the main program.
 pub(super) const CELLS: usize = 12;
-/// Groups of packet pointers that are told apart.
+/// Maximum number of groups of packet pointers.
 const GROUPS: usize = 8;
 
-/// What a register holds.
+/// Contents of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Nothing that may be used.
+    /// Not readable.
     Unset,
     /// A number of at most `max`.
     Number { max: u64 },
     /// The context.
     Context,
-    /// A pointer into the packet, or its metadata: `at` bytes from where its group starts.
+    /// A pointer into the packet or its metadata, `at` bytes from the start of its group.
     Packet { group: u8, at: i16, from: Part },
     /// The end of the packet.
     End,
     /// The stack, `at` bytes from the frame pointer.
     Stack { at: i16 },
-    /// Memory with `back` bytes before and `room` bytes from here on.
+    /// Memory with `back` bytes before the pointer and `room` bytes from it on.
     Bytes { back: i16, room: i16, source: Source },
-    /// The same or null; those of one `id` are null together.
+    /// A nullable pointer; those of one `id` are null together.
     Nullable { room: i16, source: Source, id: u8 },
 }
 
-/// Where a packet pointer's group starts.
+/// Start of a group of packet pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// At the packet's first byte.
     Data,
     /// At the first byte of the metadata.
     Meta,
-    /// Somewhere in the packet.
+    /// At an unknown offset of the packet.
     Inside,
 }
 
-/// Whose memory it is.
+/// Kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A value of a map that programs may write.
+    /// A value of a map that is writable by programs.
     Map,
-    /// A value of a map that they may only read.
+    /// A value of a read-only map.
     Constant,
-    /// The memory of a caller, perhaps its stack.
+    /// Memory from a caller, perhaps its stack.
     Caller,
     /// A record of a ring buffer.
     Record,
-    /// A slice of a dynptr: the packet, or the buffer that was given for it.
+    /// A slice of a dynptr: the packet, or the buffer that was passed for it.
     Slice { writable: bool },
 }
 
@@ -75,7 +75,7 @@ impl Kind {
         )
     }
 
-    /// What is true of both.
+    /// The common part of two states.
     fn meet(self, other: Self) -> Self {
         match (self, other) {
             (a, b) if a == b => a,
@@ -94,9 +94,9 @@ impl Kind {
 /// Eight aligned bytes of stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
-    /// Bytes that were written, as bits by rising address.
+    /// Initialized bytes, as bits by increasing address.
     pub(super) init: u8,
-    /// The register that was stored here whole; [`Kind::Unset`] for other bytes.
+    /// Contents of a register that was spilled here whole; [`Kind::Unset`] for other bytes.
     pub(super) kind: Kind,
 }
 
@@ -109,23 +109,23 @@ impl Cell {
     }
 }
 
-/// What is known at one point.
+/// State at one point of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Model {
     regs: [Kind; 10],
     /// From the frame pointer down.
     pub(super) cells: [Cell; CELLS],
-    /// Bytes that each group of packet pointers is known to have from its start.
+    /// Checked bytes of each group of packet pointers, from its start.
     ranges: [u16; GROUPS],
     next_group: u8,
     next_id: u8,
-    /// Registers that steps leave alone.
+    /// Registers that steps must not overwrite.
     pub(super) locked: RegSet,
-    /// Whether a dynptr lies at the place for it.
+    /// Whether its stack slot holds a dynptr.
     pub(super) has_dynptr: bool,
-    /// A cell that a slice may be: steps choose it often.
+    /// A cell that a slice may alias; steps choose it often.
     pub(super) buffer: Option<usize>,
-    /// Cells that no pointer was ever stored to, as bits: what they hold before they are written is zero.
+    /// Cells that never held a pointer, as bits: their uninitialized bytes are zero.
     pub(super) without_pointers: u16,
 }
 
@@ -163,7 +163,7 @@ impl Model {
         self.regs.iter_mut().chain(cells).for_each(|kind| *kind = change(*kind));
     }
 
-    /// A group of packet pointers of which nothing is known; the oldest is given up for it.
+    /// A new group of packet pointers without checked bytes; replaces the oldest.
     pub(super) fn new_group(&mut self) -> u8 {
         let group = self.next_group;
         self.next_group = (group + 1) % GROUPS as u8;
@@ -173,7 +173,7 @@ impl Model {
         group
     }
 
-    /// Bytes from a packet pointer on that are known to be there.
+    /// Checked bytes after a packet pointer.
     pub(super) fn room(&self, group: u8, at: i16) -> i16 {
         self.ranges[usize::from(group)] as i16 - at
     }
@@ -188,7 +188,7 @@ impl Model {
         self.next_id
     }
 
-    /// What was null or not is not.
+    /// Marks nullable pointers of an id as not null.
     pub(super) fn not_null(&mut self, id: u8) {
         self.update(|kind| match kind {
             Kind::Nullable { room, source, id: other } if other == id => {
@@ -198,15 +198,15 @@ impl Model {
         });
     }
 
-    /// Registers and spilled registers that are of no use any more. What was spilled stays a pointer in memory, so that
-    /// nobody takes it for a number.
+    /// Invalidates registers and spilled registers. A spilled value stays a pointer in memory, so that no step reads it as a
+    /// number.
     pub(super) fn forget(&mut self, which: impl Fn(Kind) -> bool) {
         self.regs.iter_mut().filter(|kind| which(**kind)).for_each(|kind| *kind = Kind::Unset);
         let stale = self.cells.iter_mut().filter(|cell| which(cell.kind));
         stale.for_each(|cell| *cell = Cell::EMPTY);
     }
 
-    /// A call of a helper or function was made.
+    /// Effects of a call of a helper or function.
     pub(super) fn call(&mut self, result: Kind) {
         self.regs[..6].fill(Kind::Unset);
         self.regs[0] = result;
@@ -216,7 +216,7 @@ impl Model {
         self.forget(Kind::is_of_packet);
     }
 
-    /// What holds on both ways to here.
+    /// Joins two states.
     pub(super) fn meet(&mut self, other: &Self) {
         for (kind, other) in self.regs.iter_mut().zip(other.regs) {
             *kind = kind.meet(other);
@@ -225,7 +225,7 @@ impl Model {
             let pointers = cell.kind.is_pointer() || other.kind.is_pointer();
             let kind = cell.kind.meet(other.kind);
             *cell = match pointers && kind == Kind::Unset {
-                // Perhaps the bytes of a pointer: as good as never written.
+                // Perhaps the bytes of a pointer: treated as uninitialized.
                 true => Cell::EMPTY,
                 false => Cell { init: cell.init & other.init, kind },
             };
@@ -239,12 +239,12 @@ impl Model {
         self.has_dynptr &= other.has_dynptr;
         self.buffer = self.buffer.filter(|buffer| other.buffer == Some(*buffer));
         self.without_pointers &= other.without_pointers;
-        // A group that only one of them still has is another one for the other.
+        // A group that only one state has is not the same as a later group with its number.
         self.next_group = self.next_group.max(other.next_group);
     }
 
-    /// What holds at the start of every round of a loop whose body may write all registers that are not locked: pointers
-    /// that calls keep stay, locked; others may hold anything by then.
+    /// The state at the start of every iteration of a loop whose body may write all registers that are not locked:
+    /// callee-saved pointers are locked and stay; other registers may hold anything.
     pub(super) fn enter_loop(&mut self) {
         self.regs[..6].fill(Kind::Unset);
         for reg in [Reg::R6, Reg::R7, Reg::R8, Reg::R9] {

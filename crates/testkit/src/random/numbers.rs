@@ -1,4 +1,4 @@
-//! Steps that compute.
+//! Arithmetic steps.
 
 use fastrand::Rng;
 use paceline_isa::{AluOp, AtomicOp, Condition, Imm64, Insn, Operand, Reg, Size, SwapOrder, Width};
@@ -7,7 +7,7 @@ use super::generator::{Generator, add, alu, load, mov};
 use super::maps::{FORGETFUL_WORD, GLOBALS};
 use super::model::{Kind, Source};
 
-/// A number, often one where arithmetic goes wrong.
+/// A number, often a boundary value.
 pub(super) fn interesting(rng: &mut Rng) -> i64 {
     const EDGES: [i64; 12] = [
         0x7f,
@@ -33,7 +33,7 @@ pub(super) fn interesting(rng: &mut Rng) -> i64 {
     }
 }
 
-/// The greatest value of a number of a size.
+/// Maximum value of a number of a size.
 pub(super) fn most_of(size: Size) -> u64 {
     match size {
         Size::B => 0xff,
@@ -103,7 +103,7 @@ impl Generator<'_> {
         } else if self.slips() {
             Operand::Imm(imm)
         } else {
-            // The verifier refuses constants that make no sense.
+            // The verifier refuses invalid constants.
             Operand::Imm(match op {
                 A::Lsh | A::Rsh | A::Arsh => self.rng.i32(0..if width == Width::W64 { 64 } else { 32 }),
                 A::Div | A::SDiv | A::Mod | A::SMod if imm == 0 => -1,
@@ -113,19 +113,19 @@ impl Generator<'_> {
         alu(width, op, dst, src)
     }
 
-    /// A copy of what is in a register.
+    /// A copy of a register.
     pub(super) fn copy(&mut self) {
         let Some(src) = self.find(|kind| kind != Kind::Unset) else { return self.arithmetic() };
         let kind = self.model.get(src);
         let dst = self.place_but(&[src]);
-        // Half a pointer is a number that differs from run to run.
+        // Half of a pointer is a number that differs between runs.
         let halved = kind.is_number() && self.one_in(6) || self.slips();
         let width = if halved { Width::W32 } else { Width::W64 };
         self.emit(vec![alu(width, AluOp::Mov, dst, Operand::Reg(src))]);
         self.model.set(dst, if halved { Kind::NUMBER } else { kind });
     }
 
-    /// Makes a number at most `most`, by one means or another, and so that the verifier knows. Gives the greatest value.
+    /// Bounds a number by `most` in a way that the verifier tracks. Returns its maximum.
     pub(super) fn bounded(&mut self, reg: Reg, most: u64) -> u64 {
         if self.slips() {
             return most;
@@ -133,7 +133,7 @@ impl Generator<'_> {
         let limits: Vec<u64> =
             [0, 1, 3, 7, 15, 16, 31, 60, 64, 255].into_iter().filter(|&l| l <= most).collect();
         let limit = self.rng.choice(limits).unwrap_or(0);
-        // The greatest of all ones that is not above it.
+        // The greatest mask of ones that is not above the bound.
         let mask = ((limit + 1).next_power_of_two() >> u32::from(!(limit + 1).is_power_of_two())) - 1;
         let imm = Operand::Imm;
         let width = self.width();
@@ -142,7 +142,7 @@ impl Generator<'_> {
         let form = if self.holding { self.rng.u8(2..5) } else { self.rng.u8(..10) };
         let max = match form {
             0 if limit == 60 => {
-                // The header length of IPv4: a nibble times four.
+                // The length of an IPv4 header: a nibble times four.
                 self.emit(vec![alu(width, AluOp::And, reg, imm(15)), alu(width, AluOp::Lsh, reg, imm(2))]);
                 limit
             }
@@ -168,7 +168,7 @@ impl Generator<'_> {
             }
             4 => self.masked_with_another(reg, width, mask),
             5 => {
-                // Sign-extended, then both ends looked at.
+                // Sign-extended, then bounded on both sides.
                 let from = self.pick([Size::B, Size::H, Size::W]);
                 self.emit(vec![Insn::MovSx { width: Width::W64, from, dst: reg, src: reg }]);
                 self.model.set(reg, Kind::NUMBER);
@@ -177,7 +177,7 @@ impl Generator<'_> {
                 limit
             }
             6 => {
-                // What is learned of a copy is known of the number.
+                // The verifier applies bounds of a copy to the number.
                 let copy = self.scratch(&[reg]);
                 let distance = if is_short { self.rng.i32(0..=limit.min(4) as i32) } else { 0 };
                 self.emit(vec![mov(copy, Operand::Reg(reg)), add(copy, distance)]);
@@ -210,7 +210,7 @@ impl Generator<'_> {
         mask
     }
 
-    /// A number that the verifier does not know, from memory, in a register that may be written.
+    /// A number unknown to the verifier, from memory, in a register that may be written.
     pub(super) fn unknown(&mut self, not: &[Reg]) -> Reg {
         let Some((base, low, high)) = self.readable_memory(1) else { return self.own_number(not) };
         let dst = self.scratch(&[not, &[base]].concat());
@@ -222,7 +222,7 @@ impl Generator<'_> {
         dst
     }
 
-    /// An atomic operation on a map value, a caller's memory or the stack.
+    /// An atomic operation on a map value, memory from a caller, or the stack.
     pub(super) fn atomic(&mut self) {
         let fetch = self.rng.bool();
         let op = self.pick([
@@ -275,8 +275,8 @@ impl Generator<'_> {
             // Linux 6.18 leaves the upper half of r0 as it was on some paths: cmpxchg_join.case in tests/cases/isa/atomic32.
             self.emit(vec![alu(Width::W32, AluOp::Mov, Reg::R0, Operand::Reg(Reg::R0))]);
         }
-        // Linux 6.18 forgets where a value fetched from the stack came from, and prunes paths that it must walk:
-        // fetch_precision.case in tests/cases/isa/atomic64. So let it know nothing of the value. A caller's memory may be
+        // Linux 6.18 loses the origin of a value fetched from the stack, and prunes paths that it must explore:
+        // fetch_precision.case in tests/cases/isa/atomic64. Therefore the value is made unknown. Memory from a caller may be
         // its stack.
         self.pass_through_memory(fetched);
     }

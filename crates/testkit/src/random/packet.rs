@@ -1,4 +1,4 @@
-//! Steps of programs of one type: direct packet access of XDP, context and legacy loads of socket filters.
+//! Steps of single program types: direct packet access, context fields, legacy packet loads.
 
 use paceline_isa::{AluOp, Callee, Condition, Insn, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind, Permission, Sizes};
@@ -8,7 +8,7 @@ use super::layout::{Step, Target};
 use super::model::{Kind, Part};
 use super::numbers::most_of;
 
-/// Helpers of TC classifiers that make pointers to the packet stale.
+/// Helpers of TC classifiers that invalidate packet pointers.
 const STORE_BYTES: i32 = 9;
 const CHANGE_TAIL: i32 = 38;
 const PULL_DATA: i32 = 39;
@@ -16,7 +16,7 @@ const CHANGE_HEAD: i32 = 43;
 const ADJUST_ROOM: i32 = 50;
 
 impl Generator<'_> {
-    /// Packet and end into registers that calls keep, and a first check.
+    /// Loads packet and end into callee-saved registers, with a first bounds check.
     pub(super) fn load_packet_pointers(&mut self) {
         let bytes = self.rng.i16(1..=34);
         self.load_packet_pointers_of(bytes);
@@ -81,14 +81,14 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: most_of(Size::W) });
     }
 
-    /// A number of the context by any register that holds it.
+    /// Loads a numeric context field through any register that holds the context.
     pub(super) fn load_number_of_context(&mut self, base: Reg, dst: Reg) {
         let offset = self.pick([12, 16]);
         self.emit(vec![load(Size::W, dst, base, offset)]);
         self.model.set(dst, Kind::Number { max: most_of(Size::W) });
     }
 
-    /// Checks that some bytes follow a packet pointer.
+    /// Checks bytes after a packet pointer.
     pub(super) fn guard(&mut self, packet: Reg) {
         let Kind::Packet { from, .. } = self.model.get(packet) else { return };
         let meta = from == Part::Meta;
@@ -105,7 +105,7 @@ impl Generator<'_> {
         self.guard_of(packet, limit, bytes);
     }
 
-    /// Goes on only if `bytes` from `packet` on lie before `end`, in one of the forms that compilers choose.
+    /// Continues only if `bytes` from `packet` on lie before `end`, in one of the forms that compilers emit.
     pub(super) fn guard_of(&mut self, packet: Reg, end: Reg, bytes: i16) {
         let probe = self.scratch(&[packet, end, Reg::R0]);
         if [packet, end].contains(&probe) || packet == Reg::R0 || end == Reg::R0 {
@@ -137,7 +137,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A packet pointer further on, by a constant.
+    /// Advances a packet pointer by a constant.
     pub(super) fn move_packet_pointer(&mut self, base: Reg) {
         let Kind::Packet { group, at, from } = self.model.get(base) else { return };
         let by = self.rng.i16(-at.max(0)..=24);
@@ -172,7 +172,7 @@ impl Generator<'_> {
         if self.model.get(end) != Kind::End {
             return;
         }
-        // The group starts behind the part that varies.
+        // The group starts after the variable part.
         self.model.set(moved, Kind::Packet { group, at: offset as i16, from: Part::Inside });
         let bytes = self.rng.i16(1..=16);
         if !self.slips() {
@@ -211,7 +211,7 @@ impl Generator<'_> {
         self.access_to(|kind| matches!(kind, Kind::Packet { from: Part::Meta, .. }));
     }
 
-    /// The packet grows or shrinks; then its pointers are loaded anew.
+    /// Grows or shrinks the packet, then reloads its pointers.
     pub(super) fn move_packet(&mut self) {
         if !self.is_xdp() {
             return self.change_packet();
@@ -232,7 +232,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The packet of a classifier grows, shrinks or is written; then its pointers are loaded anew.
+    /// Grows, shrinks or writes the packet of a classifier, then reloads its pointers.
     fn change_packet(&mut self) {
         let from = self.filled_stack(16);
         let helper = self.pick([STORE_BYTES, CHANGE_TAIL, PULL_DATA, CHANGE_HEAD, ADJUST_ROOM]);
@@ -284,9 +284,9 @@ impl Generator<'_> {
         self.load_field_of(Reg::R6, dst);
     }
 
-    /// A field of the context by any register that holds it.
+    /// Loads a context field through any register that holds the context.
     pub(super) fn load_field_of(&mut self, base: Reg, dst: Reg) {
-        // Whose packet it is the kernel tells by the address of the test run's interface.
+        // The kernel sets `pkt_type` by the address of the test run's interface.
         let for_engines = self.is_for_engines();
         let differs = |field: &Field| field.name == "pkt_type" && for_engines;
         let is_number = |field: &Field| field.kind == FieldKind::Number;
@@ -300,7 +300,7 @@ impl Generator<'_> {
             _ => whole,
         };
         let bytes = size.bytes() as i16;
-        // Of fields that are shorter in the kernel it gives the same whatever part is asked for.
+        // Fields that are shorter in the kernel have the same value for every part.
         let is_short = matches!(
             field.name,
             "protocol"
@@ -318,7 +318,7 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: most_of(size) });
     }
 
-    /// Writes a number of the context.
+    /// Writes a numeric context field.
     fn store_field(&mut self) {
         let is_written = |f: &&Field| matches!(f.permission, Permission::Write | Permission::WriteBelowMax);
         let written: Vec<&Field> = self.plan.kind.context().fields.iter().filter(is_written).collect();
@@ -334,7 +334,7 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: most_of(size) });
     }
 
-    /// Writes the program's own part of the context.
+    /// Writes `cb`.
     fn store_scratch(&mut self, field: &Field) {
         let size = self.size();
         let bytes = size.bytes() as i16;
@@ -347,7 +347,7 @@ impl Generator<'_> {
         self.model.set(dst, Kind::Number { max: most_of(size) });
     }
 
-    /// A legacy packet load: where it lies outside the packet, the program ends.
+    /// A legacy packet load; outside of the packet it ends the program.
     fn load_packet(&mut self) {
         let size = self.pick([Size::B, Size::H, Size::W]);
         let index = if self.one_in(3) {

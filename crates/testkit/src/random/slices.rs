@@ -1,5 +1,5 @@
-//! Dynptrs to the packet, and slices of them: the packet's bytes, or the buffer that was given for them where the packet
-//! was cut meanwhile.
+//! Dynptrs to the packet, and their slices: packet bytes, or the passed buffer if the packet was cut after the dynptr was
+//! made.
 
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Size, Width};
 
@@ -12,7 +12,7 @@ use super::model::{Cell, Kind, Source};
 const ADJUST_TAIL: i32 = 65;
 
 impl Generator<'_> {
-    /// The place of the iterator, below the cells.
+    /// Offset of the iterator, below the cells.
     pub(super) fn iterator_place(&self) -> i16 {
         -8 * (self.cells() as i16 + 1)
     }
@@ -21,7 +21,7 @@ impl Generator<'_> {
         -8 * (self.cells() as i16 + 3)
     }
 
-    /// Something about a dynptr.
+    /// A random step with a dynptr.
     pub(super) fn dynptr(&mut self) {
         if !self.is_xdp() || self.model.get(Reg::R6) != Kind::Context {
             return self.arithmetic();
@@ -56,7 +56,7 @@ impl Generator<'_> {
         self.model.has_dynptr = true;
     }
 
-    /// The packet loses bytes at its end, so that what the dynptr says of it is too much.
+    /// Cuts the packet, so that the dynptr's size exceeds it.
     fn cut_packet(&mut self) {
         self.note("a dynptr of a packet that was cut");
         let by = self.rng.i32(1..=40);
@@ -78,7 +78,7 @@ impl Generator<'_> {
         self.model.call(Kind::NUMBER);
     }
 
-    /// A slice, with a buffer of one kind or another, or none.
+    /// A slice, with or without a buffer.
     fn slice(&mut self) {
         let writable = !self.one_in(4);
         let size = self.pick([8, 8, 16, 4]);
@@ -91,7 +91,7 @@ impl Generator<'_> {
                 form = "a slice with a buffer on the stack";
                 let lowest = self.filled_stack(size);
                 buffer = stack_address(Reg::R3, lowest).to_vec();
-                // The cell of the lowest address, where the slice starts.
+                // The cell with the lowest address, at which the slice starts.
                 cell = Some((-lowest / 8 - 1) as usize).filter(|_| size >= 8);
             }
             3 if size <= 8 && !self.in_loop => {
@@ -131,7 +131,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Steps that use the buffer as stack while the slice is there.
+    /// Steps that use the buffer as stack while the slice is live.
     fn share_buffer(&mut self, slice: Reg, id: u8, cell: usize) {
         self.note("a slice whose buffer is used while it is there");
         let was_locked = self.model.locked;
@@ -152,7 +152,7 @@ impl Generator<'_> {
         self.model.locked = was_locked;
     }
 
-    /// A pointer lies in the buffer while the slice is written.
+    /// Stores a pointer to the buffer, then writes the slice.
     fn share_with_pointer(&mut self, slice: Reg, cell: usize) {
         let wanted = |kind| matches!(kind, Kind::Bytes { source: Source::Map, .. } | Kind::Context);
         let Some(reg) = self.find(wanted).filter(|&reg| reg != slice) else { return self.global_value() };
@@ -161,7 +161,7 @@ impl Generator<'_> {
         self.reload_from(cell);
     }
 
-    /// A number that the verifier knows lies there, and is used as an offset.
+    /// Stores a constant to the buffer, writes the slice, and uses the number as an offset.
     fn share_with_number(&mut self, slice: Reg, cell: usize) {
         let known = self.rng.i32(0..8);
         let offset = -8 * (cell as i16 + 1);
@@ -185,7 +185,7 @@ impl Generator<'_> {
         self.emit(vec![Insn::Store { size: Size::Dw, base: slice, offset: 0, src }]);
     }
 
-    /// A slice with a buffer that is given back while the slice stays. Gives its register.
+    /// A slice whose buffer is released while the slice is live. Returns its register.
     pub(super) fn slice_of_record(&mut self, record: Reg, size: i16) -> Option<(Reg, u8)> {
         if !self.model.has_dynptr || self.in_loop {
             return None;
@@ -206,7 +206,7 @@ impl Generator<'_> {
         Some((kept, id))
     }
 
-    /// A slice is written, if it is there.
+    /// Writes a slice, if one is live.
     pub(super) fn write_slice(&mut self, slice: Reg, id: u8) {
         if !matches!(self.model.get(slice), Kind::Nullable { id: other, .. } if other == id) {
             return;
@@ -217,7 +217,7 @@ impl Generator<'_> {
         });
     }
 
-    /// A loop over an iterator, which may lie in the slice's buffer.
+    /// A loop over an iterator, which may overlap the slice's buffer.
     fn share_iterator(&mut self, slice: Reg, id: u8) {
         let was_locked = self.model.locked;
         self.model.lock(slice);
@@ -230,12 +230,12 @@ impl Generator<'_> {
         self.model.locked = was_locked;
     }
 
-    /// A store to a slice, if there is one, which may lie where the iterator is.
+    /// A store to a slice, if one is live, which may overlap the iterator.
     fn write_to_slice(&mut self) {
         let is_slice =
             |kind| matches!(kind, Kind::Bytes { room: 8.., source: Source::Slice { writable: true }, .. });
         let Some(base) = self.find_saved(is_slice) else { return };
-        // The next number, and after it the end: with the same ones in each round there is no end.
+        // The next number and the end; constant ones would make the loop endless.
         let (next, end) = (self.rng.u64(0..4), self.rng.u64(0..8));
         let value = Imm64::Value(end << 32 | next);
         let src = Reg::R2;

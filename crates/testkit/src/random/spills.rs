@@ -1,4 +1,4 @@
-//! Pointers that go to the stack, come back into any register, and are used there at once.
+//! Spilled pointers that are filled into any register and used at once.
 
 use paceline_isa::{Insn, Operand, Reg, Size};
 
@@ -7,7 +7,7 @@ use super::model::{Cell, Kind};
 use super::numbers::most_of;
 
 impl Generator<'_> {
-    /// A pointer goes to the stack. Gives its cell.
+    /// Spills a pointer. Returns its cell.
     pub(super) fn spill_to(&mut self, reg: Reg, cell: usize) {
         let offset = -8 * (cell as i16 + 1);
         self.emit(vec![Insn::Store { size: Size::Dw, base: Reg::R10, offset, src: Operand::Reg(reg) }]);
@@ -15,13 +15,13 @@ impl Generator<'_> {
         self.model.cells[cell] = Cell { init: 0xff, kind: self.model.get(reg) };
     }
 
-    /// A pointer of the stack, perhaps one that was just put there, comes back and is used.
+    /// Fills a spilled pointer, perhaps a recent one, and uses it.
     pub(super) fn reload(&mut self) {
         if !self.in_loop && self.one_in(2) {
             let Some(reg) = self.find(Kind::is_pointer) else { return self.access() };
             let cell = self.free_cell();
             self.spill_to(reg, cell);
-            // What lies between overwrites registers.
+            // Steps in between overwrite registers.
             let count = self.rng.usize(0..3);
             (0..count).for_each(|_| self.clobber());
         }
@@ -30,7 +30,7 @@ impl Generator<'_> {
         self.reload_from(cell);
     }
 
-    /// What leaves another value in native registers: a call, stores.
+    /// Changes native registers: a call, stores.
     fn clobber(&mut self) {
         match self.rng.u8(..8) {
             0..=2 => self.helper(),
@@ -41,7 +41,7 @@ impl Generator<'_> {
         }
     }
 
-    /// The pointer of a cell comes back and is used.
+    /// Fills the pointer of a cell and uses it.
     pub(super) fn reload_from(&mut self, cell: usize) {
         let kind = self.model.cells[cell].kind;
         if !kind.is_pointer() {
@@ -54,14 +54,14 @@ impl Generator<'_> {
         self.use_pointer(dst);
     }
 
-    /// A register to write, whatever it holds.
+    /// A register to overwrite, whatever its contents.
     fn any_place(&mut self) -> Reg {
         let locked = self.model.locked;
         let free = Reg::ALL.into_iter().take(10).filter(|reg| !locked.contains(*reg));
         self.rng.choice(free.collect::<Vec<_>>()).unwrap_or(Reg::R0)
     }
 
-    /// Loads through a pointer, mostly into its own register, and keeps what was read.
+    /// Loads through a pointer, usually into the same register, and keeps the value.
     pub(super) fn use_pointer(&mut self, base: Reg) {
         let own = !self.one_in(4) && !self.model.locked.contains(base);
         let dst = if own { base } else { self.place_but(&[base]) };
@@ -87,7 +87,7 @@ impl Generator<'_> {
         self.keep_number(dst);
     }
 
-    /// Stores a number where it goes into what the function returns.
+    /// Stores a number where the return value depends on it.
     pub(super) fn keep_number(&mut self, reg: Reg) {
         if !self.model.get(reg).is_number() {
             return;

@@ -1,4 +1,4 @@
-//! What accepted programs consist of.
+//! Features of accepted programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ const SECTIONS: [(&str, &str); 7] = [
     ("insn", "instructions"),
 ];
 
-/// Counts over programs: in how many, unless it says otherwise. Names begin with their section.
+/// Numbers of programs by feature, unless noted otherwise. Names begin with their section.
 #[derive(Clone, Debug, Default)]
 pub struct Variety(Counts);
 
@@ -38,7 +38,7 @@ impl Variety {
         *counts.entry("slots".to_owned()).or_default() += program.insns.len() as u64;
         count(counts, "kind", program.kind.rules().name);
         let Ok(code) = decode(&program.insns) else { return };
-        // In how many programs.
+        // Counts programs.
         let mut seen = Counts::new();
         for (slot, insn) in code.iter() {
             count(counts, "insn", name_of(insn));
@@ -74,7 +74,7 @@ impl Variety {
         seen.into_keys().for_each(|name| *counts.entry(name).or_default() += 1);
     }
 
-    /// Adds what an accepted program was given on purpose.
+    /// Adds the features that the generator recorded for an accepted program.
     pub fn add_features(&mut self, candidate: &Candidate) {
         candidate.features.iter().for_each(|feature| count(&mut self.0, "feature", feature));
     }

@@ -1,26 +1,26 @@
-//! The types of random programs' functions: global functions are verified by them.
+//! BTF types of the functions of random programs, by which global functions are verified.
 
 use std::sync::OnceLock;
 
 use paceline_btf::{Btf, TypeId};
 use paceline_spec::ProgramKind;
 
-/// What a function takes in one register.
+/// Argument of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parameter {
     /// A number.
     Number,
     /// The context.
     Context,
-    /// Memory of so many bytes; for global functions perhaps null.
+    /// Memory of this size in bytes; nullable in global functions.
     Memory(i16),
-    /// A pointer into the packet that has so many bytes after it; static functions only.
+    /// A packet pointer with this number of checked bytes; static functions only.
     Packet(i16),
     /// The end of the packet; static functions only.
     PacketEnd,
 }
 
-/// What global functions take.
+/// Arguments of global functions.
 pub(super) const SIGNATURES: [&[Parameter]; 9] = [
     &[Parameter::Number],
     &[Parameter::Number, Parameter::Number],
@@ -41,17 +41,17 @@ pub(super) fn global(kind: ProgramKind, signature: usize) -> TypeId {
 
 /// Type of a main program.
 pub(super) fn main(kind: ProgramKind) -> TypeId {
-    // That of a global function of the context.
+    // The type of a global function with the context.
     let context = SIGNATURES.iter().position(|params| *params == [Parameter::Context]);
     global(kind, context.unwrap_or_default())
 }
 
-/// Type of all static functions: nobody looks at what they take.
+/// Type of all static functions, whose parameters are not checked.
 pub(super) fn local() -> TypeId {
     image().local
 }
 
-/// The types as the kernel takes them.
+/// The types as BTF bytes for the kernel.
 #[must_use]
 pub fn btf_image() -> &'static [u8] {
     &image().bytes
@@ -88,7 +88,7 @@ const STATIC: u32 = 0;
 const GLOBAL: u32 = 1;
 const SIGNED: u32 = 1 << 24;
 
-/// Types and strings in the making (`Documentation/bpf/btf.rst`).
+/// Builder of types and strings (`Documentation/bpf/btf.rst`).
 #[derive(Default)]
 struct Builder {
     types: Vec<u32>,

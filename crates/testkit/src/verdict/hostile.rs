@@ -1,13 +1,13 @@
-//! Instructions that no compiler wrote: arbitrary bytes, and real programs with some instructions changed.
+//! Inputs that no compiler emits: arbitrary bytes, and real programs with some instructions changed.
 
 use fastrand::Rng;
 use paceline_isa::{RawInsn, decode_at};
 use paceline_spec::{Linkage, ProgramKind, ProgramSpec, XdpAttach};
 
-/// Most slots of an arbitrary program.
+/// Maximum number of slots of an arbitrary program.
 const MOST_SLOTS: usize = 64;
 
-/// A program of arbitrary slots: of any bytes, of fields within reach, or of fields that make instructions.
+/// A program of arbitrary slots: any bytes, fields in range, or fields that form instructions.
 #[must_use]
 pub fn arbitrary(rng: &mut Rng) -> ProgramSpec {
     let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
@@ -39,7 +39,7 @@ fn small(rng: &mut Rng) -> RawInsn {
     }
 }
 
-/// One slot that decodes by itself.
+/// One slot that decodes on its own.
 fn instruction(rng: &mut Rng) -> RawInsn {
     loop {
         let insn = small(rng);
@@ -49,12 +49,12 @@ fn instruction(rng: &mut Rng) -> RawInsn {
     }
 }
 
-/// A program with one to four slots changed, taken out, doubled or exchanged.
+/// A program with one to four slots changed, removed, duplicated or exchanged.
 #[must_use]
 pub fn mutated(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
     let mut program = program.clone();
     for function in &mut program.functions {
-        // Without types there are no global functions, for the kernel as well.
+        // Without types it has no global functions, in the kernel as well.
         function.linkage = Linkage::Static;
     }
     for _ in 0..rng.usize(1..=4) {
@@ -68,7 +68,7 @@ pub fn mutated(program: &ProgramSpec, rng: &mut Rng) -> ProgramSpec {
             1 => program.insns[slot] = program.insns[other],
             2 => program.insns[slot] = instruction(rng),
             3 => program.insns[slot] = small(rng),
-            // A jump to the next instruction: as good as taking it out, and all others keep their places.
+            // A jump to the next instruction removes it and keeps all jump offsets valid.
             4 => program.insns[slot] = RawInsn { opcode: 0x05, ..RawInsn::default() },
             _ => change_field(&mut program.insns[slot], rng),
         }

@@ -1,4 +1,4 @@
-//! What the verifier and the kernel say of a candidate, and whether what we accept runs without a fault.
+//! Verdicts of the verifier and of the kernel on a candidate, and a run of accepted candidates, which must not fault.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Judgement {
     pub kernel: Result<(), KernelError>,
 }
 
-/// Judges candidates; keeps its maps from one to the next.
+/// Judges candidates; reuses its maps.
 pub struct Judge {
     specs: Vec<MapSpec>,
     kernel_maps: Vec<kernel::Map>,
@@ -35,10 +35,10 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// One for generated programs, with their [`maps`](random::maps) and types.
+    /// A judge of generated programs, with their [`maps`](random::maps) and types.
     ///
     /// # Errors
-    /// What could not be made.
+    /// What could not be created.
     pub fn new() -> Result<Self, String> {
         let mut judge = Self::over(random::maps())?;
         let loaded = kernel::load_btf(random::btf_image()).map_err(|error| error.to_string())?;
@@ -46,10 +46,10 @@ impl Judge {
         Ok(judge)
     }
 
-    /// One for programs over other maps, made in both places if the kernel can be asked and for us only if not.
+    /// A judge of programs over other maps, which are created in the kernel too if that is available.
     ///
     /// # Errors
-    /// What could not be made.
+    /// What could not be created.
     pub fn over(specs: Vec<MapSpec>) -> Result<Self, String> {
         let limits = Limits { cpus: kernel::possible_cpus(), memory: 1 << 30 };
         let mut host = Host::new(0);
@@ -61,17 +61,17 @@ impl Judge {
             ours.push(map);
         }
         let theirs = kernel::Map::create_all(&specs, 0).map_err(|error| error.to_string())?;
-        // Programs that the verifier found to be long are stopped before that anyway.
+        // Programs with many simulated instructions are stopped by the limit anyway.
         let options = Options { max_instructions: 1_000_000, ..Options::default() };
         Ok(Self { specs, kernel_maps: theirs, maps: ours, btf: None, host, options })
     }
 
-    /// Sets how many instructions are simulated before a program is refused as too complex.
+    /// Sets the maximum number of simulated instructions; above it a program is refused as too complex.
     pub fn limit(&mut self, instructions: usize) {
         self.options.max_instructions = instructions;
     }
 
-    /// The maps that programs are verified with.
+    /// The maps of the programs.
     #[must_use]
     pub fn specs(&self) -> &[MapSpec] {
         &self.specs
@@ -81,7 +81,7 @@ impl Judge {
         self.btf.as_ref().map(|(btf, _)| *btf)
     }
 
-    /// Our verdict: what was proven, or why not.
+    /// Our verdict: the verified program, or the refusal.
     ///
     /// # Errors
     /// The refusal.
@@ -115,11 +115,11 @@ impl Judge {
         Judgement { ours: self.ours(program), kernel: self.kernel(program) }
     }
 
-    /// Runs a program that we accept on packets of many lengths, and holds every instruction against what the verifier
-    /// said. A program that we refuse is not run.
+    /// Runs an accepted program on packets of many lengths, and checks every instruction against the verifier's facts and
+    /// states. A refused program does not run.
     ///
     /// # Errors
-    /// What the verifier should have foreseen.
+    /// A fault, or a contradiction to the verifier.
     pub fn run(&mut self, program: &ProgramSpec, rng: &mut Rng, runs: usize) -> Result<Ran, String> {
         let Ok(verified) = self.ours(program) else { return Ok(Ran::default()) };
         let states = States::of(program, &self.specs, self.types())?;
@@ -127,7 +127,7 @@ impl Judge {
         let witness = Witness::new(&verified, states, &self.maps);
         let program = match Program::new(Arc::new(program.clone()), self.maps.clone()) {
             Ok(program) => program.with_budget(BUDGET),
-            // The interpreter looks at code that is never reached as well.
+            // The interpreter also refuses invalid unreachable code.
             Err(_) => return Ok(ran),
         };
         for _ in 0..runs {
@@ -138,7 +138,7 @@ impl Judge {
             let run = witness.run(&program, &mut burst, &mut self.host);
             ran.instructions += run.map_err(|error| format!("packet of {len} bytes: {error}"))?;
             ran.runs += 1;
-            // Or else the rings are full soon.
+            // Otherwise the rings fill up.
             for ring in self.maps.iter().filter_map(|map| map.ring_buffer()) {
                 ring.consume(|_| {});
             }
@@ -147,21 +147,21 @@ impl Judge {
     }
 }
 
-/// Instructions of one run: far more than those of the generator's loops.
+/// Instruction budget of one run: far more than the generator's loops need.
 const BUDGET: u64 = 10_000_000;
 
-/// What was run.
+/// Statistics of runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ran {
     /// Packets.
     pub runs: usize,
     /// Instructions, over all of them.
     pub instructions: u64,
-    /// Whether the machine was held against the states of an exact walk, and not only against facts.
+    /// Whether the machine was checked against the states of an exact walk, and not only against facts.
     pub compared: bool,
 }
 
-/// A burst of one packet, of a length around those that programs check for, sometimes with metadata.
+/// A burst of one packet, with a length near those that programs check for, sometimes with metadata.
 fn random_packet(rng: &mut Rng) -> Burst {
     let len = match rng.u8(..4) {
         0 => [14, 15, 34, 54, 60, 64, 128, 255, 256, 257, 600, 1500][rng.usize(..12)],
@@ -180,7 +180,7 @@ fn random_packet(rng: &mut Rng) -> Burst {
     burst
 }
 
-/// Gives maps other contents, where they are not frozen and take them.
+/// Sets other contents of maps that are not frozen.
 fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
     for map in maps {
         let spec = map.spec();
@@ -209,13 +209,13 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
             let value: Vec<u8> = (0..map.user_value_size())
                 .map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)])
                 .collect();
-            // Elements that a map does not take, or does not have, are left as they are.
+            // Refused updates and missing elements are ignored.
             let _ = if !keyed || rng.bool() { map.set(&key, &value, 0) } else { map.remove(&key) };
         }
     }
 }
 
-/// A message without its numbers, to count alike ones together.
+/// A message without its numbers, to group similar ones.
 #[must_use]
 pub fn reason_class(text: &str) -> String {
     let mut class = String::new();

@@ -1,4 +1,4 @@
-//! What the verifier and the kernel say of programs, and whether what was said holds when they run.
+//! Verdicts of the verifier and the kernel, and whether the verifier's facts hold at run time.
 
 mod hostile;
 mod judge;

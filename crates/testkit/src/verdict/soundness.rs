@@ -1,8 +1,8 @@
-//! Whether what a run does lies within what the verifier said of it.
+//! Checks that a run is consistent with the verifier's facts and states.
 //!
-//! Two things are held against a run, instruction by instruction: the facts of the usual walk, which the code generator
-//! relies on, and the states of an exact walk, one of which must contain the machine. The facts show whether paths were
-//! pruned wrongly, the states whether an instruction was simulated wrongly.
+//! Two kinds of information are checked at each instruction: the facts of the normal walk, which the code generators rely
+//! on, and the states of an exact walk (without pruning), one of which must contain the machine's state. Facts reveal wrong
+//! pruning, states reveal a wrong simulation of an instruction.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use paceline_verifier::state::{Byte, Link, PacketRange, Pointer, Region, Scalar,
 use paceline_verifier::{Base, Cause, KeyFact, MemoryFact, Observer, Options, Verified, verify_observed};
 use paceline_vm::{FaultKind, Observed};
 
-/// Instructions of an exact walk; longer ones are not held against runs.
+/// Maximum instructions of an exact walk; programs that need more are only checked against facts.
 const EXACT_LIMIT: usize = 20_000;
 
 /// The states of an exact walk, by slot.
@@ -30,7 +30,7 @@ impl Observer for States {
 }
 
 impl States {
-    /// Walks a program exactly; `None` if that takes too long.
+    /// Walks a program exactly; `None` if that exceeds the limit.
     ///
     /// # Errors
     /// The walk refuses the program, although the usual one accepts it.
@@ -40,8 +40,8 @@ impl States {
         match verify_observed(program, maps, btf, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
             Err(refusal) if refusal.cause.is_too_complex() => Ok(None),
-            // At a fixed offset, part of a pointer is refused; at one that varies it is taken, as in the kernel. So a path
-            // may be refused although the one that covers it was not.
+            // A load of part of a pointer is refused at a constant offset and accepted at a variable one, as in the kernel.
+            // Therefore a path may be refused although the path that covers it was accepted.
             Err(refusal) if matches!(refusal.cause, Cause::PartialSpill(_)) => Ok(None),
             Err(refusal) => {
                 Err(format!("only the exact walk refuses instruction {}: {refusal}", refusal.slot))
@@ -50,27 +50,27 @@ impl States {
     }
 }
 
-/// What a program's runs are held against.
+/// The facts and states of a program.
 pub struct Witness<'a> {
     verified: &'a Verified,
     states: Option<States>,
     maps: &'a [Arc<Map>],
-    /// At each slot, the state after the one that fitted last: loops come to states in the order of the walk.
+    /// For each slot the state after the last match: loops meet states in the order of the walk.
     next: RefCell<Vec<usize>>,
 }
 
 impl<'a> Witness<'a> {
-    /// Of a verified program over the maps it runs with.
+    /// The checker of a verified program over the maps that it runs with.
     #[must_use]
     pub fn new(verified: &'a Verified, states: Option<States>, maps: &'a [Arc<Map>]) -> Self {
         let next = RefCell::new(vec![0; verified.program().insns.len()]);
         Self { verified, states, maps, next }
     }
 
-    /// Runs the program on the first frame of a burst. Gives the instructions executed.
+    /// Runs the program on the first frame of a burst. Returns the number of instructions executed.
     ///
     /// # Errors
-    /// A fault, or the first instruction before which the machine is in no state that the verifier knows.
+    /// A fault, or the first instruction at which the machine is in no state of the verifier.
     pub fn run(&self, program: &Program, burst: &mut Burst, host: &mut Host) -> Result<u64, String> {
         let mut wrong = None;
         let observe = |machine: &Observed<'_>| {
@@ -79,7 +79,7 @@ impl<'a> Witness<'a> {
             }
         };
         let exit = program.run_observed(&mut burst.frame_mut(0), host, observe);
-        // What went wrong first says more than the fault that came of it.
+        // The first contradiction is more informative than the fault that follows from it.
         match (wrong, exit) {
             (Some(wrong), _) => Err(wrong),
             (None, Err(fault)) => match fault.kind {
@@ -90,7 +90,7 @@ impl<'a> Witness<'a> {
         }
     }
 
-    /// Whether the program has a loop that `may_goto` alone ends, after 8,388,608 rounds: more than a run here may take.
+    /// Whether the program has a loop that only `may_goto` bounds, with 8,388,608 iterations: more than the budget of a run.
     fn may_take_long(&self) -> bool {
         let insns = decode(&self.verified.program().insns).unwrap_or_default();
         insns.iter().any(|(_, insn)| matches!(insn, Insn::MayGoto { .. }))
@@ -187,7 +187,7 @@ fn instruction(code: &Code, slot: usize) -> Option<Insn> {
     code.get(slot).copied()
 }
 
-/// Base register, offset and bytes of an access.
+/// Base register, offset and size of an access.
 fn access(insn: Insn) -> Option<(Reg, i16, u64)> {
     match insn {
         Insn::Load { size, base, offset, .. }
@@ -201,7 +201,7 @@ fn access(insn: Insn) -> Option<(Reg, i16, u64)> {
     }
 }
 
-/// Four aligned bytes of any frame's stack.
+/// Four aligned bytes of the stack of any frame.
 fn stack_u32(machine: &Observed<'_>, address: u64) -> Option<u32> {
     (0..=machine.depth()).find_map(|depth| {
         let below = machine.frame_pointer(depth).checked_sub(address).filter(|b| (4..=512).contains(b))?;
@@ -211,17 +211,17 @@ fn stack_u32(machine: &Observed<'_>, address: u64) -> Option<u32> {
     })
 }
 
-/// Whether the machine is in a state. What states say of several values at once is remembered from one to the next.
+/// Whether the machine is in a state. Relations between several values are recorded from one value to the next.
 struct Membership<'a> {
     machine: &'a Observed<'a>,
     maps: &'a [Arc<Map>],
-    /// Frames of the machine below the state's outermost one.
+    /// Number of the machine's frames below the state's outermost one.
     outer: usize,
     /// Bases of groups of linked numbers.
     links: Vec<(u32, u64)>,
     /// Their low halves.
     low_links: Vec<(u32, u64)>,
-    /// Variable parts of packet pointers, and whether pointers that may be null are.
+    /// Variable parts of packet pointers, and whether nullable pointers are null.
     ids: Vec<(u32, u64)>,
 }
 
@@ -252,7 +252,7 @@ impl<'a> Membership<'a> {
         match (bytes, value) {
             (0, _) => true,
             (8, _) => self.value(value, word),
-            // The low bytes of the number; they lie at the slot's start.
+            // The low bytes of the number, which are at the slot's start.
             (bytes, Value::Scalar(scalar)) if cfg!(target_endian = "little") => {
                 let bits = bytes as u32 * 8;
                 scalar.number.zero_extend(bits).contains(word & (u64::MAX >> (64 - bits)))
@@ -286,7 +286,7 @@ impl<'a> Membership<'a> {
     }
 
     fn pointer(&mut self, pointer: &Pointer, found: u64) -> bool {
-        // Where the variable part ends.
+        // End of the variable part.
         let variable_end = found.wrapping_sub(i64::from(pointer.fixed) as u64);
         let within = |base: u64| pointer.variable.contains(variable_end.wrapping_sub(base));
         match pointer.target {
@@ -327,17 +327,17 @@ impl<'a> Membership<'a> {
     }
 }
 
-/// How many of the machine's frames the state does not have, because it is one of a global function, which is walked on its
-/// own; `None` if the calls of the two are not the same.
+/// Number of the machine's frames that the state lacks, because it is a state of a global function, which is verified
+/// separately; `None` if the calls of the two differ.
 fn outer_frames(machine: &Observed<'_>, state: &State) -> Option<usize> {
     let outer = machine.depth().checked_sub(state.depth())?;
-    // The outermost function of a state is the main program or a global one.
+    // The outermost function of a state is the main program or a global function.
     let is_main = state.frames().next().is_some_and(|frame| frame.function == 0);
     let same = state.frames().skip(1).map(|frame| frame.call_slot).eq(machine.calls().skip(outer));
     (same && is_main == (outer == 0)).then_some(outer)
 }
 
-/// Whether a group has the value that it had before; id 0 is no group.
+/// Whether a group has the same value as before; id 0 means no group.
 fn agrees(groups: &mut Vec<(u32, u64)>, id: u32, value: u64) -> bool {
     if id == 0 {
         return true;
