@@ -1,4 +1,4 @@
-//! Chains: the order of programs, by verdict (seed 001).
+//! Chains: the order of programs, by verdict.
 //!
 //! A chain is a [`Graph`]: its nodes are programs, identified by index only, and an edge leads from a program and a verdict to the
 //! next program or to the end. Four descriptions can be converted to graphs:

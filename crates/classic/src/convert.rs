@@ -1,7 +1,7 @@
-//! The converter: from a checked filter to a program of the extended instruction set.
+//! The converter from a checked filter to a program of the extended instruction set (eBPF).
 //!
-//! What instructions mean is as in the kernel's own converter, `bpf_convert_filter` in `net/core/filter.c`. This one
-//! makes ordinary programs, which have to pass a verifier, and looks at the filter as a whole.
+//! Semantics are those of the kernel's converter, `bpf_convert_filter` in `net/core/filter.c`. This one generates ordinary
+//! programs, which a verifier has to accept, and optimizes the filter as a whole.
 
 use paceline_isa as isa;
 use paceline_isa::{Insn, RawInsn, Reg, Width, encode_all};
@@ -17,24 +17,24 @@ use super::packet_load::{self, Loads};
 use super::simplify::{Facts, simplify};
 use super::{data_load, direct_load, loops};
 
-/// What a program is to do with a filter's answer.
+/// Return value of the program for a filter's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Returns {
-    /// Return it: the number of bytes to keep, 0 for none.
+    /// The result: the number of bytes to keep, 0 for no match.
     #[default]
     Number,
-    /// Return one number for a match and one for none, such as XDP's `PASS` (2) and `DROP` (1), which makes the filter
-    /// a link of a chain.
+    /// One constant for a match and one for no match, such as XDP's `PASS` (2) and `DROP` (1), which makes the filter a link of a
+    /// chain.
     Verdict {
-        /// For answers that are not 0.
+        /// For nonzero results.
         matched: u32,
-        /// For the answer 0.
+        /// For the result 0.
         unmatched: u32,
     },
 }
 
 impl Returns {
-    /// XDP's `PASS` for a match and `DROP` for none: a link of a chain.
+    /// XDP's `PASS` for a match and `DROP` for no match: a link of a chain.
     pub const PASS_OR_DROP: Self = Self::Verdict { matched: 2, unmatched: 1 };
 
     fn unmatched(self) -> u32 {
@@ -53,28 +53,28 @@ impl Returns {
     }
 }
 
-/// Whose rules decide where a program's classic and extended forms could differ.
+/// Semantics to follow where the kernel and libpcap differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
-    /// The kernel's: a filter that a socket has.
+    /// The kernel's, as for a filter attached to a socket.
     #[default]
     Kernel,
-    /// Those of libpcap's `bpf_filter`, by which tcpdump reads captures: the length is that on the wire, negative offsets
-    /// and sums over 2^32 are outside of the packet, shifts by 32 and more give 0.
+    /// libpcap's (`bpf_filter`), which tcpdump uses for captures: the length is that on the wire, negative offsets and sums over
+    /// 2^32 are out of bounds, shifts by 32 and more give 0.
     ///
-    /// An XDP program takes the length on the wire from the first four bytes of the packet's metadata, in the machine's
-    /// order; without metadata it is the length of what there is.
+    /// An XDP program takes the wire length from the first four bytes of the packet's metadata, in native byte order; without
+    /// metadata it is the captured length.
     Libpcap,
 }
 
-/// How a filter is converted.
+/// Options of the conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// What the program returns.
+    /// Return values.
     pub returns: Returns,
-    /// Bytes of the link-layer header, from which on `SKF_NET_OFF` counts: 14 for Ethernet.
+    /// Size of the link-layer header in bytes, the base of `SKF_NET_OFF`: 14 for Ethernet.
     pub network_offset: u32,
-    /// Whose rules hold.
+    /// Semantics.
     pub rules: Rules,
 }
 
@@ -84,24 +84,24 @@ impl Default for ConvertOptions {
     }
 }
 
-/// Why a filter cannot be converted.
+/// Reasons why a filter cannot be converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// It was checked for something else.
+    /// The filter was checked for another purpose.
     #[error("the filter was not checked for {0:?}")]
     Purpose(Purpose),
 }
 
-/// A program's instructions, and where they come from.
+/// Instructions of a converted filter, and their origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// The instructions, each of one slot.
+    /// The instructions, one slot each.
     pub insns: Vec<RawInsn>,
-    /// For each instruction of the filter the slot at which what it became begins; it ends where that of the next one
-    /// begins, and may be empty. `None` if it never runs. What comes before the first is the start of the program,
-    /// and the last slots may be its end without a match.
+    /// For each instruction of the filter the first slot of its code, which extends to the code of the next one and may be empty;
+    /// `None` for unreachable instructions. Slots before the first are the program's prologue, and the last slots may be the shared
+    /// exit without a match.
     pub places: Vec<Option<usize>>,
-    /// Functions that it calls ([`ProgramSpec::kfuncs`]). No other system has them for programs.
+    /// Kernel functions that it calls ([`ProgramSpec::kfuncs`]), which exist only in Paceline.
     pub kfuncs: Vec<KfuncRef>,
 }
 
@@ -111,7 +111,7 @@ impl Converted {
     }
 }
 
-/// What the code is made for: where values come from.
+/// Type of the generated program, which determines where values come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Machine {
     Xdp,
@@ -120,7 +120,7 @@ pub(super) enum Machine {
 }
 
 impl Filter {
-    /// An XDP program that does what the filter does, by direct access to the packet.
+    /// Converts to an XDP program, with direct packet access.
     ///
     /// # Errors
     /// [`ConvertError`].
@@ -129,7 +129,7 @@ impl Filter {
         Ok(self.convert(Machine::Xdp, options)?.into_spec(name, kind))
     }
 
-    /// The instructions of [`to_xdp`](Self::to_xdp), and which of them come from where.
+    /// The instructions of [`to_xdp`](Self::to_xdp), with their origins.
     ///
     /// # Errors
     /// [`ConvertError`].
@@ -137,7 +137,7 @@ impl Filter {
         self.convert(Machine::Xdp, options)
     }
 
-    /// A socket filter that does what the filter does, by the legacy packet loads.
+    /// Converts to a socket filter, with the legacy packet loads.
     ///
     /// # Errors
     /// [`ConvertError`].
@@ -149,9 +149,9 @@ impl Filter {
         Ok(self.convert(Machine::SocketFilter, options)?.into_spec(name, ProgramKind::SocketFilter))
     }
 
-    /// A program over the bytes of a `struct seccomp_data` ([`SystemCall::to_bytes`](super::SystemCall::to_bytes)), to
-    /// which `r1` points; what it returns is for [`Action::from_return`](super::Action::from_return). No verifier knows
-    /// such programs: they are for `MemoryProgram`, which checks as they run.
+    /// Converts to a program over the bytes of a `struct seccomp_data` ([`SystemCall::to_bytes`](super::SystemCall::to_bytes)), to
+    /// which `r1` points; [`Action::from_return`](super::Action::from_return) decodes the result. No verifier supports such
+    /// programs: they are for `MemoryProgram`, which checks at run time.
     ///
     /// # Errors
     /// [`ConvertError`].
@@ -179,7 +179,7 @@ impl Filter {
         let (facts, demands) = settle(&mut ops, layout);
         let orders = match machine {
             Machine::Xdp => Orders::of(&ops, &demands, |index| facts.get(index).is_some_and(Option::is_some)),
-            // Their loads give numbers.
+            // Their loads return numbers in native order.
             Machine::SocketFilter | Machine::Seccomp => Orders::machine(ops.len()),
         };
         let known = Known { facts: &facts, demands: &demands, orders: &orders };
@@ -196,30 +196,30 @@ impl Filter {
     }
 }
 
-/// Simplifies until nothing changes: what nobody needs leaves more known of what is left.
+/// Simplifies to a fixed point: removing dead code improves the facts about the rest.
 fn settle(ops: &mut [Op], layout: Layout) -> (Vec<Option<Facts>>, Vec<Demand>) {
     loop {
         let before = ops.to_vec();
         let facts = simplify(ops, layout);
         let demands = demand(ops);
-        // Facts may be of what is not there anymore, but then that was all that changed.
+        // Facts may concern instructions that were removed by `demand`, but then `ops` has changed and the loop continues.
         if *ops == before {
             return (facts, demands);
         }
     }
 }
 
-/// What is around a load.
+/// Context of a load.
 pub(super) struct Site<'a> {
     pub(super) facts: &'a Facts,
     pub(super) demand: Demand,
     pub(super) network_offset: u32,
     pub(super) rules: Rules,
-    /// In which order a load leaves its value.
+    /// Byte order in which the load leaves its value.
     pub(super) order: Order,
 }
 
-/// What is known of a filter's instructions.
+/// Results of the analyses of a filter.
 #[derive(Clone, Copy)]
 struct Known<'a> {
     facts: &'a [Option<Facts>],
@@ -234,9 +234,9 @@ struct Converter<'a> {
     ops: &'a [Op],
     known: Known<'a>,
     out: Emitter,
-    /// What the packet is known to have, before each instruction.
+    /// Checked packet lengths before each instruction.
     proven: Vec<Option<Loads>>,
-    /// Where loops start.
+    /// Whether a loop starts at each instruction.
     loops: Vec<bool>,
 }
 
@@ -349,7 +349,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Makes a shift by the index register give 0 where libpcap's does, and others do not.
+    /// Makes a shift by the index register return 0 for counts of 32 and more, as in libpcap.
     fn far_shift(&mut self, site: &Site<'_>) {
         if site.rules == Rules::Kernel || site.facts.max_x() < 32 {
             return;
@@ -377,7 +377,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The next instruction that control comes to by itself.
+    /// The next reachable instruction, which control falls through to.
     fn falls_to(&self, index: usize) -> Option<usize> {
         (index + 1..self.ops.len()).find(|next| self.known.facts.get(*next).is_some_and(Option::is_some))
     }
@@ -387,7 +387,7 @@ impl<'a> Converter<'a> {
             match self.machine {
                 Machine::Xdp => loops::count_round(&mut self.out, direct_load::SCRATCH),
                 Machine::SocketFilter => loops::count_round(&mut self.out, packet_load::SCRATCH),
-                // Its checker lets jumps lead forward only.
+                // Seccomp's checker allows forward jumps only.
                 Machine::Seccomp => {}
             }
         }
@@ -424,7 +424,7 @@ impl<'a> Converter<'a> {
     fn answer(&mut self, answer: Answer) {
         match (answer, self.returns) {
             (Answer::Constant(value), returns) => self.out.exit_with(returns.of(value)),
-            // A is where results are.
+            // Register A is `r0`, the result register.
             (Answer::A, Returns::Number) => self.out.push(Insn::Exit),
             (Answer::A, Returns::Verdict { matched, .. }) => {
                 let zero = isa::Operand::Imm(0);
@@ -436,8 +436,8 @@ impl<'a> Converter<'a> {
     }
 }
 
-/// Where a word of scratch memory is from the frame pointer: eight bytes each, for verifiers keep what they know of
-/// a register in memory only if it is stored whole.
+/// Offset of a scratch memory word from the frame pointer: eight bytes each, because verifiers track a spilled register only if all
+/// of it is stored.
 fn word_place(word: u8) -> i16 {
     -8 * (i16::from(word) + 1)
 }

@@ -4,7 +4,7 @@
 
 use paceline_frame::Verdict;
 
-/// Maximum number of program runs per packet (`XDP_CHAIN_CALL_MAX` of seed 001), as chains may have cycles. A packet that would
+/// Maximum number of program runs per packet (`XDP_CHAIN_CALL_MAX` of the chain-call proposal), as chains may have cycles. A packet that would
 /// exceed it is aborted.
 pub const MAX_RUNS: u32 = 32;
 

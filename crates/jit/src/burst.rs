@@ -1,4 +1,4 @@
-//! The loop over a burst (seed 003), with the programs of a graph inlined: edges of the graph are jumps.
+//! The loop over a burst, with the programs of a graph inlined: edges of the graph are jumps.
 //!
 //! The prologue runs once. A register holds the address of the packet's frame throughout, so that the verdict can be stored
 //! whatever a program does to its own registers. A second one holds the end of the burst, as long as the programs leave a register

@@ -1,7 +1,7 @@
 //! Dispatchers: code that selects a program by comparisons with its key, and jumps to it directly.
 //!
 //! An indirect call becomes a direct one: binary search over the keys, with greater-than to split, equality to jump, and a default
-//! target for unknown keys (seed 000). If keys are addresses of programs, the default is an indirect jump to the key.
+//! target for unknown keys. If keys are addresses of programs, the default is an indirect jump to the key.
 //!
 //! A dispatcher has the calling convention of its targets, plus the key in the fourth argument. It preserves all arguments except
 //! the token, where the case replaces it.

@@ -21,7 +21,7 @@
 //! Values are computed lazily: within a basic block the composition of a register's value is remembered instead, see the module
 //! `defer`.
 //!
-//! A function saves those of `rbx` and `r12` to `r15` that it changes, and no others (seed 002); a leaf function with up to 128
+//! A function saves those of `rbx` and `r12` to `r15` that it changes, and no others; a leaf function with up to 128
 //! bytes of stack needs no stack adjustment.
 #![forbid(unsafe_code)]
 

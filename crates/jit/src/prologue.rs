@@ -1,4 +1,4 @@
-//! Prologues and epilogues: only what a function needs (seed 002).
+//! Prologues and epilogues: only what a function needs.
 
 use paceline_spec::MAX_LOOPS;
 use paceline_spec::context::Layout;

@@ -111,9 +111,8 @@ pub use paceline_maps::{
     PerCpu, Plain, Record, RedirectTarget as MapTarget, TypeError, TypedMap,
 };
 pub use paceline_spec::{
-    Action, Actions,
-    Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind, MapSpec, Meaning,
-    Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach,
+    Action, Actions, Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind,
+    MapSpec, Meaning, Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach,
 };
 pub use paceline_vm::{
     Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,

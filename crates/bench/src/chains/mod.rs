@@ -199,7 +199,7 @@ fn steps(settings: Settings) -> Rows {
         ));
         let row = Row::new(
             format!("{title}: each further program of {longest}"),
-            "a loop with a hash look-up (seed 001)",
+            "a loop with a hash look-up (chain calls)",
             step(hash),
         );
         rows.push(Row { bar: Some(Bar::Ratio(8.0)), reach: Some(Bar::Ratio(15.0)), ..row });

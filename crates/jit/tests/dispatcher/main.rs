@@ -1,4 +1,4 @@
-//! Dispatchers, read by an independent decoder: the listing in seed 000, and the targets of keys.
+//! Dispatchers, read by an independent decoder: the listing of the dispatcher proposal, and the targets of keys.
 
 mod machine;
 

@@ -1,11 +1,10 @@
-//! CO-RE ("compile once, run everywhere"): instructions that depend on the layout of types are adapted to the types
-//! that the program meets.
+//! CO-RE ("compile once, run everywhere"): adapts instructions that depend on the layout of types to the target's types.
 //!
-//! The rules are libbpf's (`src/relo_core.c`), so that an object means the same here: which target types are
-//! candidates, when fields and types are compatible, what happens to instructions whose field is not there. Without
-//! target types fields are where the compiler put them, which it has already written; whether a field, type or
-//! enumerator exists has no answer then, and the instruction is replaced as one whose field is not there is. The types of objects that
-//! programs are given pointers to are always those of [`paceline_spec::object`].
+//! The rules are libbpf's (`src/relo_core.c`), so that objects behave as with libbpf: the candidates among target types,
+//! compatibility of fields and types, the replacement of instructions whose field does not exist. Without target types fields keep
+//! the compiler's offsets, which the code already contains; relocations that ask whether a field, type or enumerator exists have no
+//! answer then, and their instructions are poisoned as if the field did not exist. The types of objects that programs receive
+//! pointers to are always those of [`paceline_spec::object`].
 
 mod access;
 mod answer;
@@ -29,13 +28,13 @@ use crate::debug_info::by_section;
 use crate::error::CoreProblem;
 use crate::function::Function;
 
-/// How much comparing of types the relocations of an object may take. Types that refer to each other in circles,
-/// with many parameters or anonymous members, could be compared for ever.
+/// Limit on type comparisons for the relocations of an object. Types with cyclic references and many parameters or anonymous
+/// members could otherwise be compared forever.
 #[derive(Debug)]
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// Several times what the largest objects in use take.
+    /// Several times the steps of the largest objects in use.
     const STEPS: usize = 1 << 24;
 
     /// Takes one step.
@@ -48,7 +47,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Whether two names are the same but for their flavors; long names take several steps.
+    /// Whether two names are equal apart from their flavors; long names take several steps.
     fn same_name(
         &mut self,
         (local, a): (&Btf, Option<Name>),
@@ -61,11 +60,11 @@ impl Budget {
     }
 }
 
-/// Types to adapt to.
+/// Target types.
 #[derive(Debug)]
 struct Target<'a> {
     btf: &'a Btf,
-    /// By their names without flavor.
+    /// By name without flavor.
     by_name: HashMap<&'a str, Vec<TypeId>>,
 }
 
@@ -112,7 +111,7 @@ pub(crate) struct CoreRelocations<'a> {
     own: OwnStructures,
     /// By section, in order of offset.
     relocations: HashMap<String, Vec<CoreRelocation>>,
-    /// Candidates for each local root type; each relocation strikes out those that do not fit.
+    /// Candidates for each local root type; each relocation removes those that do not fit.
     candidates: RefCell<HashMap<TypeId, Rc<[TypeId]>>>,
     budget: RefCell<Budget>,
 }
@@ -127,13 +126,13 @@ impl<'a> CoreRelocations<'a> {
         Self { local, target, objects, own, relocations, candidates: RefCell::default(), budget }
     }
 
-    /// The types that a root type is adapted to, if there are any.
+    /// The target types for a root type, if any.
     fn target_of(&self, root: TypeId) -> Option<&Target<'a>> {
         let name = essential_name(self.local.type_name(root));
         if self.own.has(name) { Some(&self.objects) } else { self.target.as_ref() }
     }
 
-    /// Adapts a function's code. The second result has the instructions for which the target has no answer.
+    /// Adapts a function's code. The second result lists the instructions without an answer in the target.
     pub(crate) fn apply(
         &self,
         section: &str,
@@ -169,7 +168,7 @@ impl<'a> CoreRelocations<'a> {
         Ok(poisoned)
     }
 
-    /// Adapts one instruction; gives the reason if it is to be poisoned.
+    /// Adapts one instruction; returns the reason if it is to be poisoned.
     fn relocate(
         &self,
         relocation: &CoreRelocation,
@@ -177,7 +176,7 @@ impl<'a> CoreRelocations<'a> {
         insns: &mut [RawInsn],
     ) -> Result<Option<String>, CoreProblem> {
         if relocation.kind == CoreKind::LocalTypeId {
-            // Linkers renumber types, so what the instruction holds says nothing.
+            // Linkers renumber types, so the instruction's value cannot be checked.
             patch::apply(insns, slot, &Answer::unchecked(u64::from(relocation.ty)))?;
             return Ok(None);
         }
@@ -215,7 +214,7 @@ impl<'a> CoreRelocations<'a> {
         Ok(format!("asks whether `{}` {asked}, and no kernel's types are given", access.describe(self.local)))
     }
 
-    /// What the target's types answer; `None` when no candidate fits. All that fit have to agree.
+    /// The target's value; `None` if no candidate fits. All fitting candidates have to agree.
     fn search(
         &self,
         relocation: &CoreRelocation,
@@ -249,7 +248,7 @@ impl<'a> CoreRelocations<'a> {
         Ok(found.map(|(answer, _)| answer))
     }
 
-    /// The target types of the same kind and, flavors aside, the same name as a local type.
+    /// Target types of the same kind and the same name, apart from flavors, as a local type.
     fn candidates(&self, local: TypeId, target: &Target<'a>) -> Result<Rc<[TypeId]>, CoreProblem> {
         if let Some(known) = self.candidates.borrow().get(&local) {
             return Ok(Rc::clone(known));
@@ -268,7 +267,7 @@ impl<'a> CoreRelocations<'a> {
     }
 }
 
-/// How many relocations a target's types answer.
+/// Number of relocations that depend on target types.
 pub(crate) fn needed(local: &Btf, ext: &BtfExt) -> usize {
     let sections = by_section(local, &ext.relocations, |r| r.offset);
     let own = OwnStructures::of(local);
@@ -278,7 +277,7 @@ pub(crate) fn needed(local: &Btf, ext: &BtfExt) -> usize {
     sections.values().flatten().filter(|r| !is_answered(r)).count()
 }
 
-/// Whether only a target's types have the answer: the compiler writes that everything is there.
+/// Whether only target types can answer: the compiler always writes that the item exists.
 const fn asks_whether_it_exists(kind: CoreKind) -> bool {
     matches!(
         kind,
@@ -286,8 +285,7 @@ const fn asks_whether_it_exists(kind: CoreKind) -> bool {
     )
 }
 
-/// A name without its flavor, `task_struct` for `task_struct___old`: flavors are how a program describes several
-/// versions of a type.
+/// A name without its flavor, `task_struct` for `task_struct___old`: flavors let a program declare several versions of a type.
 pub(crate) fn essential_name(name: &str) -> &str {
     let bytes = name.as_bytes();
     let is_separator =
@@ -298,12 +296,12 @@ pub(crate) fn essential_name(name: &str) -> &str {
     }
 }
 
-/// The text of a name without its flavor.
+/// A name without its flavor.
 pub(crate) fn essential(btf: &Btf, name: Name) -> &str {
     essential_name(btf.name(name))
 }
 
-/// The type behind typedefs and modifiers.
+/// The type after typedefs and modifiers.
 pub(crate) fn resolve(btf: &Btf, id: TypeId) -> Result<(TypeId, &Type), CoreProblem> {
     Ok(btf.resolve(id)?)
 }

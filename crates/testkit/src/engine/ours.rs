@@ -1,4 +1,4 @@
-//! Cases on the engines of ours.
+//! Cases on our engines.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -16,21 +16,22 @@ use crate::case::{Case, CaseKind, Change, Context, Run};
 use crate::kernel;
 use crate::outcome::{Finished, Outcome, Ran, Refusal, Return};
 
-/// How a program gets to the engine that runs it.
+/// Way of a program to its engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// As it is, to an engine that needs no proof. The plain interpreter so is the oracle of the others, and of the verifier.
+    /// Unverified, to an engine that needs no proof. This makes the plain interpreter the oracle of the other engines and of
+    /// the verifier.
     Unverified(VmEngine),
-    /// Through the verifier.
+    /// Verified.
     Verified(VmEngine),
-    /// The same to the threaded interpreter, which counts instructions: with handlers that do not jump to each other.
+    /// Verified, to the threaded interpreter with counts of instructions, whose handlers return to a loop.
     Counted,
-    /// Through the verifier, and packets in bursts.
+    /// Verified, with packets in bursts.
     Burst(VmEngine),
 }
 
 impl Way {
-    /// The engines of cases; the verifier with the plain interpreter behind it goes by our own name.
+    /// The engines of cases; the verifier with the plain interpreter is named `paceline`.
     const ALL: [Self; 8] = [
         Self::Unverified(VmEngine::Plain),
         Self::Unverified(VmEngine::CheckedJit),
@@ -56,13 +57,13 @@ impl Way {
         !matches!(self, Self::Unverified(_))
     }
 
-    /// Whether instructions are counted, to be compared.
+    /// Whether instructions are counted, and the counts compared.
     fn counts(self) -> bool {
         matches!(self, Self::Unverified(VmEngine::Plain) | Self::Counted)
     }
 }
 
-/// An engine of ours, or two: one for the program that is run, one for those that it comes to by tail calls.
+/// An engine of ours, or two: one for the first program, one for the targets of its tail calls.
 #[derive(Clone, Debug)]
 pub struct OurEngine {
     name: String,
@@ -71,20 +72,20 @@ pub struct OurEngine {
 }
 
 impl OurEngine {
-    /// The plain interpreter with nothing in front of it.
+    /// The unverified plain interpreter.
     #[must_use]
     pub fn plain() -> Self {
         let way = Way::Unverified(VmEngine::Plain);
         Self::of(way, way)
     }
 
-    /// All of them: each alone, then each with each other for cases with tail calls.
+    /// All of them: each alone, then each pair for cases with tail calls.
     pub fn all() -> impl Iterator<Item = Self> {
         let alone = Way::ALL.into_iter().map(|way| Self::of(way, way));
-        // The plain interpreter is the same one behind the verifier, and programs that are called are not counted.
+        // The verifier does not change the plain interpreter, and instructions of tail call targets are not counted.
         let alike = [Way::Verified(VmEngine::Plain), Way::Counted];
         let mixable = move || Way::ALL.into_iter().filter(move |way| !alike.contains(way));
-        // Programs that are called do not know that there is a burst.
+        // Bursts make no difference to targets of tail calls.
         let targets = move || mixable().filter(|way| !matches!(way, Way::Burst(_)));
         let pairs = mixable().flat_map(move |main| targets().map(move |targets| (main, targets)));
         alone.chain(
@@ -102,7 +103,7 @@ impl OurEngine {
     }
 
     fn check(&self, case: &Case) -> Result<(), Unsupported> {
-        // Native code of what cannot be verified is for cases in which nothing goes wrong.
+        // Native code of an unverified program only runs cases without errors.
         let ends_well = || case.runs.iter().all(|run| run.expect.error.is_none());
         let trusted = self.main == Way::Verified(VmEngine::Jit) && ends_well();
         if case.kind == CaseKind::Raw && (self.verifies() && !trusted || matches!(self.main, Way::Burst(_))) {
@@ -115,7 +116,8 @@ impl OurEngine {
         Ok(())
     }
 
-    /// For cases that ask for the verdict only: what the verifier accepts the engines take too, but for what they do not have.
+    /// For cases that only test the verdict: engines must load each accepted program, unless it needs an unsupported
+    /// feature.
     fn only_load(&self, case: &Case, verified: &[Verified]) -> Result<Outcome, Unsupported> {
         let accepted = Outcome::Ran(Ran { runs: Vec::new(), maps: Vec::new() });
         let Way::Verified(engine) = self.main else { return Ok(accepted) };
@@ -133,7 +135,7 @@ impl OurEngine {
         Ok(accepted)
     }
 
-    /// The case's programs, the first one for the first engine. The outer error is one of the case's nature.
+    /// The case's programs, the first one for the first engine. The outer error is an error of the case.
     fn load(
         &self,
         case: &Case,
@@ -162,7 +164,7 @@ impl OurEngine {
     }
 }
 
-/// The host of a case, which has the case's network for itself.
+/// The host of a case, with its own network.
 fn host(case: &Case, cpu: usize) -> Host {
     let mut host = Host::new(cpu);
     if let Some(found) = &case.network {
@@ -182,7 +184,7 @@ impl Engine for OurEngine {
     }
 
     fn concerns(&self, case: &Case) -> bool {
-        // Two engines are for cases with tail calls.
+        // Pairs of engines only run cases with tail calls.
         self.main == self.targets || case.programs.len() > 1
     }
 
@@ -207,7 +209,7 @@ impl Engine for OurEngine {
         if case.runs.is_empty() {
             return self.only_load(case, &verified);
         }
-        // The same CPU as the kernel's runs, because programs can ask for it.
+        // The CPU of the kernel's runs, because programs can read its number.
         let cpu = kernel::pin().cpu();
         let maps = match create_maps(&case.maps, cpu)? {
             Ok(maps) => maps,
@@ -225,7 +227,7 @@ impl Engine for OurEngine {
     }
 }
 
-/// What the verifier says of the case's programs.
+/// The verifier's verdict on the case's programs.
 fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
     let verify = |(program, spec)| {
         verify(spec, &case.maps, Some(&case.btf), &Options::default()).map_err(|refusal| Refusal {
@@ -288,19 +290,19 @@ impl Programs {
     }
 }
 
-/// A case with its programs and maps made.
+/// A case with its maps and programs created.
 struct Loaded<'a> {
     case: &'a Case,
     maps: Vec<Arc<Map>>,
     programs: Programs,
     host: Host,
     cpu: usize,
-    /// How packets are run.
+    /// How packets run.
     way: Way,
 }
 
 impl Loaded<'_> {
-    /// Puts programs into the program arrays that name them.
+    /// Sets programs in the program arrays that name them.
     fn install_initial(&self) -> Result<(), String> {
         for (map, spec) in self.maps.iter().zip(&self.case.maps) {
             for (key, value) in &spec.contents {
@@ -312,7 +314,7 @@ impl Loaded<'_> {
         Ok(())
     }
 
-    /// Sets an element of a map as user space does, or removes it.
+    /// Sets or removes an element of a map, as user space does.
     fn put(&self, map: &Map, key: &[u8], value: Option<&InitialValue>) -> Result<(), String> {
         let name = &map.spec().name;
         let said = |error: &dyn std::fmt::Display| format!("map {name}: {error}");
@@ -337,7 +339,7 @@ impl Loaded<'_> {
         let mut runs = Vec::new();
         let mut left = self.case.runs.as_slice();
         while let Some((run, rest)) = left.split_first() {
-            // Those that follow without a change to the maps go in one burst.
+            // Successive packets without a change to the maps between them form a burst.
             let together = match self.way {
                 Way::Burst(_) => rest
                     .iter()
@@ -366,7 +368,7 @@ impl Loaded<'_> {
         Ok(())
     }
 
-    /// Lets time pass, and the timers fire that are due then.
+    /// Waits, then fires the timers that are due.
     fn wait(&mut self, milliseconds: u64) -> Result<(), String> {
         if milliseconds > 0 {
             sleep(Duration::from_millis(milliseconds));
@@ -402,7 +404,7 @@ impl Loaded<'_> {
         Ok(Ok(Finished { instructions, skb, ..finished }))
     }
 
-    /// Runs packets in one burst, or those up to one that fails.
+    /// Runs packets in one burst, up to the first that faults.
     fn run_packets(&mut self, runs: &[Run]) -> Result<Vec<Result<Finished, String>>, Unsupported> {
         if self.case.kind == CaseKind::Raw {
             return Err(Unsupported::RawMemory);
@@ -423,7 +425,7 @@ impl Loaded<'_> {
         let mut ended: Vec<_> = burst.iter().take(done).map(finished).collect();
         if let Some(fault) = failed {
             ended.push(Err(fault.fault.to_string()));
-            // The case goes on after it.
+            // The case continues after the fault.
             ended.extend(match &runs[done + 1..] {
                 [] => Vec::new(),
                 later => self.run_packets(later)?,
@@ -432,7 +434,7 @@ impl Loaded<'_> {
         Ok(ended)
     }
 
-    /// What a run left in its frame.
+    /// The result of a run in its frame.
     fn finished(&self, frame: &FrameRef<'_>, r0: Return) -> Finished {
         let redirects = matches!(self.case.kind, CaseKind::Xdp | CaseKind::SchedCls)
             && frame.code() == Verdict::Redirect as u32;
@@ -444,7 +446,7 @@ impl Loaded<'_> {
         }
     }
 
-    /// Where a packet goes, in the words of cases.
+    /// The target of a packet, in the syntax of cases.
     fn redirect(&self, frame: &FrameRef<'_>) -> String {
         match frame.redirect().map(|redirect| redirect.target) {
             None => "nowhere".to_owned(),
