@@ -225,13 +225,14 @@ impl Plan {
 
 /// Stack size of a function in bytes, and the offset of its `may_goto` counter, below the program's own stack.
 fn stack(function: &FunctionFact, needs: Needs, settings: &Settings) -> (u32, Option<i32>) {
-    let stack = if settings.full_prologue() { 512 } else { function.stack.next_multiple_of(8) };
+    let whole = settings.full_prologue() || function.prints;
+    let stack = if whole { 512 } else { function.stack.next_multiple_of(8) };
     if needs.may_goto { (stack + 8, Some(-(stack as i32 + 8))) } else { (stack, None) }
 }
 
 /// Size in bytes of the stack, zeroed on entry, that a printing function makes readable.
 fn readable(function: &FunctionFact) -> i32 {
-    if function.prints { function.stack.next_multiple_of(8) as i32 } else { 0 }
+    if function.prints { 512 } else { 0 }
 }
 
 /// Callee-saved registers that a function changes, in push order.

@@ -143,7 +143,7 @@ pub struct FunctionFact {
     pub zeroed: u64,
     /// The eight-byte words of its stack that functions read which it or a helper calls, numbered in the same way.
     pub shared: u64,
-    /// Whether it prints what lies at addresses, which may be on its stack: all that it uses of that is zeroed and shared.
+    /// Whether it prints what lies at addresses, which may be on its stack: all 512 bytes are zeroed and shared then.
     pub prints: bool,
     /// The callee-saved registers (`r6` to `r9`) it writes.
     pub saved: RegSet,

@@ -160,22 +160,14 @@ fn walk_functions(walk: &mut Walk<'_>) -> Result<(), Box<Refusal>> {
     Ok(())
 }
 
-/// The eight-byte words of so many bytes of stack.
-fn words_of(stack: u32) -> u64 {
-    match stack.div_ceil(8) {
-        words @ 0..64 => (1 << words) - 1,
-        _ => u64::MAX,
-    }
-}
-
 fn function_facts(code: &Code, flow: &ControlFlow, walk: &Walk<'_>) -> Vec<FunctionFact> {
     let fact = |(index, function): (usize, &cfg::Function)| {
         let (start, end) = (function.start, function.end);
         let insns = || (start..end).filter_map(|slot| code.get(slot));
         let stack = walk.stack_used.get(index).copied().unwrap_or_default();
         let prints = walk.prints.get(index).copied().unwrap_or_default();
-        // Nobody knows which of its bytes are printed.
-        let printed = if prints { words_of(stack) } else { 0 };
+        // The addresses of what it prints may be numbers, so that it is any bytes of the frame.
+        let printed = if prints { u64::MAX } else { 0 };
         FunctionFact {
             start,
             end,

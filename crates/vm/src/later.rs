@@ -32,7 +32,7 @@ pub(crate) struct CallbackCode {
     code: CallbackForm,
     /// As of [`Image::cpus`]: functions are entered past the check at the entry of their program.
     cpus: usize,
-    _maps: Vec<Arc<Map>>,
+    maps: Vec<Arc<Map>>,
 }
 
 /// In which form it is.
@@ -72,7 +72,7 @@ impl CallbackCode {
                 }
                 CallbackForm::Threaded(operations) => operations.range(),
             };
-            let home = Arc::new(Self { range, code, cpus, _maps: all_maps });
+            let home = Arc::new(Self { range, code, cpus, maps: all_maps });
             callback_code().insert(home.range.start, Arc::downgrade(&home));
             home
         })
@@ -123,7 +123,6 @@ impl Later {
         let start = key.as_ptr().expose_provenance() as u64;
         let arguments = [Arc::as_ptr(&due.map) as u64, start, due.value as u64, 0, 0];
         let [r1, r2, r3, r4, r5] = arguments;
-        host.readable = Readable::of(std::slice::from_ref(&due.map));
         match self {
             Self::Checked(image, _) if !image.admits(host) => {}
             Self::Checked(image, slot) => {
@@ -145,10 +144,11 @@ impl Later {
                 CallbackForm::Native(_) => unsafe {
                     transmute::<usize, HelperFn>(*address as usize)(r1, r2, r3, r4, r5, host);
                 },
-                // SAFETY: it is an operation at which a function starts, otherwise as above.
-                CallbackForm::Threaded(_) => unsafe {
-                    threaded::run_function(*address, arguments, host);
-                },
+                CallbackForm::Threaded(_) => {
+                    host.readable = Readable::of(&home.maps);
+                    // SAFETY: it is an operation at which a function starts, otherwise as above.
+                    unsafe { threaded::run_function(*address, arguments, host) };
+                }
             },
         }
         host.fault.take().map_or(Ok(()), Err)
