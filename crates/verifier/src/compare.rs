@@ -47,9 +47,9 @@ impl Walk<'_> {
 /// The values in which an earlier state must cover another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rigor {
-    /// In what has turned out to matter: for states from which all is known.
+    /// In what has turned out to matter so far: for states all paths from which have ended.
     Demanded,
-    /// In all that may matter: for those from which more may turn out to.
+    /// In all that may matter: for those from which paths have not.
     All,
     /// In nothing: it must be the same.
     Same,

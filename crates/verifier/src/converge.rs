@@ -6,7 +6,8 @@
 //!
 //! Two things are special about ending a path at a checkpoint that is still open. It is not known yet what of it will
 //! matter, so it must cover everything, and what turns out to matter later must be passed on to the path that ended
-//! there; the same goes for checkpoints in between, from which paths have ended there. And the loop must come to an end:
+//! there. What matters of checkpoints in between, from which paths have ended there, is not known either: see
+//! [`crate::retry`]. And the loop must come to an end:
 //! something that was there at the checkpoint must have got further, and all that is older than that must be there still.
 //! Then no run goes round for ever: the progress of all things, the oldest first, would rise in the order of a
 //! dictionary, and each has an end. (The kernel does not ask for that: it takes `for (;;) bpf_loop(...)` for a program

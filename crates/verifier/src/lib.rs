@@ -33,6 +33,7 @@ mod observe;
 mod precision;
 mod prune;
 mod reads;
+mod retry;
 pub mod state;
 mod step;
 mod walk;

@@ -7,7 +7,7 @@ use crate::state::State;
 pub enum PathEnd {
     /// The program or the global function returns.
     Exit,
-    /// An earlier state, all paths from which were walked, covers this one.
+    /// An earlier state, all paths from which were walked, covers this one as far as is known.
     Covered,
 }
 
@@ -35,6 +35,11 @@ pub trait Observer {
 
     /// The branch that waited last goes on, at `slot`.
     fn resume(&mut self, slot: usize) {
+        let _ = slot;
+    }
+
+    /// A path that was covered at `slot` goes on from there: more turned out to matter than its state is covered in.
+    fn retry(&mut self, slot: usize) {
         let _ = slot;
     }
 }

@@ -13,33 +13,38 @@ use crate::compare::Rigor;
 use crate::converge::{imply_zeroed, mark_precise, progress_between};
 use crate::error::{Cause, Check, Hint};
 use crate::precision::Precision;
+use crate::retry::Backedge;
 use crate::state::{Frame, State, Value};
 use crate::walk::Walk;
 
 /// A kept state.
-struct Checkpoint {
+pub(crate) struct Checkpoint {
     slot: usize,
     /// `None` once it has proven useless and was dropped.
-    state: Option<State>,
+    pub(crate) state: Option<State>,
     /// The checkpoint before it on its path.
-    parent: Option<usize>,
+    pub(crate) parent: Option<usize>,
     /// Paths from it that have not ended.
-    open_paths: u32,
+    pub(crate) open_paths: u32,
     hits: u32,
     misses: u32,
     /// The last number that something had when it was kept.
     last_id: u32,
     /// The first of the checkpoints before it where a path from it has ended while that one was open.
     waits_for: Option<usize>,
+    /// Paths that have ended at checkpoints of which more may turn out to matter until all paths from this one have ended.
+    pub(crate) backedges: Vec<Backedge>,
 }
 
 /// All checkpoints of one walk.
 pub(crate) struct Checkpoints {
-    all: Vec<Checkpoint>,
+    pub(crate) all: Vec<Checkpoint>,
     /// The checkpoints to compare with, at each slot.
     at: Vec<Vec<usize>>,
     /// The last one on the current path.
     current: Option<usize>,
+    /// Of those of which not all is known, the first that may cover the current path (see [`crate::retry`]).
+    usable_from: usize,
     kept: usize,
     jumps_at_last: usize,
     instructions_at_last: usize,
@@ -54,6 +59,7 @@ impl Checkpoints {
             all: Vec::new(),
             at: vec![Vec::new(); slots],
             current: None,
+            usable_from: 0,
             kept: 0,
             jumps_at_last: 0,
             instructions_at_last: 0,
@@ -69,7 +75,7 @@ impl Checkpoints {
                 list.clear();
             }
         }
-        (self.current, self.kept) = (None, 0);
+        (self.current, self.usable_from, self.kept) = (None, 0, 0);
         (self.jumps, self.jumps_at_last, self.instructions_at_last) = (0, 0, 0);
     }
 
@@ -96,26 +102,24 @@ impl Checkpoints {
         self.current
     }
 
-    /// The current path has ended.
-    pub(crate) fn path_ends(&mut self) {
-        let mut at = self.current;
-        while let Some(checkpoint) = at.and_then(|index| self.all.get_mut(index)) {
-            checkpoint.open_paths = checkpoint.open_paths.saturating_sub(1);
-            if checkpoint.open_paths > 0 {
-                break;
-            }
-            at = checkpoint.parent;
-        }
+    /// The last one on the current path.
+    pub(crate) fn current(&self) -> Option<usize> {
+        self.current
+    }
+
+    /// The first of those of which not all is known that may cover the current path.
+    pub(crate) fn usable_from(&self) -> usize {
+        self.usable_from
     }
 
     /// Goes on with a branch that hangs on a checkpoint.
-    pub(crate) fn resume(&mut self, checkpoint: Option<usize>) {
-        self.current = checkpoint;
+    pub(crate) fn resume(&mut self, checkpoint: Option<usize>, usable_from: usize) {
+        (self.current, self.usable_from) = (checkpoint, usable_from);
     }
 
     /// A checkpoint on the current path from which what mattered of this one may still have to be found out, if there
     /// is one.
-    fn unsettled_by(&self, index: usize) -> Option<usize> {
+    pub(crate) fn unsettled_by(&self, index: usize) -> Option<usize> {
         let mut at = Some(index);
         while let Some((index, checkpoint)) = at.and_then(|index| Some((index, self.all.get(index)?))) {
             self.spend(1);
@@ -162,6 +166,7 @@ impl Checkpoints {
             misses: 0,
             last_id,
             waits_for: None,
+            backedges: Vec::new(),
         };
         let index = self.all.len();
         self.all.push(checkpoint);
@@ -202,6 +207,10 @@ impl Walk<'_> {
                     Some(open) => {
                         self.share_precision(index);
                         self.checkpoints.wait_for(open);
+                        // What covers it in everything will do so whatever turns out to matter.
+                        if open != index && !self.is_covered_by(index, Rigor::All) {
+                            self.keep_backedge(index, open)?;
+                        }
                     }
                 }
                 self.checkpoints.spend(self.state.frames().map(Frame::places).sum());
@@ -254,9 +263,11 @@ impl Walk<'_> {
                 keeps &= is_round || self.is_far_in_loop();
             } else {
                 let unsettled_by = self.checkpoints.unsettled_by(index);
-                let rigor = self.rigor(unsettled_by.map_or(Rigor::Demanded, |_| Rigor::All));
+                if unsettled_by.is_some() && index < self.checkpoints.usable_from {
+                    continue;
+                }
                 let same_up_to = unsettled_by.map_or(0, |open| self.checkpoints.all[open].last_id);
-                if self.compare(state, rigor, same_up_to) {
+                if self.compare(state, self.rigor(Rigor::Demanded), same_up_to) {
                     found = Some(Found::Covered(index));
                     self.checkpoints.all[index].hits += 1;
                     break;
@@ -281,6 +292,12 @@ impl Walk<'_> {
         }
         self.checkpoints.at[slot] = list;
         found.unwrap_or(Found::Nothing { keeps })
+    }
+
+    /// Whether a checkpoint covers the current state, progress aside.
+    pub(crate) fn is_covered_by(&self, index: usize, rigor: Rigor) -> bool {
+        let state = self.checkpoints.all.get(index).and_then(|checkpoint| checkpoint.state.as_ref());
+        state.is_some_and(|state| self.compare(state, self.rigor(rigor), 0))
     }
 
     fn rigor(&self, wanted: Rigor) -> Rigor {

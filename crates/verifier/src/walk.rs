@@ -66,6 +66,7 @@ struct Waiting {
     slot: usize,
     /// The checkpoint that the path to it passed last.
     checkpoint: Option<usize>,
+    usable_from: usize,
     trail: u32,
 }
 
@@ -219,18 +220,33 @@ impl<'a> Walk<'a> {
                         return Err(self.refusal(*problem));
                     }
                 }
+                Next::End if self.end_path() => {
+                    if let Some(observer) = &mut self.observer {
+                        observer.retry(self.slot);
+                    }
+                }
                 Next::End => {
-                    self.checkpoints.path_ends();
                     let Some(waiting) = self.waiting.pop() else { return Ok(()) };
                     self.held = self.held.saturating_sub(waiting.state.bytes());
-                    (self.state, self.slot, self.at) = (waiting.state, waiting.slot, waiting.trail);
-                    self.checkpoints.resume(waiting.checkpoint);
+                    (self.state, self.slot) = (waiting.state, waiting.slot);
+                    self.resume_at(waiting.usable_from, waiting.checkpoint, waiting.trail);
                     if let Some(observer) = &mut self.observer {
                         observer.resume(self.slot);
                     }
                 }
             }
         }
+    }
+
+    /// Goes on after a checkpoint and the branches that led there; see [`Checkpoints::usable_from`].
+    pub(crate) fn resume_at(&mut self, usable_from: usize, checkpoint: Option<usize>, trail: u32) {
+        self.at = trail;
+        self.checkpoints.resume(checkpoint, usable_from);
+    }
+
+    /// The last of the branches that led to the current path.
+    pub(crate) fn trail_end(&self) -> u32 {
+        self.at
     }
 
     fn step(&mut self) -> Check<Next> {
@@ -279,7 +295,8 @@ impl<'a> Walk<'a> {
             observer.branch(slot, target);
         }
         self.hold(state.bytes())?;
-        self.waiting.push(Waiting { state, slot: target, checkpoint, trail });
+        let usable_from = self.checkpoints.usable_from();
+        self.waiting.push(Waiting { state, slot: target, checkpoint, usable_from, trail });
         self.stats.peak_branches = self.stats.peak_branches.max(self.waiting.len());
         self.slot = next;
         Ok(())

@@ -73,3 +73,60 @@ fn what_is_beside_an_overwritten_spill_is_not_known() {
     // 15 of the main function, and the callback's 3 once.
     assert_eq!(verified(text).stats().instructions, 18);
 }
+
+/// A function that a helper calls, with a path past the end of two others: one leaves a number that is zero in its caller's stack,
+/// the other writes any number there.
+fn zero_or_any_number(third_path: &str) -> String {
+    format!(
+        "*(u64 *)(r10 - 8) = 0
+        *(u64 *)(r10 - 16) = 0
+        r1 = 3
+        r2 = subprog[round] ll
+        r3 = r10
+        r4 = 0
+        call bpf_loop
+        r0 = 0
+        exit
+        round: r6 = r2
+        call bpf_get_prandom_u32
+        if r0 == 7 goto third
+        call bpf_get_prandom_u32
+        if r0 == 8 goto write
+        r1 = 1
+        r1 = 2
+        r1 = 3
+        r1 = 4
+        join: r1 = 5
+        r0 = 0
+        exit
+        write: call bpf_get_prandom_u32
+        *(u64 *)(r6 - 8) = r0
+        goto join
+        third: {third_path}
+        r0 = 0
+        exit"
+    )
+}
+
+/// The number decides nothing, so that no second round is walked (`states_equal` with `NOT_EXACT` in the kernel).
+#[test]
+fn a_number_that_decides_nothing_leads_to_no_other_round() {
+    let verified = verified(&zero_or_any_number("r1 = 0"));
+    assert_eq!(verified.stats().instructions, 27);
+}
+
+/// It is an offset on a path that is walked later: what was covered as long as it decided nothing is walked after all.
+#[test]
+fn a_number_that_decides_something_later_leads_to_another_round() {
+    let text = zero_or_any_number(
+        "r1 = *(u64 *)(r6 - 8)
+        r2 = r6
+        r2 += -16
+        r2 += r1
+        r0 = *(u8 *)(r2 + 0)",
+    );
+    let insns = assemble(&text, &Helpers).unwrap().encode().unwrap();
+    let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
+    let refusal = verify(&ProgramSpec::new("p", kind, insns), &[], None, &Options::default());
+    assert!(refusal.is_err(), "the second round reads at any offset");
+}

@@ -33,6 +33,11 @@ impl Observer for History {
     fn resume(&mut self, _slot: usize) {
         self.at = self.waiting.pop().flatten();
     }
+
+    /// How it came there was not kept.
+    fn retry(&mut self, _slot: usize) {
+        self.at = None;
+    }
 }
 
 impl History {

@@ -100,6 +100,11 @@ impl Observer for Log<'_> {
         let from = self.waiting.pop().unwrap_or_default();
         self.write(format_args!("\nfrom {from} to {slot}\n"));
     }
+
+    fn retry(&mut self, slot: usize) {
+        self.shown = None;
+        self.write(format_args!("\nat {slot} once more: what is known there is no longer covered\n"));
+    }
 }
 
 /// The values of the registers that an instruction reads.
