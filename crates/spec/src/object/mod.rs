@@ -116,8 +116,11 @@ static CONNECTION: &[ObjectField] = &[
     field("proto.tcp.state", 224, 1, Sizes::Any),
 ];
 
-/// `struct bpf_map`, the same.
+/// `struct bpf_map`, the same. The hash of its contents is zero, as in a kernel until user space asks for it, and no map is for one
+/// program only.
 static MAP: &[ObjectField] = &[
+    field("sha", 0, 32, Sizes::Any),
+    field("excl", 32, 4, Sizes::Any),
     field("map_type", 64, 4, Sizes::Any),
     field("key_size", 68, 4, Sizes::Any),
     field("value_size", 72, 4, Sizes::Any),

@@ -57,12 +57,15 @@ impl Draft {
 
     /// `struct bpf_map`, the same.
     fn map(&mut self) {
-        let (word, long) = (self.unsigned("unsigned int", 4), self.unsigned("unsigned long long", 8));
+        let (byte, word) = (self.unsigned("unsigned char", 1), self.unsigned("unsigned int", 4));
+        let long = self.unsigned("unsigned long long", 8);
+        let hash = self.array(byte, word, 32);
         let name = self.btf.add_name("bpf_map_type");
         let kind =
             self.btf.add(Type::Enum(Enum { name, size: 4, signed: false, wide: false, values: [].into() }));
         let types = |field: &ObjectField| match (field.name, field.size) {
             ("map_type", _) => kind,
+            ("sha", _) => hash,
             (_, 8) => long,
             _ => word,
         };
