@@ -56,6 +56,7 @@ impl From<[u32; 6]> for Calls {
 
 /// Errors of a chain-call map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallMapError {
     /// Program ids start at 1.
     #[error("0 is no program")]

@@ -91,6 +91,7 @@ pub enum Warning {
 
 /// Reasons why a description cannot be converted to a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlanError {
     /// The sequence exceeds the maximum number of runs per packet.
     #[error("{0} programs in a row: no packet runs more than {MAX_RUNS}")]

@@ -32,6 +32,7 @@ impl Default for RunConfig {
 
 /// Errors in a program's metadata.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunConfigError {
     /// Malformed types.
     #[error("XDP_RUN_CONFIG({program}): {source}")]

@@ -66,6 +66,7 @@ pub enum SetupError {
 
 /// There is no program of that name, or none was named and there are several.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoProgram {
     /// The object has no XDP program.
     #[error("no XDP program in the object")]

@@ -18,6 +18,7 @@ use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 
 /// Why a file gives no object.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The file cannot be read.
     #[error(transparent)]
@@ -29,6 +30,7 @@ pub enum OpenError {
 
 /// Why a text gives no classic filter.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FilterTextError {
     /// It is no classic program.
     #[error(transparent)]

@@ -12,6 +12,7 @@ use crate::{Collection, LoadOptions, Object, SetupError};
 
 /// What two maps of one name do not have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Difference {
     /// Their kinds.
     #[error("kinds differ")]

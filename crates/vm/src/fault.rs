@@ -20,6 +20,7 @@ pub struct Fault {
 
 /// What a faulty instruction did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// It read or wrote memory that is not the program's.
     #[error("{access} of {len} bytes {near}")]

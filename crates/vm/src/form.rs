@@ -16,6 +16,7 @@ const MAX_SLOTS: usize = 1_000_000;
 
 /// Why instructions are no program that an engine could run; slots count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProgramError {
     /// There are no instructions.
     #[error("program has no instructions")]

@@ -17,6 +17,7 @@ use crate::threaded;
 
 /// Why a verified program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// It is malformed, or needs what no engine has.
     #[error(transparent)]

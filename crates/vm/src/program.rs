@@ -83,6 +83,7 @@ impl Drop for Installed {
 
 /// A program cannot be put into a map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InstallError {
     /// The map holds no programs.
     #[error("the map is no program array")]

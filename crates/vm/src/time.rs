@@ -36,6 +36,7 @@ impl Clock {
 
 /// Where a host's time comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TimeSource {
     /// From the system's clocks.
     #[default]

@@ -78,10 +78,10 @@ pub(super) fn program_hint(name: &str, error: &NoProgram) -> Option<String> {
         NoProgram::Unknown { .. } => closest_program(error),
         NoProgram::Malformed { .. } => Some(needs(name)),
         NoProgram::Engine { .. } => Some(format!("`--engine {}` runs everywhere", Engine::Threaded)),
-        NoProgram::Refused(_) => None,
         NoProgram::Entry { source, .. } => match &**source {
             EntryError::Program(error) => program_hint(name, error),
             _ => None,
         },
+        _ => None,
     }
 }

@@ -12,6 +12,7 @@ use crate::{Refused, VerifiedProgram};
 
 /// Why a filter is no program.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FilterError {
     /// It cannot be converted.
     #[error(transparent)]

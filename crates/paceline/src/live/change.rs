@@ -8,6 +8,7 @@ use super::Member;
 
 /// What decides what runs after what.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Order {
     /// The order of the members: each runs when the verdict of the one before is one of its actions.
     Given,
@@ -49,6 +50,7 @@ pub enum Target {
 
 /// A change of a chain.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Change {
     /// Adds a member: in a given order at a place, otherwise last. Nothing leads to it yet in a chain of links.
     Add {

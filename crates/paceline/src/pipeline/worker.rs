@@ -15,6 +15,7 @@ use super::known::Seen;
 
 /// Why a worker did not finish a burst.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkerError {
     /// A port does not work any more.
     #[error("interface {ifindex}: {source}")]

@@ -49,6 +49,7 @@ struct Shared {
 
 /// Why programs and a graph are no chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChainError {
     /// The graph has another number of nodes than there are programs.
     #[error("the graph has {nodes} nodes, and there are {programs} programs")]

@@ -62,6 +62,7 @@ pub enum Fallback {
 
 /// Why a site stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpdateError {
     /// The old program is not registered.
     #[error("the program to be replaced has no slot")]
