@@ -1,4 +1,4 @@
-//! The arena: room for code, near the process's own.
+//! The arena: memory for code, close to the process's own text.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,21 +20,21 @@ use crate::serialize;
 use crate::sync::lock;
 use paceline_epoch::Domain;
 
-/// The largest alignment that code can ask for, in bytes.
+/// Maximum alignment of code in bytes.
 pub const MAX_ALIGNMENT: usize = 4096;
 
-/// Guard bytes behind a block, at least. Before a block are those of the one before it.
+/// Minimum number of guard bytes after a block. Those of the previous block precede it.
 const GUARD: usize = 16;
 
-/// Bytes of the process-wide arena: some ten thousand programs of the size of a load balancer. Only address space,
-/// until code comes; and little of the 2 GiB that displacements reach, so that there nearly always is room for it.
+/// Size of the process-wide arena in bytes: enough for some ten thousand programs of the size of a load balancer. It is only
+/// address space until code is installed, and small compared to the 2 GiB reach of displacements, so that a suitable place nearly
+/// always exists.
 const GLOBAL_CAPACITY: usize = 64 << 20;
 
-/// Memory for code. Clones are handles to the same arena, which stays until the last of them and of its blocks is
-/// gone.
+/// Memory for code. Clones are handles to the same arena, which lives until the last handle and the last block are dropped.
 ///
-/// The whole arena is one stretch of addresses, reserved when it is made; memory is committed in pieces of 64 KiB as
-/// code comes, and reused, but not given back to the system before the end. Any thread may install and drop code.
+/// The arena is one contiguous range of addresses, reserved at creation; memory is committed in pieces of 64 KiB as code is
+/// installed, and reused, but not returned to the system before the end. Any thread may install and drop code.
 #[derive(Clone)]
 pub struct Arena {
     shared: Arc<Shared>,
@@ -43,23 +43,23 @@ pub struct Arena {
 
 pub(crate) struct Shared {
     memory: Memory,
-    /// Who may write: a fork has a copy of the memory, or shares it where it could make none.
+    /// Process that may write: a fork has a copy of the memory, or shares it if it could not make one.
     owner: i32,
     room: Mutex<Room>,
 }
 
 struct Room {
-    /// Committed and free.
+    /// Committed free extents.
     free: Extents,
-    /// Bytes committed, from the start.
+    /// Number of committed bytes, from the start.
     committed: usize,
-    /// Given back, but perhaps run by a fork that has no copy yet.
+    /// Freed extents that a fork without a copy may still execute.
     shared: Vec<Place>,
-    /// The last time that forks were found to share, when all of those were looked at.
+    /// The last generation known to be shared when `shared` was last examined.
     looked_at: Option<Generation>,
 }
 
-/// A place that was allocated at a time.
+/// An extent with the generation in which it was allocated.
 #[derive(Clone)]
 struct Place {
     range: Range<usize>,
@@ -67,11 +67,10 @@ struct Place {
 }
 
 impl Arena {
-    /// The arena that code goes into unless there is a reason for another: 64 MiB, near the text of the process, with
-    /// the domain [`Domain::global`].
+    /// The default arena: 64 MiB, close to the text of the process, with the domain [`Domain::global`].
     ///
     /// # Errors
-    /// [`ExecError::Refused`] if the process may not make executable memory, each time.
+    /// [`ExecError::Refused`] if the process may not have executable memory. A failed call is retried by the next one.
     pub fn global() -> Result<&'static Self, ExecError> {
         static ARENA: OnceLock<Arena> = OnceLock::new();
         static MAKING: Mutex<()> = Mutex::new(());
@@ -88,12 +87,12 @@ impl Arena {
         }
     }
 
-    /// An arena of `capacity` bytes, rounded up to 64 KiB, as near to the text of the process as possible. Its blocks
-    /// are freed by the grace periods of `domain`.
+    /// Creates an arena of `capacity` bytes, rounded up to 64 KiB, as close to the text of the process as possible. Its blocks are
+    /// freed after a grace period of `domain`.
     ///
     /// # Errors
-    /// [`ExecError::Refused`] if the process may not make executable memory or has no address space for so much,
-    /// [`ExecError::Capacity`] if no process has.
+    /// [`ExecError::Refused`] if the process may not have executable memory or lacks contiguous address space of this size,
+    /// [`ExecError::Capacity`] if the size exceeds any address space.
     pub fn new(capacity: usize, domain: Domain) -> Result<Self, ExecError> {
         let rounded = capacity.max(1).checked_next_multiple_of(CHUNK);
         let Some(rounded) = rounded.filter(|&bytes| isize::try_from(bytes).is_ok()) else {
@@ -113,11 +112,11 @@ impl Arena {
         Ok(Self { shared, domain })
     }
 
-    /// Copies code into the arena, patches its displacements, and makes it known by the names of its functions.
+    /// Copies code into the arena, applies its relocations, and registers the names of its functions.
     ///
     /// # Errors
-    /// [`ExecError::Exhausted`] if there is no room even after a collection of the domain; the others as they say.
-    /// Nothing is installed then.
+    /// [`ExecError::Exhausted`] if no extent is large enough even after a collection of the domain; others as documented there. On
+    /// error nothing is installed.
     pub fn install(&self, code: &Code<'_>) -> Result<CodeBlock, ExecError> {
         if cfg!(not(any(target_arch = "x86_64", target_arch = "s390x"))) {
             return Err(ExecError::Architecture);
@@ -151,25 +150,25 @@ impl Arena {
         Ok(CodeBlock::new(extent, range, names, self.domain.clone()))
     }
 
-    /// The addresses that the arena's code has or will have.
+    /// The address range of all present and future code of the arena.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.shared.memory.range()
     }
 
-    /// Whether all code of this arena, present and future, reaches an address with a 32-bit displacement.
+    /// Whether all present and future code of the arena reaches an address with a 32-bit displacement.
     #[must_use]
     pub fn is_near(&self, address: usize) -> bool {
         within_reach(&self.range(), &(address..address))
     }
 
-    /// The domain that the arena's blocks retire to.
+    /// The domain whose grace periods the arena's blocks wait for.
     #[must_use]
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// Bytes of memory in use by the arena, for code and free.
+    /// Number of committed bytes, used and free.
     #[must_use]
     pub fn committed(&self) -> usize {
         lock(&self.shared.room).committed
@@ -182,7 +181,7 @@ impl fmt::Debug for Arena {
     }
 }
 
-/// An address in the text of the process.
+/// An address within the text of the process.
 fn text_address() -> usize {
     text_address as fn() -> usize as usize
 }
@@ -193,7 +192,7 @@ impl Shared {
         if ours { Ok(()) } else { Err(ExecError::Forked { owner: self.owner }) }
     }
 
-    /// A free place, from what is committed or else from a new piece.
+    /// Allocates an extent, from committed memory or by committing more.
     fn allocate(&self, len: usize, alignment: usize) -> Result<Place, ExecError> {
         self.check_owner()?;
         let capacity = self.memory.range().len();
@@ -217,7 +216,7 @@ impl Shared {
         }
     }
 
-    /// Gives back what no fork runs any more, if forks have got their copies.
+    /// Frees extents that no fork executes any more, if forks have made their copies.
     fn reclaim(&self, room: &mut Room) {
         if room.shared.is_empty() {
             return;
@@ -230,28 +229,28 @@ impl Shared {
         }
     }
 
-    /// Covers a place with guard bytes, to be used again, unless a fork may still run what is there.
+    /// Overwrites an extent with guard bytes and frees it, unless a fork may still execute its code.
     fn give_back(&self, room: &mut Room, place: Place) {
         if place.generation.is_shared() {
             room.looked_at = None;
             return room.shared.push(place);
         }
-        // A place that cannot be covered is not used again.
+        // An extent that cannot be overwritten is not reused.
         let Range { start, end } = place.range;
         if self.memory.write(start, &vec![GUARD_BYTE; end - start]).is_ok() {
             room.free.give(start, end - start);
         }
     }
 
-    /// Gives a fork its own memory, with the code that there is.
+    /// Gives a fork its own memory, with a copy of all code.
     pub(crate) fn copy_memory(&self) -> Result<(), Errno> {
         self.memory.copy()
     }
 
-    /// Makes the arena longer by guard bytes.
+    /// Commits more memory, filled with guard bytes.
     fn commit(&self, room: &mut Room, bytes: usize) -> Result<(), ExecError> {
         self.memory.write(room.committed, &vec![GUARD_BYTE; bytes]).map_err(ExecError::Write)?;
-        // Nothing says what lies before the arena, so the first block gets guard bytes on that side too.
+        // The memory before the arena is unknown, so the first block needs guard bytes before it as well.
         let skip = if room.committed == 0 { GRAIN } else { 0 };
         room.free.give(room.committed + skip, bytes - skip);
         room.committed += bytes;
@@ -259,7 +258,7 @@ impl Shared {
     }
 }
 
-/// A place in an arena, given back when dropped: code, and guard bytes up to the end.
+/// An extent of an arena, freed when dropped: code, followed by guard bytes.
 pub(crate) struct Extent {
     shared: Arc<Shared>,
     place: Place,
@@ -271,7 +270,7 @@ impl Extent {
         Ok(Self { shared: Arc::clone(shared), place })
     }
 
-    /// Where the extent begins; the address may be made a pointer to its code.
+    /// Start address of the extent, with exposed provenance.
     pub(crate) fn address(&self) -> usize {
         self.shared.memory.pointer(self.place.range.start).expose_provenance().get()
     }
@@ -279,14 +278,14 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        // What a fork has is not used again: it installs nothing.
+        // A fork's memory is not reused, because a fork cannot install code.
         if self.shared.check_owner().is_ok() {
             self.shared.give_back(&mut lock(&self.shared.room), self.place.clone());
         }
     }
 }
 
-/// Fills in a displacement of code that will lie at `address`.
+/// Applies a relocation to code that will be at `address`.
 fn relocate(code: &mut [u8], address: usize, relocation: Relocation) -> Result<(), ExecError> {
     let Relocation { offset, target } = relocation;
     let len = code.len();

@@ -8,18 +8,18 @@ use crate::code::Function;
 use crate::names::Registration;
 use paceline_epoch::Domain;
 
-/// Code in an arena, ready to run. It stays where it is.
+/// Executable code in an arena, at a fixed address.
 ///
-/// Dropping a block retires it: the code stays runnable until no worker is pinned that was at that time, then guard
-/// bytes replace it and the memory is used again. Who drops it has made sure that nobody finds its address any more.
+/// Dropping a block retires it: the code stays executable until no worker is pinned that was pinned at that time, then guard bytes
+/// overwrite it and the memory is reused. The caller must have unpublished its address before.
 pub struct CodeBlock {
-    /// Always there, but while the block is dropped.
+    /// `None` only while the block is dropped.
     held: Option<Held>,
     range: Range<usize>,
     domain: Domain,
 }
 
-/// What goes when the grace period is over, in this order: code keeps its name as long as it may run.
+/// Resources to release after the grace period, in this order: code keeps its name as long as it may run.
 struct Held {
     names: Option<Registration>,
     _extent: Extent,
@@ -35,44 +35,44 @@ impl CodeBlock {
         Self { held: Some(Held { names, _extent: extent }), range, domain }
     }
 
-    /// Where the code begins, to make a function pointer from.
+    /// Start of the code, for conversion to a function pointer.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         std::ptr::with_exposed_provenance(self.range.start)
     }
 
-    /// Where the code begins, as a number.
+    /// Start address of the code.
     #[must_use]
     pub fn address(&self) -> usize {
         self.range.start
     }
 
-    /// The code as it is executed, relocations applied.
+    /// The code as executed, with relocations applied.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: executable memory can be read, and code is neither written nor freed as long as its block is there.
+        // SAFETY: executable memory is readable, and code is neither written nor freed while its block exists.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 
-    /// What the code is made of, as it was installed.
+    /// The functions of the code, as installed.
     #[must_use]
     pub fn functions(&self) -> &[Function] {
         self.held.as_ref().and_then(|held| held.names.as_ref()).map_or(&[], Registration::functions)
     }
 
-    /// Bytes of code.
+    /// Size of the code in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether there is no code.
+    /// Whether the code is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// Whether an address lies in the code.
+    /// Whether an address is within the code.
     #[must_use]
     pub fn contains(&self, pc: usize) -> bool {
         self.range.contains(&pc)

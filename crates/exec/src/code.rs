@@ -1,52 +1,51 @@
-//! Code on its way into an arena: bytes, what must be patched in them, and what they are called.
+//! Code to be installed: bytes, relocations, and functions with their names.
 
 use std::sync::Arc;
 
 use crate::extents::GRAIN;
 
-/// A displacement to be filled in once the address of the code is known: four bytes in the machine's byte order,
-/// which count from their own end to the target, as `call` and `jmp` of x86-64 and its operands relative to `rip` do.
+/// A PC-relative relocation: a 32-bit displacement in native byte order, relative to its own end, as in `call`, `jmp` and
+/// `rip`-relative operands of x86-64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Where the displacement lies, in bytes from the start of the code.
+    /// Offset of the displacement from the start of the code in bytes.
     pub offset: usize,
-    /// The address it leads to.
+    /// Target address.
     pub target: usize,
 }
 
-/// Code to install: [`Arena::install`](crate::Arena::install) copies it.
+/// Code for [`Arena::install`](crate::Arena::install), which copies it.
 #[derive(Clone, Debug)]
 pub struct Code<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) relocations: &'a [Relocation],
     pub(crate) alignment: usize,
-    /// Shared with the code installed from this.
+    /// Shared with the installed code.
     pub(crate) functions: Arc<[Function]>,
 }
 
 impl<'a> Code<'a> {
-    /// Code without relocations and names, to be aligned to a cache line.
+    /// Code without relocations and functions, aligned to a cache line.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, relocations: &[], alignment: GRAIN, functions: [].into() }
     }
 
-    /// With displacements to patch.
+    /// Sets the relocations.
     #[must_use]
     pub fn relocations(mut self, relocations: &'a [Relocation]) -> Self {
         self.relocations = relocations;
         self
     }
 
-    /// At a multiple of `bytes`, a power of two up to [`MAX_ALIGNMENT`](crate::MAX_ALIGNMENT). 64 is the least that
-    /// code gets.
+    /// Sets the alignment to `bytes`, a power of two up to [`MAX_ALIGNMENT`](crate::MAX_ALIGNMENT). The minimum is 64.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
         self
     }
 
-    /// What the code is made of: for `perf`, for debuggers, and for [`find`](crate::find).
+    /// Sets the functions: for `perf`, debuggers, and [`find`](crate::find).
     #[must_use]
     pub fn functions(mut self, functions: Vec<Function>) -> Self {
         self.functions = functions.into();
@@ -54,31 +53,31 @@ impl<'a> Code<'a> {
     }
 }
 
-/// A stretch of native code with a name of its own: a program, a subprogram, a dispatcher.
+/// A named range of native code: a program, a subprogram, a dispatcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// What `perf` and `gdb` show.
+    /// The name in `perf` and `gdb`.
     pub name: String,
-    /// First byte, from the start of the code.
+    /// Offset of the first byte from the start of the code.
     pub start: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u32,
-    /// Which instruction the native code was made from.
+    /// Map from native code to instructions.
     pub map: CodeMap,
-    /// Source lines, by ascending slot; each holds until the next begins. May be empty.
+    /// Source lines by increasing slot; each extends to the next one. May be empty.
     pub lines: Arc<[SourceLine]>,
 }
 
 impl Function {
-    /// The source line that a slot was compiled from.
+    /// The source line of a slot.
     #[must_use]
     pub fn line(&self, slot: u32) -> Option<&SourceLine> {
         let after = self.lines.partition_point(|line| line.slot <= slot);
         self.lines.get(after.checked_sub(1)?)
     }
 
-    /// Where source lines begin in the native code: offsets from the start of the installed code, ascending, and each
-    /// line other than the one before.
+    /// Line table of the native code: increasing offsets from the start of the installed code, without consecutive entries of the
+    /// same line.
     pub(crate) fn rows(&self) -> Vec<(u32, &SourceLine)> {
         let own = self.start..self.start.saturating_add(self.len);
         let entries = self.map.entries().iter().filter(|(offset, _)| own.contains(offset));
@@ -89,7 +88,7 @@ impl Function {
     }
 }
 
-/// Where a source line begins, as BTF's line information has it.
+/// Start of a source line, as in BTF's line information.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
     /// First slot.
@@ -100,16 +99,16 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// From native code back to instructions.
+/// Map from native code to instructions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CodeMap {
-    /// Offsets from the start of the code, ascending, each with the slot that the code from there on belongs to.
+    /// Increasing offsets from the start of the code, each with the slot of the code from there on.
     entries: Vec<(u32, u32)>,
 }
 
 impl CodeMap {
-    /// From pairs of native offset (from the start of the installed code) and slot, in any order. Of two slots with
-    /// the same offset the first made no code, and the last is kept.
+    /// Creates a map from pairs of native offset (from the start of the installed code) and slot, in any order. Of slots with the
+    /// same offset only the last is kept, as the others have no code.
     #[must_use]
     pub fn new(mut entries: Vec<(u32, u32)>) -> Self {
         entries.sort_by_key(|&(offset, _)| offset);
@@ -119,14 +118,14 @@ impl CodeMap {
         Self { entries }
     }
 
-    /// The slot that the native code at an offset was made from; `None` before the first.
+    /// The slot of the native code at an offset; `None` before the first entry.
     #[must_use]
     pub fn slot(&self, offset: u32) -> Option<u32> {
         let after = self.entries.partition_point(|&(start, _)| start <= offset);
         self.entries.get(after.checked_sub(1)?).map(|&(_, slot)| slot)
     }
 
-    /// All pairs, by ascending offset.
+    /// All pairs, by increasing offset.
     #[must_use]
     pub fn entries(&self) -> &[(u32, u32)] {
         &self.entries

@@ -1,85 +1,85 @@
-//! What can go wrong.
+//! Errors of executable memory.
 
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Why there is no executable memory, or why code cannot be put into it.
+/// Reasons why executable memory is not available, or code cannot be installed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ExecError {
-    /// The system does not let this process map memory executable.
+    /// The system denies executable mappings to this process.
     #[error(
         "the system refuses executable memory: {call}: {errno} (sysctl vm.memfd_noexec, SELinux or seccomp)"
     )]
     Refused {
         /// The system call that failed.
         call: &'static str,
-        /// How.
+        /// Its error.
         errno: Errno,
     },
-    /// An arena of a size that no address space has room for.
+    /// The size of an arena exceeds any address space.
     #[error("an arena cannot have {bytes} bytes")]
     Capacity {
-        /// Bytes asked for.
+        /// Requested size in bytes.
         bytes: usize,
     },
-    /// An alignment that is no power of two, or above a page.
+    /// An alignment that is not a power of two, or larger than a page.
     #[error(
         "code cannot be aligned to {bytes} bytes; powers of two up to {} are possible",
         crate::MAX_ALIGNMENT
     )]
     Alignment {
-        /// Alignment asked for.
+        /// Requested alignment in bytes.
         bytes: usize,
     },
-    /// The arena is full, even after everything was freed whose grace period is over.
+    /// The arena is full, even after freeing all code whose grace period is over.
     #[error(
         "no room for {bytes} bytes of code: the largest free piece of the arena's {capacity} bytes has {largest}"
     )]
     Exhausted {
-        /// Bytes needed, with guard bytes.
+        /// Required size in bytes, including guard bytes.
         bytes: usize,
         /// The arena's size in bytes.
         capacity: usize,
-        /// Bytes of the largest free piece.
+        /// Size of the largest free extent in bytes.
         largest: usize,
     },
-    /// The system has no memory left to put under the arena.
+    /// The system is out of memory for the arena.
     #[error("cannot write code: {0}")]
     Write(std::io::Error),
-    /// A relocation outside the code.
+    /// A relocation that is out of the code's bounds.
     #[error("relocation at offset {offset:#x} does not lie in the {len:#x} bytes of code")]
     RelocationOffset {
         /// Offset of the displacement.
         offset: usize,
-        /// Bytes of code.
+        /// Size of the code in bytes.
         len: usize,
     },
-    /// A function that ends behind the code.
+    /// A function that is out of the code's bounds.
     #[error("function {name:?} does not lie in the {len:#x} bytes of code")]
     FunctionRange {
         /// Its name.
         name: String,
-        /// Bytes of code.
+        /// Size of the code in bytes.
         len: usize,
     },
-    /// A relocation whose target is too far away for 32 bits.
+    /// A relocation whose target exceeds the reach of 32 bits.
     #[error("relocation at offset {offset:#x}: {target:#x} is out of reach of {address:#x}")]
     OutOfReach {
         /// Offset of the displacement.
         offset: usize,
         /// Address of the displacement.
         address: usize,
-        /// Address that it should lead to.
+        /// Target address.
         target: usize,
     },
-    /// The process is a fork of the one that made the arena, and shares the memory with it.
+    /// The process is a fork of the one that created the arena, and shares its memory.
     #[error("the arena belongs to process {owner}, of which this process is a fork")]
     Forked {
-        /// Number of the process that made the arena.
+        /// Id of the process that created the arena.
         owner: i32,
     },
-    /// Caches of this machine do not see code that was just written, and nothing here tells them.
+    /// Instruction caches of this architecture are not coherent, and flushing them is not implemented.
     #[error("generated code is not supported on {}", std::env::consts::ARCH)]
     Architecture,
 }

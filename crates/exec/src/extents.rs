@@ -1,8 +1,8 @@
-//! Which parts of an arena are free: extents by place, to merge neighbors, and by length, to find the best fit.
+//! Allocator of an arena's extents: free extents by address, to merge neighbors, and by length, for best fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Extents begin and end at multiples of this: a cache line.
+/// Granularity of extents in bytes: a cache line.
 pub(crate) const GRAIN: usize = 64;
 
 #[derive(Debug, Default)]
@@ -12,8 +12,7 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// Takes `len` bytes, a multiple of [`GRAIN`], at a multiple of `alignment`: from the shortest free extent that
-    /// has room, the first of several.
+    /// Allocates `len` bytes, a multiple of [`GRAIN`], at a multiple of `alignment`: best fit, lowest address first.
     pub(crate) fn take(&mut self, len: usize, alignment: usize) -> Option<usize> {
         let (free_len, free_start) =
             self.by_len.range((len, 0)..).copied().find(|&(free_len, free_start)| {
@@ -26,7 +25,7 @@ impl Extents {
         Some(start)
     }
 
-    /// Gives an extent back, merged with the free ones beside it.
+    /// Frees an extent, and merges it with its free neighbors.
     pub(crate) fn give(&mut self, mut start: usize, mut len: usize) {
         if let Some((&before, &before_len)) = self.by_start.range(..start).next_back()
             && before + before_len == start
@@ -42,7 +41,7 @@ impl Extents {
         self.insert(start, len);
     }
 
-    /// Bytes of the longest free extent.
+    /// Size of the largest free extent in bytes.
     pub(crate) fn largest(&self) -> usize {
         self.by_len.last().map_or(0, |&(len, _)| len)
     }

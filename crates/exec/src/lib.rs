@@ -1,8 +1,8 @@
 //! Memory that holds generated code.
 //!
-//! An [`Arena`] is one stretch of addresses near the process's own code. [`Arena::install`] copies [`Code`] into it and
-//! gives a [`CodeBlock`]; dropping that retires the code, which is freed when no worker can be inside any more: a
-//! [`Domain`] knows the workers by their [`Reader`]s.
+//! An [`Arena`] is a contiguous range of addresses close to the process's own code. [`Arena::install`] copies [`Code`] into it and
+//! returns a [`CodeBlock`]; dropping that retires the code, which is freed when no worker can execute it any more: a [`Domain`]
+//! knows the workers by their [`Reader`]s.
 //!
 //! ```
 //! # #[cfg(target_arch = "x86_64")] {
@@ -19,14 +19,14 @@
 //! ```
 //!
 //! # Never writable and executable
-//! No address of the process can be written and executed, and what can be executed has no other address that can be
-//! written: code goes in through the file behind the executable mapping. So it works under `PR_SET_MDWE` (systemd's
-//! `MemoryDenyWriteExecute=`). All that can be executed is code or guard bytes, a breakpoint each on x86-64: between
-//! blocks, where code was, and in all memory that the arena has committed in advance.
+//! No address of the process is both writable and executable, and executable memory has no writable alias: code is written through
+//! the file behind the executable mapping. This is allowed under `PR_SET_MDWE` (systemd's `MemoryDenyWriteExecute=`). All
+//! executable memory contains code or guard bytes, which are breakpoints on x86-64: between blocks, in place of freed code, and in
+//! memory that the arena has committed in advance.
 //!
 //! # Replacing code under running workers
-//! Each worker registers once and pins itself around a burst. Whoever replaces code publishes the new address first
-//! and drops the old block then:
+//! Each worker registers once and pins itself around a burst. To replace code, first publish the new address, then drop the old
+//! block:
 //!
 //! ```
 //! # #[cfg(target_arch = "x86_64")] {
@@ -58,16 +58,15 @@
 //! ```
 //!
 //! # Forks
-//! A fork of the process has a copy of all code, which it may run as long as it likes, and installs none: that is an
-//! [`ExecError::Forked`].
+//! A fork of the process has a copy of all code, which it may execute indefinitely. It cannot install code: [`ExecError::Forked`].
 //!
-//! # JitSymbols
-//! A [`Function`] says what a stretch of code is called and which instructions it was made from. [`find`] answers that
-//! for an address, also in a signal handler; [`JitSymbols`] tells `perf` and `gdb`.
+//! # Symbols
+//! A [`Function`] has the name of a code range and the instructions it was compiled from. [`find`] looks up an address, also in a
+//! signal handler; [`JitSymbols`] exports symbols to `perf` and `gdb`.
 //!
-//! # Machines
-//! Code can be installed on x86-64 and s390x, whose instruction caches follow writes; elsewhere an arena can be made and
-//! [`Arena::install`] says that it is not supported.
+//! # Architectures
+//! Code can be installed on x86-64 and s390x, whose instruction caches are coherent; on others an arena can be created, but
+//! [`Arena::install`] fails.
 
 mod arena;
 mod block;

@@ -1,5 +1,5 @@
-//! The executable mapping by which `perf record` notices a jitdump file: it records such mappings, and `perf inject`
-//! looks for files of the right name among them. Nobody reads or runs what is mapped.
+//! The executable mapping by which `perf record` detects a jitdump file: it records such mappings, and `perf inject` searches them
+//! for files with the right name. The mapped memory is neither read nor executed.
 
 use std::fs::File;
 use std::io;
@@ -10,13 +10,13 @@ use rustix::param::page_size;
 
 pub(crate) struct Marker(NonNull<u8>);
 
-// SAFETY: nobody touches the memory; the address serves to unmap it.
+// SAFETY: the memory is never accessed; the address is only used to unmap it.
 unsafe impl Send for Marker {}
 
 impl Marker {
     pub(crate) fn new(file: &File) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::EXEC;
-        // SAFETY: a new mapping at a place that the kernel chooses; no reference is made to it.
+        // SAFETY: a new mapping at an address that the kernel chooses; no reference to it is created.
         let base = unsafe { mmap(ptr::null_mut(), page_size(), protection, MapFlags::PRIVATE, file, 0)? };
         NonNull::new(base.cast()).map(Self).ok_or_else(|| io::Error::other("mapped at zero"))
     }
@@ -24,7 +24,7 @@ impl Marker {
 
 impl Drop for Marker {
     fn drop(&mut self) {
-        // SAFETY: the page that `new` mapped, which nobody uses. A failure would leave it, which harms nobody.
+        // SAFETY: the page that `new` mapped, which nothing uses. A failure would leak it, which is harmless.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), page_size()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Telling other tools what generated code is called.
+//! Export of the names of generated code to other tools.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,22 +19,21 @@ mod perf_map;
 /// The environment variable that [`JitSymbols::from_env`] reads.
 pub const NAMES_VARIABLE: &str = "PACELINE_JIT_NAMES";
 
-/// Whom to tell.
+/// The tools to export symbols to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JitSymbols {
-    /// `/tmp/perf-PID.map` for `perf report`. Lines stay after code is freed, until other code gets its place. For
-    /// arenas that are made after the announcement: `perf` looks there for no other memory than theirs.
+    /// `/tmp/perf-PID.map` for `perf report`. Entries remain after code is freed, until other code reuses its addresses. Covers
+    /// arenas that are created after the announcement, because `perf` uses the file for their kind of memory only.
     pub perf_map: bool,
-    /// A folder for `jit-PID.dump`, with code and source lines, for `perf inject --jit`. Record with `perf record -k
-    /// mono`.
+    /// Folder for `jit-PID.dump`, with code and source lines, for `perf inject --jit`. Requires `perf record -k mono`.
     pub jitdump: Option<PathBuf>,
-    /// The JIT interface of `gdb` and `lldb`, with symbols and source lines. Breakpoints in generated code are those
-    /// of the hardware (`hbreak`): the code cannot be written, not even by a debugger.
+    /// The JIT interface of `gdb` and `lldb`, with symbols and source lines. Breakpoints in generated code must be hardware
+    /// breakpoints (`hbreak`): even a debugger cannot write the code.
     pub gdb: bool,
 }
 
-/// A word in the environment that is not known.
+/// An unknown word in the environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{NAMES_VARIABLE}: unknown {word:?}; known are perf-map, jitdump and gdb, separated by commas")]
 pub struct JitSymbolsError {
@@ -43,11 +42,11 @@ pub struct JitSymbolsError {
 }
 
 impl JitSymbols {
-    /// As `PACELINE_JIT_NAMES` says: `perf-map`, `jitdump` and `gdb`, separated by commas; nothing if it is not set.
-    /// The folder for jitdump is `JITDUMPDIR`, as for LLVM, or else the current one.
+    /// Parses `PACELINE_JIT_NAMES`: `perf-map`, `jitdump` and `gdb`, separated by commas; nothing if it is unset. The folder for
+    /// jitdump is `JITDUMPDIR`, as for LLVM, or else the current one.
     ///
     /// # Errors
-    /// [`JitSymbolsError`] for any other word.
+    /// [`JitSymbolsError`] for unknown words.
     pub fn from_env() -> Result<Self, JitSymbolsError> {
         let words = env::var_os(NAMES_VARIABLE).unwrap_or_default();
         let folder = env::var_os("JITDUMPDIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
@@ -63,13 +62,13 @@ impl JitSymbols {
         Ok(names)
     }
 
-    /// Announces what is installed from now on, in addition to what was asked for before. Call it first, before
+    /// Exports all code that is installed from now on, in addition to earlier announcements. Call it first, before
     /// [`Arena::global`](crate::Arena::global).
     ///
-    /// A file that cannot be written later, because the disk is full, is given up silently: code runs without names.
+    /// A file that cannot be written later, because the disk is full, is silently abandoned: code runs without names.
     ///
     /// # Errors
-    /// If a file cannot be made; the others are still written.
+    /// If a file cannot be created; the others are still written.
     pub fn announce(&self) -> io::Result<()> {
         let mut sinks = lock(&SINKS);
         sinks.gdb |= self.gdb;
@@ -87,7 +86,7 @@ impl JitSymbols {
     }
 }
 
-/// Whether somebody asked for a perf map.
+/// Whether a perf map was announced.
 pub(crate) fn perf_map_announced() -> bool {
     lock(&SINKS).perf_map.is_some()
 }
@@ -100,16 +99,16 @@ struct Sinks {
     gdb: bool,
 }
 
-/// Keeps code known until it is dropped.
+/// Registers code until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
     code: Arc<Installed>,
-    /// Freed with the registration.
+    /// Released together with the registration.
     _gdb: Option<gdb::Entry>,
 }
 
 impl Registration {
-    /// Makes code known; `None` if it has no functions.
+    /// Registers code; `None` if it has no functions.
     pub(crate) fn new(code: Installed, bytes: &[u8]) -> Option<Self> {
         if code.functions.is_empty() {
             return None;
@@ -131,7 +130,7 @@ impl Registration {
         Some(Self { code, _gdb: gdb })
     }
 
-    /// What the code is made of.
+    /// The functions of the code.
     pub(crate) fn functions(&self) -> &[Function] {
         &self.code.functions
     }

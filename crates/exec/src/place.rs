@@ -1,24 +1,24 @@
-//! Where in the address space an arena goes: within reach of the 32-bit displacements of the process's own code.
+//! Placement of an arena in the address space: within reach of 32-bit displacements of the process's own code.
 
 use std::ops::Range;
 
-/// How far a signed 32-bit displacement reaches, in bytes.
+/// Reach of a signed 32-bit displacement in bytes.
 pub(crate) const REACH: usize = 1 << 31;
 
-/// Alignment of the places tried; no page size is larger.
+/// Alignment of the candidates; no page size is larger.
 const GRAIN: usize = 64 << 10;
 
-/// Whether each address of one range reaches each of the other with a signed 32-bit displacement.
+/// Whether all addresses of one range reach all of the other with a signed 32-bit displacement.
 pub(crate) fn within_reach(one: &Range<usize>, other: &Range<usize>) -> bool {
     let span = one.end.max(other.end) - one.start.min(other.start);
     span < REACH
 }
 
-/// Addresses for `size` bytes within reach of the whole mapping that holds `anchor`, the best first, by the text of
+/// Candidate addresses for `size` bytes within reach of the whole mapping that contains `anchor`, best first, by the contents of
 /// `/proc/self/maps`.
 ///
-/// Free memory below the anchor comes first: what follows a program's text and data directly is where its heap
-/// grows (`brk(2)`). Above, the far end of the reach is taken for the same reason.
+/// Free memory below the anchor is preferred, because the heap grows directly after a program's text and data (`brk(2)`). Above,
+/// the far end of the reach is used for the same reason.
 pub(crate) fn candidates(maps: &str, anchor: usize, size: usize) -> Vec<usize> {
     let mapped: Vec<Range<usize>> = maps.lines().filter_map(range).collect();
     let Some(text) = mapped.iter().find(|range| range.contains(&anchor)) else { return Vec::new() };
@@ -26,7 +26,8 @@ pub(crate) fn candidates(maps: &str, anchor: usize, size: usize) -> Vec<usize> {
     let highest = text.start.saturating_add(REACH - 1);
     let fits = |start: usize| -> Option<usize> {
         let end = start.checked_add(size)?;
-        // A free grain on both sides keeps our guards ours, and a stack's guard page a stack's.
+        // A free grain on both sides, so that guards are not adjacent to other mappings, and a stack's guard page stays adjacent to
+        // its stack only.
         let with_margin = start.checked_sub(GRAIN)?..end.checked_add(GRAIN)?;
         let free =
             mapped.iter().all(|range| range.end <= with_margin.start || with_margin.end <= range.start);
@@ -49,7 +50,7 @@ pub(crate) fn candidates(maps: &str, anchor: usize, size: usize) -> Vec<usize> {
     below.chain(above.into_iter().rev()).collect()
 }
 
-/// The addresses of a line of `/proc/self/maps`.
+/// The address range of a line of `/proc/self/maps`.
 fn range(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
     Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)

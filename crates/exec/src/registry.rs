@@ -1,9 +1,9 @@
-//! All installed code by address, to be asked from anywhere, signal handlers included.
+//! Table of all installed code by address, for lookups from anywhere, including signal handlers.
 //!
-//! The table is in parts of some hundred entries, by address. Whoever installs or frees replaces one part by a copy; when one is
-//! too long he splits it, and replaces the table. Who looks counts itself in, takes the current table and the current part, and
-//! counts itself out: no lock, no allocation. Old parts and tables are freed by the next change that sees nobody looking;
-//! whoever comes later finds newer ones, because the count and the pointers are accessed in one total order.
+//! The table consists of parts with some hundred entries, by address. A writer replaces one part by a modified copy; if the part is
+//! too long, it is split, and the table is replaced. A reader increments a counter, loads the current table and the current part,
+//! and decrements the counter: no lock, no allocation. Old parts and tables are freed by the next change that finds the counter at
+//! zero; later readers find newer ones, because the counter and the pointers are accessed in one total order.
 
 use std::ops::Range;
 use std::ptr;
@@ -13,57 +13,57 @@ use std::sync::{Arc, Mutex};
 use crate::code::{Function, SourceLine};
 use crate::sync::lock;
 
-/// Code that can be found: from its installation to the end of its grace period.
+/// Registered code: from its installation to the end of its grace period.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) range: Range<usize>,
     pub(crate) functions: Arc<[Function]>,
 }
 
-/// By ascending address, without overlap. Pointers and not [`Arc`]s, so that a copy is a copy of memory: code stays in its part no
-/// longer than its [`Arc`] is held by whoever inserted it, and then by [`OLD`].
+/// By increasing address, without overlap. Pointers instead of [`Arc`]s, so that a copy is a copy of memory: code stays in its part
+/// no longer than its [`Arc`] is held by its owner, and then by [`OLD`].
 type Part = Vec<(usize, *const Installed)>;
 
-/// Parts, each with the address that it begins at: 0 for the first. It ends where the next begins, and may be empty.
+/// Parts with their start addresses: 0 for the first. Each ends where the next begins, and may be empty.
 type Table = Box<[(usize, AtomicPtr<Part>)]>;
 
-/// Entries of a part at most: what a change copies, while the table is copied once in half as many.
+/// Maximum number of entries of a part: the amount that a change copies, while the table is copied once per half as many.
 const MOST: usize = 256;
 
 static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
-/// What someone may still be looking at. Also the lock of those who change the table.
+/// Garbage that a reader may still access. The mutex also serializes changes of the table.
 static OLD: Mutex<Old> = Mutex::new(Old { tables: Vec::new(), parts: Vec::new(), code: Vec::new() });
 
 struct Old {
-    /// Pointers and not boxes, which would claim to be the only way to what is in them.
+    /// Raw pointers instead of boxes, which would assert unique access to their contents.
     tables: Vec<*mut Table>,
     parts: Vec<*mut Part>,
     code: Vec<Arc<Installed>>,
 }
 
-// SAFETY: tables and parts may be read and freed on any thread, as the code that they point to may.
+// SAFETY: tables and parts may be read and freed on any thread, as may the code that they point to.
 unsafe impl Send for Old {}
 
-/// What an address in generated code belongs to.
+/// Result of a lookup of an address in generated code.
 #[derive(Clone, Copy, Debug)]
 pub struct Location<'a> {
     /// The function.
     pub function: &'a Function,
-    /// Bytes from the start of the function.
+    /// Offset from the start of the function in bytes.
     pub offset: u32,
-    /// The instruction that the code was made from; `None` in code that belongs to none, such as a prologue.
+    /// The slot that the code was compiled from; `None` for code without one, such as a prologue.
     pub slot: Option<u32>,
-    /// The source line of that instruction, where there is line information.
+    /// The source line of that slot, if line information is available.
     pub line: Option<&'a SourceLine>,
 }
 
-/// Calls `with` with what the address `pc` belongs to, if it lies in a function of installed code.
+/// Calls `with` with the location of the address `pc`, if it is within a function of installed code.
 ///
-/// May be called in a signal handler, on any thread: takes no lock, allocates nothing, and frees nothing. What `with`
-/// does should be as careful; it must not install or drop code.
+/// Async-signal-safe on any thread: takes no lock, allocates nothing, and frees nothing. The same restrictions apply to `with`,
+/// which must not install or drop code.
 pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
-    /// Counts out also if `with` panics.
+    /// Decrements the counter, also if `with` panics.
     struct Look;
     impl Drop for Look {
         fn drop(&mut self) {
@@ -72,14 +72,14 @@ pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
     }
     LOOKING.fetch_add(1, Ordering::SeqCst);
     let _look = Look;
-    // SAFETY: null or a table from a box. It was current after we had counted ourselves in, and `Old::free` frees nothing
-    // that was current since while anybody is counted in.
+    // SAFETY: null or a table from a box. It was current after the counter was incremented, and `Old::free` frees nothing that was
+    // current since while the counter is nonzero.
     let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }?;
-    // SAFETY: from a box, and as the table.
+    // SAFETY: from a box, and protected like the table.
     let part = unsafe { part_of(table, pc)?.load(Ordering::SeqCst).as_ref() }?;
     let after = part.partition_point(|&(start, _)| start <= pc);
     let &(_, code) = part.get(after.checked_sub(1)?)?;
-    // SAFETY: code in a part that is in use is alive: it is freed with the parts that it was in, or later.
+    // SAFETY: code in a part that is in use is alive: it is freed together with the parts that contained it, or later.
     let code = unsafe { &*code };
     let offset = u32::try_from(pc - code.range.start).ok()?;
     let own = |function: &&Function| offset.checked_sub(function.start).is_some_and(|at| at < function.len);
@@ -89,13 +89,13 @@ pub fn find<R>(pc: usize, with: impl FnOnce(Location<'_>) -> R) -> Option<R> {
     Some(with(Location { function, offset: offset - function.start, slot, line }))
 }
 
-/// The part that an address belongs to.
+/// The part of an address.
 fn part_of(table: &Table, address: usize) -> Option<&AtomicPtr<Part>> {
     let after = table.partition_point(|&(start, _)| start <= address);
     table.get(after.checked_sub(1)?).map(|(_, part)| part)
 }
 
-/// Lets code be found. It is alive until after [`remove`].
+/// Registers code, which must stay alive until after [`remove`].
 pub(crate) fn insert(code: &Arc<Installed>) {
     let start = code.range.start;
     lock(&OLD).change(start, |part| {
@@ -104,7 +104,7 @@ pub(crate) fn insert(code: &Arc<Installed>) {
     });
 }
 
-/// The opposite.
+/// Unregisters code.
 pub(crate) fn remove(code: &Arc<Installed>) {
     let mut old = lock(&OLD);
     old.code.push(Arc::clone(code));
@@ -112,9 +112,9 @@ pub(crate) fn remove(code: &Arc<Installed>) {
 }
 
 impl Old {
-    /// Replaces the part of an address.
+    /// Replaces the part of an address by a modified copy.
     fn change(&mut self, address: usize, change: impl FnOnce(&mut Part)) {
-        // SAFETY: null or a table from a box, freed by nobody but the holder of the lock, which our caller is.
+        // SAFETY: null or a table from a box, freed only by the holder of the lock, which is the caller.
         let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() };
         let place = table.and_then(|table| part_of(table, address));
         let current = place.map_or(ptr::null_mut(), |place| place.load(Ordering::SeqCst));
@@ -131,7 +131,7 @@ impl Old {
         self.free();
     }
 
-    /// Replaces the table by one in which there are two halves in the place of a part, and no other part is empty.
+    /// Replaces the table by one in which a part is split into two halves, and empty parts are removed.
     fn split(&mut self, table: &[(usize, AtomicPtr<Part>)], old: *mut Part, mut part: Part) {
         let mut parts = Vec::with_capacity(table.len() + 1);
         let mut put = |start, part| parts.push((start, AtomicPtr::new(part)));
@@ -140,7 +140,7 @@ impl Old {
         let first = [(0, AtomicPtr::new(old))];
         for (start, place) in if table.is_empty() { &first } else { table } {
             let other = place.load(Ordering::SeqCst);
-            // SAFETY: null or from a box, and freed by nobody but the holder of the lock.
+            // SAFETY: null or from a box, and freed only by the holder of the lock.
             let is_empty = unsafe { other.as_ref() }.is_none_or(Vec::is_empty);
             if other == old
                 && let Some((lower, upper)) = halves.take()
@@ -164,14 +164,14 @@ impl Old {
         }
     }
 
-    /// Frees what was replaced, if nobody looks.
+    /// Frees garbage, if no reader is active.
     fn free(&mut self) {
-        // In a signal handler the one who looks may be this very thread, which therefore does not wait.
+        // In a signal handler the active reader may be this very thread, so waiting would deadlock.
         if LOOKING.load(Ordering::SeqCst) != 0 {
             return;
         }
         for table in self.tables.drain(..) {
-            // SAFETY: came from a box, was current once and is no longer, and nobody looks who may have seen it so.
+            // SAFETY: came from a box, was current once and is no longer, and no reader that may have loaded it is active.
             drop(unsafe { Box::from_raw(table) });
         }
         for part in self.parts.drain(..) {
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::code::CodeMap;
 
-    /// Where nothing else of this process is.
+    /// An address range without other code of this process.
     const LOW: usize = 1 << 12;
     const BYTES: usize = 16;
 
@@ -223,7 +223,7 @@ mod tests {
                 }
             });
             let (mut installed, mut state) = (BTreeMap::new(), 1_usize);
-            // Grows, shrinks, and grows elsewhere: parts become too long, and empty.
+            // Grows, shrinks, and grows elsewhere: parts are split, and become empty.
             for step in 0..30_000 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let place = (state >> 33) % (PLACES / 2) + if step < 15_000 { 0 } else { PLACES / 2 };
@@ -251,7 +251,7 @@ mod tests {
     fn a_change_does_not_copy_all_there_is() {
         let count = || {
             let _old = lock(&OLD);
-            // SAFETY: a table from a box, which is freed under the lock alone.
+            // SAFETY: a table from a box, which is freed only while the lock is held.
             let table = unsafe { CURRENT.load(Ordering::SeqCst).as_ref() };
             let len = |part: &AtomicPtr<Part>| {
                 // SAFETY: as the table.

@@ -1,4 +1,4 @@
-//! Arenas: never writable and executable, guards around code, room that comes back, errors.
+//! Arenas: never writable and executable, guards around code, reuse of memory, errors.
 #![cfg(target_arch = "x86_64")]
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -24,15 +24,15 @@ fn returns(value: u32) -> [u8; 6] {
 }
 
 fn call(block: &CodeBlock) -> u32 {
-    // SAFETY: all blocks of these tests hold such a function, and this one lives through the call.
+    // SAFETY: all blocks of these tests contain such a function, and this one is alive during the call.
     let function = unsafe { transmute::<*const u8, extern "sysv64" fn() -> u32>(block.as_ptr()) };
     function()
 }
 
-/// Bytes of the arena itself, also around blocks.
+/// Memory of the arena, including guards.
 fn bytes(range: Range<usize>) -> Vec<u8> {
     let start = std::ptr::with_exposed_provenance::<u8>(range.start);
-    // SAFETY: the tests ask for committed memory of an arena that lives, and write to it on this thread alone.
+    // SAFETY: the tests read committed memory of a live arena, and write to it on this thread only.
     unsafe { slice::from_raw_parts(start, range.len()) }.to_vec()
 }
 
@@ -50,7 +50,7 @@ fn runs_what_is_installed() {
     }
 }
 
-/// Lines of /proc/self/maps: addresses, permissions, rest.
+/// Lines of /proc/self/maps: address range, permissions, rest.
 fn mappings() -> Vec<(Range<usize>, String, String)> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let parse = |line: &str| {
@@ -132,7 +132,7 @@ fn a_target_out_of_reach_is_an_error() {
     assert!(matches!(error, ExecError::OutOfReach { offset: 1, .. }), "{error}");
     let here = install(first).unwrap().address();
     arena.domain().collect();
-    // The same place again, so that the edges of the reach are known.
+    // The same address again, so that the limits of the reach are known.
     let end = here + 5;
     let install = |target| {
         arena.domain().collect();
@@ -183,7 +183,7 @@ fn a_full_arena_is_an_error_and_takes_code_again_once_there_is_room() {
     assert!(matches!(error, ExecError::Exhausted { capacity: 65536, largest: 1..20480, .. }), "{error}");
     assert_eq!(blocks.len(), 3);
     let address = blocks.pop().unwrap().address();
-    // Nobody collected: the arena does when it is full.
+    // Without an explicit collection: the arena collects when it is full.
     assert_eq!(arena.install(&Code::new(&large)).unwrap().address(), address);
     let error = arena.install(&Code::new(&vec![0x90; 65 << 10])).unwrap_err();
     assert!(matches!(error, ExecError::Exhausted { .. }), "{error}");
@@ -201,7 +201,7 @@ fn room_is_reused_after_the_grace_period_and_not_before() {
     assert_eq!(arena.domain().collect(), 0);
     let other = arena.install(&Code::new(&returns(2))).unwrap();
     assert_ne!(other.address(), address);
-    // SAFETY: the pinned reader keeps the code, which is such a function.
+    // SAFETY: the pinned reader keeps the code alive, which is such a function.
     let function = unsafe { transmute::<*const u8, extern "sysv64" fn() -> u32>(code) };
     assert_eq!(function(), 1, "still there for the pinned worker");
     drop(pin);
@@ -232,7 +232,7 @@ fn an_empty_block_is_a_block() {
 
 #[test]
 fn many_threads_install_run_and_drop() {
-    // Room for everything: a worker that is scheduled away in a burst holds all that is dropped meanwhile.
+    // Large enough for everything: a worker that is preempted within a burst holds back all blocks dropped meanwhile.
     let arena = Arena::new(16 * MIB, Domain::new()).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8_u32 {

@@ -1,4 +1,4 @@
-//! Generated code has a name: by address, in `gdb`, in `perf`. The tools run this very test binary.
+//! Names of generated code: by address, in `gdb`, in `perf`. The tools run this test binary itself.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::print_stderr, reason = "tests say there what they skip")]
 
@@ -12,7 +12,7 @@ use paceline_exec::{
     Arena, Code, CodeBlock, CodeMap, Domain, ExecError, Function, JitSymbols, SourceLine, find,
 };
 
-/// Says that a test did not run, which is a failure where everything has to.
+/// Reports a skipped test; fails if everything is required.
 fn skip(test: &str, reason: &str) {
     eprintln!("SKIP {test}: {reason}");
     let required = env::var_os("PACELINE_REQUIRE_ALL").is_some_and(|value| value == "1");
@@ -101,7 +101,7 @@ fn code_is_found_while_other_code_comes_and_goes() {
     });
 }
 
-/// What the tools look at: `PACELINE_EXEC_TEST_BURN` milliseconds in generated code.
+/// The workload for the tools: `PACELINE_EXEC_TEST_BURN` milliseconds in generated code.
 #[test]
 fn burn() {
     let Some(time) = env::var("PACELINE_EXEC_TEST_BURN").ok().and_then(|time| time.parse().ok()) else {
@@ -121,7 +121,7 @@ fn burn() {
     }
 }
 
-/// What `gdb` stops in.
+/// The breakpoint at which `gdb` stops.
 #[test]
 fn trap() {
     if env::var_os("PACELINE_EXEC_TEST_TRAP").is_none() {
@@ -141,7 +141,7 @@ fn trap() {
     assert_eq!(call(&block, 0), 42);
 }
 
-/// A command that runs one of the tests above in this binary, with the files that it writes in `folder`.
+/// A command that runs one of the tests above in this binary, and writes its files to `folder`.
 fn testing(mut tool: Command, test: &str, folder: &Path) -> Command {
     tool.arg(env::current_exe().unwrap()).args(["--exact", test, "--test-threads=1"]);
     tool.env("PACELINE_EXEC_TEST_BURN", "300").env("PACELINE_EXEC_TEST_TRAP", "1");
@@ -170,7 +170,7 @@ fn gdb_names_code_and_its_line() {
     assert!(text.contains("paceline_trap + 2 in section .text"), "{text}");
 }
 
-/// `perf record` of [`burn`], without counters of the hardware; the text of what it says if that fails.
+/// `perf record` of [`burn`], without hardware counters; the error output on failure.
 fn perf_record(names: &str, folder: &Path) -> Result<(), String> {
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-k", "mono", "-e", "cpu-clock", "-o", "perf.data", "--"]);
@@ -185,7 +185,7 @@ fn perf(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs a check on what `perf` recorded.
+/// Runs a check on the recording of `perf`.
 fn with_perf(test: &str, names: &str, check: impl FnOnce(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     if !exists("perf") {

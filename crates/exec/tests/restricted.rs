@@ -1,5 +1,5 @@
-//! Processes that may not have writable and executable memory, and forks. A test each in a process of its own, because
-//! neither can be undone.
+//! Processes that may not have writable and executable memory, and forks. Each test runs in its own process, because neither can be
+//! undone.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::print_stderr, reason = "tests say there what they skip")]
 
@@ -11,11 +11,11 @@ use paceline_exec::{Arena, Code, CodeBlock, Domain, ExecError};
 
 const ANSWER: [u8; 6] = [0xb8, 42, 0, 0, 0, 0xc3]; // mov eax, 42; ret
 
-/// From `linux/prctl.h`; the crate libc does not have them for every C library.
+/// From `linux/prctl.h`; the libc crate does not define them for every C library.
 const PR_SET_MDWE: libc::c_int = 65;
 const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
 
-/// Says that a test did not run, which is a failure where everything has to.
+/// Reports a skipped test; fails if everything is required.
 fn skip(test: &str, reason: &str) {
     eprintln!("SKIP {test}: {reason}");
     let required = env::var_os("PACELINE_REQUIRE_ALL").is_some_and(|value| value == "1");
@@ -28,7 +28,7 @@ fn call(block: &CodeBlock) -> u32 {
     function()
 }
 
-/// Whether this is the process made for `test`; makes it and waits for it otherwise.
+/// Whether this is the process created for `test`; otherwise creates it and waits for it.
 fn in_own_process(test: &str) -> bool {
     const VARIABLE: &str = "PACELINE_EXEC_TEST_OWN";
     if env::var(VARIABLE).is_ok_and(|value| value == test) {
@@ -42,14 +42,14 @@ fn in_own_process(test: &str) -> bool {
     false
 }
 
-/// The kernel refuses memory that is writable and executable, and memory that becomes executable later (Linux 6.3).
+/// The kernel denies memory that is writable and executable, or that becomes executable later (Linux 6.3).
 #[test]
 fn works_under_memory_deny_write_execute() {
     let test = "works_under_memory_deny_write_execute";
     if !in_own_process(test) {
         return;
     }
-    // SAFETY: restricts this process.
+    // SAFETY: restricts this process only.
     if unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) } != 0 {
         return skip(test, &format!("PR_SET_MDWE: {}", io::Error::last_os_error()));
     }
@@ -63,7 +63,7 @@ fn a_refusal_names_the_call_and_comes_again() {
         return;
     }
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: restricts this process to the files that it has.
+    // SAFETY: limits this process to its open files.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) }, 0);
     for _ in 0..2 {
         let error = Arena::global().unwrap_err();
@@ -78,7 +78,7 @@ fn a_fork_may_run_code_but_not_change_it() {
     }
     let arena = Arena::new(1 << 20, Domain::new()).unwrap();
     let block = arena.install(&Code::new(&ANSWER)).unwrap();
-    // SAFETY: the child touches nothing that another thread may hold locked, and leaves without running destructors.
+    // SAFETY: the child uses nothing that another thread may have locked, and exits without running destructors.
     match unsafe { libc::fork() } {
         0 => {
             let refused = matches!(arena.install(&Code::new(&ANSWER)), Err(ExecError::Forked { .. }));
@@ -91,7 +91,7 @@ fn a_fork_may_run_code_but_not_change_it() {
         child => {
             assert!(child > 0, "{}", io::Error::last_os_error());
             let mut status = 0;
-            // SAFETY: waits for our own child, and the status is ours.
+            // SAFETY: waits for the process's own child, and the status is a local variable.
             assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
             assert_eq!(status, 0);
             assert_eq!(
@@ -104,10 +104,10 @@ fn a_fork_may_run_code_but_not_change_it() {
     }
 }
 
-/// A fork that waits for a byte and then gives what code returns.
+/// A fork that waits for a byte and then exits with the result of the code.
 fn fork_that_calls(block: &CodeBlock) -> (libc::pid_t, io::PipeWriter) {
     let (mut reader, writer) = io::pipe().unwrap();
-    // SAFETY: the child touches nothing that another thread may hold locked, and leaves without running destructors.
+    // SAFETY: the child uses nothing that another thread may have locked, and exits without running destructors.
     match unsafe { libc::fork() } {
         0 => {
             let _ = io::Read::read(&mut reader, &mut [0]);
@@ -120,12 +120,12 @@ fn fork_that_calls(block: &CodeBlock) -> (libc::pid_t, io::PipeWriter) {
 
 fn wait(child: libc::pid_t) -> libc::c_int {
     let mut status = 0;
-    // SAFETY: waits for our own child, and the status is ours.
+    // SAFETY: waits for the process's own child, and the status is a local variable.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     status
 }
 
-/// The child has a copy, so that the parent frees and uses its memory as ever.
+/// The child has a copy, so that the parent frees and reuses its memory as usual.
 #[test]
 fn a_fork_runs_what_its_parent_has_freed() {
     if !in_own_process("a_fork_runs_what_its_parent_has_freed") {
@@ -133,10 +133,10 @@ fn a_fork_runs_what_its_parent_has_freed() {
     }
     let arena = Arena::new(64 << 10, Domain::new()).unwrap();
     for round in 0..100 {
-        // Half of the arena, so that the next one needs the room of this one or of that before.
+        // Half of the arena, so that the next block needs the memory of this one or of the previous one.
         let code = [ANSWER.as_slice(), &[0xc3; 30 << 10]].concat();
         let block = arena.install(&Code::new(&code)).unwrap();
-        // At once, before the child can have done anything, or later.
+        // Immediately, before the child can run, or later.
         let (child, mut writer) = fork_that_calls(&block);
         if round % 2 == 0 {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -152,7 +152,7 @@ fn a_fork_runs_what_its_parent_has_freed() {
     }
 }
 
-/// A child that is not allowed a copy runs what is there, which the parent does not touch.
+/// A child that cannot make a copy executes the shared memory, which the parent does not overwrite.
 #[test]
 fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
     if !in_own_process("a_fork_without_a_copy_runs_what_its_parent_has_freed") {
@@ -161,12 +161,12 @@ fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
     let arena = Arena::new(64 << 10, Domain::new()).unwrap();
     let block = arena.install(&Code::new(&ANSWER)).unwrap();
     let address = block.address();
-    // SAFETY: the first limit of files is that of this process, which opens none until it is back.
+    // SAFETY: the limit of open files is that of this process, which opens none until it is restored.
     let mut limit = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     let (mut reader, mut writer) = io::pipe().unwrap();
-    // SAFETY: as above; the child touches nothing that another thread may hold locked.
+    // SAFETY: as above; the child uses nothing that another thread may have locked.
     let child = unsafe {
         libc::setrlimit(libc::RLIMIT_NOFILE, &libc::rlimit { rlim_cur: 0, ..limit });
         let child = libc::fork();
@@ -184,13 +184,13 @@ fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
     assert_ne!(other.address(), address, "it may be run");
     io::Write::write_all(&mut writer, &[1]).unwrap();
     assert_eq!(wait(child), 42 << 8);
-    // What came after the fork is freed as ever.
+    // Code from after the fork is freed as usual.
     let address = other.address();
     drop(other);
     arena.domain().collect();
     let other = arena.install(&Code::new(&ANSWER)).unwrap();
     assert_eq!(other.address(), address);
-    // Also if there is another fork, which has a copy.
+    // Also after another fork that has a copy.
     let (child, mut writer) = fork_that_calls(&other);
     io::Write::write_all(&mut writer, &[1]).unwrap();
     assert_eq!(wait(child), 42 << 8);
@@ -199,7 +199,7 @@ fn a_fork_without_a_copy_runs_what_its_parent_has_freed() {
     assert_eq!(arena.install(&Code::new(&ANSWER)).unwrap().address(), address);
 }
 
-/// More forks than there are words for them, none of which copies.
+/// More forks than words, none of which makes a copy.
 #[test]
 fn forks_without_a_copy_hold_back_what_they_have() {
     if !in_own_process("forks_without_a_copy_hold_back_what_they_have") {
@@ -208,7 +208,7 @@ fn forks_without_a_copy_hold_back_what_they_have() {
     let arena = Arena::new(64 << 10, Domain::new()).unwrap();
     let block = arena.install(&Code::new(&ANSWER)).unwrap();
     let address = block.address();
-    // SAFETY: the limit is that of this process, which opens no file until it is back; the children leave at once.
+    // SAFETY: the limit is that of this process, which opens no file until it is restored; the children exit at once.
     unsafe {
         let mut limit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
@@ -234,7 +234,7 @@ fn forks_without_a_copy_hold_back_what_they_have() {
     assert_eq!(arena.install(&Code::new(&ANSWER)).unwrap().address(), address);
 }
 
-/// What a thread of the parent is pinned at for ever in the child, which has no such thread.
+/// A pin of a parent's thread would never end in the child, which does not have that thread.
 #[test]
 fn a_fork_forgets_the_workers_that_it_has_not() {
     if !in_own_process("a_fork_forgets_the_workers_that_it_has_not") {
@@ -250,7 +250,7 @@ fn a_fork_forgets_the_workers_that_it_has_not() {
             until.wait();
         });
         pinned.wait();
-        // SAFETY: the child leaves without running destructors; the other thread holds no lock.
+        // SAFETY: the child exits without running destructors; the other thread holds no lock.
         let child = unsafe { libc::fork() };
         if child == 0 {
             domain.retire(());

@@ -1,4 +1,4 @@
-//! The least of DWARF 4 that tells a debugger the functions and source lines of a piece of code.
+//! Minimal DWARF 4 for functions and source lines of a piece of code.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ const DW_LNS_ADVANCE_LINE: u8 = 3;
 const DW_LNS_SET_FILE: u8 = 4;
 const DW_LNE_END_SEQUENCE: u8 = 1;
 const DW_LNE_SET_ADDRESS: u8 = 2;
-/// Operands of the standard opcodes 1 to 12.
+/// Number of operands of the standard opcodes 1 to 12.
 const OPERANDS: [u8; 12] = [0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1];
 
 pub(super) fn sections(code: &Installed) -> Sections {
@@ -44,7 +44,7 @@ pub(super) fn sections(code: &Installed) -> Sections {
     Sections { abbrev: abbrev(), info: info(code, first), line: line(code, &files) }
 }
 
-/// The source files, each once.
+/// The source files, without duplicates.
 fn files(functions: &[Function]) -> Vec<Arc<str>> {
     let mut files = Vec::new();
     for line in functions.iter().flat_map(|function| function.lines.iter()) {
@@ -87,7 +87,7 @@ fn info(code: &Installed, first_file: &str) -> Vec<u8> {
 }
 
 fn line(code: &Installed, files: &[Arc<str>]) -> Vec<u8> {
-    // Instructions of one byte, one operation each, statements by default, no special opcodes in use.
+    // Minimum instruction length 1, one operation per instruction, default is_stmt 1, no special opcodes.
     let mut header = vec![1, 1, 1, 0, 1, OPERANDS.len() as u8 + 1];
     header.extend(OPERANDS);
     header.push(0);
@@ -104,7 +104,7 @@ fn line(code: &Installed, files: &[Arc<str>]) -> Vec<u8> {
     with_length(unit)
 }
 
-/// The rows of one function.
+/// The line table rows of one function.
 fn sequence(unit: &mut Vec<u8>, start: u64, function: &Function, files: &[Arc<str>]) {
     let rows = function.rows();
     let Some(&(first, _)) = rows.first() else { return };

@@ -1,9 +1,9 @@
-//! A symbol file in memory for one piece of installed code: an ELF object whose text is where the code already is.
+//! An in-memory symbol file for one piece of installed code: an ELF object whose text is at the code's address.
 
 use super::dwarf;
 use crate::registry::Installed;
 
-/// The machine that code is generated for, as ELF numbers them.
+/// The ELF machine number of the code's architecture.
 pub(super) const MACHINE: u16 = if cfg!(target_arch = "x86_64") {
     62
 } else if cfg!(target_arch = "aarch64") {
@@ -19,7 +19,7 @@ pub(super) const MACHINE: u16 = if cfg!(target_arch = "x86_64") {
 const HEADER_LEN: usize = 64;
 const SECTION_LEN: u16 = 64;
 const SYMBOL_LEN: u64 = 24;
-/// A file whose symbols have addresses, not offsets into sections.
+/// An executable: symbols have addresses instead of section offsets.
 const ET_EXEC: u16 = 2;
 const SHT_PROGBITS: u32 = 1;
 const SHT_SYMTAB: u32 = 2;
@@ -28,7 +28,7 @@ const SHT_NOBITS: u32 = 8;
 const SHF_ALLOC_EXECINSTR: u64 = 0x2 | 0x4;
 /// `STB_GLOBAL`, `STT_FUNC`.
 const GLOBAL_FUNCTION: u8 = 1 << 4 | 2;
-/// Section numbers, in the order of the table in [`image`].
+/// Section indices, in the order of the table in [`image`].
 const TEXT: u16 = 1;
 const STRTAB: u32 = 3;
 const SHSTRTAB: u16 = 4;
@@ -37,11 +37,11 @@ struct Section {
     name: &'static str,
     kind: u32,
     data: Vec<u8>,
-    /// Section of the strings, for symbols.
+    /// Index of the string table, for the symbol table.
     link: u32,
 }
 
-/// The whole file.
+/// The complete file.
 pub(super) fn image(code: &Installed) -> Vec<u8> {
     let (symbols, strings) = symbols(code);
     let debug = dwarf::sections(code);
@@ -72,7 +72,7 @@ pub(super) fn image(code: &Installed) -> Vec<u8> {
         for long in [flags, address as u64, (HEADER_LEN + body.len()) as u64, size as u64] {
             table.extend(long.to_ne_bytes());
         }
-        // The number of local symbols: the empty one.
+        // `sh_info`: the number of local symbols, which is the empty one.
         for word in [section.link, u32::from(is_symbols)] {
             table.extend(word.to_ne_bytes());
         }
@@ -106,7 +106,7 @@ fn header(section_table: u64, sections: u16) -> Vec<u8> {
     header
 }
 
-/// Symbol table and its strings: a function each.
+/// Symbol table and string table: one symbol per function.
 fn symbols(code: &Installed) -> (Vec<u8>, Vec<u8>) {
     let mut symbols = vec![0; SYMBOL_LEN as usize];
     let mut strings = vec![0];
@@ -120,7 +120,7 @@ fn symbols(code: &Installed) -> (Vec<u8>, Vec<u8>) {
     (symbols, strings)
 }
 
-/// Adds a string that ends with a zero, and gives its place.
+/// Adds a null-terminated string, and returns its offset.
 fn push_name(strings: &mut Vec<u8>, name: &str) -> u32 {
     let place = strings.len() as u32;
     strings.extend(name.bytes().take_while(|&byte| byte != 0));

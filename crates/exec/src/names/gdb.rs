@@ -1,8 +1,9 @@
-//! The JIT interface of `gdb`, which `lldb` has too (GDB manual, "JIT Compilation Interface"): a list of symbol files in
-//! memory, found by the symbol `__jit_debug_descriptor`, and a function to stop in when the list changes.
+//! The JIT interface of `gdb`, also supported by `lldb` (GDB manual, "JIT Compilation Interface"): a list of in-memory symbol
+//! files, found by the symbol `__jit_debug_descriptor`, and a function in which the debugger sets a breakpoint to be notified of
+//! changes.
 //!
-//! Both symbols are weak: another JIT in the same process (LLVM's, say) brings its own, and all share one list. Each
-//! takes its own lock for it, as the interface has none; whoever runs two and a debugger installs from one thread.
+//! Both symbols are weak: another JIT in the same process (such as LLVM's) defines its own, and all share one list. The interface
+//! has no lock and each JIT uses its own, so a process with two JITs under a debugger must install code from one thread.
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -21,7 +22,7 @@ struct Node {
     file_len: u64,
 }
 
-/// As `struct jit_descriptor`; `version` is 1.
+/// Layout of `struct jit_descriptor`; `version` is 1.
 #[repr(C)]
 struct Descriptor {
     version: u32,
@@ -61,21 +62,21 @@ unsafe extern "C" {
 #[repr(transparent)]
 struct SharedDescriptor(UnsafeCell<Descriptor>);
 
-// SAFETY: only touched under LIST.
+// SAFETY: only accessed while LIST is held.
 unsafe impl Sync for SharedDescriptor {}
 
-/// Taken by whoever changes the list.
+/// Held during changes of the list.
 static LIST: Mutex<()> = Mutex::new(());
 
-/// A symbol file that the debugger knows, until it is dropped.
+/// A symbol file that is registered with the debugger until it is dropped.
 #[derive(Debug)]
 pub(super) struct Entry {
     node: *mut Node,
-    /// What the node points to.
+    /// The file that the node points to.
     _file: Box<[u8]>,
 }
 
-// SAFETY: the node is owned, and only touched under LIST.
+// SAFETY: the node is owned, and only accessed while LIST is held.
 unsafe impl Send for Entry {}
 // SAFETY: as above.
 unsafe impl Sync for Entry {}
@@ -85,8 +86,8 @@ impl Entry {
         let file = file.into_boxed_slice();
         let _list = lock(&LIST);
         let descriptor = descriptor();
-        // SAFETY: the list holds nodes that live, or null; nobody else changes it while we hold the lock. The debugger
-        // reads it while the process is stopped, after `notify` or whenever it likes, and finds it whole.
+        // SAFETY: the list contains live nodes, or is null; nothing else changes it while the lock is held. The debugger reads it
+        // while the process is stopped, in `notify` or at any other time, and finds it consistent.
         unsafe {
             let first = (*descriptor).first;
             let node = Node {
@@ -110,8 +111,8 @@ impl Drop for Entry {
     fn drop(&mut self) {
         let _list = lock(&LIST);
         let descriptor = descriptor();
-        // SAFETY: as in `new`. The node came from a box there, and is freed once, after it has left the list and the
-        // debugger was told.
+        // SAFETY: as in `new`. The node came from a box there, and is freed once, after it has left the list and the debugger was
+        // notified.
         unsafe {
             let Node { next, previous, .. } = *self.node;
             match previous.as_mut() {
@@ -132,13 +133,13 @@ fn descriptor() -> *mut Descriptor {
     unsafe { &__jit_debug_descriptor }.0.get()
 }
 
-/// Stops where the debugger has its breakpoint.
+/// Calls the function in which the debugger has its breakpoint.
 ///
 /// # Safety
-/// The caller holds LIST, and the node is one of ours.
+/// The caller holds LIST, and the node belongs to this JIT.
 unsafe fn notify(node: *mut Node, action: u32) {
     let descriptor = descriptor();
-    // SAFETY: under the lock, by the caller. The function does nothing.
+    // SAFETY: the caller holds the lock. The function does nothing.
     unsafe {
         (*descriptor).action = action;
         (*descriptor).relevant = node;

@@ -1,5 +1,5 @@
-//! `jit-PID.dump`, as `tools/perf/Documentation/jitdump-specification.txt` of the kernel has it, in the machine's byte
-//! order. Records have times, so that `perf inject --jit` knows which code lay at an address when.
+//! `jit-PID.dump`, in the format of the kernel's `tools/perf/Documentation/jitdump-specification.txt` and in native byte order.
+//! Records have time stamps, so that `perf inject --jit` can determine which code was at an address at a time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -22,9 +22,9 @@ const CODE_DEBUG_INFO: u32 = 2;
 
 pub(super) struct JitDump {
     file: File,
-    /// Functions written, which number them.
+    /// Number of functions written, which is also the index of the next one.
     functions: u64,
-    /// `perf record` learns of the file by this mapping.
+    /// The mapping by which `perf record` detects the file.
     _marker: Marker,
 }
 
@@ -67,7 +67,7 @@ impl JitDump {
         self.write(CODE_LOAD, &record)
     }
 
-    /// Goes before the code that it is about.
+    /// Must precede the record of the code that it describes.
     fn debug_info(&mut self, code: &Installed, function: &Function) -> io::Result<()> {
         let rows = function.rows();
         if rows.is_empty() {
@@ -88,7 +88,7 @@ impl JitDump {
         let mut record = Record::default();
         record.word(id).word(len).long(now());
         record.0.extend_from_slice(&payload.0);
-        // In one piece: perf reads a file that ends anywhere up to the last whole record.
+        // A single write, because perf reads a truncated file up to the last complete record.
         self.file.write_all(&record.0)
     }
 }
@@ -107,14 +107,14 @@ impl Record {
         self
     }
 
-    /// A string that ends with a zero.
+    /// A null-terminated string.
     fn name(&mut self, name: &str) {
         self.0.extend(name.bytes().take_while(|&byte| byte != 0));
         self.0.push(0);
     }
 }
 
-/// Nanoseconds of the clock that `perf record -k mono` uses.
+/// Nanoseconds of the clock of `perf record -k mono`.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()

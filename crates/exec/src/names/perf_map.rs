@@ -1,8 +1,8 @@
-//! `/tmp/perf-PID.map`, as `tools/perf/Documentation/jit-interface.txt` of the kernel has it: a line per function with
-//! address, length (both hexadecimal) and name.
+//! `/tmp/perf-PID.map`, in the format of the kernel's `tools/perf/Documentation/jit-interface.txt`: a line per function with
+//! address, size (both hexadecimal) and name.
 //!
-//! The format knows no time. `perf report` reads the file after the process is gone, so what was freed stays in it;
-//! when other code gets the same place, the old lines have to go, and the file is replaced.
+//! The format has no time stamps. `perf report` reads the file after the process has exited, so entries of freed code remain; when
+//! other code reuses the addresses, the old entries must be removed, and the file is replaced.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,14 +19,14 @@ use crate::registry::Installed;
 pub(super) struct PerfMap {
     path: PathBuf,
     file: File,
-    /// Length and name by address.
+    /// Size and name by address.
     lines: BTreeMap<usize, (usize, String)>,
 }
 
 impl PerfMap {
     pub(super) fn create() -> io::Result<Self> {
         let path = PathBuf::from(format!("/tmp/perf-{}.map", process::id()));
-        // Left by another process of this number, or put there by somebody who may not choose what we write to.
+        // Left by another process with this id, or planted by someone to redirect the writes.
         let _ = fs::remove_file(&path);
         Ok(Self { file: new_file(&path)?, path, lines: BTreeMap::new() })
     }
