@@ -1,4 +1,4 @@
-//! Drops that wait until locks are given back.
+//! Deferral of drops until locks are released.
 //!
 //! A collection drops retired values on the calling thread. A user's `Drop` may call back into the code that collects, so a
 //! caller that holds a lock defers drops until the lock is released.
@@ -17,10 +17,10 @@ thread_local! {
 /// The deferred drops of this thread.
 #[derive(Default)]
 struct Deferred {
-    /// How many deferrals there are.
+    /// Number of nested deferrals.
     depth: usize,
-    /// Whether values are being dropped. One that retires others when it is dropped would otherwise drop those within its own
-    /// drop, and so on, as deep as values retire each other.
+    /// Whether values are being dropped. A value that retires others when it is dropped would otherwise drop those within its own
+    /// drop, recursively.
     is_draining: bool,
     values: Vec<Retired>,
 }
@@ -31,18 +31,19 @@ impl Deferred {
     }
 }
 
-/// Keeps this thread from dropping what was retired: see [`defer_drops`].
+/// Defers drops of retired values on this thread: see [`defer_drops`].
 #[derive(Debug)]
 #[must_use = "drops are deferred only as long as this lives"]
 pub struct Deferral {
-    /// Not at the end of the thread, when the list of values has gone.
+    /// False at the end of the thread, when its list of values no longer exists.
     is_counted: bool,
-    /// It stays on its thread.
+    /// Not `Send`: it belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
-/// Lets what is retired to any [`Domain`](crate::Domain) and freed on this thread be dropped only with the result, or the last of
-/// several. For a thread that takes a lock: declared before the lock's guard, the result is dropped after it.
+/// Defers the drops of values that were retired to any [`Domain`](crate::Domain) and are freed on this thread, until the result, or
+/// the last of several, is dropped. For a thread that takes a lock: declared before the lock's guard, the result is dropped after
+/// it.
 ///
 /// [Inert](crate::Domain::retire_inert) values are never deferred.
 pub fn defer_drops() -> Deferral {
@@ -66,7 +67,7 @@ impl Drop for Deferral {
     }
 }
 
-/// Ends the dropping of values, also by a panic.
+/// Ends the draining, also on a panic.
 struct Draining;
 
 impl Drop for Draining {
@@ -76,7 +77,7 @@ impl Drop for Draining {
     }
 }
 
-/// Drops deferred values, and those that are deferred meanwhile.
+/// Drops deferred values, including those that are deferred meanwhile.
 fn drain() {
     let next = || {
         let next = DEFERRED.try_with(|deferred| {
@@ -92,18 +93,18 @@ fn drain() {
         if values.is_empty() {
             return;
         }
-        // No longer borrowed: a value may retire others when it is dropped.
+        // The borrow has ended: a value may retire others when it is dropped.
         drop(values);
     }
 }
 
-/// Whether this thread is dropping what was retired. What that retires waits for a later retirement, so that no change has to drop
-/// everything that piled up.
+/// Whether this thread is dropping retired values. Values retired by those drops wait for a later retirement, so that no single
+/// change has to drop the whole backlog.
 pub(crate) fn is_draining() -> bool {
     DEFERRED.try_with(|deferred| deferred.borrow().is_draining).unwrap_or_default()
 }
 
-/// Drops values whose grace period is over, now or with the thread's last deferral.
+/// Drops values whose grace period is over, now or at the end of the thread's last deferral.
 pub(crate) fn release(freed: Vec<Retired>) {
     let mut freed = Some(freed);
     let at_once = DEFERRED.try_with(|deferred| {
@@ -120,7 +121,7 @@ pub(crate) fn release(freed: Vec<Retired>) {
                 drain();
             }
         }
-        // At the end of the thread nothing can be kept for later.
+        // At the end of the thread nothing can be deferred.
         Err(_) => drop(freed),
     }
 }

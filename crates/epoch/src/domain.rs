@@ -1,22 +1,22 @@
-//! Grace periods: what was replaced is freed only when no worker can still be using it.
+//! Grace periods: a replaced value is freed only when no worker can still be using it.
 //!
-//! The epoch counts retirements. A worker that pins itself stores the epoch it sees in a cache line of its own, and
-//! clears it when its burst is over. What is retired gets the epoch after it was unpublished as its tag. It may be
-//! freed when every worker has either cleared its line or stored that epoch or a later one:
-//! * a worker with a tag's epoch or a later one loaded it after the retirement counted it up (acquire, release), and
-//!   so after the pointer was replaced: it cannot have found the old one;
-//! * a worker whose line is clear after the heavy fence either was done (its clearing is a release, our load an
-//!   acquire), or had not yet stored its epoch when the fence ran on its CPU. In the latter case it looks for the
-//!   current pointer after the fence, and finds the new one.
+//! The epoch counts retirements. A worker that pins itself stores the current epoch in its own cache line, and clears it at the end
+//! of its burst. A retired value is tagged with the epoch after it was unpublished. It may be freed when every worker has either
+//! cleared its line or stored that epoch or a later one:
+//! * a worker with the tag's epoch or a later one loaded it after the retirement incremented it (acquire, release), and thus after
+//!   the pointer was replaced: it cannot have loaded the old one;
+//! * a worker whose line is clear after the heavy fence was either done (its clearing is a release, the load of its line an
+//!   acquire), or had not yet stored its epoch when the fence ran on its CPU. In the latter case it loads the current pointer after
+//!   the fence, and finds the new one.
 //!
-//! A worker preempted between loading the epoch and storing it stores an old one, which only delays.
+//! A worker preempted between loading the epoch and storing it stores an old one, which only causes a delay.
 //!
 //! # When `membarrier(2)` is denied
-//! A seccomp filter may come after the domain. The first heavy fence that is denied sets a bit of the epoch,
-//! [`FENCED`], for ever. A reader that loads an epoch with the bit runs a full fence when it pins itself, and keeps the
-//! bit in its line, also when it clears the rest. A reader whose line has the bit fences all later pins too (it never
-//! loads an older epoch again), so that a full fence on the reclaiming side is enough for it. One whose line lacks the bit
-//! may be about to pin itself without a fence: nothing passes before it has pinned itself again, or is dropped.
+//! A seccomp filter may be installed after the domain was created. The first heavy fence that is denied sets a bit of the epoch,
+//! [`FENCED`], permanently. A reader that loads an epoch with the bit runs a full fence when it pins itself, and keeps the bit in
+//! its line, even when it clears the rest. A reader whose line has the bit fences all later pins too (it never loads an older epoch
+//! again), so that a full fence on the reclaiming side suffices for it. A reader whose line lacks the bit may be about to pin
+//! itself without a fence: no grace period ends before it has pinned itself again, or is dropped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,34 +31,34 @@ use crate::sync::model::{AtomicU64, Mutex, Ordering};
 /// Epoch of a worker that is not pinned.
 const IDLE: u64 = 0;
 
-/// In the epoch: readers run full fences. In a reader's line: it does so, and will.
+/// In the epoch: readers run full fences. In a reader's line: this reader runs full fences from now on.
 const FENCED: u64 = 1 << 63;
 
-/// How long a writer lets workers run before it is refused: longer than a worker is kept from its burst by others that
-/// want its CPU. Not for ever: its thread may be pinned itself.
+/// Time that a writer waits for workers before it is refused: longer than a worker's burst is typically delayed by preemption. It
+/// is limited, because the writer's own thread may be pinned.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Workers and what they may be using. Clones are handles to the same domain.
+/// Workers and the retired values that they may be using. Clones are handles to the same domain.
 ///
-/// The side that frees pays for both: a collection asks the kernel for a fence on every CPU that runs this process
-/// (`membarrier(2)`, about a microsecond), so that a worker pins itself without one. Retirements collect by themselves
-/// when some tens of things wait; whoever wants memory back at once calls [`Domain::collect`].
+/// The reclaiming side bears the cost for both: a collection makes the kernel run a fence on every CPU that runs this process
+/// (`membarrier(2)`, about a microsecond), so that a worker pins itself without one. Retirements collect automatically when some
+/// tens of values wait; [`Domain::collect`] frees memory at once.
 ///
-/// A fork of the process has the domain as it was, but not the other threads: see [`Domain::after_fork`].
+/// A fork of the process has the domain in its current state, but not the other threads: see [`Domain::after_fork`].
 ///
-/// While a worker stalls, what others retire piles up: [`Domain::backlog`] tells how much, and [`Domain::admit`] refuses
-/// changes that would exceed a [`Limit`].
+/// While a worker stalls, retired values accumulate: [`Domain::backlog`] reports them, and [`Domain::admit`] refuses changes that
+/// would exceed a [`Limit`].
 #[derive(Clone)]
 pub struct Domain {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// `None` if all readers have run full fences from the beginning.
+    /// `None` if all readers run full fences from the beginning.
     membarrier: Option<Membarrier>,
-    /// The epoch, and [`FENCED`].
+    /// The epoch, possibly with [`FENCED`].
     epoch: AtomicU64,
-    /// The last epoch known to have passed: nobody uses what has its tag or an earlier one.
+    /// The last epoch known to have passed: values with this tag or an earlier one are not in use.
     passed: AtomicU64,
     readers: Mutex<Vec<Arc<Slot>>>,
     queue: Mutex<Queue>,
@@ -67,7 +67,7 @@ struct Shared {
 /// The epoch of one worker, alone on its pair of cache lines, because adjacent lines are prefetched in pairs.
 #[repr(align(128))]
 struct Slot {
-    /// [`IDLE`] or the epoch that it is pinned at, and [`FENCED`].
+    /// [`IDLE`] or the epoch that it is pinned at, possibly with [`FENCED`].
     epoch: AtomicU64,
     /// The thread that registered the reader.
     thread: std::thread::Thread,
@@ -75,9 +75,9 @@ struct Slot {
 
 /// The result of a scan of all readers.
 struct Scan {
-    /// The earliest epoch that one is pinned at, or the end of time.
+    /// The earliest epoch that a reader is pinned at, or the maximum.
     earliest: u64,
-    /// Readers that do not fence.
+    /// Number of readers that do not run full fences.
     unfenced: usize,
 }
 
@@ -88,7 +88,7 @@ impl Domain {
         Self::with_fence(Membarrier::new())
     }
 
-    /// The domain of the process, for everything that has no reason for another.
+    /// The default domain of the process.
     pub fn global() -> &'static Self {
         static DOMAIN: std::sync::OnceLock<Domain> = std::sync::OnceLock::new();
         DOMAIN.get_or_init(Self::new)
@@ -106,34 +106,34 @@ impl Domain {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Registers a worker, until the reader is dropped.
+    /// Registers a worker until the reader is dropped.
     #[must_use]
     pub fn reader(&self) -> Reader {
         let thread = std::thread::current();
         let mut readers = lock(&self.shared.readers);
-        // Under the lock: a scan that missed this reader set the bit before, and then it is seen here, and by each pin.
+        // Under the lock: a scan that missed this reader has set the bit before, which is then visible here and to each pin.
         let fenced = self.shared.epoch.load(Ordering::Relaxed) & FENCED;
         let slot = Arc::new(Slot { epoch: AtomicU64::new(IDLE | fenced), thread });
         readers.push(Arc::clone(&slot));
         Reader { slot, shared: Arc::clone(&self.shared) }
     }
 
-    /// Drops `value` when no worker is pinned that was when this was called. Whoever calls has made sure that no
-    /// worker that pins itself from now on finds the value.
+    /// Drops `value` when no worker is pinned that was pinned at this call. The caller must have unpublished the value, so that
+    /// workers that pin themselves later cannot find it.
     ///
-    /// The value is dropped by a later call of this or of [`Domain::collect`], or with the last handle to the domain,
-    /// on the thread that does it. Who calls them with a lock [defers drops](crate::defer_drops).
+    /// The value is dropped by a later call of this or of [`Domain::collect`], or with the last handle to the domain, on that
+    /// thread. Callers that hold a lock [defer drops](crate::defer_drops).
     pub fn retire<T: Send + 'static>(&self, value: T) {
         self.retire_sized(value, size_of::<T>());
     }
 
-    /// The same for a value that keeps so many bytes, its own included.
+    /// The same for a value that owns `bytes` bytes, including its own size.
     pub fn retire_sized(&self, value: impl Send + 'static, bytes: usize) {
         self.push(Retired { is_inert: false, _value: Box::new(value) }, bytes);
     }
 
-    /// The same for a value whose drop calls nothing that users wrote and takes no lock that anybody holds who retires, collects
-    /// or [asks for room](Self::admit): it is not [deferred](crate::defer_drops).
+    /// The same for a value whose drop calls no user code and takes no lock that may be held while retiring, collecting or [asking
+    /// for room](Self::admit): it is not [deferred](crate::defer_drops).
     pub fn retire_inert(&self, value: impl Send + 'static, bytes: usize) {
         self.push(Retired { is_inert: true, _value: Box::new(value) }, bytes);
     }
@@ -141,31 +141,32 @@ impl Domain {
     fn push(&self, value: Retired, bytes: usize) {
         let due = {
             let mut queue = lock(&self.shared.queue);
-            // Under the lock: tags ascend.
+            // Under the lock, so that tags are increasing.
             let tag = self.advance();
             queue.push(tag, bytes, value);
             queue.is_due()
         };
-        // While a worker stalls this costs a look at the readers: the fence comes when it goes on.
+        // While a worker stalls this costs a scan of the readers: the fence is run after it has continued.
         if due && !defer::is_draining() {
             self.collect_some(AT_ONCE);
         }
     }
 
-    /// The tag of what was unpublished before this call, for [`has_passed`](Self::has_passed).
+    /// Tag for values that were unpublished before this call, for [`has_passed`](Self::has_passed).
     pub fn advance(&self) -> u64 {
-        // Release: who reads the new epoch sees what was unpublished.
+        // Release: a thread that loads the new epoch sees that the values are unpublished.
         (self.shared.epoch.fetch_add(1, Ordering::AcqRel) & !FENCED) + 1
     }
 
-    /// Whether no worker can be using what has this tag. It may cost a fence on all CPUs to find out that it has passed:
-    /// ask for many things at once. That a worker which is pinned keeps it from passing costs no fence.
+    /// Whether no worker can be using values with this tag. A positive answer may cost a fence on all CPUs, so ask for many values
+    /// at once. If a pinned worker keeps the tag from passing, the answer costs no fence.
     #[must_use]
     pub fn has_passed(&self, tag: u64) -> bool {
         self.shared.passed_since(tag) >= tag
     }
 
-    /// Drops what no worker can be using any more, and says how many things that were, [deferred](crate::defer_drops) ones included.
+    /// Frees all values that no worker can be using any more, and returns their number, [deferred](crate::defer_drops) ones
+    /// included.
     pub fn collect(&self) -> usize {
         self.collect_some(usize::MAX)
     }
@@ -178,19 +179,19 @@ impl Domain {
             return 0;
         }
         let freed = lock(&shared.queue).take(passed, most);
-        // Outside the lock, because a value may retire others when it is dropped.
+        // Outside of the lock, because a value may retire others when it is dropped.
         let count = freed.len();
         defer::release(freed);
         count
     }
 
-    /// How many things wait for the end of their grace period.
+    /// Number of values that wait for the end of their grace period.
     #[must_use]
     pub fn pending(&self) -> usize {
         lock(&self.shared.queue).len()
     }
 
-    /// The garbage that waits for the end of its grace period, and the reader that holds it back.
+    /// The values that wait for the end of their grace period, and the reader that holds them back.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         let backlog = lock(&self.shared.queue).backlog();
@@ -200,23 +201,23 @@ impl Domain {
         Backlog { holder: self.shared.holder(earliest), unfenced, ..backlog }
     }
 
-    /// Sets how much may wait before changes are refused.
+    /// Sets the limit above which changes are refused.
     pub fn set_limit(&self, limit: Limit) {
         lock(&self.shared.queue).limit = limit;
     }
 
-    /// Whether a change may retire more, for workers in their bursts: frees what it can, and waits for nobody.
+    /// Whether a change may retire more values. For workers in a burst: frees values if possible, but does not wait.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let is_within_limit = || lock(&self.shared.queue).is_within_limit();
         is_within_limit() || self.collect_some(AT_ONCE) > 0 && is_within_limit()
     }
 
-    /// Asks whether a change may retire more. While too much waits this frees what it can, and lets workers run for up to
-    /// 200 ms, once for each stall. For those who replace things, before they do; not for workers in their bursts.
+    /// Checks whether a change may retire more values. If too many wait, this frees values if possible, and waits up to 200 ms for
+    /// workers, once per stall. For writers before a change; not for workers in a burst.
     ///
     /// # Errors
-    /// [`Stalled`]: workers that stall keep as much as the [`Limit`] allows.
+    /// [`Stalled`]: stalled workers hold back as much as the [`Limit`] allows.
     pub fn admit(&self) -> Result<(), Stalled> {
         if self.has_room() {
             return Ok(());
@@ -241,16 +242,16 @@ impl Domain {
 }
 
 impl Shared {
-    /// The last epoch that has passed, where that is `oldest` or later; else something before `oldest`.
+    /// The last epoch that has passed, if that is `oldest` or later; otherwise an epoch before `oldest`.
     fn passed_since(&self, oldest: u64) -> u64 {
-        // Acquire: who reuses what another thread found to have passed comes after the workers' last looks.
+        // Acquire: reuse of values that another thread found to have passed happens after the workers' last accesses.
         let known = self.passed.load(Ordering::Acquire);
         if known >= oldest {
             return known;
         }
-        // What is retired while we look was perhaps unpublished after the fence.
+        // Values that are retired during the scan may have been unpublished after the fence.
         let limit = self.epoch.load(Ordering::Acquire) & !FENCED;
-        // A worker pinned since before the oldest tag makes the fence pointless.
+        // If a worker has been pinned since before the oldest tag, the fence is pointless.
         if self.scan().earliest < oldest {
             return IDLE;
         }
@@ -264,7 +265,7 @@ impl Shared {
         passed
     }
 
-    /// The reclaiming side's fence; `None` if it failed. True if it orders only readers that fence too.
+    /// The reclaiming side's fence; `None` if it failed, true if it orders only readers that run fences too.
     fn heavy(&self) -> Option<bool> {
         if let Some(membarrier) = self.membarrier
             && self.epoch.load(Ordering::Relaxed) & FENCED == 0
@@ -320,8 +321,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Begins a burst: what can be found from now on stays until the guard is dropped. Load the pointer to what is
-    /// to be run after this, with acquire.
+    /// Begins a burst: values that are found from now on stay alive until the guard is dropped. Load the pointer to the value after
+    /// this call, with acquire ordering.
     ///
     /// Costs a load, two stores to a line that no other worker writes, and no fence (see [`Domain`]).
     #[inline]
@@ -349,19 +350,19 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// A worker in a burst.
+/// A pinned worker, within a burst.
 #[derive(Debug)]
 #[must_use = "the worker is pinned only as long as this lives"]
 pub struct Pin<'reader> {
     slot: &'reader Slot,
-    /// Whose grace periods wait for this worker.
+    /// The domain whose grace periods wait for this worker.
     domain: &'reader Shared,
-    /// The value of the reader's line after the pin.
+    /// The value of the reader's line after the pin ends.
     idle: u64,
 }
 
 impl Pin<'_> {
-    /// Whether what is retired to a domain stays while this lives.
+    /// Whether values that are retired to a domain stay alive while this pin lives.
     #[must_use]
     pub fn holds(&self, domain: &Domain) -> bool {
         std::ptr::eq(self.domain, &raw const *domain.shared)

@@ -1,23 +1,23 @@
-//! A fence of two unequal sides: nothing for those who run packets, all the cost for the one who frees.
+//! An asymmetric fence: free for the readers, with all cost on the reclaiming side.
 //!
-//! The epoch scheme needs a store (`I am here`) to be visible before a later load (`which code is current`). That
-//! order, store before load, is the one that x86-64 does not keep by itself; a fence for it costs some 5 to 10 ns in
-//! every burst. `membarrier(2)` turns it around: the reclaiming side asks the kernel to run a full fence on every CPU
-//! that runs a thread of this process right now. A thread that does not run passed one when it was scheduled away.
-//! The light side then has to keep the compiler from reordering, nothing else.
+//! The epoch scheme requires that a store (the reader's epoch) is visible before a later load (the current pointer). This order,
+//! store before load, is the only one that x86-64 does not guarantee; a fence for it costs some 5 to 10 ns per burst.
+//! `membarrier(2)` reverses the cost: the reclaiming side makes the kernel run a full fence on every CPU that currently runs a
+//! thread of this process. A thread that is not running passed one when it was scheduled out. The light side then only has to
+//! prevent reordering by the compiler.
 //!
-//! Where the kernel does not have the call (before 4.14, or under seccomp) both sides are full fences. When a seccomp
-//! filter that is installed later denies the call, readers go over to full fences at their next pin ([`crate::Domain`]).
+//! If the kernel lacks the call (before 4.14, or under seccomp), both sides are full fences. If a seccomp filter that is installed
+//! later denies the call, readers switch to full fences at their next pin ([`crate::Domain`]).
 
 /// The result of the reclaiming side's fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(loom, expect(dead_code))]
 pub(crate) enum Heavy {
-    /// All readers' stores before it are visible.
+    /// All earlier stores of readers are visible.
     Done,
-    /// The kernel is out of memory; another try may succeed.
+    /// The kernel is out of memory; a retry may succeed.
     Failed,
-    /// The call is not allowed: only fences of the readers themselves order their stores.
+    /// The call is denied: only fences of the readers themselves order their stores.
     Denied,
 }
 
@@ -32,7 +32,7 @@ pub(crate) use kernel::Membarrier;
 #[cfg(loom)]
 pub(crate) use model::Membarrier;
 
-/// Keeps the compiler from moving memory accesses across; the kernel's fence does the rest.
+/// A compiler fence; the kernel's fence does the rest.
 #[inline(always)]
 pub(crate) fn light() {
     #[cfg(not(loom))]
@@ -51,19 +51,19 @@ mod kernel {
     /// `membarrier(2)` with `MEMBARRIER_CMD_PRIVATE_EXPEDITED`.
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Membarrier {
-        /// Tests deny it without a filter.
+        /// Simulates denial in tests, without a filter.
         denied: bool,
     }
 
     impl Membarrier {
-        /// `None` where the kernel does not allow it.
+        /// `None` if the kernel denies it.
         pub(crate) fn new() -> Option<Self> {
-            // Registration is per process and may be repeated.
+            // Registration is per process and idempotent.
             let registered = membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
             registered.then_some(Self { denied: false })
         }
 
-        /// One that was allowed when the domain was made, and is denied when it is used.
+        /// One that was allowed when the domain was created, but is denied when used.
         #[cfg(test)]
         pub(crate) fn denied_later() -> Self {
             Self { denied: true }
@@ -73,7 +73,7 @@ mod kernel {
             if self.denied {
                 return Heavy::Denied;
             }
-            // The call is a fence for the calling thread too; this one is for the compiler.
+            // The call is a fence for the calling CPU too; this one is for the compiler.
             fence(Ordering::SeqCst);
             match membarrier(MembarrierCommand::PrivateExpedited) {
                 Ok(()) => Heavy::Done,
@@ -84,7 +84,7 @@ mod kernel {
     }
 }
 
-/// The model checker knows no `membarrier`: it checks full fences, and what happens when the call is denied late.
+/// The model checker does not support `membarrier`: it checks full fences, and late denial of the call.
 #[cfg(loom)]
 mod model {
     use super::Heavy;

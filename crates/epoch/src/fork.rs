@@ -6,13 +6,13 @@ use super::{Domain, FENCED};
 use crate::sync::model::Ordering;
 
 impl Domain {
-    /// Forgets what workers were doing that a fork has left behind. They are not in the new process, but what they were pinned at
-    /// is: without this nothing passes there that is retired to the domain, if any was in a burst. False if one of them was being
-    /// registered or dropped at that time, and nothing can be done.
+    /// Clears the pins of workers in a forked process. These threads do not exist there, but their pins do: without this call no
+    /// grace period of the domain ends there, if a worker was within a burst. Returns false if a worker was being registered or
+    /// dropped at that time, in which case the domain cannot be repaired.
     ///
     /// # Safety
-    /// The process was just forked, the calling thread is the only one in it, and no [`Pin`](crate::Pin) of the domain lives on
-    /// it, which also says that no program runs.
+    /// The process was just forked, the calling thread is the only one in it, and no [`Pin`](crate::Pin) of the domain lives on it,
+    /// which implies that no program is running.
     #[allow(unsafe_code, reason = "only declares what the caller vouches for")]
     pub unsafe fn after_fork(&self) -> bool {
         let readers = match self.shared.readers.try_lock() {
@@ -20,7 +20,7 @@ impl Domain {
             Err(TryLockError::Poisoned(readers)) => PoisonError::into_inner(readers),
             Err(TryLockError::WouldBlock) => return false,
         };
-        // Whether they fence is said by all pins to come.
+        // Keeps the bit by which readers announce full fences for all later pins.
         for slot in &*readers {
             slot.epoch.fetch_and(FENCED, Ordering::AcqRel);
         }

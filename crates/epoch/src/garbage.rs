@@ -1,46 +1,46 @@
-//! Retired values that wait for the end of their grace period: their limit, and how they are reported.
+//! Retired values that wait for the end of their grace period: limits and reports.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// So many retired things are let wait before a retirement pays for the heavy fence: it interrupts other CPUs.
+/// Number of waiting values at which a retirement runs the heavy fence, which interrupts other CPUs.
 const BATCH: usize = 32;
-/// So many at most one retirement frees: those of a stall are freed faster than others come, but no writer pays for all of them.
+/// Maximum number of values that one retirement frees: the backlog of a stall shrinks faster than new values arrive, but no single
+/// writer frees all of it.
 pub(crate) const AT_ONCE: usize = 64;
-/// Bytes after which a retirement pays for it in any case.
+/// Number of waiting bytes at which a retirement runs the fence in any case.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// How much may wait in a [`Domain`](crate::Domain) before [`Domain::admit`](crate::Domain::admit) refuses.
+/// Limit of waiting values in a [`Domain`](crate::Domain), at which [`Domain::admit`](crate::Domain::admit) refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Retired objects.
+    /// Number of retired values.
     pub objects: usize,
-    /// Bytes that they were retired with.
+    /// Sum of their sizes in bytes, as given at retirement.
     pub bytes: usize,
 }
 
 impl Default for Limit {
-    /// 32768 objects and 128 MiB: seconds of changes while a worker stalls.
+    /// 32768 values and 128 MiB: seconds of changes while a worker stalls.
     fn default() -> Self {
         Self { objects: 1 << 15, bytes: 128 << 20 }
     }
 }
 
-/// What waits in a domain for the end of its grace period.
+/// The values of a domain that wait for the end of their grace period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Retired objects.
+    /// Number of retired values.
     pub objects: usize,
-    /// Bytes that they were retired with ([`Domain::retire_sized`](crate::Domain::retire_sized)).
+    /// Sum of their sizes in bytes, as given at retirement ([`Domain::retire_sized`](crate::Domain::retire_sized)).
     pub bytes: usize,
-    /// How long the oldest has been waiting: a reader that keeps it was pinned before that.
+    /// Age of the oldest one: the reader that holds it back was pinned before that.
     pub age: Option<Duration>,
-    /// The thread that registered the reader which has been pinned the longest, by name or id; `None` while nobody is
-    /// pinned.
+    /// The thread that registered the reader which has been pinned the longest, by name or id; `None` if no reader is pinned.
     pub holder: Option<String>,
-    /// Readers that have not pinned themselves since `membarrier(2)` was denied. Until each has, or is dropped, no
-    /// grace period ends.
+    /// Number of readers that have not pinned themselves since `membarrier(2)` was denied. Until each has, or is dropped, no grace
+    /// period ends.
     pub unfenced: usize,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Backlog {
     }
 }
 
-/// Too much waits for workers that stall: what would be replaced now could not be freed.
+/// Stalled workers hold back too many values: a replaced value could not be freed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stalled(pub Backlog);
 
@@ -73,9 +73,9 @@ impl fmt::Display for Stalled {
 
 impl std::error::Error for Stalled {}
 
-/// A value that was retired.
+/// A retired value.
 pub(crate) struct Retired {
-    /// Whether its drop calls nothing of a user's and takes no lock that one who collects may hold.
+    /// Whether its drop calls no user code and takes no lock that a collecting thread may hold.
     pub(crate) is_inert: bool,
     pub(crate) _value: Box<dyn Send>,
 }
@@ -87,13 +87,13 @@ struct Waiting {
     value: Retired,
 }
 
-/// Retired values, by ascending tag.
+/// Retired values, by increasing tag.
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: VecDeque<Waiting>,
     bytes: usize,
     pub(crate) limit: Limit,
-    /// The tag that a writer has waited for long enough: nobody waits for it again.
+    /// The tag that a writer has already waited for; writers do not wait for it again.
     pub(crate) waited_for: u64,
 }
 
@@ -103,7 +103,7 @@ impl Queue {
         self.waiting.push_back(Waiting { tag, bytes, since: Instant::now(), value });
     }
 
-    /// Whether a retirement should look for what can be freed.
+    /// Whether a retirement should collect.
     pub(crate) fn is_due(&self) -> bool {
         self.len() >= BATCH || self.bytes >= BATCH_BYTES
     }
@@ -120,13 +120,13 @@ impl Queue {
         self.waiting.front().map(|first| first.tag)
     }
 
-    /// Takes out what has this tag or an earlier one, and so much at most.
+    /// Removes at most `most` values with this tag or an earlier one.
     pub(crate) fn take(&mut self, passed: u64, most: usize) -> Vec<Retired> {
         let count = self.waiting.partition_point(|entry| entry.tag <= passed).min(most);
         let taken: Vec<Waiting> = self.waiting.drain(..count).collect();
         self.bytes -= taken.iter().map(|entry| entry.bytes).fold(0, usize::saturating_add).min(self.bytes);
         if self.waiting.is_empty() {
-            // A stall may have made it long.
+            // A stall may have grown the queue.
             self.waiting.shrink_to(BATCH);
         }
         taken.into_iter().map(|entry| entry.value).collect()

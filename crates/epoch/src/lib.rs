@@ -1,8 +1,8 @@
-//! Grace periods: what workers may still be using is neither freed nor reused.
+//! Grace periods: values that workers may still be using are neither freed nor reused.
 //!
-//! A [`Domain`] knows the workers by their [`Reader`]s. Each pins itself around a burst. Whoever replaces something publishes
-//! the new one first. The old one goes to [`Domain::retire`], which drops it in time; or, where there are many, several
-//! are collected, [`Domain::advance`] gives them a tag, and [`Domain::has_passed`] tells when they may be reused.
+//! A [`Domain`] knows the workers by their [`Reader`]s. Each pins itself around a burst. To replace a value, first publish the new
+//! one. Then pass the old one to [`Domain::retire`], which drops it after a grace period; or, for many values, collect several, get
+//! a tag for them from [`Domain::advance`], and ask [`Domain::has_passed`] whether they may be reused.
 //!
 //! ```
 //! use paceline_epoch::Domain;

@@ -1,4 +1,4 @@
-//! Slots: what several users share, one for each key, counted; and what is made of all of them, for workers to find.
+//! Slots: reference-counted values by key, and an image built from all of them for workers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use crate::rcu::Rcu;
 use crate::sync::lock;
 use crate::sync::model::Mutex;
 
-/// Counted values by key, and an image of them that is replaced whenever a key comes or goes. Values are cloned under a lock, and
-/// dropped there only while another clone is left.
+/// Reference-counted values by key, and an image of them that is rebuilt whenever a key is added or removed. Values are cloned
+/// under a lock, and dropped under it only while another clone exists.
 pub struct Slots<V, I> {
     slots: Mutex<BTreeMap<u64, Slot<V>>>,
     image: Rcu<I>,
@@ -22,25 +22,25 @@ struct Slot<V> {
     users: usize,
 }
 
-/// A key to be given up has no slot.
+/// The key to be released has no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no slot {0:#x}")]
 pub struct NoSlot(pub u64);
 
 impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
-    /// No slots, and their image.
+    /// Creates an empty set of slots with its image.
     #[must_use]
     pub fn new(image: I, domain: Domain) -> Self {
         Self { slots: Mutex::new(BTreeMap::new()), image: Rcu::new(image, domain) }
     }
 
-    /// One user less of a slot and one more of another, in one step: workers find the image of before or that of after.
+    /// Releases one reference to a slot and adds one to another, atomically: workers find the image from before or after.
     ///
-    /// The last user takes the slot along. A slot that there is already keeps its value. `build` makes the image of the values
-    /// by ascending key; it is not asked where the slots stay the same. Tells whether there is a new image.
+    /// A slot is removed with its last reference. An existing slot keeps its value. `build` creates the image of the values by
+    /// increasing key; it is not called if the set of slots stays the same. Returns whether there is a new image.
     ///
     /// # Errors
-    /// [`NoSlot`], or what `build` says. Nothing has changed then.
+    /// [`NoSlot`], or the error of `build`. In both cases nothing has changed.
     pub fn update<E: From<NoSlot>>(
         &self,
         old: Option<u64>,
@@ -54,10 +54,10 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         })
     }
 
-    /// Puts a value into a slot, whatever was there, or empties it, likewise in one step.
+    /// Sets or removes the value of a slot, whatever it was before, likewise atomically.
     ///
     /// # Errors
-    /// What `build` says. Nothing has changed then.
+    /// The error of `build`. In this case nothing has changed.
     pub fn set<E>(
         &self,
         key: u64,
@@ -76,17 +76,17 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         build: impl FnOnce(Vec<(u64, V)>) -> Result<I, E>,
         change: impl FnOnce(&mut BTreeMap<u64, Slot<V>>) -> Result<bool, E>,
     ) -> Result<bool, E> {
-        // Declared before the lock, and dropped after it: whoever drops a value may come back here. That goes for what `build`
-        // collects to find room.
+        // Declared before the lock, and thus dropped after it: dropping a value may call back into this type. This includes values
+        // that `build` collects to free memory.
         let _drops = defer_drops();
         let mut changed;
         let mut slots = lock(&self.slots);
-        // A copy, so that nothing has to be undone.
+        // A copy, so that errors need no rollback.
         changed = slots.clone();
         let other = change(&mut changed)?;
         let old_image = if other {
             let values = changed.iter().map(|(&key, slot)| (key, slot.value.clone())).collect();
-            // Under the lock: images follow each other as the slots do.
+            // Under the lock: images are published in the same order as changes of the slots.
             Some(self.image.swap(build(values)?))
         } else {
             None
@@ -97,7 +97,7 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         Ok(other)
     }
 
-    /// The image, which stays as long as the worker is pinned.
+    /// The image, which stays alive while the worker is pinned.
     ///
     /// # Panics
     /// If the worker belongs to another domain.
@@ -106,32 +106,32 @@ impl<V: Clone + Send + 'static, I: Send + Sync + 'static> Slots<V, I> {
         self.image.load(pin)
     }
 
-    /// Calls `with` for each slot, with its key, its value and its users.
+    /// Calls `with` for each slot, with its key, value and reference count.
     pub fn each(&self, mut with: impl FnMut(u64, &V, usize)) {
         let slots = lock(&self.slots).clone();
         slots.iter().for_each(|(&key, slot)| with(key, &slot.value, slot.users));
     }
 
-    /// How many there are.
+    /// Number of slots.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.slots).len()
     }
 
-    /// Whether there are none.
+    /// Whether no slot exists.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The domain whose workers find the image.
+    /// The domain whose workers read the image.
     #[must_use]
     pub fn domain(&self) -> &Domain {
         self.image.domain()
     }
 }
 
-/// One user less; whether it was the last.
+/// Releases a reference; returns whether it was the last.
 fn give_up<V>(slots: &mut BTreeMap<u64, Slot<V>>, key: u64) -> Result<bool, NoSlot> {
     let slot = slots.get_mut(&key).ok_or(NoSlot(key))?;
     slot.users -= 1;
@@ -142,7 +142,7 @@ fn give_up<V>(slots: &mut BTreeMap<u64, Slot<V>>, key: u64) -> Result<bool, NoSl
     Ok(last)
 }
 
-/// One user more; whether it is the first.
+/// Adds a reference; returns whether it is the first.
 fn take<V>(slots: &mut BTreeMap<u64, Slot<V>>, key: u64, value: V) -> bool {
     let slot = slots.entry(key).or_insert(Slot { value, users: 0 });
     slot.users += 1;

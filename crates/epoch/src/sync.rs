@@ -1,6 +1,6 @@
-//! Locks, and the primitives that the model checker replaces by its own (`--cfg loom`).
+//! Locks, and the primitives that the model checker replaces (`--cfg loom`).
 
-/// What the epoch scheme is made of.
+/// Primitives of the epoch scheme.
 #[cfg(not(loom))]
 pub(crate) mod model {
     pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ pub(crate) mod model {
     pub(crate) use std::thread_local;
 }
 
-/// What the epoch scheme is checked with.
+/// Primitives of the model checker.
 #[cfg(loom)]
 pub(crate) mod model {
     pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub(crate) mod model {
     pub(crate) use loom::thread_local;
 }
 
-/// Locks, also after a panic of another thread: nothing here is left half done by one.
+/// Locks a mutex even if it is poisoned: no panic leaves a value inconsistent.
 pub(crate) fn lock<T>(mutex: &model::Mutex<T>) -> model::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The protocol on real threads with either fence, and in the model checker:
+//! The protocol on real threads with both kinds of fences, and in the model checker:
 //! `RUSTFLAGS="--cfg loom" cargo test -p paceline-epoch --release --lib`.
 
 #[cfg(loom)]
@@ -19,11 +19,10 @@ mod model {
         }
     }
 
-    /// Two values, of which the first is replaced and retired while a worker runs bursts on the current one.
+    /// Two values, of which the first is replaced and retired while a worker runs bursts with the current one.
     fn replace_while_running(collectors: usize, make: fn() -> Domain) {
         let mut model = loom::model::Builder::new();
-        // All orders without a bound take hours. Three switches at bad moments are more than the protocol has steps
-        // that depend on each other.
+        // Unbounded exploration takes hours. Three preemptions exceed the number of dependent steps in the protocol.
         model.preemption_bound = Some(3);
         model.check(move || {
             let domain = make();
@@ -61,7 +60,7 @@ mod model {
         replace_while_running(1, Domain::new);
     }
 
-    /// A cell that is written again as soon as its tag has passed, while a worker may have found it.
+    /// A cell that is overwritten as soon as its tag has passed, while a worker may have found it.
     #[test]
     fn a_worker_never_sees_what_it_found_reused() {
         let mut model = loom::model::Builder::new();
@@ -81,7 +80,7 @@ mod model {
             };
             current.store(1, Ordering::Release);
             let tag = domain.advance();
-            // Two threads ask, so that one may go by what the other found.
+            // Two threads ask, so that one may rely on the result of the other.
             let other = {
                 let (domain, cells) = (domain.clone(), Arc::clone(&cells));
                 thread::spawn(move || {
@@ -103,7 +102,7 @@ mod model {
         Domain::with_fence(Some(Membarrier::denied_later()))
     }
 
-    /// The worker pins itself without a fence, as long as it does not know better, and the kernel's fence is denied.
+    /// The worker pins itself without a fence until it sees the bit, and the kernel's fence is denied.
     #[test]
     fn a_worker_goes_over_to_fences() {
         let mut model = loom::model::Builder::new();
@@ -133,7 +132,7 @@ mod model {
         });
     }
 
-    /// A worker that registers itself while others replace and free what it looks for.
+    /// A worker registers itself while other threads replace and free the values it reads.
     fn register_while_replacing(make: fn() -> Domain) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
@@ -185,7 +184,7 @@ mod threads {
     use crate::fence::Membarrier;
     use crate::{Domain, Limit};
 
-    /// Counts what is freed.
+    /// Counts drops.
     struct Counted(Arc<AtomicUsize>);
 
     impl Drop for Counted {
@@ -233,7 +232,7 @@ mod threads {
         }
         assert_eq!(domain.pending(), 1000);
         drop(pin);
-        // Each one after the stall frees some of what piled up in it.
+        // Each retirement after the stall frees a part of the backlog.
         let pending = [(); 20].map(|()| {
             domain.retire(());
             domain.pending()
@@ -287,7 +286,7 @@ mod threads {
         });
     }
 
-    /// A seccomp filter that comes after the domain: workers go over to fences when they pin themselves next.
+    /// A seccomp filter installed after the domain: workers switch to fences at their next pin.
     #[test]
     fn the_kernel_denies_its_fence_later() {
         let domain = Domain::with_fence(Some(Membarrier::denied_later()));
@@ -353,12 +352,12 @@ mod threads {
 
     const ALIVE: usize = 0x5afe;
 
-    /// Workers look at the current value all the time while others replace it: a value is overwritten before it is
-    /// freed, so whoever comes too late sees it.
+    /// Workers read the current value continuously while others replace it: a value is overwritten before it is freed, so late
+    /// reads are detected.
     fn stress(domain: &Domain) {
         const REPLACED: usize = 5000;
         let values: Arc<[AtomicUsize]> = (0..=2 * REPLACED).map(|_| AtomicUsize::new(ALIVE)).collect();
-        /// Poisons the value it owns, which stays, so that a late look is a failure of the test and nothing worse.
+        /// Poisons its value, whose memory remains allocated, so that a late read is only a test failure.
         struct Poison(Arc<[AtomicUsize]>, usize);
         impl Drop for Poison {
             fn drop(&mut self) {
@@ -418,7 +417,7 @@ mod threads {
         stress(&Domain::with_fence(Some(Membarrier::denied_later())));
     }
 
-    /// Notes when it is dropped.
+    /// Records its drop.
     struct Noted(&'static str, Arc<std::sync::Mutex<Vec<&'static str>>>);
 
     impl Drop for Noted {
@@ -427,7 +426,7 @@ mod threads {
         }
     }
 
-    /// Retires another one when it is dropped.
+    /// Retires another value when it is dropped.
     struct Chained(Domain, usize);
 
     impl Drop for Chained {

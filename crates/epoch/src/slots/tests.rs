@@ -1,4 +1,4 @@
-//! Counting, and in the model checker counting while workers look:
+//! Reference counts, and in the model checker reference counts while workers read:
 //! `RUSTFLAGS="--cfg loom" cargo test -p paceline-epoch --release --lib slots`.
 
 #[cfg(loom)]
@@ -10,10 +10,10 @@ mod model {
     use crate::slots::NoSlot;
     use crate::{Domain, Slots};
 
-    /// Alive until the last slot and image that hold it are gone.
+    /// True until the last slot and image that hold it are dropped.
     struct Program(AtomicBool);
 
-    /// What a slot and the images made of it share.
+    /// Shared by a slot and the images built from it.
     #[derive(Clone)]
     struct Held {
         _owner: Arc<Owner>,
@@ -29,7 +29,7 @@ mod model {
 
     type Sites = Slots<Held, Vec<(u64, Held)>>;
 
-    /// Two users come and go with the same program while a worker calls what it finds.
+    /// Two users add and release the same program while a worker calls the one it finds.
     #[test]
     fn a_worker_finds_nothing_that_is_gone() {
         let mut model = loom::model::Builder::new();
@@ -46,7 +46,7 @@ mod model {
                     let pin = reader.pin();
                     if let Some((key, _)) = sites.image(&pin).first() {
                         assert_eq!(*key, 7);
-                        // The look into the image; then the call.
+                        // The lookup in the image; then the call.
                         assert!(program.0.load(Ordering::Relaxed));
                         assert!(program.0.load(Ordering::Relaxed));
                     }
