@@ -1,4 +1,4 @@
-//! Making a network.
+//! Construction of networks.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use crate::{
     tables,
 };
 
-/// Makes a [`Network`] from its parts.
+/// Builds a [`Network`] from its parts.
 ///
-/// Parts that are not added are as in a new network namespace, but for two: without routes of the table `local` it gets those
-/// of the interfaces' addresses, and without a call of [`forwarding`](Self::forwarding) all interfaces forward packets.
+/// Missing parts are as in a new network namespace, with two exceptions: without routes in table `local` the routes of the
+/// interfaces' addresses are added, and without a call of [`forwarding`](Self::forwarding) all interfaces forward packets.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkBuilder {
     network: Network,
@@ -19,13 +19,13 @@ pub struct NetworkBuilder {
     rules: [Option<Vec<Rule>>; 2],
 }
 
-/// An interface of the same index or name exists.
+/// An interface with this index or name exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is an interface of this index or name already")]
 pub struct TakenInterface;
 
 impl NetworkBuilder {
-    /// The parts so far, for look-ups of interfaces.
+    /// The network so far, for look-ups of interfaces.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
@@ -48,8 +48,8 @@ impl NetworkBuilder {
         Ok(())
     }
 
-    /// Whether an interface forwards packets of a family, and ignores routes over it while it has no carrier. Names of no
-    /// interface have no effect.
+    /// Sets whether an interface forwards packets of a family, and whether it ignores routes over it while it has no carrier.
+    /// Unknown names are ignored.
     pub fn forwarding(&mut self, name: &str, family: Family, forwards: bool, ignores_linkdown: bool) {
         self.has_forwarding = true;
         if let Some(interface) = self.network.interfaces.iter_mut().find(|interface| interface.name == name) {
@@ -58,7 +58,7 @@ impl NetworkBuilder {
         }
     }
 
-    /// Adds a neighbor behind an interface.
+    /// Adds a neighbor on an interface.
     pub fn neighbor(&mut self, interface: u32, address: IpAddr, mac: Mac) {
         self.network.neighbors.insert((interface, address), mac);
     }
@@ -69,7 +69,7 @@ impl NetworkBuilder {
         self.network.tables.entry((table, family)).or_default().add(route);
     }
 
-    /// Adds rules of a family, by ascending priority after those added before. The first ones replace the rules of a new namespace.
+    /// Adds rules of a family, sorted by priority, after those added before. The first call replaces the rules of a new namespace.
     pub fn rules(&mut self, family: Family, rules: impl IntoIterator<Item = Rule>) {
         let mut rules: Vec<Rule> = rules.into_iter().collect();
         rules.sort_by_key(|rule| rule.priority);
@@ -91,7 +91,7 @@ impl NetworkBuilder {
         self.network.syncookies = setting;
     }
 
-    /// The network.
+    /// Builds the network.
     #[must_use]
     pub fn build(mut self) -> Network {
         if !self.has_forwarding {
@@ -108,7 +108,7 @@ impl NetworkBuilder {
         self.network
     }
 
-    /// The routes that come with the interfaces' own addresses.
+    /// Adds the routes of the interfaces' own addresses.
     fn own_addresses(&mut self, family: Family) {
         let own: Vec<(u32, IpAddr)> = (self.network.interfaces.iter())
             .flat_map(|interface| interface.addresses.iter().map(|(address, _)| (interface.index, *address)))

@@ -1,4 +1,4 @@
-//! Tracked connections: the table that netfilter has, as programs see it (`net/netfilter/nf_conntrack_core.c`).
+//! Tracked connections: netfilter's table as seen by programs (`net/netfilter/nf_conntrack_core.c`).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::record::Record;
 use crate::socket::{Protocol, Tuple};
 
-/// Bits of a connection's status (`include/uapi/linux/netfilter/nf_conntrack_common.h`).
+/// Status bits of a connection (`include/uapi/linux/netfilter/nf_conntrack_common.h`).
 pub mod status {
     /// `IPS_EXPECTED`
     pub const EXPECTED: u32 = 1;
@@ -27,32 +27,32 @@ pub mod status {
     pub const DYING: u32 = 1 << 9;
     /// `IPS_FIXED_TIMEOUT`
     pub const FIXED_TIMEOUT: u32 = 1 << 10;
-    /// Bits that programs set: the seen reply, assured, a fixed timeout, and that there is a helper; the others are
+    /// Bits that programs may set: seen reply, assured, fixed timeout, and the bit for a helper; the others are
     /// `IPS_UNCHANGEABLE_MASK`.
     pub(super) const CHANGEABLE: u32 = SEEN_REPLY | ASSURED | FIXED_TIMEOUT | 1 << 13;
 }
 
-/// Ticks of a connection's timeout in a second.
+/// Ticks per second, the unit of a connection's timeout.
 pub const TICKS: u32 = 250;
 
-/// Words of a `struct nf_conn`, of Linux 6.18 on machines of 64 bits, up to the state of TCP.
+/// Size of a `struct nf_conn` up to the TCP state in 32-bit words, in Linux 6.18 on 64-bit machines.
 const WORDS: usize = 58;
 const TIMEOUT: usize = 8;
 const ZONE: usize = 12;
-/// Both tuples, of packets one way and of replies.
+/// Offsets of the tuples of the original and the reply direction.
 const TUPLES: [usize; 2] = [32, 88];
 const STATUS: usize = 128;
 const MARK: usize = 168;
 const TCP_STATE: usize = 224;
 
-/// Why a connection cannot be changed.
+/// Reasons why a connection cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeError {
-    /// The bits of the status do not change so (`EBUSY`).
+    /// An invalid change of status bits (`EBUSY`).
     Status,
-    /// Its timeout is fixed (`EPERM`).
+    /// The timeout is fixed (`EPERM`).
     Fixed,
-    /// It is on its way out of the table (`ETIME`).
+    /// The connection is being removed from the table (`ETIME`).
     Dying,
 }
 
@@ -72,7 +72,7 @@ impl Clone for Connection {
 }
 
 impl Connection {
-    /// A new connection in a zone, with the tuples of packets one way and of replies.
+    /// A new connection in a zone, with the tuples of the original and the reply direction.
     #[must_use]
     pub fn new(protocol: Protocol, zone: u16, tuples: [Tuple; 2]) -> Self {
         let mut record = Record::default();
@@ -89,7 +89,7 @@ impl Connection {
         Self { record, protocol, zone, tuples }
     }
 
-    /// The same in a state: bits of [`status`], its mark, its state of TCP (`enum tcp_conntrack`), and the seconds until it expires.
+    /// Sets the state: bits of [`status`], mark, TCP state (`enum tcp_conntrack`), and the seconds until it expires.
     #[must_use]
     pub fn listed(mut self, status: u32, mark: u32, tcp_state: u8, seconds: u32) -> Self {
         self.record.set_word(STATUS, status);
@@ -99,31 +99,31 @@ impl Connection {
         self
     }
 
-    /// Address of its `struct nf_conn`, valid as long as it lives.
+    /// Address of the `struct nf_conn`, valid while the connection lives.
     #[must_use]
     pub fn record(&self) -> *const AtomicU32 {
         self.record.address()
     }
 
-    /// Copies bytes of the record from an offset; false if not all of them are there.
+    /// Copies bytes of the record from an offset; false if they are out of bounds.
     #[must_use]
     pub fn copy_record(&self, offset: usize, bytes: &mut [u8]) -> bool {
         self.record.copy(offset, bytes)
     }
 
-    /// Its status, [`status`].
+    /// The status bits, see [`status`].
     #[must_use]
     pub fn status(&self) -> u32 {
         self.record.word(STATUS)
     }
 
-    /// Its mark.
+    /// The mark.
     #[must_use]
     pub fn mark(&self) -> u32 {
         self.record.word(MARK)
     }
 
-    /// Its timeout: ticks from when it is put into the table, and once it is there the tick at which it ends.
+    /// The timeout: a duration in ticks before the connection is in the table, afterwards the tick at which it expires.
     #[must_use]
     pub fn timeout(&self) -> u32 {
         self.record.word(TIMEOUT)
@@ -133,19 +133,19 @@ impl Connection {
         self.status() & bits != 0
     }
 
-    /// Whether it ended before a tick (`nf_ct_is_expired`).
+    /// Whether it has expired at a tick (`nf_ct_is_expired`).
     fn has_expired(&self, now: u32) -> bool {
         self.timeout().wrapping_sub(now) as i32 <= 0
     }
 
-    /// Sets how many ticks it lasts from now on (`__nf_ct_set_timeout`).
+    /// Sets the timeout in ticks from now on (`__nf_ct_set_timeout`).
     pub fn set_timeout(&self, ticks: u32, now: u32) {
         let ticks = ticks.min(i32::MAX as u32);
         let from = if self.has(status::CONFIRMED) { now } else { 0 };
         self.record.set_word(TIMEOUT, from.wrapping_add(ticks));
     }
 
-    /// The same for one that is in the table.
+    /// The same for a connection in the table.
     ///
     /// # Errors
     /// [`ChangeError::Fixed`], [`ChangeError::Dying`].
@@ -157,10 +157,10 @@ impl Connection {
         if self.has(status::DYING) { Err(ChangeError::Dying) } else { Ok(()) }
     }
 
-    /// Sets those bits of the status that programs set (`nf_ct_change_status_common`).
+    /// Sets the status bits that programs may set (`nf_ct_change_status_common`).
     ///
     /// # Errors
-    /// [`ChangeError::Status`]: bits that never change would, or some that are only ever set would be cleared.
+    /// [`ChangeError::Status`] if the change affects constant bits, or clears bits that can only be set.
     pub fn change_status(&self, wanted: u32) -> Result<(), ChangeError> {
         let old = self.status();
         let fixed = status::EXPECTED | status::CONFIRMED | status::DYING;
@@ -184,27 +184,27 @@ fn set_address(record: &mut Record<WORDS>, at: usize, address: IpAddr) {
     }
 }
 
-/// The key of a connection.
+/// Key of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// Its protocol.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Its zone, 0 for most.
+    /// Zone, mostly 0.
     pub zone: u16,
-    /// The tuple of its packets, one way or the other.
+    /// Tuple of its packets, in either direction.
     pub tuple: Tuple,
 }
 
-/// The table of connections, which the workers share.
+/// The table of connections, shared by all workers.
 #[derive(Debug, Default)]
 pub struct Connections {
     table: Mutex<HashMap<Key, (Arc<Connection>, bool)>>,
-    /// Whether the timeouts of listed connections count from a time that programs see.
+    /// Whether the timeouts of listed connections were converted to the time that programs see.
     started: AtomicBool,
 }
 
 impl Clone for Connections {
-    /// A table of copies.
+    /// A table with copies of the connections.
     fn clone(&self) -> Self {
         let copy =
             Self { table: Mutex::default(), started: AtomicBool::new(self.started.load(Ordering::Relaxed)) };
@@ -219,11 +219,11 @@ impl Clone for Connections {
 
 impl Connections {
     fn table(&self) -> MutexGuard<'_, HashMap<Key, (Arc<Connection>, bool)>> {
-        // Each change is one call that does not panic, so what a panic elsewhere left is whole.
+        // Each change is a single call that does not panic, so the table is consistent even if the mutex is poisoned.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The table at a tick: what is left of listed connections is counted from the first one that anybody asks at.
+    /// The table at a tick. The remaining time of listed connections starts at the first look-up.
     fn table_at(&self, now: u32) -> MutexGuard<'_, HashMap<Key, (Arc<Connection>, bool)>> {
         let table = self.table();
         if !self.started.swap(true, Ordering::Relaxed) {
@@ -240,12 +240,12 @@ impl Connections {
         self.table().is_empty()
     }
 
-    /// Adds a listed connection; one that is there already stays.
+    /// Adds a listed connection, unless one with its tuples exists.
     pub(crate) fn add(&self, connection: Arc<Connection>) {
         insert(&mut self.table(), &connection);
     }
 
-    /// The connection of a packet, and whether the packet goes the way of replies (`nf_conntrack_find_get`).
+    /// The connection of a packet, and whether the packet has the reply direction (`nf_conntrack_find_get`).
     #[must_use]
     pub fn find(&self, key: &Key, now: u32) -> Option<(Arc<Connection>, bool)> {
         let mut table = self.table_at(now);
@@ -257,7 +257,7 @@ impl Connections {
         Some((connection, is_reply))
     }
 
-    /// Puts a new connection into the table (`bpf_ct_insert_entry`). False where one with either tuple is there.
+    /// Inserts a new connection into the table (`bpf_ct_insert_entry`). False if a connection with either tuple exists.
     pub fn insert(&self, connection: &Arc<Connection>, now: u32) -> bool {
         let mut table = self.table_at(now);
         if !connection.has(status::CONFIRMED) {
@@ -274,7 +274,7 @@ impl Connections {
     }
 }
 
-/// Enters a connection under both its keys, if both are free.
+/// Inserts a connection with both of its keys, if both are free.
 fn insert(table: &mut HashMap<Key, (Arc<Connection>, bool)>, connection: &Arc<Connection>) -> bool {
     let [original, reply] = connection.keys();
     if table.contains_key(&reply) {

@@ -7,29 +7,29 @@ use crate::{Family, Mac, Prefix};
 /// Index of the loopback interface of every network namespace.
 pub const LOOPBACK: u32 = 1;
 
-/// Bytes of an Ethernet header.
+/// Size of an Ethernet header in bytes.
 pub const ETHERNET_HEADER: u32 = 14;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its index, at least 1.
+    /// Index, at least 1.
     pub index: u32,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Most bytes of a packet without the link's header.
+    /// Maximum packet size in bytes, without the link-layer header.
     pub mtu: u32,
-    /// Bytes of the link's header.
+    /// Size of the link-layer header in bytes.
     pub header: u32,
-    /// Its hardware address; zero if it has none.
+    /// Hardware address; zero if it has none.
     pub address: Mac,
-    /// Its own IP addresses, each with the prefix of its network.
+    /// IP addresses, each with the prefix of its network.
     pub addresses: Vec<(IpAddr, Prefix)>,
-    /// Whether packets that come in are forwarded, for IPv4 and IPv6.
+    /// Whether received packets are forwarded, for IPv4 and IPv6.
     pub forwards: [bool; 2],
-    /// Whether routes over it are left out while it has no carrier, for IPv4 and IPv6.
+    /// Whether routes over it are ignored while it has no carrier, for IPv4 and IPv6.
     pub ignores_linkdown: [bool; 2],
-    /// Whether there is nobody, or one, at its other end: all neighbors have the address 0.0.0.0.
+    /// Whether it has no link-layer addressing (point-to-point, or loopback): all neighbors have the address 0.0.0.0.
     pub has_no_neighbors: bool,
 }
 
@@ -54,7 +54,7 @@ impl Interface {
         self.forwards[Family::from(destination) as usize]
     }
 
-    /// An address of this interface for packets: one in the network of `near` rather than another.
+    /// An address of this interface as source address: preferably one in the network of `near`.
     pub(crate) fn source_near(&self, like: IpAddr, near: Option<IpAddr>) -> Option<IpAddr> {
         let own = || self.addresses.iter().filter(|(address, _)| address.is_ipv4() == like.is_ipv4());
         let close = own().find(|(_, network)| near.is_some_and(|near| network.contains(near)));
@@ -62,7 +62,7 @@ impl Interface {
     }
 }
 
-/// Whether an address means the same everywhere.
+/// Whether an address has global scope.
 fn is_global(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !v4.is_loopback() && !v4.is_link_local(),

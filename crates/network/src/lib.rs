@@ -12,9 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Look-ups follow Linux 6.18 (`net/ipv4/fib_trie.c`, `net/ipv6/route.c`, `net/core/fib_rules.c`), but for the choice among several
-//! next hops, which there depends on a secret of the kernel and here on addresses and weights alone. Rules of VRFs, of users and of
-//! tunnels have no form here.
+//! Look-ups follow Linux 6.18 (`net/ipv4/fib_trie.c`, `net/ipv6/route.c`, `net/core/fib_rules.c`), except for the selection among
+//! several next hops, which depends on a secret in the kernel, and here on addresses and weights only. Rules for VRFs, users and
+//! tunnels are not supported.
 #![forbid(unsafe_code)]
 
 mod builder;
@@ -40,7 +40,7 @@ pub use table::{Found, Kind, NextHop, Route};
 use socket::Sockets;
 use table::RouteTable;
 
-/// Numbers of tables that have names (`include/uapi/linux/rtnetlink.h`).
+/// Numbers of named tables (`include/uapi/linux/rtnetlink.h`).
 pub mod tables {
     /// `RT_TABLE_DEFAULT`
     pub const DEFAULT: u32 = 253;
@@ -53,31 +53,31 @@ pub mod tables {
 /// A hardware address.
 pub type Mac = [u8; 6];
 
-/// What a route is looked up for.
+/// Parameters of a route look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Interface that the packet came in on; [`LOOPBACK`] for one that is sent from here.
+    /// Input interface; [`LOOPBACK`] for packets of this host.
     pub input: u32,
-    /// Interface that it must go out on, if that is settled.
+    /// Required output interface, if any.
     pub output: Option<u32>,
-    /// From where, if it is known.
+    /// Source address, if known.
     pub source: Option<IpAddr>,
-    /// To where.
+    /// Destination address.
     pub destination: IpAddr,
-    /// The type-of-service byte.
+    /// Type-of-service byte.
     pub tos: u8,
-    /// The packet's mark.
+    /// Mark of the packet.
     pub mark: u32,
-    /// Protocol after IP.
+    /// IP protocol number.
     pub protocol: u8,
-    /// Port it comes from.
+    /// Source port.
     pub source_port: u16,
-    /// Port it goes to.
+    /// Destination port.
     pub destination_port: u16,
 }
 
 impl Flow {
-    /// To an address, from nowhere in particular.
+    /// A flow to an address, with all else unspecified.
     #[must_use]
     pub fn to(destination: IpAddr) -> Self {
         Self {
@@ -94,29 +94,29 @@ impl Flow {
     }
 }
 
-/// Where to look for a route.
+/// Tables for a route look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
-    /// Where the rules say.
+    /// Selected by the rules.
     ByRules,
-    /// In this table.
+    /// This table only.
     Only(u32),
 }
 
-/// Why there is no route.
+/// Reasons why a flow has no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoute {
-    /// None matches.
+    /// No route matches.
     None,
-    /// The address is not to be reached (`RTN_UNREACHABLE`).
+    /// The destination is unreachable (`RTN_UNREACHABLE`).
     Unreachable,
-    /// Packets there are to be dropped silently (`RTN_BLACKHOLE`).
+    /// Packets are dropped silently (`RTN_BLACKHOLE`).
     Blackhole,
-    /// Packets there are prohibited (`RTN_PROHIBIT`).
+    /// Packets are prohibited (`RTN_PROHIBIT`).
     Prohibited,
 }
 
-/// Interfaces, routes, rules and neighbors; sockets and tracked connections. A clone has connections of its own.
+/// Interfaces, routes, rules and neighbors; sockets and tracked connections. A clone has its own copies of connections.
 #[derive(Clone, Debug)]
 pub struct Network {
     interfaces: Vec<Interface>,
@@ -129,7 +129,7 @@ pub struct Network {
     syncookies: u8,
 }
 
-/// IPv4 or IPv6, as an index.
+/// IPv4 or IPv6, usable as an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// IPv4.
@@ -145,7 +145,7 @@ impl From<IpAddr> for Family {
 }
 
 impl Default for Network {
-    /// A new network namespace: a loopback interface that forwards nothing, and no routes.
+    /// A new network namespace: a loopback interface without forwarding, and no routes.
     fn default() -> Self {
         Self {
             interfaces: vec![Interface::loopback()],
@@ -166,36 +166,35 @@ impl Network {
         &self.interfaces
     }
 
-    /// The interface of an index.
+    /// The interface with an index.
     #[must_use]
     pub fn interface(&self, index: u32) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.index == index)
     }
 
-    /// The interface of a name.
+    /// The interface with a name.
     #[must_use]
     pub fn interface_named(&self, name: &str) -> Option<&Interface> {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
-    /// The hardware address of a neighbor behind an interface, if it is known and thought valid.
+    /// The hardware address of a neighbor on an interface, if it is known and considered valid.
     #[must_use]
     pub fn neighbor(&self, interface: u32, address: IpAddr) -> Option<Mac> {
-        // Neighbors on such interfaces all are one (`__ipv4_neigh_lookup_noref`).
+        // Interfaces without link-layer addressing have a single neighbor entry (`__ipv4_neigh_lookup_noref`).
         let alone =
             self.interface(interface).is_some_and(|found| found.has_no_neighbors) && address.is_ipv4();
         let address = if alone { IpAddr::from([0, 0, 0, 0]) } else { address };
         self.neighbors.get(&(interface, address)).copied()
     }
 
-    /// The socket of TCP for a packet that came in on an interface, in whatever state it is (`bpf_skc_lookup_tcp`).
+    /// The TCP socket of a packet that was received on an interface, in any state (`bpf_skc_lookup_tcp`).
     #[must_use]
     pub fn tcp_socket(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
         self.sockets.tcp(tuple, interface)
     }
 
-    /// The same where it is a whole socket: for a request the one that listens, for what is left of a connection none
-    /// (`bpf_sk_lookup_tcp`).
+    /// The same, restricted to full sockets: the listener instead of a request, none for time-wait sockets (`bpf_sk_lookup_tcp`).
     #[must_use]
     pub fn full_tcp_socket(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
         match self.tcp_socket(tuple, interface)? {
@@ -205,32 +204,32 @@ impl Network {
         }
     }
 
-    /// The socket of UDP for a packet that came in on an interface (`bpf_sk_lookup_udp`).
+    /// The UDP socket of a packet that was received on an interface (`bpf_sk_lookup_udp`).
     #[must_use]
     pub fn udp_socket(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
         self.sockets.udp(tuple, interface)
     }
 
-    /// The socket whose [`Socket::record`] lies at an address.
+    /// The socket whose [`Socket::record`] is at an address.
     #[must_use]
     pub fn socket_of_record(&self, address: usize) -> Option<&Socket> {
         self.sockets.of_record(address)
     }
 
-    /// The socket of a number: its place among the sockets, from 1.
+    /// The socket with a number: its position among the sockets, from 1.
     #[must_use]
     pub fn socket(&self, number: u32) -> Option<&Socket> {
         self.sockets.all().get((number as usize).checked_sub(1)?)
     }
 
-    /// The number of a socket of this network, as of [`socket`](Self::socket).
+    /// The number of a socket of this network, see [`socket`](Self::socket).
     #[must_use]
     pub fn socket_number(&self, socket: &Socket) -> Option<u32> {
         let is_it = |known: &Socket| std::ptr::eq(known, socket);
         self.sockets.all().iter().position(is_it).and_then(|index| u32::try_from(index + 1).ok())
     }
 
-    /// Whether as many connections are asked for of a socket as may be (`inet_csk_reqsk_queue_is_full`).
+    /// Whether a listener's queue of connection requests is full (`inet_csk_reqsk_queue_is_full`).
     #[must_use]
     pub fn has_full_queue(&self, listener: &Socket) -> bool {
         self.sockets.requests_of(listener) >= listener.backlog() as usize
@@ -242,22 +241,22 @@ impl Network {
         &self.connections
     }
 
-    /// Whether there are sockets or tracked connections.
+    /// Whether any sockets or tracked connections exist.
     #[must_use]
     pub fn has_sockets(&self) -> bool {
         !self.sockets.is_empty() || !self.connections.is_empty()
     }
 
-    /// `net.ipv4.tcp_syncookies`: 0 for no cookies, 1 for cookies where there is no room, 2 for cookies always.
+    /// `net.ipv4.tcp_syncookies`: 0 for no cookies, 1 for cookies if the queue is full, 2 for cookies always.
     #[must_use]
     pub fn syncookies(&self) -> u8 {
         self.syncookies
     }
 
-    /// The route of a flow.
+    /// Looks up the route of a flow.
     ///
     /// # Errors
-    /// Why it is not to be sent anywhere.
+    /// The reason why the flow has no route.
     pub fn route(&self, flow: &Flow, tables: Tables) -> Result<Found<'_>, NoRoute> {
         let family = Family::from(flow.destination);
         match tables {
@@ -269,10 +268,10 @@ impl Network {
         }
     }
 
-    /// Whether there is such a table of the family of an address.
+    /// Whether a table exists for the family of an address.
     #[must_use]
     pub fn has_table(&self, table: u32, like: IpAddr) -> bool {
-        // These are there from the start.
+        // These tables always exist.
         let always = [tables::MAIN, tables::LOCAL].contains(&table);
         always || self.tables.contains_key(&(table, Family::from(like)))
     }
@@ -289,10 +288,10 @@ impl Network {
         if found.as_ref().is_ok_and(suppressed) { None } else { Some(found) }
     }
 
-    /// Looks in one table; `None` where it has nothing.
+    /// Looks up a route in one table; `None` without a match.
     fn lookup(&self, flow: &Flow, table: u32) -> Option<Result<Found<'_>, NoRoute>> {
         let family = Family::from(flow.destination);
-        // The kernel keeps both in one trie until there are rules of one's own (`fib_trie_unmerge`).
+        // The kernel keeps both tables in one trie until custom rules exist (`fib_trie_unmerge`).
         let merged = family == Family::V4
             && [tables::MAIN, tables::LOCAL].contains(&table)
             && self.rules[family as usize] == Rule::usual()[family as usize];
@@ -303,7 +302,7 @@ impl Network {
         table::lookup(&found, flow, self)
     }
 
-    /// The address that packets over a next hop come from (`fib_result_prefsrc`, `ipv6_dev_get_saddr`).
+    /// The source address of packets to a next hop (`fib_result_prefsrc`, `ipv6_dev_get_saddr`).
     #[must_use]
     pub fn source_for(&self, found: &Found<'_>, destination: IpAddr) -> Option<IpAddr> {
         if found.route.source.is_some() {

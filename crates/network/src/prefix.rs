@@ -1,10 +1,10 @@
-//! Prefixes of addresses.
+//! Address prefixes.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// The addresses that have their first bits in common.
+/// An address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
     address: IpAddr,
@@ -12,49 +12,49 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The first `len` bits of an address; `None` if it has not so many.
+    /// The first `len` bits of an address; `None` if `len` exceeds the length of the address.
     #[must_use]
     pub fn new(address: IpAddr, len: u8) -> Option<Self> {
         (len <= bits(address)).then(|| Self { address: first_bits(address, len), len })
     }
 
-    /// One address alone.
+    /// The prefix of a single address.
     #[must_use]
     pub fn host(address: IpAddr) -> Self {
         Self { address, len: bits(address) }
     }
 
-    /// Number of bits.
+    /// Length in bits.
     #[must_use]
     pub fn len(&self) -> u8 {
         self.len
     }
 
-    /// Whether it has no bits: all addresses.
+    /// Whether its length is 0: it contains all addresses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Its first address.
+    /// The first address.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Whether an address is one of these.
+    /// Whether it contains an address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && first_bits(address, self.len) == self.address
     }
 }
 
-/// Bits of an address of that family.
+/// Length in bits of addresses of this family.
 fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// An address with all bits but the first zero.
+/// An address with all bits after the first `len` cleared.
 pub(crate) fn first_bits(address: IpAddr, len: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
@@ -71,7 +71,7 @@ pub(crate) fn first_bits(address: IpAddr, len: u8) -> IpAddr {
 impl FromStr for Prefix {
     type Err = ();
 
-    /// `10.0.0.0/8`, or an address alone.
+    /// Parses `10.0.0.0/8`, or a single address.
     fn from_str(text: &str) -> Result<Self, ()> {
         match text.split_once('/') {
             None => text.parse().map(Self::host).map_err(drop),

@@ -1,8 +1,8 @@
-//! The memory of an object that programs read: words that lie as the kernel's structure does.
+//! Memory of objects that programs read, with the layout of the kernel's structure.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So many words at a multiple of 8 bytes. Programs read them by address, and some they write: hence the atomics.
+/// Words aligned to 8 bytes. Programs read them by address and write some of them concurrently, so they are atomic.
 #[derive(Debug)]
 #[repr(align(8))]
 pub(crate) struct Record<const WORDS: usize>([AtomicU32; WORDS]);
@@ -20,12 +20,12 @@ impl<const WORDS: usize> Clone for Record<WORDS> {
 }
 
 impl<const WORDS: usize> Record<WORDS> {
-    /// Its address.
+    /// Address of the record.
     pub(crate) fn address(&self) -> *const AtomicU32 {
         self.0.as_ptr()
     }
 
-    /// The word at an offset in bytes, a multiple of 4; 0 where there is none.
+    /// The word at an offset in bytes, a multiple of 4; 0 if out of bounds.
     pub(crate) fn word(&self, offset: usize) -> u32 {
         self.0.get(offset / 4).map_or(0, |word| word.load(Ordering::Relaxed))
     }
@@ -36,7 +36,7 @@ impl<const WORDS: usize> Record<WORDS> {
         }
     }
 
-    /// Copies bytes from an offset; false if not all of them are there.
+    /// Copies bytes from an offset; false if they are out of bounds.
     pub(crate) fn copy(&self, offset: usize, bytes: &mut [u8]) -> bool {
         let is_there = offset.checked_add(bytes.len()).is_some_and(|end| end <= WORDS * 4);
         if is_there {
@@ -47,7 +47,7 @@ impl<const WORDS: usize> Record<WORDS> {
         is_there
     }
 
-    /// Sets bytes at any offset.
+    /// Writes bytes at any offset.
     pub(crate) fn set(&mut self, offset: usize, bytes: &[u8]) {
         for (at, byte) in (offset..).zip(bytes) {
             let Some(word) = self.0.get_mut(at / 4) else { return };
@@ -57,7 +57,7 @@ impl<const WORDS: usize> Record<WORDS> {
         }
     }
 
-    /// Sets bits of the word at an offset; gives the word before.
+    /// Sets bits of the word at an offset; returns the previous value.
     pub(crate) fn set_bits(&self, offset: usize, bits: u32) -> u32 {
         self.0.get(offset / 4).map_or(0, |word| word.fetch_or(bits, Ordering::Relaxed))
     }

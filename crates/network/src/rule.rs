@@ -1,51 +1,51 @@
-//! Rules: which table a route is looked up in.
+//! Routing policy rules, which select the table of a look-up.
 
 use std::ops::RangeInclusive;
 
 use crate::{Flow, Network, NoRoute, Prefix, tables};
 
-/// What a rule says to do.
+/// Action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Look into a table, and ask the next rule where it has nothing.
+    /// Look up the route in a table, and continue with the next rule if it has none.
     Table(u32),
-    /// Send nothing.
+    /// Refuse the packet.
     Refuse(NoRoute),
 }
 
-/// A rule of routing policy, see ip-rule(8).
+/// A routing policy rule, see ip-rule(8). All conditions that are present must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Rules are asked by rising number.
+    /// Rules are evaluated by increasing priority.
     pub priority: u32,
-    /// Where flows come from.
+    /// Source prefix.
     pub source: Option<Prefix>,
-    /// Where they go.
+    /// Destination prefix.
     pub destination: Option<Prefix>,
-    /// Name of the interface that they came in on.
+    /// Name of the input interface.
     pub input: Option<String>,
-    /// Name of the interface that they must go out on.
+    /// Name of the required output interface.
     pub output: Option<String>,
-    /// Their mark, and which bits of it count.
+    /// Mark and its mask.
     pub mark: Option<(u32, u32)>,
-    /// Their type of service.
+    /// Type of service.
     pub tos: u8,
-    /// Their protocol.
+    /// IP protocol number.
     pub protocol: Option<u8>,
-    /// Ports they come from.
+    /// Range of source ports.
     pub source_ports: Option<RangeInclusive<u16>>,
-    /// Ports they go to.
+    /// Range of destination ports.
     pub destination_ports: Option<RangeInclusive<u16>>,
-    /// Whether it is for the flows that are not such.
+    /// Whether the match is inverted.
     pub inverted: bool,
-    /// Routes with prefixes of so many bits or fewer do not count.
+    /// Routes with prefixes of at most this length in bits are ignored.
     pub suppressed_len: Option<u8>,
-    /// What to do.
+    /// Action.
     pub action: Action,
 }
 
 impl Rule {
-    /// All flows go to a table.
+    /// A rule that selects a table for all flows.
     #[must_use]
     pub fn all(priority: u32, table: u32) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Rule {
         [vec![local.clone(), main.clone(), default], vec![local, main]]
     }
 
-    /// Whether it is about a flow.
+    /// Whether it matches a flow.
     pub(crate) fn matches(&self, flow: &Flow, network: &Network) -> bool {
         let is = |name: &Option<String>, index: Option<u32>| {
             name.as_ref().is_none_or(|name| {

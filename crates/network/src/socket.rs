@@ -1,5 +1,5 @@
-//! Sockets, and how they are found for a packet (`__inet_lookup` in `include/net/inet_hashtables.h`, `__udp4_lib_lookup` in
-//! `net/ipv4/udp.c` and their like for IPv6).
+//! Sockets and their look-up for a packet (`__inet_lookup` in `include/net/inet_hashtables.h`, `__udp4_lib_lookup` in
+//! `net/ipv4/udp.c` and the IPv6 equivalents).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,7 +17,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Its number in IP headers.
+    /// The protocol number in IP headers.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -26,7 +26,7 @@ impl Protocol {
         }
     }
 
-    /// The protocol of a number.
+    /// The protocol with a number.
     #[must_use]
     pub const fn of_number(number: u8) -> Option<Self> {
         match number {
@@ -40,18 +40,18 @@ impl Protocol {
 /// Addresses and ports of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tuple {
-    /// Address it comes from.
+    /// Source address.
     pub source: IpAddr,
-    /// Port it comes from.
+    /// Source port.
     pub source_port: u16,
-    /// Address it goes to, of the same version.
+    /// Destination address, of the same IP version.
     pub destination: IpAddr,
-    /// Port it goes to.
+    /// Destination port.
     pub destination_port: u16,
 }
 
 impl Tuple {
-    /// That of packets the other way.
+    /// The tuple of packets in the opposite direction.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self {
@@ -69,37 +69,37 @@ impl Tuple {
 pub enum State {
     /// Connected.
     Established = 1,
-    /// A connection was asked for.
+    /// A connection was requested.
     SynSent = 2,
     /// Closed by this side.
     FinWait1 = 4,
-    /// That was acknowledged.
+    /// Closed by this side, and acknowledged.
     FinWait2 = 5,
-    /// The rest of a connection that both sides closed.
+    /// Both sides have closed; the remainder of a connection.
     TimeWait = 6,
     /// Not connected.
     Closed = 7,
     /// Closed by the other side.
     CloseWait = 8,
-    /// Closed by the other side and then by this one.
+    /// Closed by the other side, then by this one.
     LastAck = 9,
-    /// Connections are waited for.
+    /// Listening.
     Listen = 10,
-    /// Both sides have closed it.
+    /// Closed by both sides simultaneously.
     Closing = 11,
-    /// A connection was asked for by the other side, which is no socket of its own yet (`TCP_NEW_SYN_RECV`).
+    /// A connection was requested by the other side; not yet a socket of its own (`TCP_NEW_SYN_RECV`).
     Request = 12,
 }
 
 impl State {
-    /// Whether it is a whole socket rather than a request or what is left of one (`sk_fullsock`).
+    /// Whether it is a full socket instead of a request or time-wait socket (`sk_fullsock`).
     #[must_use]
     pub fn is_full(self) -> bool {
         !matches!(self, Self::TimeWait | Self::Request)
     }
 }
 
-/// Words of a `struct bpf_sock`.
+/// Size of a `struct bpf_sock` in 32-bit words.
 const WORDS: usize = 20;
 
 /// A socket.
@@ -114,7 +114,7 @@ pub struct Socket {
     v6_only: bool,
     queued: u32,
     backlog: u32,
-    /// When it last had no room for a connection, in seconds of a clock; 0 for never.
+    /// Time of the last queue overflow, in seconds; 0 for never.
     overflow: AtomicU64,
     record: Record<WORDS>,
 }
@@ -132,19 +132,19 @@ impl Clone for Socket {
 /// The description of a socket.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketSpec {
-    /// Its protocol.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Its state.
+    /// State.
     pub state: State,
-    /// The address it is bound to, which tells its family.
+    /// Local address, which determines the family.
     pub local: IpAddr,
-    /// The port it is bound to.
+    /// Local port.
     pub local_port: u16,
-    /// Address and port of its peer, if it is connected.
+    /// Address and port of the peer, if connected.
     pub remote: Option<(IpAddr, u16)>,
-    /// The interface it is bound to.
+    /// The interface it is bound to, if any.
     pub interface: Option<u32>,
-    /// Whether it is for IPv6 only (`IPV6_V6ONLY`).
+    /// Whether it accepts IPv6 only (`IPV6_V6ONLY`).
     pub v6_only: bool,
     /// Number of connections that wait to be accepted, and its limit.
     pub queues: (u32, u32),
@@ -170,7 +170,7 @@ impl Socket {
             record.set(56, &new_address(address).octets());
         }
         record.set(72, &number(state as u32));
-        // No queue is known.
+        // The receive queue is unknown.
         record.set(76, &number(u32::MAX));
         let (queued, backlog) = queues;
         let overflow = AtomicU64::new(0);
@@ -189,19 +189,19 @@ impl Socket {
         }
     }
 
-    /// Its protocol.
+    /// Protocol.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Its state.
+    /// State.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether it takes packets of an IP version, 4 or 6 (`ipv6_only_sock`).
+    /// Whether it accepts packets of an IP version, 4 or 6 (`ipv6_only_sock`).
     #[must_use]
     pub fn takes_version(&self, version: u8) -> bool {
         match version {
@@ -210,13 +210,13 @@ impl Socket {
         }
     }
 
-    /// Address of its `struct bpf_sock`, valid as long as its network lives.
+    /// Address of the `struct bpf_sock`, valid while the network lives.
     #[must_use]
     pub fn record(&self) -> *const AtomicU32 {
         self.record.address()
     }
 
-    /// Whether maps of sockets take it: a connection that is established, a socket that listens, any of UDP that has a port
+    /// Whether it can be in socket maps: an established connection, a listener, or a UDP socket with a port
     /// (`sock_map_sk_state_allowed`).
     #[must_use]
     pub fn is_for_maps(&self) -> bool {
@@ -226,24 +226,24 @@ impl Socket {
         }
     }
 
-    /// Whether there is no room for more connections that were accepted (`sk_acceptq_is_full`).
+    /// Whether the queue of connections to be accepted is full (`sk_acceptq_is_full`).
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.queued > self.backlog
     }
 
-    /// Most connections that wait for it, to be accepted or to be made.
+    /// Maximum number of waiting connections, accepted or requested.
     #[must_use]
     pub fn backlog(&self) -> u32 {
         self.backlog
     }
 
-    /// Notes that there was no room for a connection, at a time in seconds.
+    /// Records a queue overflow at a time in seconds.
     pub fn overflows(&self, seconds: u64) {
         self.overflow.store(seconds.max(1), Ordering::Relaxed);
     }
 
-    /// Whether there was no room in the two minutes before a time in seconds, and so cookies may come back
+    /// Whether a queue overflowed in the two minutes before a time in seconds, so that valid cookies may arrive
     /// (`tcp_synq_no_recent_overflow`).
     #[must_use]
     pub fn has_overflowed(&self, seconds: u64) -> bool {
@@ -253,7 +253,7 @@ impl Socket {
         last != 0 && seconds.saturating_add(1) >= last && seconds <= last + VALID
     }
 
-    /// The address that packets of a version must go to; `None` if it takes none of that version.
+    /// The local address that packets of an IP version must have; `None` if it does not accept that version.
     fn local_for(&self, like: IpAddr) -> Option<IpAddr> {
         match (self.local, like) {
             (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => Some(self.local),
@@ -281,7 +281,7 @@ fn old_address(address: IpAddr) -> Ipv4Addr {
     }
 }
 
-/// The IPv6 address of a socket (`sk_v6_rcv_saddr`), which sockets of IPv4 have none of.
+/// The IPv6 address of a socket (`sk_v6_rcv_saddr`); unspecified for IPv4 sockets.
 fn new_address(address: IpAddr) -> Ipv6Addr {
     match address {
         IpAddr::V4(_) => Ipv6Addr::UNSPECIFIED,
@@ -295,7 +295,7 @@ pub(crate) struct Sockets {
     all: Vec<Socket>,
     /// Connected TCP sockets, by the tuple of packets from the remote side.
     connected: HashMap<Tuple, Vec<usize>>,
-    /// The others by protocol and port: of TCP those that listen, of UDP all.
+    /// Other sockets by protocol and port: TCP listeners, and all UDP sockets.
     by_port: HashMap<(Protocol, u16), Vec<usize>>,
 }
 
@@ -322,14 +322,14 @@ impl Sockets {
         &self.all
     }
 
-    /// The socket whose record lies at an address.
+    /// The socket whose record is at an address.
     pub(crate) fn of_record(&self, address: usize) -> Option<&Socket> {
         let start = self.all.first()?.record().addr();
         let index = address.checked_sub(start)? / size_of::<Socket>();
         self.all.get(index).filter(|socket| socket.record().addr() == address)
     }
 
-    /// How many connections are asked for of a socket that listens.
+    /// Number of connection requests of a listener.
     pub(crate) fn requests_of(&self, listener: &Socket) -> usize {
         let is_request = |socket: &&Socket| {
             socket.state == State::Request
@@ -344,7 +344,7 @@ impl Sockets {
         self.all.is_empty()
     }
 
-    /// The socket of TCP for a packet that came in on an interface, in whatever state it is.
+    /// The TCP socket of a packet that was received on an interface, in any state.
     pub(crate) fn tcp(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
         let connected =
             self.connected.get(tuple).into_iter().flatten().filter_map(|&index| self.all.get(index));
@@ -354,7 +354,7 @@ impl Sockets {
             .or_else(|| self.listener(tuple, interface))
     }
 
-    /// The one that waits for the connection a packet asks for.
+    /// The listener for a packet's connection request.
     pub(crate) fn listener(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
         let score = |socket: &Socket| {
             let is_old = socket.local.is_ipv4() && tuple.destination.is_ipv4();
@@ -365,7 +365,7 @@ impl Sockets {
         })
     }
 
-    /// The socket of UDP for a packet.
+    /// The UDP socket of a packet.
     pub(crate) fn udp(&self, tuple: &Tuple, interface: u32) -> Option<&Socket> {
         self.best(Protocol::Udp, tuple, interface, |socket| {
             let remote = match socket.remote {
@@ -378,7 +378,7 @@ impl Sockets {
         })
     }
 
-    /// The best among those bound to the address, or else among those bound to none; of equals the first.
+    /// The socket with the best score among those bound to the address, or else among those bound to none; of equals the first.
     fn best(
         &self,
         protocol: Protocol,

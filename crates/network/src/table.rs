@@ -1,4 +1,4 @@
-//! Tables of routes.
+//! Routing tables.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,52 +7,52 @@ use std::net::IpAddr;
 use crate::prefix::first_bits;
 use crate::{Family, Flow, Network, NoRoute, Prefix};
 
-/// What becomes of packets that a route is for.
+/// Type of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// They are forwarded.
+    /// Packets are forwarded.
     Unicast,
-    /// They are for this host, or for many: local, broadcast, anycast, multicast.
+    /// Packets are for this host, or for several: local, broadcast, anycast, multicast.
     NotForwarded,
-    /// They are refused.
+    /// Packets are refused.
     Refused(NoRoute),
-    /// Their route is to be found elsewhere (`RTN_THROW`).
+    /// The look-up continues with the next rule (`RTN_THROW`).
     Throw,
 }
 
-/// One way to go on.
+/// A next hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// Index of the interface to send on.
+    /// Index of the output interface.
     pub interface: u32,
-    /// The router to send to; `None` where the destination is on the link.
+    /// The gateway; `None` if the destination is on the link.
     pub gateway: Option<IpAddr>,
-    /// How much of the traffic it gets, at least 1.
+    /// Weight among the next hops, at least 1.
     pub weight: u32,
-    /// It cannot be used.
+    /// Whether it is unusable.
     pub dead: bool,
-    /// Its interface has no carrier.
+    /// Whether its interface has no carrier.
     pub linkdown: bool,
-    /// Packets are put into a tunnel, which programs cannot do.
+    /// Whether packets are encapsulated in a tunnel, which programs cannot do.
     pub encapsulates: bool,
 }
 
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The addresses it is for.
+    /// Destination prefix.
     pub destination: Prefix,
-    /// What becomes of packets.
+    /// Type.
     pub kind: Kind,
-    /// The type of service it is for; 0 for all.
+    /// Type of service it applies to; 0 for all.
     pub tos: u8,
-    /// Of several routes for the same addresses the one with the least is taken.
+    /// Of several routes for the same prefix, the one with the lowest metric is used.
     pub metric: u32,
-    /// The address packets sent from here come from.
+    /// Preferred source address of packets of this host.
     pub source: Option<IpAddr>,
-    /// The MTU that is set on the route and locked.
+    /// The route's MTU, if it is set and locked.
     pub locked_mtu: Option<u32>,
-    /// The ways to go on; none for routes that go nowhere.
+    /// Next hops; none for routes that refuse packets.
     pub hops: Vec<NextHop>,
 }
 
@@ -71,7 +71,7 @@ impl Route {
     }
 }
 
-/// A route that was found, with the next hop that was chosen.
+/// Result of a look-up: a route with the selected next hop.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// The route.
@@ -81,13 +81,13 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// The router to send to.
+    /// The gateway of the next hop.
     #[must_use]
     pub fn gateway(&self) -> Option<IpAddr> {
         self.hop.gateway
     }
 
-    /// Most bytes of an IP packet on this way (`ip_mtu_from_fib_result`, `ip6_mtu_from_fib6`).
+    /// Maximum size of an IP packet in bytes (`ip_mtu_from_fib_result`, `ip6_mtu_from_fib6`).
     #[must_use]
     pub fn mtu(&self, network: &Network) -> u32 {
         const MAX: u32 = 0xffff;
@@ -99,14 +99,14 @@ impl Found<'_> {
 /// The routes of one table and family.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteTable {
-    /// By prefix, in the order in which they are tried.
+    /// By prefix, in the order of evaluation.
     routes: HashMap<Prefix, Vec<Route>>,
-    /// Lengths of prefixes that there are, longest first.
+    /// Existing prefix lengths, longest first.
     lens: Vec<u8>,
 }
 
 impl RouteTable {
-    /// Adds a route after those that come before it: more specific types of service, then lower metrics.
+    /// Adds a route in order: more specific types of service first, then lower metrics.
     pub(crate) fn add(&mut self, route: Route) {
         let len = route.destination.len();
         if let Err(place) = self.lens.binary_search_by(|known| len.cmp(known)) {
@@ -124,8 +124,8 @@ impl RouteTable {
     }
 }
 
-/// Looks for a flow's route in tables that count as one, the first one's routes before those of the others with the same
-/// prefix; `None` where nothing is found.
+/// Looks up a flow's route in tables that are treated as one, with the first table's routes before those of the others with the
+/// same prefix; `None` without a match.
 pub(crate) fn lookup<'a>(
     tables: &[&'a RouteTable],
     flow: &Flow,
@@ -154,7 +154,7 @@ enum Refused {
     Route(NoRoute),
 }
 
-/// The first route that can be used (`fib_table_lookup`).
+/// The first usable route (`fib_table_lookup`).
 fn first_v4<'a>(
     mut routes: impl Iterator<Item = &'a Route>,
     flow: &Flow,
@@ -178,8 +178,8 @@ fn first_v4<'a>(
     })
 }
 
-/// The best route (`rt6_select`, `rt6_score_route`): of those with the least metric that can be used, one over the
-/// interface that the packet came in on, or is to go out on.
+/// The best route (`rt6_select`, `rt6_score_route`): of the usable ones with the lowest metric, preferably one over the packet's
+/// input interface, or its required output interface.
 fn best_v6<'a>(
     routes: impl Iterator<Item = &'a Route>,
     flow: &Flow,
@@ -216,7 +216,7 @@ fn is_alive(hop: &NextHop, family: Family, network: &Network) -> bool {
     !(hop.dead || hop.linkdown && ignores())
 }
 
-/// One of several next hops: by the addresses, so that a flow keeps to its way, as often as their weights say.
+/// Selects one of several next hops by a hash of the addresses, so that a flow keeps its path, in proportion to their weights.
 fn choose<'a>(route: &'a Route, usable: impl Fn(&&NextHop) -> bool, flow: &Flow) -> Option<&'a NextHop> {
     if route.hops.len() < 2 {
         return None;
