@@ -1,4 +1,4 @@
-//! Reading what `conntrack -L` prints, and `/proc/net/nf_conntrack`.
+//! Parsing of the output of `conntrack -L`, and of `/proc/net/nf_conntrack`.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use paceline_network::{Protocol, Tuple};
 use crate::Problem;
 use crate::line::{Words, number};
 
-/// Seconds left of a connection whose line has no timeout: five days, the default for TCP.
+/// Remaining seconds of a connection without a timeout in its line: five days, the default for TCP.
 const LONG: u32 = 432_000;
 
-/// States of TCP, by their numbers (`enum tcp_conntrack`).
+/// TCP states, by number (`enum tcp_conntrack`).
 const STATES: [&str; 10] = [
     "NONE",
     "SYN_SENT",
@@ -25,7 +25,7 @@ const STATES: [&str; 10] = [
     "SYN_SENT2",
 ];
 
-/// Whether a line is one of a listing: a protocol's name and number, maybe behind those of IP.
+/// Whether a line is part of a listing: a protocol's name and number, optionally after those of IP.
 pub(crate) fn is_line(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let mut pair = || {
@@ -40,7 +40,7 @@ pub(crate) fn is_line(line: &str) -> bool {
     }
 }
 
-/// One of the two tuples of a line, as far as it was read.
+/// One of the two tuples of a line, while it is being parsed.
 #[derive(Default)]
 struct Half {
     source: Option<IpAddr>,
@@ -65,7 +65,7 @@ impl Half {
     }
 }
 
-/// The connection of a line; `None` for protocols that programs cannot ask for.
+/// The connection of a line; `None` for protocols that programs cannot look up.
 pub(crate) fn parse(line: &str) -> Result<Option<Connection>, Problem> {
     let mut words = Words::new(line);
     let mut name = words.next("protocol")?;
@@ -110,7 +110,7 @@ pub(crate) fn parse(line: &str) -> Result<Option<Connection>, Problem> {
     Ok(Some(Connection::new(protocol, zone, tuples).listed(bits, mark, state, seconds)))
 }
 
-/// Sets a part of a tuple: of the second one if the first has it.
+/// Sets a field of a tuple: of the second one if the first already has it.
 fn set(halves: &mut [Half; 2], name: &str, value: &str) -> Result<(), Problem> {
     fn put<T: std::str::FromStr>(
         places: [&mut Option<T>; 2],

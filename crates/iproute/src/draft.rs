@@ -1,4 +1,4 @@
-//! Interfaces, settings and neighbors, as `ip -j addr`, `ip -j netconf` and `ip -j neigh` print them, and lists of all kinds.
+//! Interfaces, settings and neighbors in the output of `ip -j addr`, `ip -j netconf` and `ip -j neigh`, and lists of all kinds.
 
 use paceline_network::{ETHERNET_HEADER, Family, Interface, NetworkBuilder, Prefix, Rule};
 use serde::de::Deserialize;
@@ -8,16 +8,16 @@ use crate::json::{Object, byte, mac, wrong};
 use crate::rule::rule;
 use crate::{NetworkError, Problem};
 
-/// A network of which a part of the text was read.
+/// A network while its text is being parsed.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) builder: NetworkBuilder,
-    /// Families whose rules were read.
+    /// Families whose rules were already parsed.
     has_rules: [bool; 2],
 }
 
 impl Draft {
-    /// Adds the entries of the list of a number.
+    /// Adds the entries of a list with this number.
     pub(crate) fn add_list(&mut self, list: usize, entries: &[Object]) -> Result<(), NetworkError> {
         let mut rules = Vec::new();
         for (entry, object) in entries.iter().enumerate().filter(|(_, object)| !object.0.is_empty()) {
@@ -51,7 +51,7 @@ impl Draft {
         let name = object.text("ifname")?.unwrap_or_default().to_owned();
         let link_type = object.text("link_type")?.unwrap_or("ether");
         let header = header_of(link_type);
-        // Tunnels have addresses of other kinds, and no header that packets could have.
+        // Tunnels have other kinds of addresses, and no link-layer header for packets.
         let address = match object.text("address")? {
             Some(address) if header != 0 => mac("address", address)?,
             _ => [0; 6],
@@ -89,7 +89,7 @@ impl Draft {
         let family = match object.text("family")? {
             Some("inet") => Family::V4,
             Some("inet6") => Family::V6,
-            // Those of MPLS are of no concern here.
+            // Other families, such as MPLS, are ignored.
             _ => return Ok(()),
         };
         let name = object.text("interface")?.unwrap_or_default();
@@ -119,7 +119,7 @@ impl Draft {
         Ok(())
     }
 
-    /// A list of rules is of one family.
+    /// A list of rules belongs to a single family.
     fn add_rules(&mut self, rules: Vec<(Option<Family>, Rule)>) {
         if rules.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl Draft {
     }
 }
 
-/// Bytes of the header of a type of link, as iproute2 names or numbers them.
+/// Size in bytes of the header of a link type, by iproute2's name or number.
 fn header_of(link_type: &str) -> u32 {
     if matches!(link_type, "ether" | "[1]" | "loopback" | "[772]") { ETHERNET_HEADER } else { 0 }
 }

@@ -1,9 +1,9 @@
 //! Errors in the text of a network.
 
-/// Why a text gives no network.
+/// Reasons why a text cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// It is no JSON.
+    /// Invalid JSON.
     #[error("line {line}, column {column}: {problem}")]
     Json {
         /// Line, from 1.
@@ -13,7 +13,7 @@ pub enum NetworkError {
         /// The cause.
         problem: String,
     },
-    /// A line of words is malformed.
+    /// A malformed line.
     #[error("line {line}: {problem}")]
     Line {
         /// Line, from 1.
@@ -21,7 +21,7 @@ pub enum NetworkError {
         /// The cause.
         problem: Problem,
     },
-    /// An entry of a list of JSON is malformed, or not supported.
+    /// An entry of a JSON list that is malformed, or not supported.
     #[error("list {list}, entry {entry}: {problem}")]
     Entry {
         /// Number of the list in the text, from 1.
@@ -36,10 +36,10 @@ pub enum NetworkError {
 /// The cause of an error in an entry or a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The entry is no interface, address, route, neighbor, rule or setting.
+    /// The entry is not an interface, address, route, neighbor, rule or setting.
     #[error("this is nothing that ip-address, -route, -neighbour, -rule or -netconf print")]
     UnknownEntry,
-    /// The line is none of `ss`, `conntrack` or `sysctl`.
+    /// The line is not in the format of `ss`, `conntrack` or `sysctl`.
     #[error("this is neither a list of ip's nor a line of ss, conntrack or sysctl")]
     UnknownLine,
     /// A field is missing.
@@ -55,7 +55,7 @@ pub enum Problem {
         /// The cause.
         wrong: &'static str,
     },
-    /// The interface is in no list before.
+    /// The interface is not in any preceding list.
     #[error("there is no interface {0}; its list must come before what names it")]
     NoInterface(String),
     /// Two interfaces have the same index or name.
@@ -80,7 +80,7 @@ impl NetworkError {
         Self::Json {
             line: before.matches('\n').count() + error.line(),
             column: error.column() + if error.line() == 1 { start } else { 0 },
-            // The place that it names counts from the list's start.
+            // serde_json's position is relative to the list's start.
             problem: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
         }
     }

@@ -1,4 +1,4 @@
-//! The network of the host that this runs on.
+//! The network of this host.
 
 use std::process::Command;
 use std::{fs, io};
@@ -7,7 +7,7 @@ use paceline_network::Network;
 
 use crate::{NetworkError, parse};
 
-/// What is asked of `ip`: numbers rather than names from files that only this host has.
+/// Arguments of `ip`; with numbers instead of names that are defined in files of this host.
 const QUESTIONS: [&[&str]; 7] = [
     &["addr"],
     &["-4", "route", "show", "table", "all"],
@@ -18,12 +18,12 @@ const QUESTIONS: [&[&str]; 7] = [
     &["netconf"],
 ];
 
-/// The tracked connections of the thread's namespace, where the kernel shows them and the user may read them.
+/// The tracked connections of the thread's namespace, if the kernel has the file and the user may read it.
 const CONNECTIONS: &str = "/proc/thread-self/net/nf_conntrack";
-/// When TCP's cookies are sent there.
+/// The setting of TCP's SYN cookies of the namespace.
 const COOKIES: &str = "/proc/sys/net/ipv4/tcp_syncookies";
 
-/// Why there is no picture of the host's network.
+/// Errors of reading the host's network.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// `ip` or `ss` cannot be run.
@@ -31,29 +31,29 @@ pub enum SnapshotError {
     Run {
         /// The tool.
         tool: &'static str,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// It failed.
+    /// The tool failed.
     #[error("{tool} {question} failed: {message}")]
     Failed {
         /// The tool.
         tool: &'static str,
-        /// What it was asked.
+        /// Its arguments.
         question: String,
-        /// What it said.
+        /// Its error output.
         message: String,
     },
-    /// What it says cannot be understood.
+    /// The output cannot be parsed.
     #[error("what ip and ss say: {0}")]
     Parse(#[from] NetworkError),
 }
 
-/// The description by iproute2 of the network namespace that the calling thread is in, as [`parse`] takes it, with the
-/// tracked connections if they can be read.
+/// iproute2's description of the calling thread's network namespace, in the format of [`parse`], with the tracked connections if
+/// they can be read.
 ///
 /// # Errors
-/// [`SnapshotError`]: there is no `ip` or no `ss`, or it failed.
+/// [`SnapshotError`] if `ip` or `ss` is missing or fails.
 pub fn host_text() -> Result<String, SnapshotError> {
     let mut text = String::new();
     for question in QUESTIONS {
@@ -68,7 +68,7 @@ pub fn host_text() -> Result<String, SnapshotError> {
     Ok(text)
 }
 
-/// The network namespace that the calling thread is in, as it is now.
+/// The current network of the calling thread's network namespace.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -76,7 +76,7 @@ pub fn of_host() -> Result<Network, SnapshotError> {
     Ok(parse(&host_text()?)?)
 }
 
-/// The output of a tool of iproute2.
+/// Runs a tool of iproute2 and returns its output.
 fn ask(tool: &'static str, question: &[&str]) -> Result<String, SnapshotError> {
     let output =
         Command::new(tool).args(question).output().map_err(|source| SnapshotError::Run { tool, source })?;

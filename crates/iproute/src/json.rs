@@ -1,4 +1,4 @@
-//! Objects of JSON, and their values as numbers and addresses.
+//! JSON objects, and conversions of their values to numbers and addresses.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Problem;
 
-/// An object whose keys may come more than once: the first one counts, as that is the route's own where it has a tunnel.
+/// An object with possibly repeated keys: the first one takes precedence, which is the route's own if it has a tunnel.
 pub(crate) struct Object(pub(crate) Vec<(String, Value)>);
 
 impl Object {
@@ -75,7 +75,7 @@ pub(crate) fn wrong(field: &'static str, value: &Value, wrong: &'static str) -> 
     Problem::Wrong { field, value: value.to_string(), wrong }
 }
 
-/// A number, as such or as text, decimal or hexadecimal.
+/// A number, or a decimal or hexadecimal number as text.
 pub(crate) fn number(field: &'static str, value: &Value) -> Result<u32, Problem> {
     let of_text = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -92,7 +92,7 @@ pub(crate) fn byte(field: &'static str, value: u32) -> Result<u8, Problem> {
     u8::try_from(value).map_err(|_| wrong(field, &value.into(), "no number of 8 bits"))
 }
 
-/// A hardware address; those that are no six bytes long are no addresses that packets could have.
+/// A hardware address; those of other lengths than six bytes cannot be addresses of packets.
 pub(crate) fn mac(field: &'static str, text: &str) -> Result<Mac, Problem> {
     let is_wrong = || wrong(field, &text.into(), "no hardware address");
     let bytes: Vec<u8> = text

@@ -1,8 +1,8 @@
-//! Networks as tools print them: interfaces, routes, rules and neighbors by iproute2 in JSON, sockets by its `ss`, tracked
-//! connections by `conntrack -L`, and `net.ipv4.tcp_syncookies` by `sysctl`.
+//! Networks in the output formats of tools: interfaces, routes, rules and neighbors by iproute2 in JSON, sockets by its `ss`,
+//! tracked connections by `conntrack -L`, and `net.ipv4.tcp_syncookies` by `sysctl`.
 //!
-//! [`parse`] reads such text to a [`Network`](paceline_network::Network); [`of_host`] asks the tools of this machine. The text may be
-//! hostile.
+//! [`parse`] parses such text to a [`Network`](paceline_network::Network); [`of_host`] runs the tools of this machine. The text may
+//! be hostile.
 //!
 //! ```
 //! use paceline_network::{Flow, Tables};

@@ -1,8 +1,8 @@
-//! Lines of words, as tools print them that know no JSON.
+//! Lines of words, the output format of tools without JSON.
 
 use crate::Problem;
 
-/// The words of a line, one after the other.
+/// The words of a line.
 pub(crate) struct Words<'a>(std::str::SplitWhitespace<'a>);
 
 impl<'a> Words<'a> {
@@ -10,17 +10,17 @@ impl<'a> Words<'a> {
         Self(line.split_whitespace())
     }
 
-    /// The next word, which must be there.
+    /// The next word, which is required.
     pub(crate) fn next(&mut self, field: &'static str) -> Result<&'a str, Problem> {
         self.0.next().ok_or(Problem::Missing(field))
     }
 
-    /// The next word, a number.
+    /// The next word as a number.
     pub(crate) fn number(&mut self, field: &'static str) -> Result<u32, Problem> {
         number(field, self.next(field)?)
     }
 
-    /// The words that are left.
+    /// The remaining words.
     pub(crate) fn rest(self) -> impl Iterator<Item = &'a str> {
         self.0
     }

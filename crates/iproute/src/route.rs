@@ -1,4 +1,4 @@
-//! Routes, as `ip -j route` prints them.
+//! Routes in the output of `ip -j route`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,7 +31,7 @@ impl Draft {
         let destination = match object.text("dst")? {
             Some("default") => {
                 let known = source.or(hops.iter().find_map(|hop| hop.gateway));
-                // Only routes of IPv6 have a preference; and those of IPv4 may have a gateway of IPv6.
+                // Only IPv6 routes have a preference; IPv4 routes may have an IPv6 gateway (`via`).
                 let is_v6 = object.has("pref") || known.is_some_and(|a| a.is_ipv6()) && !object.has("via");
                 let any: IpAddr =
                     if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
@@ -46,7 +46,7 @@ impl Draft {
             metric: object.number("metric")?.unwrap_or(0),
             source,
             locked_mtu: locked_mtu(object)?,
-            // Routes that lead nowhere need no next hop, but are found by one.
+            // Routes that refuse packets have no next hops in the text, but look-ups return one.
             hops: if hops.is_empty() { vec![NextHop::default()] } else { hops },
         };
         self.builder.route(table, route);
@@ -73,15 +73,15 @@ impl Draft {
     }
 }
 
-/// Only a locked MTU counts for packets that are forwarded, and iproute2 does not print in JSON that it is: here it is
-/// asked for by the name that it has in text.
+/// Only a locked MTU applies to forwarded packets, and iproute2 does not print the lock in JSON: this expects the name that it has
+/// in text output.
 fn locked_mtu(object: &Object) -> Result<Option<u32>, Problem> {
     let metrics = object.get("metrics").and_then(Value::as_array);
     let locked = metrics.into_iter().flatten().find_map(|metrics| metrics.get("mtu lock"));
     locked.map(|mtu| number("mtu lock", mtu)).transpose()
 }
 
-/// A type of route by its name, or by its number as `ip -N` prints it (`include/uapi/linux/rtnetlink.h`).
+/// A route type by its name, or by its number as in `ip -N` (`include/uapi/linux/rtnetlink.h`).
 pub(crate) fn kind(field: &'static str, text: &str) -> Result<Kind, Problem> {
     Ok(match text {
         "unicast" | "1" => Kind::Unicast,
@@ -94,7 +94,7 @@ pub(crate) fn kind(field: &'static str, text: &str) -> Result<Kind, Problem> {
     })
 }
 
-/// The number of a table, which may have a name.
+/// The number of a table by its name or number.
 pub(crate) fn table_number(name: &str) -> Option<u32> {
     match name {
         "local" => Some(tables::LOCAL),

@@ -1,4 +1,4 @@
-//! Rules, as `ip -j rule` prints them.
+//! Rules in the output of `ip -j rule`.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use crate::json::{Object, byte, number, wrong};
 use crate::route::{kind, table_number};
 use paceline_network::Kind;
 
-/// A rule, and of which family it is, where that can be told.
+/// A rule, and its family if it can be determined.
 pub(crate) fn rule(object: &Object) -> Result<(Option<Family>, Rule), Problem> {
     const KNOWN: [&str; 25] = [
         "priority",
@@ -54,7 +54,7 @@ pub(crate) fn rule(object: &Object) -> Result<(Option<Family>, Rule), Problem> {
             Action::Table(number.ok_or_else(|| wrong("table", table, "a name; ip -N prints its number"))?)
         }
         Some(action) => Action::Refuse(match kind("action", action)? {
-            // As the kernel's `fib4_rule_action`: other than a route, a rule makes no host unreachable.
+            // As in the kernel's `fib4_rule_action`: unlike a route, a rule does not make a host unreachable.
             Kind::Refused(NoRoute::Unreachable) => NoRoute::None,
             Kind::Refused(why) => why,
             _ => return Err(wrong("action", &action.into(), "not supported")),
@@ -103,7 +103,7 @@ fn protocol(object: &Object) -> Result<Option<u8>, Problem> {
             Some("udp") => 17,
             Some("ipv6-icmp") => 58,
             Some("sctp") => 132,
-            // So `ip -N` writes it.
+            // The format of `ip -N`.
             Some(text) => {
                 let digits = text.strip_prefix("ipproto-").unwrap_or(text);
                 byte("ipproto", number("ipproto", &digits.into())?)?

@@ -1,4 +1,4 @@
-//! Reading what `ss` of iproute2 prints with `-n`.
+//! Parsing of the output of iproute2's `ss -n`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,11 +7,11 @@ use paceline_network::{Protocol, SocketSpec, State};
 use crate::Problem;
 use crate::line::Words;
 
-/// The kinds of sockets that `ss` names before their states, those that are no matter here included.
+/// Kinds of sockets that `ss` prints before their states, including unsupported ones.
 const NETIDS: [&str; 12] =
     ["tcp", "udp", "raw", "mptcp", "sctp", "dccp", "icmp6", "nl", "u_str", "u_dgr", "u_seq", "p_raw"];
 
-/// Whether a line is one of `ss`: with a kind of socket or without.
+/// Whether a line is in the format of `ss`, with or without a kind of socket.
 pub(crate) fn is_line(line: &str) -> bool {
     let mut words = line.split_whitespace();
     match words.next() {
@@ -41,8 +41,8 @@ fn state(word: &str) -> Option<State> {
     })
 }
 
-/// The socket of a line; `None` for headings, and for sockets that no packet of TCP or UDP is for. `index` tells the index of
-/// an interface.
+/// The socket of a line; `None` for headings, and for sockets that receive neither TCP nor UDP packets. `index` returns the index
+/// of an interface.
 pub(crate) fn parse(
     line: &str,
     index: impl Fn(&str) -> Result<u32, Problem>,
@@ -70,7 +70,7 @@ pub(crate) fn parse(
     let local = Place::parse("Local Address:Port", local)?;
     let remote = Place::parse("Peer Address:Port", remote)?;
     let Some(local_port) = local.port else { return Ok(None) };
-    // `*` is an address of IPv6 of a socket that takes both versions.
+    // `*` is the unspecified IPv6 address of a socket for both IP versions.
     let address = local.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
     let v6_only = matches!(local.address, Some(IpAddr::V6(v6)) if v6.to_ipv4_mapped().is_none());
     let remote = remote.address.zip(remote.port);
@@ -78,7 +78,7 @@ pub(crate) fn parse(
     Ok(Some(SocketSpec { protocol, state, local: address, local_port, remote, interface, v6_only, queues }))
 }
 
-/// An address with a port, and the interface.
+/// An address with port and interface.
 struct Place<'a> {
     address: Option<IpAddr>,
     interface: Option<&'a str>,
@@ -94,7 +94,7 @@ impl<'a> Place<'a> {
             digits => Some(digits.parse().map_err(|_| wrong("no port; ss -n prints its number"))?),
         };
         let (host, interface) = host.split_once('%').map_or((host, None), |(host, rest)| (host, Some(rest)));
-        // The interface comes before the bracket or behind it.
+        // The interface is inside of the brackets or after them.
         let interface = interface.map(|name| name.trim_end_matches(']'));
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let address = match host {

@@ -1,4 +1,4 @@
-//! The text of a network: lists of JSON and lines of words, one after the other.
+//! The text of a network: a sequence of JSON lists and lines of words.
 
 use paceline_network::Network;
 use serde_json::Deserializer;
@@ -8,20 +8,19 @@ use crate::json::Object;
 use crate::line::number;
 use crate::{NetworkError, Problem, conntrack, ss};
 
-/// The setting that says when TCP's cookies are sent.
+/// The setting of TCP's SYN cookies.
 const COOKIES: &str = "net.ipv4.tcp_syncookies";
 
-/// Reads what these print, one after the other:
-/// `ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j netconf` of iproute2,
-/// `ss -tuan`, `conntrack -L` and `sysctl net.ipv4.tcp_syncookies`.
+/// Parses the concatenated output of `ip -j addr; ip -j route show table all; ip -j neigh; ip -j rule; ip -j -6 rule; ip -j
+/// netconf` of iproute2, `ss -tuan`, `conntrack -L` and `sysctl net.ipv4.tcp_syncookies`.
 ///
-/// Interfaces come first; what else is left out is as in a new network namespace, but for two things: without routes
-/// of the table `local` those are made that the interfaces' addresses come with, and without the settings of `netconf`
-/// all interfaces forward packets. The first list of rules is that for IPv4 unless its addresses say otherwise. Where
-/// `ss` does not say what kind a socket is, it is one of TCP, or of UDP if it is not connected.
+/// Interfaces must come first. Missing parts are as in a new network namespace, with two exceptions: without routes in table
+/// `local` the routes of the interfaces' addresses are added, and without settings of `netconf` all interfaces forward packets. The
+/// first list of rules is that of IPv4 unless its addresses say otherwise. If `ss` does not print the kind of a socket, it is UDP
+/// if neither listening nor connected, and TCP otherwise.
 ///
 /// # Errors
-/// [`NetworkError`] names the place.
+/// [`NetworkError`], with the position.
 pub fn parse(text: &str) -> Result<Network, NetworkError> {
     let mut draft = Draft::default();
     let (mut at, mut list) = (0, 0);
@@ -40,7 +39,7 @@ pub fn parse(text: &str) -> Result<Network, NetworkError> {
             continue;
         }
         let line = rest.lines().next().unwrap_or_default();
-        // More of the line before, such as `ss -i` prints it.
+        // A continuation of the previous line, as printed by `ss -i`.
         if !is_indented {
             let number = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
             read_line(&mut draft, line).map_err(|problem| NetworkError::Line { line: number, problem })?;
@@ -49,7 +48,7 @@ pub fn parse(text: &str) -> Result<Network, NetworkError> {
     }
 }
 
-/// Reads the list at a place of the text; gives its length.
+/// Parses the list at a position of the text; returns its length.
 fn read_list(draft: &mut Draft, text: &str, at: usize, list: usize) -> Result<usize, NetworkError> {
     let rest = text.get(at..).unwrap_or_default();
     let mut lists = Deserializer::from_str(rest).into_iter::<Vec<Object>>();
@@ -77,6 +76,6 @@ fn read_line(draft: &mut Draft, line: &str) -> Result<(), Problem> {
         }
         return Ok(());
     }
-    // conntrack ends with how many there are.
+    // conntrack ends with a line with the number of connections.
     if line.starts_with("conntrack v") { Ok(()) } else { Err(Problem::UnknownLine) }
 }

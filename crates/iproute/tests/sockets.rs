@@ -1,4 +1,4 @@
-//! Sockets and tracked connections, as `ss`, `conntrack` and `sysctl` print them.
+//! Sockets and tracked connections in the output formats of `ss`, `conntrack` and `sysctl`.
 
 use paceline_network::connection::{Key, status};
 use paceline_network::{Network, Protocol, State, Tuple};
