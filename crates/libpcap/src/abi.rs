@@ -1,4 +1,4 @@
-//! The functions of libpcap that are used, as `pcap/pcap.h` and `pcap/bpf.h` declare them.
+//! Bindings of the used functions of libpcap, by the declarations in `pcap/pcap.h` and `pcap/bpf.h`.
 
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
 
@@ -40,7 +40,7 @@ pub(crate) type Handle = *mut c_void;
 /// `PCAP_ERRBUF_SIZE`
 pub(crate) const ERROR_LEN: usize = 256;
 
-/// Addresses in the library, which is never closed while they are there.
+/// Function addresses in the library, which stays open while they are in use.
 pub(crate) struct Functions {
     pub(crate) open_dead: unsafe extern "C" fn(c_int, c_int) -> Handle,
     pub(crate) fopen_offline: unsafe extern "C" fn(*mut libc::FILE, *mut c_char) -> Handle,
@@ -55,17 +55,17 @@ pub(crate) struct Functions {
 }
 
 impl Functions {
-    /// Loads the library of a name.
+    /// Loads the library with this file name.
     ///
     /// # Errors
-    /// What the dynamic linker says.
+    /// The error of the dynamic linker.
     pub(crate) fn load(name: &str) -> Result<Self, Error> {
-        // SAFETY: libpcap does nothing when it is loaded but set up its own data.
+        // SAFETY: libpcap's initialization only sets up its own data.
         let library = unsafe { Library::new(name)? };
         macro_rules! function {
             ($name:literal) => {
-                // SAFETY: the field's type is that of the function's declaration, and the library stays open as long
-                // as the address is kept.
+                // SAFETY: the field's type is that of the function's declaration, and the library stays open while the address is
+                // in use.
                 unsafe { *library.get($name)? }
             };
         }

@@ -1,8 +1,7 @@
-//! libpcap, loaded at run time where it is installed: the compiler of tcpdump's filter expressions, and the interpreter
-//! of classic BPF that others are compared with.
+//! libpcap, loaded at run time if installed: the compiler of tcpdump's filter expressions, and a reference interpreter of classic
+//! BPF.
 //!
-//! Nothing is linked with it, so that programs start where it is missing, and say so only when somebody gives an
-//! expression.
+//! Programs are not linked with libpcap, so that they start without it, and report its absence only if an expression is used.
 
 mod abi;
 
@@ -13,58 +12,58 @@ use paceline_classic::{Filter, SockFilter};
 
 use abi::{Functions, Insn};
 
-/// Names of the library: Debian's and its descendants', that of others, and what development packages add.
+/// File names of the library: that of Debian and its derivatives, that of other systems, and those of development packages.
 const NAMES: [&str; 4] = ["libpcap.so.0.8", "libpcap.so.1", "libpcap.so", "libpcap.dylib"];
 
-/// libpcap, open.
+/// A loaded libpcap.
 pub struct Libpcap {
     functions: Functions,
 }
 
-/// libpcap is not there, or is not what it should be.
+/// libpcap is not installed, or incompatible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("libpcap, which compiles filter expressions, cannot be loaded: {0}")]
 pub struct Missing(String);
 
-/// What an expression is compiled for.
+/// Target of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// `LINKTYPE_` number of the packets, as captures have it: 1 for Ethernet.
+    /// `LINKTYPE_` number of the packets, as in captures: 1 for Ethernet.
     pub link_type: u32,
-    /// What the program returns for a match: the most bytes to keep of a packet.
+    /// Return value of the program for a match: the maximum number of bytes to keep.
     pub snaplen: u32,
-    /// Whether libpcap's optimizer runs, as it does unless tcpdump is given `-O`.
+    /// Whether libpcap's optimizer runs; tcpdump's `-O` disables it.
     pub optimize: bool,
-    /// Where the packets are from, which decides some rules of libpcap's.
+    /// Source of the packets, which affects some rules of libpcap.
     pub packets: Packets,
 }
 
-/// Where the packets are from that a filter is for.
+/// Source of a filter's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packets {
-    /// From an interface of this machine, whose netmask is not known: `ip broadcast` is refused, and `inbound` and the
-    /// like ask the kernel.
+    /// An interface of this machine with an unknown netmask: `ip broadcast` is refused, and `inbound` and the like depend on the
+    /// kernel.
     Live,
-    /// From a capture, as tcpdump compiles for one: link-layer headers have its byte order, the netmask is 0, and what
-    /// packets of a file do not tell is refused.
+    /// A capture, as in tcpdump: link-layer headers have its byte order, the netmask is 0, and conditions that captures cannot
+    /// answer are refused.
     Capture {
-        /// Byte order of the machine that wrote it.
+        /// Byte order of the capturing machine.
         big_endian: bool,
     },
 }
 
-/// The most bytes of a packet that libpcap ever keeps (`MAXIMUM_SNAPLEN` in its `pcap-int.h`).
+/// Maximum number of bytes of a packet that libpcap keeps (`MAXIMUM_SNAPLEN` in its `pcap-int.h`).
 pub const MAX_SNAPLEN: u32 = 262_144;
 
 impl Default for Target {
-    /// Ethernet, whole packets of an interface, optimized.
+    /// Ethernet, complete packets of an interface, optimized.
     fn default() -> Self {
         Self { link_type: 1, snaplen: MAX_SNAPLEN, optimize: true, packets: Packets::Live }
     }
 }
 
 impl Target {
-    /// `PCAP_NETMASK_UNKNOWN`, or what tcpdump says for captures.
+    /// `PCAP_NETMASK_UNKNOWN`, or tcpdump's value for captures.
     fn netmask(self) -> u32 {
         match self.packets {
             Packets::Live => u32::MAX,
@@ -72,7 +71,7 @@ impl Target {
         }
     }
 
-    /// The header of a capture of such packets: version 2.4, in microseconds.
+    /// The header of a pcap file with these packets: version 2.4, in microseconds.
     fn capture_header(self, big_endian: bool) -> [u8; 24] {
         const MAGIC: u32 = 0xa1b2_c3d4;
         let version = if big_endian { 0x0002_0004 } else { 0x0004_0002 };
@@ -86,16 +85,15 @@ impl Target {
     }
 }
 
-/// Why an expression cannot be compiled, in libpcap's words.
+/// libpcap's error for an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CompileError {
-    /// What libpcap says.
+    /// libpcap's message.
     pub message: String,
 }
 
-/// Held in calls that are not safe in several threads: the parser of libpcap before 1.8, and the one buffer of its
-/// listings.
+/// Held during calls that are not thread-safe: the parser of libpcap before 1.8, and the static buffer of its listings.
 static LOCK: Mutex<()> = Mutex::new(());
 
 fn lock() -> MutexGuard<'static, ()> {
@@ -103,10 +101,10 @@ fn lock() -> MutexGuard<'static, ()> {
 }
 
 impl Libpcap {
-    /// Loads it by the names it goes by.
+    /// Loads libpcap by its known file names.
     ///
     /// # Errors
-    /// [`Missing`], with what the dynamic linker says.
+    /// [`Missing`], with the error of the dynamic linker.
     pub fn open() -> Result<Self, Missing> {
         let mut first = None;
         for name in NAMES {
@@ -118,19 +116,19 @@ impl Libpcap {
         Err(Missing(first.map(|error| error.to_string()).unwrap_or_default()))
     }
 
-    /// What it says its version is, such as `libpcap version 1.10.3 (with TPACKET_V3)`.
+    /// libpcap's version string, such as `libpcap version 1.10.3 (with TPACKET_V3)`.
     #[must_use]
     pub fn version(&self) -> String {
-        // SAFETY: takes nothing and gives a string that is never freed.
+        // SAFETY: has no arguments and returns a string that is never freed.
         unsafe { text((self.functions.version)()) }
     }
 
-    /// Compiles an expression of tcpdump's (`man pcap-filter`).
+    /// Compiles an expression of tcpdump (`man pcap-filter`).
     ///
-    /// Names of hosts, networks and services in it are looked up as the system is configured to.
+    /// Names of hosts, networks and services are resolved by the system's configuration.
     ///
     /// # Errors
-    /// What libpcap says.
+    /// libpcap's error.
     pub fn compile(&self, expression: &str, target: Target) -> Result<Vec<SockFilter>, CompileError> {
         let failed = |message: &str| CompileError { message: message.to_owned() };
         let source = CString::new(expression).map_err(|_| failed("the expression has a zero byte"))?;
@@ -138,8 +136,8 @@ impl Libpcap {
         let optimize = i32::from(target.optimize);
         let _lock = lock();
         let mut header = [0; 24];
-        // SAFETY: the header is there until the handle is closed. That happens once, after the last use of it and of
-        // the message that it owns; a program is read while it has its instructions, and they are freed once.
+        // SAFETY: the header lives until the handle is closed. That happens once, after the last use of the handle and of its error
+        // message; the program is read while its instructions are allocated, and they are freed once.
         unsafe {
             let handle = self.open_handle(target, &mut header)?;
             let mut program = abi::Program { len: 0, insns: std::ptr::null_mut() };
@@ -156,24 +154,24 @@ impl Libpcap {
         }
     }
 
-    /// A handle of libpcap's for such packets, to be closed by the caller. For a capture it is that of a file which has
-    /// nothing but the `header`, so that libpcap itself decides what that means.
+    /// Opens a libpcap handle for such packets, to be closed by the caller. For a capture, it is the handle of a file that contains
+    /// only the `header`, so that libpcap itself interprets it.
     ///
     /// # Safety
-    /// The header stays where it is until the handle is closed.
+    /// The header must not move until the handle is closed.
     unsafe fn open_handle(&self, target: Target, header: &mut [u8; 24]) -> Result<abi::Handle, CompileError> {
         let failed = |message: &str| CompileError { message: message.to_owned() };
         let Functions { open_dead, fopen_offline, .. } = self.functions;
         let Packets::Capture { big_endian } = target.packets else {
             let snaplen = target.snaplen.min(MAX_SNAPLEN).cast_signed();
-            // SAFETY: takes numbers.
+            // SAFETY: takes numbers only.
             let handle = unsafe { open_dead(dlt(target.link_type), snaplen) };
             return if handle.is_null() { Err(failed("out of memory")) } else { Ok(handle) };
         };
         *header = target.capture_header(big_endian);
         let mut error = [0; abi::ERROR_LEN];
-        // SAFETY: the stream reads the header, which the caller keeps, and is closed with the handle, or here if there is
-        // none. The message fits the buffer and ends with a zero.
+        // SAFETY: the stream reads the header, which the caller keeps alive, and is closed with the handle, or here without one.
+        // The message fits the buffer and is null-terminated.
         unsafe {
             let stream = libc::fmemopen(header.as_mut_ptr().cast(), header.len(), c"rb".as_ptr());
             if stream.is_null() {
@@ -188,25 +186,25 @@ impl Libpcap {
         }
     }
 
-    /// The result of `bpf_filter` for a packet that was `wire_len` bytes long when it was captured. A filter with a loop
-    /// may never end, see [`Purpose::UserSpace`](paceline_classic::Purpose::UserSpace).
+    /// The result of `bpf_filter` for a packet whose wire length is `wire_len`. A filter with a loop may not terminate, see
+    /// [`Purpose::UserSpace`](paceline_classic::Purpose::UserSpace).
     #[must_use]
     pub fn run(&self, filter: &Filter, packet: &[u8], wire_len: u32) -> u32 {
         self.prepare(filter).run(packet, wire_len)
     }
 
-    /// A filter in the form that `bpf_filter` takes, to run it over many packets.
+    /// Converts a filter to the form that `bpf_filter` takes, to run it on many packets.
     #[must_use]
     pub fn prepare(&self, filter: &Filter) -> Prepared<'_> {
         Prepared { libpcap: self, insns: filter.insns().iter().copied().map(Insn::from).collect() }
     }
 
-    /// A line of `tcpdump -d`.
+    /// An instruction in the format of `tcpdump -d`.
     #[must_use]
     pub fn image(&self, insn: SockFilter, index: u32) -> String {
         let insn = Insn::from(insn);
         let _lock = lock();
-        // SAFETY: the instruction lives for the call, and under the lock nobody else uses the buffer that it returns.
+        // SAFETY: the instruction lives during the call, and the lock protects the static buffer that it returns.
         unsafe { text((self.functions.image)(&raw const insn, index.cast_signed())) }
     }
 }
@@ -218,18 +216,17 @@ pub struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// The result of `bpf_filter` for a packet that was `wire_len` bytes long when it was captured, see
-    /// [`Libpcap::run`].
+    /// The result of `bpf_filter` for a packet whose wire length is `wire_len`, see [`Libpcap::run`].
     #[must_use]
     pub fn run(&self, packet: &[u8], wire_len: u32) -> u32 {
         let len = u32::try_from(packet.len()).unwrap_or(u32::MAX);
-        // SAFETY: a `Filter` passed the checker, so that it stays within its instructions and in scratch memory;
-        // the packet has at least `len` bytes.
+        // SAFETY: a `Filter` passed the checker, so execution stays within its instructions and scratch memory; the packet has at
+        // least `len` bytes.
         unsafe { (self.libpcap.functions.run)(self.insns.as_ptr(), packet.as_ptr(), wire_len, len) }
     }
 }
 
-/// The `DLT_` number on Linux of a `LINKTYPE_` number: the few that are not the same (libpcap's `pcap-common.c`).
+/// The `DLT_` number on Linux for a `LINKTYPE_` number, of which a few differ (libpcap's `pcap-common.c`).
 fn dlt(link_type: u32) -> i32 {
     match link_type {
         100 => 11,
@@ -242,11 +239,11 @@ fn dlt(link_type: u32) -> i32 {
 }
 
 /// # Safety
-/// It is null, or a string that lives for the call.
+/// `string` is null, or a string that lives during the call.
 unsafe fn text(string: *const std::ffi::c_char) -> String {
     if string.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
