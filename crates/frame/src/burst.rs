@@ -1,4 +1,4 @@
-//! Bursts: up to 64 frames with the memory they point to.
+//! Bursts: up to 64 frames with their packet memory.
 
 use std::alloc::{self, Layout};
 use std::ops::Deref;
@@ -12,18 +12,18 @@ use std::alloc::{alloc_zeroed, dealloc};
 use crate::frame::Frame;
 use crate::{BUFFER_LEN, HEADROOM, MAX_BURST, MAX_PACKET, TAILROOM, Verdict};
 
-/// What a port knows about a packet beside its bytes.
+/// Metadata of a port about a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameMeta {
-    /// Nanoseconds since the epoch at which the packet was seen.
+    /// Time of reception, in nanoseconds since the epoch.
     pub timestamp_ns: u64,
-    /// Length on the wire, which is more than what was captured when a capture truncates.
+    /// Length on the wire in bytes, which exceeds the captured length if a capture truncates packets.
     pub original_len: u32,
-    /// Interface of the capture that it belongs to.
+    /// Index of the capture's interface.
     pub interface: u32,
 }
 
-/// A packet cannot be added to a burst.
+/// Reasons why a packet cannot be added to a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// The burst holds as many frames as it can.
@@ -34,7 +34,7 @@ pub enum PushError {
     TooLong(usize),
 }
 
-/// A heap buffer of bytes that are zero at first.
+/// A zero-initialized heap buffer.
 struct Buffer {
     start: NonNull<u8>,
     layout: Layout,
@@ -44,7 +44,7 @@ impl Buffer {
     fn zeroed(len: usize) -> Self {
         let layout =
             Layout::from_size_align(len.max(1), 64).expect("a buffer is far smaller than isize::MAX");
-        // SAFETY: the layout's size is not zero.
+        // SAFETY: the layout's size is nonzero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { alloc::handle_alloc_error(layout) };
         Self { start, layout }
@@ -58,12 +58,12 @@ impl Drop for Buffer {
     }
 }
 
-/// Distance between ordinary buffers. An odd number of cache lines, so that the headers of a burst's packets do
-/// not all fall into one set of the first-level cache.
+/// Distance between ordinary buffers in bytes. An odd number of cache lines, so that the headers of a burst's packets are
+/// distributed over the sets of the first-level cache.
 const STRIDE: usize = BUFFER_LEN + 64;
 const _: () = assert!((STRIDE / 64) % 2 == 1);
 
-/// Whether each buffer lies between pages of its own.
+/// Whether each buffer is surrounded by guard pages.
 fn is_guarded() -> bool {
     #[cfg(feature = "guard")]
     return paceline_guard::is_on();
@@ -71,20 +71,20 @@ fn is_guarded() -> bool {
     false
 }
 
-/// Up to [`MAX_BURST`] packets, each in a frame with a buffer of its own.
+/// Up to [`MAX_BURST`] packets, each in a frame with its own buffer.
 ///
-/// Frames are handed out behind [`FrameRef`] and [`FrameMut`] only: a plain `&mut Frame` could be swapped with a
-/// frame of another burst and outlive its memory.
+/// Access to frames is through [`FrameRef`] and [`FrameMut`] only: a plain `&mut Frame` could be swapped with a frame of another
+/// burst and outlive its memory.
 pub struct Burst {
     frames: Box<[Frame]>,
     metas: Box<[FrameMeta]>,
     len: usize,
-    /// Buffers of slots that had to hold a packet too long for an ordinary one, or that are guarded.
+    /// Buffers of slots that had to hold a packet too long for an ordinary buffer, or that are guarded.
     large: Vec<Buffer>,
     _memory: Buffer,
 }
 
-// SAFETY: the frames' pointers lead into buffers that the burst owns alone.
+// SAFETY: the frames' pointers refer to buffers that the burst owns exclusively.
 unsafe impl Send for Burst {}
 // SAFETY: through a shared burst, frames and buffers can only be read.
 unsafe impl Sync for Burst {}
@@ -118,30 +118,30 @@ impl Burst {
         burst
     }
 
-    /// Packets in the burst.
+    /// Number of packets in the burst.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds no packet.
+    /// Whether the burst is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it can hold no more.
+    /// Whether the burst is full.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.len == self.frames.len()
     }
 
-    /// Forgets all packets.
+    /// Removes all packets.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Forgets the packets from `len` on, if there are that many.
+    /// Removes the packets from index `len` on, if any.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
@@ -150,7 +150,7 @@ impl Burst {
     ///
     /// # Errors
     /// [`PushError`]; the burst is unchanged.
-    // A call would take `meta` from memory whole, right after it was written there in parts, which waits for the stores.
+    // Inlined, because a call would load `meta` as a whole right after it was stored in parts, without store forwarding.
     #[inline(always)]
     pub fn push(&mut self, packet: &[u8], meta: FrameMeta) -> Result<(), PushError> {
         if self.is_full() {
@@ -165,7 +165,7 @@ impl Burst {
         Ok(())
     }
 
-    /// Gives a slot a buffer for the longest packet there can be; it keeps it for the burst's life.
+    /// Gives a slot a buffer for packets of maximum length, which it keeps for the burst's lifetime.
     #[cold]
     fn enlarge(&mut self, slot: usize, packet_len: usize) -> Result<(), PushError> {
         if packet_len > MAX_PACKET {
@@ -175,7 +175,7 @@ impl Burst {
         Ok(())
     }
 
-    /// Gives a slot a buffer of its own.
+    /// Gives a slot its own buffer.
     fn give_buffer(&mut self, slot: usize, len: usize) {
         let buffer = Buffer::zeroed(len);
         // SAFETY: the buffer has `len` zeroed bytes and is kept in `large` as long as the burst lives.
@@ -186,16 +186,16 @@ impl Burst {
     /// The frame of a packet.
     ///
     /// # Panics
-    /// If `index` is not below [`len`](Self::len).
+    /// If `index` is not less than [`len`](Self::len).
     #[must_use]
     pub fn frame(&self, index: usize) -> FrameRef<'_> {
         FrameRef { frame: &self.frames[..self.len][index], meta: &self.metas[index] }
     }
 
-    /// The frame of a packet, to change.
+    /// Mutable access to the frame of a packet.
     ///
     /// # Panics
-    /// If `index` is not below [`len`](Self::len).
+    /// If `index` is not less than [`len`](Self::len).
     #[must_use]
     pub fn frame_mut(&mut self, index: usize) -> FrameMut<'_> {
         FrameMut { frame: &mut self.frames[..self.len][index] }
@@ -206,24 +206,24 @@ impl Burst {
         self.frames[..self.len].iter().zip(&self.metas).map(|(frame, meta)| FrameRef { frame, meta })
     }
 
-    /// All frames, to change.
+    /// Mutable access to all frames, in order.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = FrameMut<'_>> {
         self.frames[..self.len].iter_mut().map(|frame| FrameMut { frame })
     }
 
-    /// Exchanges the places of two packets.
+    /// Swaps the positions of two packets.
     ///
     /// # Panics
-    /// If there is no such packet.
+    /// If an index is out of bounds.
     pub fn swap(&mut self, a: usize, b: usize) {
         self.frames[..self.len].swap(a, b);
         self.metas.swap(a, b);
     }
 
-    /// The filled descriptors as they lie in memory, for engines.
+    /// The descriptors of all packets, contiguous in memory, for engines.
     ///
     /// # Safety
-    /// Frames must not be moved out of their places or exchanged.
+    /// Frames must not be moved out of their places or swapped.
     #[must_use]
     #[inline]
     pub unsafe fn descriptors_mut(&mut self) -> &mut [Frame] {
@@ -231,7 +231,7 @@ impl Burst {
     }
 }
 
-/// A frame of a burst, with what its port knows of it.
+/// A frame of a burst, with its metadata.
 #[derive(Clone, Copy)]
 pub struct FrameRef<'a> {
     frame: &'a Frame,
@@ -239,7 +239,7 @@ pub struct FrameRef<'a> {
 }
 
 impl FrameRef<'_> {
-    /// What the port knows of the packet.
+    /// The port's metadata of the packet.
     #[must_use]
     pub fn meta(&self) -> &FrameMeta {
         self.meta
@@ -259,17 +259,17 @@ pub struct FrameMut<'a> {
 }
 
 impl FrameMut<'_> {
-    /// Says where the packet came in.
+    /// Sets the interface and queue on which the packet was received.
     pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
         self.frame.set_ingress(ifindex, queue);
     }
 
-    /// Says where the packet goes out, for programs of device maps.
+    /// Sets the output interface, for programs of device maps.
     pub fn set_egress(&mut self, ifindex: u32) {
         self.frame.set_egress(ifindex);
     }
 
-    /// Puts metadata before the packet, as a driver or an earlier program would have.
+    /// Sets the metadata before the packet, as a driver or an earlier program would.
     ///
     /// # Errors
     /// [`AdjustError`](crate::AdjustError); the frame is unchanged.
@@ -277,7 +277,7 @@ impl FrameMut<'_> {
         self.frame.set_metadata(metadata)
     }
 
-    /// The packet, to write to.
+    /// Mutable access to the packet's bytes.
     #[must_use]
     pub fn packet_mut(&mut self) -> &mut [u8] {
         self.frame.packet_mut()
@@ -296,7 +296,7 @@ impl FrameMut<'_> {
     /// The descriptor, for engines.
     ///
     /// # Safety
-    /// The frame must not be moved out of its place or exchanged with another.
+    /// The frame must not be moved out of its place or swapped with another.
     #[must_use]
     pub unsafe fn descriptor_mut(&mut self) -> &mut Frame {
         self.frame

@@ -1,16 +1,17 @@
-//! The frame descriptor: one cache line that holds everything that belongs to one packet.
+//! The frame descriptor: one cache line with the state of one packet.
 
 use std::mem::offset_of;
 
 use crate::{FRAME_KEPT, HEADROOM, MIN_PACKET, TAILROOM, Verdict};
 
-/// Descriptor of one packet: where its bytes are, where it came from, what was decided.
+/// Descriptor of one packet: location of its bytes, origin, verdict.
 ///
-/// Nothing about a packet lives anywhere else, so that a whole burst can go through a program before any verdict
-/// is acted on. 64 bytes, aligned to 64; generated code uses the `OFFSET_` constants.
+/// All state that programs and engines keep per packet is here, except for context fields in the host's area for the current
+/// packet, so that a whole burst can go through a program before any verdict is applied. 64 bytes, aligned to 64; generated code
+/// uses the `OFFSET_` constants.
 ///
-/// Invariant: `hard_start <= data_meta <= data <= data_end <= hard_start + buffer_len - TAILROOM`, and all
-/// `buffer_len` bytes at `hard_start` are initialized memory that is the frame's alone.
+/// Invariant: `hard_start <= data_meta <= data <= data_end <= hard_start + buffer_len - TAILROOM`, and all `buffer_len` bytes at
+/// `hard_start` are initialized memory that the frame owns exclusively.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Frame {
@@ -31,23 +32,23 @@ pub struct Frame {
 
 const _: () = assert!(size_of::<Frame>() == 64 && align_of::<Frame>() == 64);
 
-/// Bytes of the headroom were exposed to a program and may no longer be zero.
+/// Bytes of the headroom were exposed to a program and may be nonzero.
 const HEADROOM_USED: u16 = 1;
 
-/// `redirect_via` of a frame with no target; generated code knows it.
+/// `redirect_via` of a frame without target; generated code relies on the value.
 const VIA_NOTHING: u32 = 0;
-/// `redirect_via` of a frame that goes to an interface; other values are map ids.
+/// `redirect_via` of a frame whose target is an interface; other values are map ids.
 const VIA_INTERFACE: u32 = u32::MAX;
 
-/// Where a redirected packet goes.
+/// Target of a redirected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RedirectTarget {
-    /// Out of an interface (`bpf_redirect`).
+    /// An interface (`bpf_redirect`).
     Interface {
         /// Index of the interface.
         ifindex: u32,
     },
-    /// To an element of a device, CPU or socket map (`bpf_redirect_map`).
+    /// An element of a device, CPU or socket map (`bpf_redirect_map`).
     Map {
         /// Id of the map, neither 0 nor `u32::MAX`.
         map: u32,
@@ -56,25 +57,25 @@ pub enum RedirectTarget {
     },
 }
 
-/// A redirect as a helper left it in the frame; it counts only if the verdict is [`Verdict::Redirect`].
+/// A redirect that a helper stored in the frame; it takes effect only if the verdict is [`Verdict::Redirect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Redirect {
-    /// Where to.
+    /// Target.
     pub target: RedirectTarget,
-    /// Flags the program gave.
+    /// The program's flags.
     pub flags: u32,
 }
 
-/// A packet cannot be moved or resized as asked; helpers return `-EINVAL`.
+/// Reasons why a packet cannot be moved or resized; helpers return `-EINVAL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdjustError {
-    /// It would leave the buffer, or its metadata would leave the headroom.
+    /// The packet would exceed the buffer, or its metadata the headroom.
     #[error("no room in the frame's buffer")]
     NoRoom,
-    /// It would leave fewer than 14 bytes of packet.
+    /// The packet would be shorter than 14 bytes.
     #[error("packet would be shorter than an Ethernet header")]
     TooShort,
-    /// Metadata would be longer than 255 bytes or no multiple of four.
+    /// The metadata would be longer than 255 bytes or not a multiple of four.
     #[error("metadata length is not a multiple of 4 up to 252")]
     BadMetadata,
 }
@@ -88,22 +89,22 @@ impl Frame {
     pub const OFFSET_DATA_META: usize = offset_of!(Self, data_meta);
     /// Offset of the 32-bit verdict.
     pub const OFFSET_VERDICT: usize = offset_of!(Self, verdict);
-    /// Offset of the 32-bit index of the interface the packet came in on.
+    /// Offset of the 32-bit index of the input interface.
     pub const OFFSET_INGRESS_IFINDEX: usize = offset_of!(Self, ingress_ifindex);
     /// Offset of the 16-bit receive queue.
     pub const OFFSET_RX_QUEUE: usize = offset_of!(Self, rx_queue);
-    /// Offset of the 32 bits that are 0 in a frame without redirect target.
+    /// Offset of a 32-bit field that is 0 if the frame has no redirect target.
     pub const OFFSET_REDIRECT: usize = offset_of!(Self, redirect_via);
-    /// Offset of the 32-bit index of the interface the packet goes out on.
+    /// Offset of the 32-bit index of the output interface.
     pub const OFFSET_EGRESS_IFINDEX: usize = offset_of!(Self, egress_ifindex);
 
-    /// A frame over a buffer, with an empty packet after the headroom.
+    /// A frame with a buffer, and an empty packet after the headroom.
     ///
     /// # Safety
     /// `hard_start` must point to `buffer_len` initialized bytes that nothing else uses while the frame lives.
     ///
     /// # Panics
-    /// If the buffer is smaller than headroom and tailroom.
+    /// If the buffer is smaller than headroom and tailroom together.
     #[must_use]
     pub unsafe fn new(hard_start: *mut u8, buffer_len: u32) -> Self {
         assert!(buffer_len as usize >= HEADROOM + TAILROOM, "buffer smaller than its reserved areas");
@@ -126,13 +127,13 @@ impl Frame {
         }
     }
 
-    /// Most bytes a packet may have when the frame is filled.
+    /// Maximum size of a packet to fill the frame with, in bytes.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.buffer_len as usize - HEADROOM - TAILROOM
     }
 
-    /// Puts a packet into the frame and forgets everything about the one before.
+    /// Copies a packet into the frame and resets all state of the previous one.
     ///
     /// # Errors
     /// [`AdjustError::NoRoom`] if it is longer than [`capacity`](Self::capacity); the frame is unchanged.
@@ -142,12 +143,12 @@ impl Frame {
             return Err(AdjustError::NoRoom);
         }
         if self.flags & HEADROOM_USED != 0 {
-            // What one packet left in the headroom must not be seen by the next.
-            // SAFETY: the first HEADROOM bytes of the buffer are the frame's.
+            // Data that one packet left in the headroom must not be visible to the next.
+            // SAFETY: the first HEADROOM bytes of the buffer belong to the frame.
             unsafe { self.hard_start.write_bytes(0, HEADROOM) };
         }
-        // SAFETY: headroom plus a packet of at most `capacity` bytes ends inside the buffer, and `packet` cannot
-        // overlap a buffer that is the frame's alone.
+        // SAFETY: headroom plus a packet of at most `capacity` bytes ends inside of the buffer, and `packet` cannot overlap a
+        // buffer that the frame owns exclusively.
         unsafe {
             self.data = self.hard_start.add(HEADROOM);
             self.data.copy_from_nonoverlapping(packet.as_ptr(), packet.len());
@@ -169,7 +170,7 @@ impl Frame {
         self.data_end as usize - self.data as usize
     }
 
-    /// Whether the packet has no bytes.
+    /// Whether the packet is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -178,22 +179,22 @@ impl Frame {
     /// The packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
-        // SAFETY: data..data_end lies inside the frame's initialized buffer.
+        // SAFETY: data..data_end is inside of the frame's initialized buffer.
         unsafe { std::slice::from_raw_parts(self.data, self.len()) }
     }
 
-    /// The packet, to write to.
+    /// Mutable access to the packet's bytes.
     #[must_use]
     pub fn packet_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `packet`, and the frame is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len()) }
     }
 
-    /// The metadata that a program put before the packet.
+    /// The metadata before the packet.
     #[must_use]
     pub fn metadata(&self) -> &[u8] {
         let len = self.data as usize - self.data_meta as usize;
-        // SAFETY: data_meta..data lies inside the frame's initialized buffer.
+        // SAFETY: data_meta..data is inside of the frame's initialized buffer.
         unsafe { std::slice::from_raw_parts(self.data_meta, len) }
     }
 
@@ -203,7 +204,7 @@ impl Frame {
         self.hard_start
     }
 
-    /// Length of the buffer in bytes, with headroom and tailroom.
+    /// Size of the buffer in bytes, including headroom and tailroom.
     #[must_use]
     pub fn buffer_len(&self) -> u32 {
         self.buffer_len
@@ -251,7 +252,7 @@ impl Frame {
             return Err(AdjustError::TooShort);
         }
         let old_meta = self.data_meta;
-        // SAFETY: start - meta and start lie between hard_start and data_end, as just checked.
+        // SAFETY: start - meta and start are between hard_start and data_end, as just checked.
         unsafe {
             self.data = self.hard_start.offset(start as isize);
             self.data_meta = self.data.offset(-(meta as isize));
@@ -263,7 +264,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Moves the metadata's start to `delta` bytes from where it is (`bpf_xdp_adjust_meta`).
+    /// Moves the metadata's start by `delta` bytes (`bpf_xdp_adjust_meta`).
     ///
     /// # Errors
     /// [`AdjustError`]; the frame is unchanged.
@@ -273,17 +274,17 @@ impl Frame {
             return Err(AdjustError::NoRoom);
         }
         let len = self.offset_of_data() - start;
-        // `xdp_metalen_invalid`: shared_info keeps the length in one byte, in units that let drivers compare words.
+        // `xdp_metalen_invalid`: shared_info stores the length in one byte, and drivers compare metadata in 32-bit words.
         if len % 4 != 0 || len > 255 {
             return Err(AdjustError::BadMetadata);
         }
-        // SAFETY: start lies between hard_start and data.
+        // SAFETY: start is between hard_start and data.
         self.data_meta = unsafe { self.hard_start.offset(start as isize) };
         self.flags |= HEADROOM_USED;
         Ok(())
     }
 
-    /// Puts metadata before the packet, as a driver or an earlier program would have.
+    /// Sets the metadata before the packet, as a driver or an earlier program would.
     ///
     /// # Errors
     /// [`AdjustError::BadMetadata`] or [`AdjustError::NoRoom`] as for [`adjust_meta`](Self::adjust_meta); the frame is
@@ -297,7 +298,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Moves the packet's end by `delta` bytes; bytes that appear are zero (`bpf_xdp_adjust_tail`).
+    /// Moves the packet's end by `delta` bytes; added bytes are zero (`bpf_xdp_adjust_tail`).
     ///
     /// # Errors
     /// [`AdjustError`]; the frame is unchanged.
@@ -310,7 +311,7 @@ impl Frame {
         if end < self.offset_of_data() + MIN_PACKET as i64 {
             return Err(AdjustError::TooShort);
         }
-        // SAFETY: both ends lie inside the buffer, before the tailroom.
+        // SAFETY: both ends are inside of the buffer, before the tailroom.
         unsafe {
             if end > old_end {
                 self.data_end.write_bytes(0, (end - old_end) as usize);
@@ -320,24 +321,24 @@ impl Frame {
         Ok(())
     }
 
-    /// What the program returned, unjudged.
+    /// The program's return value, unchecked.
     #[must_use]
     pub fn code(&self) -> u32 {
         self.verdict
     }
 
-    /// The program's verdict; values that are none count as aborted.
+    /// The program's verdict; values that are no verdict count as aborted.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         Verdict::from_code(self.verdict).unwrap_or(Verdict::Aborted)
     }
 
-    /// Stores what a program returned.
+    /// Stores a program's return value.
     pub fn set_code(&mut self, code: u32) {
         self.verdict = code;
     }
 
-    /// The redirect target a helper stored last, if any.
+    /// The redirect target that a helper stored last, if any.
     #[must_use]
     pub fn redirect(&self) -> Option<Redirect> {
         let target = match self.redirect_via {
@@ -361,30 +362,30 @@ impl Frame {
         self.redirect_flags = flags;
     }
 
-    /// Index of the interface the packet came in on.
+    /// Index of the input interface.
     #[must_use]
     pub fn ingress_ifindex(&self) -> u32 {
         self.ingress_ifindex
     }
 
-    /// Queue of that interface.
+    /// Receive queue of the input interface.
     #[must_use]
     pub fn rx_queue(&self) -> u16 {
         self.rx_queue
     }
 
-    /// Index of the interface the packet goes out on, for programs of device maps.
+    /// Index of the output interface, for programs of device maps.
     #[must_use]
     pub fn egress_ifindex(&self) -> u32 {
         self.egress_ifindex
     }
 
-    /// Says where the packet goes out, for programs of device maps.
+    /// Sets the output interface, for programs of device maps.
     pub fn set_egress(&mut self, ifindex: u32) {
         self.egress_ifindex = ifindex;
     }
 
-    /// Says where the packet came in.
+    /// Sets the interface and queue on which the packet was received.
     pub fn set_ingress(&mut self, ifindex: u32, queue: u16) {
         self.ingress_ifindex = ifindex;
         self.rx_queue = queue;

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-/// What becomes of a packet: `enum xdp_action`.
+/// The fate of a packet: `enum xdp_action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Verdict {
-    /// The program failed; dropped.
+    /// The program failed; the packet is dropped.
     Aborted = 0,
-    /// Dropped.
+    /// The packet is dropped.
     Drop = 1,
-    /// Goes on to the host.
+    /// The packet is passed to the host's network stack.
     Pass = 2,
-    /// Sent back out where it came from.
+    /// The packet is sent back out of its input interface.
     Tx = 3,
-    /// Sent to the frame's redirect target.
+    /// The packet is sent to the frame's redirect target.
     Redirect = 4,
 }
 
@@ -22,8 +22,8 @@ impl Verdict {
     /// All verdicts, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::Aborted, Self::Drop, Self::Pass, Self::Tx, Self::Redirect];
 
-    /// The verdict of a program's return value; `None` for values that `enum xdp_action` does not have, which the
-    /// kernel treats as aborted.
+    /// The verdict for a program's return value; `None` for values outside of `enum xdp_action`, which the kernel treats as
+    /// aborted.
     #[must_use]
     pub fn from_code(code: u32) -> Option<Self> {
         Self::ALL.get(code as usize).copied()

@@ -1,5 +1,5 @@
-//! Frames move and resize within the limits of `net/core/filter.c`; the kernel confirms the same limits in the text
-//! cases under `tests/cases/xdp/`.
+//! Frames move and resize within the limits of `net/core/filter.c`; the text cases under `tests/cases/xdp/` check the same limits
+//! against the kernel.
 
 use paceline_frame::{AdjustError, Burst, Frame, FrameMeta, MAX_PACKET, PushError, Redirect, RedirectTarget};
 
@@ -11,7 +11,7 @@ fn one(packet: &[u8]) -> Burst {
 
 fn with<R>(burst: &mut Burst, f: impl FnOnce(&mut Frame) -> R) -> R {
     let mut frame = burst.frame_mut(0);
-    // SAFETY: the frame is only asked to adjust itself.
+    // SAFETY: the frame is neither moved nor swapped, only adjusted.
     f(unsafe { frame.descriptor_mut() })
 }
 
