@@ -1,25 +1,25 @@
-//! Ports that know single packets only.
+//! Adapter for ports that handle single packets.
 
 use paceline_frame::{Burst, FrameRef};
 
 use crate::port::{Group, Port, PortError};
 
-/// A port that takes and gives one packet at a time.
+/// A port that receives and sends one packet at a time.
 pub trait PacketPort: Send {
-    /// Adds the next packet to a burst that has room, if one has arrived.
+    /// Adds the next packet, if one has arrived, to a burst that is not full; returns whether it did.
     ///
     /// # Errors
     /// [`PortError`].
     fn receive_packet(&mut self, burst: &mut Burst) -> Result<bool, PortError>;
 
-    /// Sends a packet, or says that there is no room for it.
+    /// Sends a packet; returns false if there is no room for it.
     ///
     /// # Errors
     /// [`PortError`].
     fn send_packet(&mut self, packet: FrameRef<'_>) -> Result<bool, PortError>;
 }
 
-/// Gathers the packets of a port into bursts, so that a worker knows bursts only.
+/// Gathers the packets of a port into bursts, so that workers handle bursts only.
 #[derive(Clone, Debug)]
 pub struct Gathered<P>(pub P);
 

@@ -1,7 +1,7 @@
-//! Ports: where bursts of packets come from and where groups of packets go.
+//! Ports: sources of bursts of packets and destinations of groups of packets.
 //!
 //! A [`Port`] fills a burst with the packets that have arrived, without waiting, and sends groups of packets. [`MemoryPort`] and
-//! [`Generator`] have their packets in memory; [`Gathered`] makes a port of a [`PacketPort`], which handles single packets only.
+//! [`Generator`] have their packets in memory; [`Gathered`] makes a port from a [`PacketPort`], which handles single packets only.
 #![forbid(unsafe_code)]
 
 mod gather;

@@ -1,4 +1,4 @@
-//! Ports in memory: for tests, benchmarks, and between threads of a process.
+//! Ports in memory: for tests, benchmarks, and communication between threads of a process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use paceline_frame::{Burst, FrameMeta};
 
 use crate::port::{Group, Port, PortError};
 
-/// Packets that wait, in order, up to a number of them. Their buffers are used again.
+/// A ring buffer of packets with fixed capacity. Packet buffers are reused.
 #[derive(Debug)]
 struct Ring {
     slots: Box<[(Vec<u8>, FrameMeta)]>,
@@ -33,7 +33,7 @@ impl Ring {
         true
     }
 
-    /// The packet that waits longest.
+    /// The oldest packet.
     fn first(&self) -> Option<&(Vec<u8>, FrameMeta)> {
         (self.len > 0).then(|| &self.slots[self.first])
     }
@@ -52,7 +52,7 @@ pub struct MemoryPort {
 }
 
 impl MemoryPort {
-    /// Two ends: what is sent to one is received from the other. Up to `capacity` packets wait in each direction.
+    /// A link with two ends: packets sent to one are received from the other. At most `capacity` packets wait in each direction.
     #[must_use]
     pub fn link(capacity: usize) -> (Self, Self) {
         let (left, right) = (Ring::new(capacity), Ring::new(capacity));
@@ -60,19 +60,19 @@ impl MemoryPort {
         (Self { incoming: left, outgoing: right }, other)
     }
 
-    /// An end that receives what it sends.
+    /// An end that receives the packets it sends.
     #[must_use]
     pub fn loopback(capacity: usize) -> Self {
         let ring = Ring::new(capacity);
         Self { incoming: Arc::clone(&ring), outgoing: ring }
     }
 
-    /// Sends one packet; false if there is no room for it.
+    /// Sends one packet; returns false if there is no room for it.
     pub fn push(&self, packet: &[u8], meta: FrameMeta) -> bool {
         lock(&self.outgoing).push(packet, meta)
     }
 
-    /// The packet that has waited longest to be received.
+    /// Receives the oldest packet.
     #[must_use]
     pub fn pop(&self) -> Option<(Vec<u8>, FrameMeta)> {
         let mut ring = lock(&self.incoming);
@@ -90,7 +90,7 @@ impl Port for MemoryPort {
         while !burst.is_full()
             && let Some((packet, meta)) = ring.first()
         {
-            // What no frame can hold is lost, as a card loses it.
+            // Packets that are too long for a frame are dropped, as a network card would do.
             let _ = burst.push(packet, *meta);
             ring.advance();
         }
@@ -103,7 +103,7 @@ impl Port for MemoryPort {
     }
 }
 
-/// Gives packets out of memory again and again, and takes what it is sent without looking at it.
+/// A source of packets in memory, which are repeated, and a sink for all packets sent to it.
 #[derive(Clone, Debug)]
 pub struct Generator {
     packets: Arc<[Vec<u8>]>,
@@ -112,7 +112,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Gives these packets in turn, `count` together, or for ever if there is no number.
+    /// Repeats these packets in order, `count` in total, or forever for `None`.
     #[must_use]
     pub fn new(packets: Vec<Vec<u8>>, count: Option<u64>) -> Self {
         let most = if packets.is_empty() { 0 } else { count.unwrap_or(u64::MAX) };
@@ -183,7 +183,7 @@ mod tests {
         assert!(received(&mut Generator::new(Vec::new(), None)).is_empty());
     }
 
-    /// One packet at a time, of a link.
+    /// One packet at a time from a link.
     struct Slow(MemoryPort);
 
     impl PacketPort for Slow {
