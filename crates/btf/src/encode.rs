@@ -357,7 +357,7 @@ enum Part {
     Bits {
         /// Offset in bits.
         offset: u32,
-        /// How many bits.
+        /// Width in bits.
         count: u32,
         /// The number.
         number: u128,

@@ -6,12 +6,12 @@
 //!
 //! Semantics are the kernel's, or with [`Rules::Libpcap`] those of tcpdump for captures:
 //!
-//! | rule | the kernel | libpcap's `bpf_filter` |
+//! | property | the kernel | libpcap's `bpf_filter` |
 //! |---|---|---|
-//! | shift by an index register of 32 or more | by its low five bits | gives 0 |
-//! | offset + index register over 2^32 | wraps | is outside of the packet |
-//! | negative offsets | of the headers, of ancillary words | are outside of the packet |
-//! | length | of what is there | on the wire |
+//! | shift by an index register of 32 or more | count masked to five bits | result is 0 |
+//! | offset + index register over 2^32 | wraps | out of bounds |
+//! | negative offsets | relative to headers, or ancillary words | out of bounds |
+//! | length | available bytes | wire length |
 //!
 //! A filter of [`Purpose::UserSpace`] may have loops. The converted program iterates each at most twice per byte of the packet:
 //! libpcap's loop over the headers of `protochain` cannot iterate more often without repeating a state, so a loop that exceeds the

@@ -242,7 +242,7 @@ impl Shared {
         }
     }
 
-    /// Gives a fork its own memory, with a copy of all code.
+    /// Replaces the shared memory of a fork by a private copy.
     pub(crate) fn copy_memory(&self) -> Result<(), Errno> {
         self.memory.copy()
     }

@@ -276,7 +276,7 @@ impl Network {
         always || self.tables.contains_key(&(table, Family::from(like)))
     }
 
-    /// What a rule says of a flow that it matches; `None` to ask the next one.
+    /// The result of a matching rule; `None` to continue with the next one.
     fn by_rule(&self, flow: &Flow, rule: &Rule) -> Option<Result<Found<'_>, NoRoute>> {
         let table = match rule.action {
             Action::Table(table) => table,

@@ -95,7 +95,7 @@ impl Matcher<'_, '_> {
             }
             (Type::Enum(a), Type::Enum(b)) => self.enumerations(a, b)?,
             (Type::Forward { union: a, .. }, Type::Forward { union: b, .. }) => a == b,
-            // Behind a pointer a forward declaration matches a structure.
+            // As the target of a pointer, a forward declaration matches a structure.
             (
                 Type::Struct(_) | Type::Union(_) | Type::Forward { .. },
                 Type::Struct(_) | Type::Union(_) | Type::Forward { .. },
