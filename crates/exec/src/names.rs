@@ -24,7 +24,7 @@ pub const NAMES_VARIABLE: &str = "PACELINE_JIT_NAMES";
 #[non_exhaustive]
 pub struct JitSymbols {
     /// `/tmp/perf-PID.map` for `perf report`. Entries remain after code is freed, until other code reuses its addresses. Covers
-    /// arenas that are created after the announcement, because `perf` uses the file for their kind of memory only.
+    /// arenas that are created after the announcement, because only their memory is mapped such that `perf` uses the file for it.
     pub perf_map: bool,
     /// Folder for `jit-PID.dump`, with code and source lines, for `perf inject --jit`. Requires `perf record -k mono`.
     pub jitdump: Option<PathBuf>,

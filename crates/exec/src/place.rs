@@ -26,8 +26,7 @@ pub(crate) fn candidates(maps: &str, anchor: usize, size: usize) -> Vec<usize> {
     let highest = text.start.saturating_add(REACH - 1);
     let fits = |start: usize| -> Option<usize> {
         let end = start.checked_add(size)?;
-        // A free grain on both sides, so that guards are not adjacent to other mappings, and a stack's guard page stays adjacent to
-        // its stack only.
+        // A free grain on both sides keeps a distance from other mappings, including guard pages of stacks.
         let with_margin = start.checked_sub(GRAIN)?..end.checked_add(GRAIN)?;
         let free =
             mapped.iter().all(|range| range.end <= with_margin.start || with_margin.end <= range.start);

@@ -8,7 +8,7 @@
 //! |<------------ HEADROOM (256) ------->|                           |<-- TAILROOM -->|
 //! ```
 //!
-//! The two reserved areas hold `struct xdp_frame` and `struct skb_shared_info` in the kernel; they are reserved here so that
+//! The two areas that are kept free hold `struct xdp_frame` and `struct skb_shared_info` in the kernel; they are kept here so that
 //! `bpf_xdp_adjust_head`, `_meta` and `_tail` succeed and fail under the same conditions.
 
 mod burst;

@@ -32,7 +32,7 @@ impl Emitter<'_> {
         self.asm.alu_rr(Alu::Sub, Width::Q64, SCRATCH_2, SCRATCH);
         let mem = match index {
             None => {
-                // Packets are shorter than 2 GiB, so the comparison fails for a saturated sum too.
+                // Packets are far shorter than 2 GiB, so the comparison fails for a saturated sum too.
                 self.asm.alu_ri(Alu::Cmp, Width::Q64, SCRATCH_2, offset.saturating_add(bytes));
                 self.asm.jcc(Cond::L, outside);
                 Mem::at(SCRATCH, offset)

@@ -72,7 +72,7 @@ pub struct Stats {
 /// Compiles a verified program.
 ///
 /// # Errors
-/// [`CompileError`] names the first instruction that there is no code for.
+/// [`CompileError`] for the first instruction that cannot be compiled.
 pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Result<Compiled, CompileError> {
     if settings.checked {
         // Checked code exists to test the verifier, so it must not rely on its facts.
@@ -85,7 +85,7 @@ pub fn compile(verified: &Verified, links: &Links, settings: &Settings) -> Resul
 /// from a context are not recognized without the verifier's facts, so unchecked code suits programs without a context only.
 ///
 /// # Errors
-/// [`CompileError`] names the first instruction that there is no code for.
+/// [`CompileError`] for the first instruction that cannot be compiled.
 pub fn compile_unverified(
     kind: ProgramKind,
     code: &Code,
@@ -127,10 +127,10 @@ fn compile_program(
 /// one of which counts the results of each program.
 ///
 /// # Errors
-/// The program that cannot be compiled, and why.
+/// Index of the program that cannot be compiled, and the reason.
 ///
 /// # Panics
-/// If there are not as many programs as the graph has nodes.
+/// If the number of programs differs from the number of the graph's nodes.
 pub fn compile_chain(
     programs: &[(&Verified, &Links)],
     graph: &Graph,

@@ -46,7 +46,7 @@ struct Placed {
     values: Option<u64>,
 }
 
-/// Adds the map or program that a relocation in a definition's `values` refers to to the map's initial values.
+/// Adds the map or program to which a relocation in a definition's `values` refers to the map's initial values.
 fn add_initial_value(
     elf: &ElfFile<'_>,
     functions: &Functions<'_>,

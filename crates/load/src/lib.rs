@@ -9,13 +9,13 @@
 //!
 //! | convention | libbpf | here |
 //! |---|---|---|
-//! | section names | since 1.0 only `xdp`, `xdp.frags`, and both with `/devmap`, `/cpumap` | also `xdp/NAME`, whatever else starts with `xdp`, and `prog`, as older tools had it |
-//! | legacy `maps` section | dropped in 1.0 | taken, with iproute2's larger definition |
+//! | section names of XDP programs | since 1.0 only `xdp`, `xdp.frags`, and both with `/devmap`, `/cpumap` | also `xdp/NAME`, all other names that start with `xdp`, and `prog`, as in older tools |
+//! | legacy `maps` section | dropped in 1.0 | supported, including iproute2's larger definition |
 //! | static functions, and calls, outside of `.text` | refused (1.1) | linked |
 //! | other types of program | loaded | listed in [`Object::skipped`]; errors in them are ignored |
 //! | names of data maps | truncated to 15 characters, with the object's name as prefix | the section's full name |
 //! | `LINUX_KERNEL_VERSION`, `CONFIG_*` | the running kernel's | [`LoadOptions`] |
-//! | functions of the kernel (`__ksym`) | numbered by the kernel's BTF | kept by name ([`ProgramSpec::kfuncs`](paceline_spec::ProgramSpec::kfuncs)) |
+//! | functions of the kernel (`__ksym`) | resolved to BTF ids of the kernel | referenced by name ([`ProgramSpec::kfuncs`](paceline_spec::ProgramSpec::kfuncs)) |
 //! | variables of the kernel (`__ksym`) | resolved | 0 if `__weak`, otherwise refused |
 //! | CO-RE | against the running kernel | against [`LoadOptions::target_btf`]; without it, fields keep the compiler's offsets, and
 //! programs that reach a question whether something exists are refused |

@@ -27,7 +27,7 @@ impl Furthest {
         }
     }
 
-    /// Records a name or number that is valid syntax but invalid.
+    /// Records a name or number that is well-formed but not valid.
     pub(super) fn refuse(&mut self, at: usize, problem: Problem) {
         if self.reaches(at) && self.refused.is_none() {
             self.refused = Some(problem);

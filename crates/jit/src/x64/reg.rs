@@ -143,7 +143,7 @@ impl OpSize {
     pub const ALL: [OpSize; 4] = [OpSize::B8, OpSize::W16, OpSize::D32, OpSize::Q64];
 }
 
-/// Operand width of instructions without byte and 16-bit forms.
+/// Operand widths that all instructions support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Width {
     /// 32 bits. The upper half of a register is zeroed.
