@@ -1,4 +1,4 @@
-//! Finds out which versions are compared with, and compiles what is in C for the machine itself, where that is asked for.
+//! Records the versions of rivals, and compiles the C sources if their features are enabled.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ fn main() {
     dpdk();
 }
 
-/// Crates whose versions the tables name.
+/// Crates whose versions the tables print.
 const CRATES: &[&str] = &["rbpf", "solana-sbpf", "pcap-parser", "pcap-file"];
 
-/// Sets `VERSION_CRATE` from the lock file: what is printed is what was built.
+/// Sets `VERSION_CRATE` from the lock file, which has the versions that are built.
 fn versions() {
     let lock = "../../Cargo.lock";
     println!("cargo::rerun-if-changed={lock}");
@@ -42,7 +42,7 @@ fn native() {
 
 #[cfg(feature = "dpdk")]
 fn dpdk() {
-    // The program needs two of DPDK's many libraries.
+    // The benchmark links only two of DPDK's libraries.
     let library = pkg_config::Config::new().cargo_metadata(false).probe("libdpdk").expect("libdpdk-dev");
     let mut build = cc::Build::new();
     build.file("workloads/dpdk.c").opt_level(2).warnings(false).includes(&library.include_paths);

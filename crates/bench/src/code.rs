@@ -1,4 +1,4 @@
-//! From object files to native code: how long it takes, and how much it becomes (`code`).
+//! From object files to native code: compile time and code size (`code`).
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::measure::{Timing, Work, interleaved};
 use crate::report::{Figure, Row, Unit};
 use crate::{Rows, Settings, Table};
 
-/// Every example of the repository.
+/// Every example program.
 pub(crate) fn table(settings: Settings) -> Table {
     if !Engine::Jit.is_available() {
         return Ok(Vec::new().into());
@@ -59,23 +59,23 @@ fn of_program(settings: Settings, name: &str, object: &Object, spec: &ProgramSpe
     ])
 }
 
-/// What it takes to make native code of a program.
+/// Figures of one program.
 pub(crate) struct Measured {
     /// Instructions of the program.
     pub(crate) instructions: usize,
-    /// Verifying and compiling.
+    /// Time to verify and compile.
     pub(crate) load: Timing,
-    /// Compiling what is verified, and placing it.
+    /// Time to compile and place a verified program.
     pub(crate) compile: Timing,
-    /// Native code.
+    /// Size of the native code.
     pub(crate) bytes: u64,
-    /// Loading in the kernel, and native code there.
+    /// Time to load in the kernel, and the size of its native code.
     pub(crate) kernel: Option<(Timing, u64)>,
-    /// Somebody else.
+    /// Another implementation.
     pub(crate) other: Option<Timing>,
 }
 
-/// Measures a program, and in the same rounds another's work.
+/// Measures a program, with another implementation in the same rounds.
 pub(crate) fn measure<'a>(
     settings: Settings,
     object: &'a Object,
@@ -117,7 +117,7 @@ pub(crate) fn measure<'a>(
     })
 }
 
-/// The kernel as one loads into it.
+/// The kernel, as a target for loading.
 pub(crate) fn kernel_name() -> String {
     format!("Linux {}", crate::machine::kernel())
 }

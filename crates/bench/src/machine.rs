@@ -1,18 +1,18 @@
-//! The machine that measures.
+//! The machine of the measurements.
 
 use std::fs;
 use std::process::Command;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The core that measures, and how many there are.
+/// The measuring core, and the number of cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cores {
     pinned: usize,
     usable: u32,
 }
 
-/// Keeps this thread on one core, the last it may run on: the first ones serve interrupts.
+/// Pins this thread to the last core that it may run on: the first ones serve interrupts.
 pub(crate) fn pin() -> rustix::io::Result<Cores> {
     let allowed = sched_getaffinity(None)?;
     let pinned = (0..CpuSet::MAX_CPU).rev().find(|&core| allowed.is_set(core)).unwrap_or(0);
@@ -22,7 +22,7 @@ pub(crate) fn pin() -> rustix::io::Result<Cores> {
     Ok(Cores { pinned, usable: allowed.count() })
 }
 
-/// What someone needs to know who compares figures: processor, core, kernel, compiler, date.
+/// Information for comparisons of figures: processor, core, kernel, compiler, date.
 pub(crate) fn description(cores: Cores) -> String {
     let processor = line_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
     format!(
@@ -41,7 +41,7 @@ pub(crate) fn kernel() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
 }
 
-/// Value of the first line `key: value` of a file.
+/// Value of the first `key: value` line of a file.
 pub(crate) fn line_of(file: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(k, _)| k.trim() == key)?;

@@ -1,8 +1,8 @@
-//! Measures Paceline and what it is compared with, and says whether the bars are met.
+//! Measures Paceline and its rivals, and reports whether the bars are met.
 //!
-//! `cargo run --release -p paceline-bench -- TABLE [--json] [--smoke]`, where `TABLE` is one of [`TABLES`] or `all`.
-//! Prints a Markdown table, or with `--json` one object a row. `--smoke` runs every row once and briefly, to see that
-//! all of it works; its figures mean nothing.
+//! `cargo run --release -p paceline-bench -- TABLE [--json] [--smoke]`, where `TABLE` is one of [`TABLES`] or `all`. Prints
+//! a Markdown table, or with `--json` one object per row. `--smoke` runs every row once and briefly, as a test; its figures
+//! mean nothing.
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
@@ -22,23 +22,23 @@ use std::process::ExitCode;
 
 use report::{Report, Row};
 
-/// What every table is told.
+/// Settings of a table.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    /// Once and briefly.
+    /// Run each row once and briefly.
     smoke: bool,
 }
 
-/// What a part of a table returns.
+/// Result of a part of a table.
 type Rows = Result<Vec<Row>, Box<dyn std::error::Error>>;
 
-/// What a table returns.
+/// Result of a table.
 type Table = Result<Report, Box<dyn std::error::Error>>;
 
-/// What makes a table.
+/// The function of a table.
 type Make = fn(Settings) -> Table;
 
-/// The tables there are.
+/// All tables.
 const TABLES: &[(&str, Make)] = &[
     ("bulk", bulk::table),
     ("captures", captures::table),
@@ -104,7 +104,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn main() -> ExitCode {
-    // A table that measures memory runs this program anew for each figure.
+    // A table of memory runs this program again for each figure.
     if let Some(code) = captures::child().or_else(maps::child) {
         return code;
     }

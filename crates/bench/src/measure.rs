@@ -1,36 +1,36 @@
-//! Rounds: every contender once, again and again in random order, so that what disturbs the machine disturbs all, and none
-//! always follows the same other.
+//! Rounds: every contender runs once per round, in random order, so that disturbances affect all, and no contender always
+//! follows the same other one.
 
 use std::error::Error;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Rounds of a measurement that counts.
+/// Rounds of a full measurement.
 const ROUNDS: usize = 15;
 
-/// Something that is measured: it does its work and returns how many units it did.
+/// A measured function: does its work and returns the number of units.
 pub(crate) type Work<'a> = Box<dyn FnMut() -> Result<u64, Box<dyn Error>> + 'a>;
 
 /// Time for one unit of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Timing {
-    /// The best round: what the code costs.
+    /// The best round: the cost of the code.
     pub(crate) min: f64,
-    /// The middle round: what one gets.
+    /// The median round: the typical cost.
     pub(crate) median: f64,
 }
 
-/// Runs the contenders in turn. The first round only warms up.
+/// Runs the contenders in turn. The first round is a warm-up.
 pub(crate) fn interleaved(smoke: bool, contenders: &mut [Work<'_>]) -> Result<Vec<Timing>, Box<dyn Error>> {
     rounds(if smoke { 0 } else { ROUNDS }, contenders)
 }
 
-/// The same with a number of rounds after the one that warms up; without any, that one is what there is.
+/// The same with this number of rounds after the warm-up; with 0 the warm-up is the result.
 pub(crate) fn rounds(rounds: usize, contenders: &mut [Work<'_>]) -> Result<Vec<Timing>, Box<dyn Error>> {
     prepared(rounds, contenders, || ())
 }
 
-/// The same, with something done before each work that is not timed.
+/// The same, with an untimed preparation before each measurement.
 pub(crate) fn prepared(
     rounds: usize,
     contenders: &mut [Work<'_>],
@@ -54,27 +54,27 @@ pub(crate) fn prepared(
     Ok(times.into_iter().map(timing).collect())
 }
 
-/// Nanoseconds that this thread has run, in the program and in the kernel for it. Unlike the clock on the wall, it does
-/// not count what others do on the same core.
+/// Processor time of this thread in nanoseconds, in user and kernel mode. Unlike elapsed time it excludes other threads on
+/// the same core.
 pub(crate) fn thread_time() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 impl Timing {
-    /// How much longer another takes: above 1 if this one is faster. The best rounds are compared, as everywhere: they are
-    /// what the code costs, the others also what else the machine did. What is left of two figures may be nothing, or less
-    /// than that by chance: then this one is faster without bound.
+    /// Ratio of another's time to this one: above 1 if this one is faster. The best rounds are compared, as everywhere: they
+    /// show the cost of the code, the others also disturbances. A difference of two figures may be zero or negative by
+    /// chance: then the ratio is infinite.
     pub(crate) fn ratio(self, other: Self) -> f64 {
         if self.min <= 0.0 && other.min > 0.0 { f64::INFINITY } else { other.min / self.min }
     }
 
-    /// What is left of each figure when another one's is taken off.
+    /// The differences from another's figures.
     pub(crate) fn minus(self, other: Self) -> Self {
         Self { min: self.min - other.min, median: self.median - other.median }
     }
 
-    /// A part of it.
+    /// A fraction of it.
     pub(crate) fn divided_by(self, parts: f64) -> Self {
         Self { min: self.min / parts, median: self.median / parts }
     }

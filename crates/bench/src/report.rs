@@ -1,10 +1,10 @@
-//! Rows, and how they are printed.
+//! Rows and their output.
 
 use serde_json::{Value, json};
 
 use crate::measure::Timing;
 
-/// What a row compares.
+/// The figure of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Figure {
     /// Time for one unit of work, in nanoseconds.
@@ -14,7 +14,7 @@ pub(crate) enum Figure {
 }
 
 impl Figure {
-    /// The same with the medians for the best rounds.
+    /// The same with medians instead of the best rounds.
     fn by_medians(self) -> Self {
         let median = |t: Timing| Timing { min: t.median, ..t };
         match self {
@@ -24,7 +24,7 @@ impl Figure {
     }
 }
 
-/// What an amount counts.
+/// Unit of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Bytes,
@@ -40,42 +40,42 @@ impl Unit {
     }
 }
 
-/// What is asked of a row.
+/// The bar of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bar {
-    /// The ratio is at least so much.
+    /// Minimum ratio.
     Ratio(f64),
-    /// Ours is at most so much, in nanoseconds or the unit of the figure.
+    /// Maximum of our figure, in nanoseconds or its unit.
     Most(f64),
 }
 
 /// One row of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// What is measured.
+    /// The measured work.
     pub(crate) name: String,
-    /// What it is compared with, and its version; empty if with nothing.
+    /// The contender that it is compared with, and its version; empty if none.
     pub(crate) against: String,
     pub(crate) figure: Figure,
     pub(crate) bar: Option<Bar>,
-    /// What would be better still than the bar.
+    /// The goal beyond the bar.
     pub(crate) reach: Option<Bar>,
-    /// Whether the report's matrix has both figures: then the text has the row only if something is asked of it.
+    /// Whether the report's matrix has both figures; the text then has the row only if it has a bar.
     pub(crate) in_matrix: bool,
 }
 
 impl Row {
-    /// A row that nothing is asked of.
+    /// A row without a bar.
     pub(crate) fn new(name: impl Into<String>, against: impl Into<String>, figure: Figure) -> Self {
         Self { name: name.into(), against: against.into(), figure, bar: None, reach: None, in_matrix: false }
     }
 
-    /// The same with what is asked of it.
+    /// The same with a bar.
     pub(crate) fn with_bar(self, bar: Option<Bar>) -> Self {
         Self { bar, ..self }
     }
 
-    /// Whether the bar is met, by the best rounds and by the medians; `None` if there is none.
+    /// Whether the bar is met, by the best rounds and by the medians; `None` without a bar.
     pub(crate) fn met(&self) -> Option<bool> {
         self.bar.and_then(|bar| self.meets(bar))
     }
@@ -87,14 +87,14 @@ impl Row {
 
     fn best_meets(&self, bar: Bar) -> Option<bool> {
         match (bar, self.figure) {
-            // As they are printed: figures of a nanosecond or two are not told apart better.
+            // Rounded as printed, because differences below a hundredth are not significant.
             (Bar::Ratio(least), _) => self.ratio().map(|ratio| hundredths(ratio) >= hundredths(least)),
             (Bar::Most(most), Figure::Time { ours, .. }) => Some(ours.min <= most),
             (Bar::Most(most), Figure::Size { ours, .. }) => Some(ours as f64 <= most),
         }
     }
 
-    /// The other's figure by ours: above 1 if ours is faster or smaller.
+    /// Ratio of the other's figure to ours: above 1 if ours is faster or smaller.
     fn ratio(&self) -> Option<f64> {
         match self.figure {
             Figure::Time { ours, against } => against.map(|other| ours.ratio(other)),
@@ -102,7 +102,7 @@ impl Row {
         }
     }
 
-    /// One object. Times are medians, `_min` the best rounds, which the ratio compares.
+    /// One JSON object. Times are medians, `_min` the best rounds, which the ratio compares.
     pub(crate) fn json(&self, table: &str) -> Value {
         let against = (!self.against.is_empty()).then_some(&self.against);
         let mut object = json!({ "table": table, "row": self.name });
@@ -170,7 +170,7 @@ impl Row {
             },
         };
         let ratio = or_none(self.ratio().map(|ratio| match ratio {
-            // One of the two is about nothing: how many times is chance.
+            // A ratio to a figure near zero is not significant.
             1e3.. => "> 1000".to_owned(),
             ratio => format!("{ratio:.2}"),
         }));
@@ -178,10 +178,10 @@ impl Row {
     }
 }
 
-/// What a table found.
+/// Results of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
-    /// Figures side by side.
+    /// Figures in a matrix.
     pub(crate) matrix: Option<Matrix>,
     /// Comparisons.
     pub(crate) rows: Vec<Row>,
@@ -193,7 +193,7 @@ impl From<Vec<Row>> for Report {
     }
 }
 
-/// Figures side by side: one line a contender, one column a workload.
+/// A matrix of figures: one line per contender, one column per workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Matrix {
     pub(crate) columns: Vec<String>,
@@ -257,7 +257,7 @@ fn time(timing: Timing) -> String {
     let digits = if timing.median / by < 10.0 { 2 } else { 1 };
     let figure = |ns: f64| {
         let text = format!("{:.digits$}", ns / by);
-        // Less than nothing by chance.
+        // Negative by chance.
         if text.trim_start_matches('-').trim_matches(['0', '.']).is_empty() {
             text.trim_start_matches('-').to_owned()
         } else {
@@ -271,7 +271,7 @@ fn hundredths(ratio: f64) -> f64 {
     (ratio * 100.0).round()
 }
 
-/// What to divide nanoseconds by, and the unit they come to.
+/// Divisor of nanoseconds, and the resulting unit.
 fn scale(nanoseconds: f64) -> (f64, &'static str) {
     match nanoseconds {
         ..1e4 => (1.0, "ns"),

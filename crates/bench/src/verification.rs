@@ -1,4 +1,4 @@
-//! Verifying long programs full of branches.
+//! Verification of long programs with many branches.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -14,10 +14,10 @@ use crate::{Settings, Table};
 /// Instructions of the programs.
 const LENGTH: usize = 10_000;
 
-/// A program in at most so many nanoseconds: a second.
+/// Bar for one program in nanoseconds: a second.
 const BAR: Bar = Bar::Most(1e9);
 
-/// What branches are about: the text of one block, told its number.
+/// Kind of branches: the text of one block, given its number.
 type Block = fn(usize) -> String;
 
 /// Rows and their blocks.
@@ -42,7 +42,7 @@ fn simulate(program: &ProgramSpec) -> Result<Stats, Box<dyn Error>> {
     Ok(*verify(program, &[], None, &Options::default())?.stats())
 }
 
-/// A program that checks for 64 bytes of packet and then goes through blocks until it is long enough.
+/// A program that checks 64 bytes of packet, followed by blocks up to its full length.
 fn program(block: Block) -> Result<ProgramSpec, Box<dyn Error>> {
     const START: &str = "
         r2 = *(u32 *)(r1 + 0)
@@ -63,7 +63,7 @@ fn program(block: Block) -> Result<ProgramSpec, Box<dyn Error>> {
         text += &block;
         number += 1;
     }
-    // The jump to the end reaches 32767 instructions.
+    // The jump to the end has a range of 32767 instructions.
     write!(text, "{END}")?;
     let code = assemble(&text, &())?;
     Ok(ProgramSpec::new(
@@ -92,7 +92,7 @@ fn indexing(number: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Without states that cover others the paths double at each branch.
+    /// Without pruning the number of paths doubles at each branch.
     #[test]
     fn long_programs_are_verified_in_a_few_passes() {
         for (name, block) in SHAPES {

@@ -14,12 +14,12 @@ use crate::measure::{Timing, Work, prepared};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
 
-/// Rounds of a measurement that counts.
+/// Rounds of a full measurement.
 const ROUNDS: usize = 31;
-/// Packets that a round runs about.
+/// Approximate number of packets per round.
 const ROUND: usize = 100_000;
 
-/// The workloads, and how they are called.
+/// The workloads and their names.
 const WORKLOADS: [(&str, &str); 5] = [
     ("drop", "W1 drop"),
     ("port22", "W2 port 22"),
@@ -28,21 +28,21 @@ const WORKLOADS: [(&str, &str); 5] = [
     ("xdp1", "xdp1, drop with header touch"),
 ];
 
-/// Shorter than what packets are fetched ahead for.
+/// The program that is too short for prefetches.
 const SHORT: (&str, &str) = ("ipv4", "9 instructions, IPv4 or not");
 
-/// Who runs bursts.
+/// How packets run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// The loop as it is made.
+    /// The compiler's normal loop.
     Ours,
     /// One call per packet.
     Single,
-    /// The loop over one packet at a time.
+    /// The loop with bursts of one packet.
     Ones,
-    /// The loop with packets fetched so far ahead.
+    /// The loop with this prefetch distance.
     Ahead(u8),
-    /// The C compiler's loop, with packets fetched so far ahead; 0 for not at all.
+    /// The C compiler's loop with this prefetch distance; 0 for no prefetch.
     Native(u32),
 }
 
@@ -62,10 +62,10 @@ impl Role {
         Self::Native(24),
     ];
 
-    /// Those for the short program.
+    /// The ways for the short program.
     const SHORT: [Self; 4] = [Self::Ours, Self::Single, Self::Ahead(0), Self::Ahead(16)];
 
-    /// Those for packets out of the cache.
+    /// The ways for packets out of the caches.
     const COLD: [Self; 9] = [
         Self::Ours,
         Self::Single,
@@ -119,7 +119,7 @@ pub(super) fn rows(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// Which packets are run.
+/// Set of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Hit,
@@ -160,7 +160,7 @@ fn hit() -> Result<Vec<Burst>, Box<dyn Error>> {
     Ok(vec![burst])
 }
 
-/// Whoever there is for a workload.
+/// All contenders for a workload.
 fn contenders(workload: &str, roles: &[Role]) -> Result<Vec<(Role, Run<'static>)>, Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
@@ -222,7 +222,7 @@ fn ours(
         Role::Ones => {
             let mut one = Burst::new(1);
             Box::new(move |burst| {
-                // The packets are the same: it is for hits alone.
+                // The packets are equal, so that this contender is for hits only.
                 if one.is_empty() {
                     one.push(burst.frame(0).packet(), FrameMeta::default())?;
                 }
@@ -274,7 +274,7 @@ fn measure(
     Ok(roles.into_iter().zip(times).collect())
 }
 
-/// Sees that all come to the same verdicts.
+/// Checks that all contenders return the same verdicts.
 fn agree(
     workload: &str,
     contenders: &mut [(Role, Run<'static>)],
@@ -316,7 +316,7 @@ fn compare(workload: &str, name: &str, kind: Kind, results: &[(Role, Timing)]) -
     rows
 }
 
-/// What is asked of a burst against someone.
+/// The bar of a burst against a contender.
 fn bars(workload: &str, kind: Kind, role: Role) -> (Option<Bar>, Option<Bar>) {
     let filters = matches!(workload, "port22" | "port22_payload" | "count");
     let (least, reach) = match (role, kind) {

@@ -1,9 +1,9 @@
-//! What bursts are worth (`bulk`): the loop in the program's own code against the C compiler's, and against one call per
+//! Gain of bursts (`bulk`): the loop in the program's own code against the C compiler's loop, and against one call per
 //! packet.
 //!
-//! All contenders run the same bursts of 64 packets: one burst of the packet that the filters let through, again and again
-//! (`hit`); 10,000 mixed packets whose buffers lie in random order, which do not fit the first cache (`miss`); or these, and
-//! none of their bytes in any cache (`out of cache`). That all come to the same verdicts is seen before anything is timed.
+//! All contenders run the same bursts of 64 packets: one burst of a packet that passes the filters, again and again (`hit`);
+//! 10,000 mixed packets with buffers in random order, which exceed the first-level cache (`miss`); or the mixed packets with
+//! none of their bytes in any cache (`out of cache`). Before measuring, all contenders must return the same verdicts.
 
 mod cache;
 mod loops;

@@ -1,12 +1,12 @@
-//! The workloads as the C compiler inlines them into a loop over a burst (`workloads/native.c`).
+//! The workloads as loops over a burst, inlined by the C compiler (`workloads/native.c`).
 #![allow(unsafe_code, reason = "calls C")]
 
 use paceline::Burst;
 use paceline_frame::Frame;
 
-/// A loop over the frames from the first to the end, which get the verdicts.
+/// A loop over the frames from the first to the end, which stores their verdicts.
 type Loop = unsafe extern "C" fn(*mut Frame, *mut Frame);
-/// The same with packets fetched so far ahead.
+/// The same with a prefetch distance.
 type Prefetching = unsafe extern "C" fn(*mut Frame, *mut Frame, u32);
 
 // `struct descriptor` of native.c.
@@ -26,7 +26,7 @@ unsafe extern "C" {
     fn native_prefetch_xdp1(first: *mut Frame, end: *mut Frame, ahead: u32);
 }
 
-/// Runs a workload over a burst, with packets fetched so far ahead or, for 0, not at all; `None` for one that is not there in C.
+/// Runs a workload over a burst, with a prefetch distance or, for 0, no prefetch; `None` if C does not have the workload.
 pub(super) fn workload(name: &str, ahead: u32) -> Option<impl Fn(&mut Burst) + use<>> {
     let (plain, prefetching): (Loop, Prefetching) = match name {
         "drop" => (native_burst_drop, native_prefetch_drop),
@@ -37,8 +37,8 @@ pub(super) fn workload(name: &str, ahead: u32) -> Option<impl Fn(&mut Burst) + u
         _ => return None,
     };
     Some(move |burst: &mut Burst| {
-        // SAFETY: the frames stay in their places; the loops read packets between the pointers that each frame begins with,
-        // and write the verdicts and what is their own.
+        // SAFETY: the frames do not move; the loops read packets between the two pointers at each frame's start, and write
+        // the verdicts and their own data.
         unsafe {
             let frames = burst.descriptors_mut().as_mut_ptr_range();
             match ahead {
@@ -49,5 +49,5 @@ pub(super) fn workload(name: &str, ahead: u32) -> Option<impl Fn(&mut Burst) + u
     })
 }
 
-/// The C compiler's version.
+/// Version of the C compiler.
 pub(super) const COMPILER: &str = env!("VERSION_CC");

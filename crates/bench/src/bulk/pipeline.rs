@@ -1,4 +1,4 @@
-//! Whole pipelines over memory ports: in bursts against one by one.
+//! Whole pipelines over memory ports: bursts against single packets.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::{Rows, Settings};
 /// Packets of a round.
 const PACKETS: usize = 1 << 16;
 
-/// As the kernel's sample xdp2: swaps the addresses, and sends the packet back.
+/// Like the kernel's sample xdp2: exchanges the MAC addresses and sends the packet back.
 const TRANSMIT: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
@@ -37,7 +37,7 @@ end:
     exit
 ";
 
-/// To the other interface, by a device map.
+/// Redirects to the other interface by a device map.
 const REDIRECT: &str = "
     r2 = *(u32 *)(r1 + 12)
     r1 = map[devices] ll
@@ -46,7 +46,7 @@ const REDIRECT: &str = "
     exit
 ";
 
-/// Every verdict, by the packet's first byte.
+/// All verdicts, by the packet's first byte.
 const MIXED: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
@@ -64,7 +64,7 @@ end:
     exit
 ";
 
-/// Interface 1 leads to 2, and back.
+/// Interface 1 redirects to 2, and 2 to 1.
 fn devices() -> Result<Arc<Map>, Box<dyn Error>> {
     let map = text::map(&MapSpec::new("devices", MapKind::DevMap, 4, 4, 4), 1)?;
     for (key, device) in [(1_u32, 2_u32), (2, 1)] {
@@ -79,12 +79,12 @@ fn load(program: &str, map: &Arc<Map>) -> Result<Target, Box<dyn Error>> {
     Ok(Target::from(&Program::load(&verified, maps, Engine::best())?))
 }
 
-/// How a worker works.
+/// Mode of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Bursts, and each group at once.
+    /// Bursts, with one send per group.
     Groups,
-    /// One packet through all of it, and then the next.
+    /// Each packet through all steps, then the next one.
     OneByOne,
 }
 
@@ -101,7 +101,7 @@ impl Way {
     }
 }
 
-/// Packets that go round: what a worker sends it receives again.
+/// Circulating packets: a worker receives the packets that it sent.
 fn loopback(worker: &mut Worker, ifindex: u32) {
     let port = MemoryPort::loopback(4 * MAX_BURST);
     for _ in 0..2 * MAX_BURST {
@@ -121,7 +121,7 @@ fn redirecting(worker: &mut Worker) {
     loopback(worker, 2);
 }
 
-/// Packets of all verdicts in random order, from where they never end; what goes out is gone.
+/// An endless sequence of packets with all verdicts in random order; sent packets are discarded.
 fn mixing(worker: &mut Worker) {
     let mut rng = fastrand::Rng::with_seed(5);
     let packets = (0..1000).map(|_| vec![rng.u8(1..=4); 64]).collect();

@@ -1,4 +1,4 @@
-//! Memory that a capture of any length needs.
+//! Checks that memory does not depend on the length of a capture.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use super::{copy, read};
 use crate::report::{Bar, Figure, Row, Unit};
 use crate::{Rows, Settings, machine};
 
-/// Tells a run of this program to read or copy the capture named here and to print its peak of memory.
+/// Environment variable that makes a run of this program read or copy the capture named in it and print its peak of memory.
 const PEAK_OF: &str = "PACELINE_BENCH_PEAK_OF";
 const PEAK_HOW: &str = "PACELINE_BENCH_PEAK_HOW";
 
-/// How much more memory ten times the capture may take. Two runs of the same differ by some hundred KiB, by what the
-/// kernel happens to map; the larger capture is longer by more than 100 MiB.
+/// Maximum additional memory for a capture ten times as long. Two equal runs differ by some hundred KiB, depending on the
+/// kernel's mappings; the larger capture is longer by more than 100 MiB.
 const SLACK_KIB: u64 = 1024;
 
-/// Does the work of a run that was started to measure its memory; `None` if this is none.
+/// Does the work of a run that was started to measure its memory; `None` in other runs.
 pub(crate) fn child() -> Option<ExitCode> {
     let file = PathBuf::from(std::env::var_os(PEAK_OF)?);
     let work = if std::env::var_os(PEAK_HOW).is_some_and(|how| how == "read") { read } else { copy };
@@ -29,7 +29,7 @@ pub(crate) fn child() -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// Peak resident memory in KiB of a process that deals with a capture.
+/// Peak resident memory in KiB of a process that handles a capture.
 fn peak(file: &Path, how: &str) -> Result<u64, Box<dyn Error>> {
     let output = Command::new(std::env::current_exe()?).env(PEAK_OF, file).env(PEAK_HOW, how).output()?;
     let text = String::from_utf8(output.stdout)?;

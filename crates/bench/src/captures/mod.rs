@@ -19,10 +19,10 @@ use crate::{Rows, Settings, Table};
 pub(crate) use memory::child;
 use workload::{Format, write};
 
-/// A packet in at most so many nanoseconds: 10 million a second.
+/// Bar in nanoseconds per packet: 10 million packets a second.
 const BAR: Bar = Bar::Most(100.0);
 
-/// What another one needs for the same: its name, and its work on a file.
+/// A rival: its name, and its work on a file.
 type Rival = (&'static str, fn(&Path) -> Result<u64, Box<dyn Error>>);
 
 pub(crate) fn table(settings: Settings) -> Table {
@@ -87,7 +87,7 @@ fn read(file: &Path) -> Result<u64, Box<dyn Error>> {
     Ok(reader.packets())
 }
 
-/// Reads a capture and writes all of it. The output goes nowhere: a file system's speed is not ours.
+/// Reads a capture and writes all of it. The output is discarded, so that the file system is not measured.
 fn copy(file: &Path) -> Result<u64, Box<dyn Error>> {
     let mut reader = CaptureReader::new(File::open(file)?)?;
     let mut writer = CaptureWriter::new(io::sink(), reader.header())?;

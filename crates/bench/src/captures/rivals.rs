@@ -1,4 +1,4 @@
-//! What others need to read the same captures into the same bursts.
+//! Rivals that read the same captures into the same bursts.
 
 use std::error::Error;
 #[cfg(feature = "rivals")]
@@ -32,7 +32,7 @@ pub(super) fn of(format: Format) -> Vec<Rival> {
     rivals
 }
 
-/// Where packets go: a burst that is emptied when it is full, and their number.
+/// Receiver of packets: a burst that is cleared when it is full, and a count.
 struct Bursts {
     burst: Burst,
     packets: u64,
@@ -53,7 +53,7 @@ impl Bursts {
     }
 }
 
-/// Bytes that a rival reads at once, as many as we do.
+/// Size of a rival's read buffer in bytes, which is ours.
 #[cfg(feature = "rivals")]
 const WINDOW: usize = 256 * 1024;
 

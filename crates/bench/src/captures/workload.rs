@@ -1,10 +1,10 @@
-//! Captures to measure with.
+//! Captures for the measurements.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Formats that are measured.
+/// Measured formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Pcap,

@@ -1,4 +1,4 @@
-//! What a step costs in the kernel: a tail call, and a call of a function of the program.
+//! Cost of a step in the kernel: a tail call, and a call of a subprogram.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -15,14 +15,14 @@ use crate::{Rows, Settings};
 
 /// `workloads/chain.bpf.c`
 const OBJECT: &[u8] = include_bytes!("../../workloads/chain.o");
-/// Steps of the long chains.
+/// Steps of a long chain.
 const STEPS: usize = 32;
-/// Rounds of a measurement that counts.
+/// Rounds of a full measurement.
 const ROUNDS: usize = 15;
-/// Runs of a round.
+/// Runs per round.
 const ROUND: u32 = 200_000;
 
-/// Each further program against a step in the kernel.
+/// Each further program, compared with a step in the kernel.
 pub(super) fn rows(settings: Settings, fused: Timing) -> Rows {
     let tail = [tail_calls(1)?, tail_calls(STEPS)?];
     let functions = [calls(1)?, calls(STEPS)?];
@@ -48,7 +48,7 @@ pub(super) fn rows(settings: Settings, fused: Timing) -> Rows {
     Ok(steps.into_iter().map(row).collect())
 }
 
-/// A chain of so many tail calls, and the index of its first program.
+/// A chain of this number of tail calls; returns the index of its first program.
 fn tail_calls(steps: usize) -> Result<(KernelObject, usize), Box<dyn Error>> {
     use std::os::fd::AsRawFd;
     let object = Object::parse(OBJECT)?;
@@ -64,7 +64,7 @@ fn tail_calls(steps: usize) -> Result<(KernelObject, usize), Box<dyn Error>> {
     Ok((loaded, first))
 }
 
-/// A program that calls functions, one after the other as long as they pass the packet.
+/// A program that calls functions one after the other while they pass the packet.
 fn calls(steps: usize) -> Result<(KernelObject, usize), Box<dyn Error>> {
     let mut text = String::new();
     for step in 0..steps {

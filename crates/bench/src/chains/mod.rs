@@ -1,7 +1,6 @@
-//! What a chain costs (`chains`): all programs in one function against one call per program, and against other
-//! mechanisms.
+//! Cost of a chain (`chains`): all programs in one function against one call per program, and against other mechanisms.
 //!
-//! Everybody runs bursts of 64 packets. That all come to the same verdicts is seen before anything is timed.
+//! All contenders run bursts of 64 packets. Before measuring, all must return the same verdicts.
 
 #[cfg(feature = "kernel")]
 mod kernel;
@@ -23,13 +22,13 @@ use crate::measure::{Timing, Work, rounds};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings, Table};
 
-/// Rounds of a measurement that counts.
+/// Rounds of a full measurement.
 const ROUNDS: usize = 31;
-/// Packets that a round runs about.
+/// Approximate number of packets per round.
 const ROUND: usize = 50_000;
 /// Lengths of chains.
 const LENGTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
-/// Programs of a chain that is compiled again.
+/// Number of programs in the chain that is recompiled.
 const RECOMPILED: usize = 10;
 
 /// A program and its maps.
@@ -51,13 +50,13 @@ fn borrowed(parts: &[Part]) -> Vec<(&Verified, Vec<Arc<Map>>)> {
     parts.iter().map(|(verified, maps)| (verified, maps.clone())).collect()
 }
 
-/// A chain in which each program runs after the one before it passed the packet.
+/// A chain in which each program passes packets to the next one.
 fn chain(parts: &[Part]) -> Result<Chain, Box<dyn Error>> {
     let graph = Graph::sequence(parts.len())?;
     Ok(Chain::load(&borrowed(parts), graph, Engine::Jit)?)
 }
 
-/// The same with programs that are called one by one.
+/// The same with one call per program.
 fn called(parts: &[Part]) -> Result<Chain, Box<dyn Error>> {
     let load = |(verified, maps): &Part| Program::load(verified, maps.clone(), Engine::Jit);
     let programs = parts.iter().map(load).collect::<Result<Vec<_>, _>>()?;
@@ -112,7 +111,7 @@ fn hit() -> Result<Vec<Burst>, Box<dyn Error>> {
     Ok(vec![burst])
 }
 
-/// What a packet takes each of the contenders.
+/// Time per packet of each contender.
 fn measure(
     settings: Settings,
     contenders: Vec<Run>,
@@ -121,7 +120,7 @@ fn measure(
     measure_rounds(settings, ROUND, contenders, bursts)
 }
 
-/// The same with about so many packets in a round.
+/// The same with an approximate number of packets per round.
 fn measure_rounds(
     settings: Settings,
     round: usize,
@@ -214,7 +213,7 @@ fn steps(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// The same for contenders that need not agree.
+/// The same for contenders whose verdicts may differ.
 fn measure_apart(settings: Settings, contenders: Vec<Run>) -> Result<Vec<Timing>, Box<dyn Error>> {
     let bursts = RefCell::new(hit()?);
     let passes = if settings.smoke { 1 } else { ROUND.div_ceil(64) };
@@ -233,7 +232,7 @@ fn measure_apart(settings: Settings, contenders: Vec<Run>) -> Result<Vec<Timing>
     rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
 }
 
-/// Two programs against one that does what both do.
+/// Two programs against one program with the work of both.
 fn two_in_one(settings: Settings) -> Rows {
     let two = [programs::part(programs::IPV4)?, programs::part(programs::TCP)?];
     let one = [programs::part(programs::BOTH)?];
@@ -249,7 +248,7 @@ fn two_in_one(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// Three examples that parse the same headers.
+/// Three example programs that parse the same headers.
 fn real_programs(settings: Settings) -> Rows {
     let mut rows = Vec::new();
     for (examples, miss) in programs::EXAMPLES.iter().flat_map(|names| [(names, false), (names, true)]) {
@@ -268,7 +267,7 @@ fn real_programs(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// A graph in which all programs run, whatever they return; the last one's verdict counts.
+/// A graph in which all programs run, whatever their verdicts; the verdict of the last one is final.
 fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
     let edges = |node: usize| match node + 1 {
         next if next < nodes => Edges::NONE.with_wildcard(Next::Program(next)),
@@ -277,7 +276,7 @@ fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
     Ok(Graph::new((0..nodes).map(edges).collect())?)
 }
 
-/// What it takes to compile a chain again.
+/// Time to recompile a chain.
 fn recompiled(settings: Settings) -> Rows {
     let parts = programs::examples(&programs::EXAMPLES[2], RECOMPILED)?;
     let graph = Graph::sequence(parts.len())?;

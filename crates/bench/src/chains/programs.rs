@@ -11,9 +11,9 @@ use super::Part;
 
 /// The first program of the chain-call patches.
 pub(super) const PASS: &str = "r0 = 2\nexit";
-/// And its second one.
+/// The second program of the chain-call patches.
 pub(super) const DROP: &str = "r0 = 1\nexit";
-/// Passes IPv4.
+/// Passes IPv4 packets.
 pub(crate) const IPV4: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
@@ -26,7 +26,7 @@ pub(crate) const IPV4: &str = "
     r0 = 2
   out:
     exit";
-/// Passes TCP, of IPv4.
+/// Passes TCP over IPv4.
 pub(super) const TCP: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
@@ -39,7 +39,7 @@ pub(super) const TCP: &str = "
     r0 = 2
   out:
     exit";
-/// What the two before do.
+/// The work of the two programs before.
 pub(super) const BOTH: &str = "
     r2 = *(u32 *)(r1 + 0)
     r3 = *(u32 *)(r1 + 4)
@@ -55,20 +55,19 @@ pub(super) const BOTH: &str = "
   out:
     exit";
 
-/// Examples that look at the same headers, three each time. Those that tail call go their own ways, and no chain has them in
-/// one piece.
+/// Examples that parse the same headers, three at a time. Programs with tail calls leave the fused code.
 pub(super) const EXAMPLES: [[&str; 3]; 3] = [
     ["firewall", "balancer", "reflector"],
     ["counter", "firewall", "balancer"],
     ["protocols", "counter", "firewall"],
 ];
 
-/// A program in text.
+/// Assembles a program.
 pub(super) fn part(program: &str) -> Result<Part, Box<dyn Error>> {
     Ok((text::verified(program, XdpAttach::Interface, &[])?, Vec::new()))
 }
 
-/// So many programs of these examples, one after the other, each with maps of its own.
+/// This number of example programs in a row, each with its own maps.
 pub(super) fn examples(names: &[&str], count: usize) -> Result<Vec<Part>, Box<dyn Error>> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"));
     let open = |name: &&str| Ok(Object::open(folder.join(format!("{name}.o")))?);

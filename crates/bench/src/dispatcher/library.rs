@@ -1,4 +1,4 @@
-//! The library's calls, from Rust.
+//! Calls through the library's API, from Rust.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -11,7 +11,7 @@ use crate::measure::Work;
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
 
-/// Updates of a round.
+/// Updates per round.
 const UPDATES: usize = 64;
 
 pub(super) fn rows(settings: Settings, targets: &[Target]) -> Rows {
@@ -20,7 +20,7 @@ pub(super) fn rows(settings: Settings, targets: &[Target]) -> Rows {
     Ok(rows)
 }
 
-/// Calls through a site of sixteen against calls of a program.
+/// Calls through a site with sixteen programs against direct calls of a program.
 fn calls(settings: Settings, targets: &[Target]) -> Rows {
     let object = Object::parse(OBJECT)?;
     let program = object.load(&LoadOptions::default())?.program(Some("drop_program"))?.into_program();
@@ -102,12 +102,12 @@ fn calls(settings: Settings, targets: &[Target]) -> Rows {
     ])
 }
 
-/// One program for another, among sixteen and among more.
+/// Replaces a program, at a site with sixteen programs and at one with more.
 fn updates(settings: Settings, targets: &[Target]) -> Rows {
     let mut rows = Vec::new();
     for entries in [FULL, 1024] {
         let site = site(&targets[..entries], Fallback::Indirect)?;
-        // The one more that there always is takes the place of each in turn.
+        // The additional program replaces each of the others in turn.
         let mut order: Vec<&Target> = targets[..=entries].iter().collect();
         let count = if settings.smoke { 2 } else { UPDATES };
         let update = || -> Result<u64, Box<dyn Error>> {

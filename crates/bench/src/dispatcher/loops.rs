@@ -1,4 +1,4 @@
-//! Loops over a burst in machine code that differ in how they call the program.
+//! Loops over a burst in machine code, which differ only in the call of the program.
 #![allow(unsafe_code, reason = "runs the loops")]
 
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use super::{FRAMES, TURN, burst, bursts, measure, site};
 use crate::Settings;
 use crate::measure::{Timing, Work};
 
-/// How a loop calls.
+/// Kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Direct,
@@ -42,7 +42,7 @@ impl Call {
 /// `extern "C" fn(frames, address of the program, host)`
 type Loop = unsafe extern "C" fn(*mut Frame, u64, *mut u8);
 
-/// A loop for each program, where the call has it in the code, or one for all.
+/// One loop per program if the call has the target in its code, otherwise one loop for all.
 struct Loops {
     blocks: Vec<CodeBlock>,
 }
@@ -58,13 +58,13 @@ impl Loops {
 
     fn of(&self, index: usize) -> Loop {
         let block = &self.blocks[index % self.blocks.len()];
-        // SAFETY: the block holds such a function, and lives as long as this.
+        // SAFETY: the block contains a function of this type, and outlives the call.
         unsafe { transmute::<*const u8, Loop>(block.as_ptr()) }
     }
 }
 
-/// Calls for each of the frames with it in the first argument, the address of the program in the fourth and the host in the
-/// sixth; stores what comes back.
+/// Calls the program for each frame, with the frame in the first argument, the address of the program in the fourth and the
+/// host in the sixth, and stores the result.
 fn assemble(call: Call, callee: u64) -> Result<CodeBlock, Box<dyn Error>> {
     const FRAME: Gpr = Gpr::Rbx;
     const END: Gpr = Gpr::Rbp;
@@ -94,7 +94,7 @@ fn assemble(call: Call, callee: u64) -> Result<CodeBlock, Box<dyn Error>> {
     asm.jcc(Cond::Ne, again);
     saved.iter().rev().for_each(|&gpr| asm.pop(gpr));
     asm.ret();
-    // As compilers make it (-mretpoline): `__llvm_retpoline_rcx`.
+    // As compilers emit it (-mretpoline): `__llvm_retpoline_rcx`.
     let (captured, replaced) = (asm.new_label(), asm.new_label());
     asm.align(4, Fill::Int3);
     asm.bind(thunk);
@@ -119,7 +119,7 @@ fn assemble(call: Call, callee: u64) -> Result<CodeBlock, Box<dyn Error>> {
     Ok(Arena::global()?.install(&Code::new(&code.bytes).relocations(&relocations))?)
 }
 
-/// All loops, with dispatchers of so many entries.
+/// All loops, with dispatchers of this number of entries.
 pub(super) struct Looped<'a> {
     targets: &'a [Target],
     sites: [CallSite; 2],
@@ -152,12 +152,12 @@ impl<'a> Looped<'a> {
             works.push(Box::new(move || {
                 let mut burst = self.burst.borrow_mut();
                 let host: *mut Host = &mut **self.host.borrow_mut();
-                // SAFETY: frames stay in their places.
+                // SAFETY: frames do not move.
                 let frames = unsafe { burst.descriptors_mut() }.as_mut_ptr();
                 for pass in 0..passes {
                     let index = pass / TURN % chosen.len();
-                    // SAFETY: as many frames as the loop takes, which programs that drop do not look at; the dispatcher's
-                    // site is not changed.
+                    // SAFETY: as many frames as the loop's arguments say; the programs, which drop, do not read them. The
+                    // dispatcher's site does not change meanwhile.
                     unsafe { loops.of(index)(frames, chosen[index].address(), host.cast()) };
                 }
                 let dropped = burst.iter().all(|frame| frame.verdict() == Verdict::Drop);

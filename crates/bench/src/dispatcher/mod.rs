@@ -1,8 +1,8 @@
 //! Cost of a call of one of many programs (`dispatcher`): the table in the kernel's patches for the BPF dispatcher.
 //!
-//! Loops in machine code call a program that drops, over the frames of a burst, and store the verdict in each: by a direct call,
-//! by an indirect one, by a retpoline, by a dispatcher. They differ in the call alone. The library's own calls, from Rust, come
-//! after.
+//! Loops in machine code call a program that drops, for each frame of a burst, and store the verdict: by a direct call, an
+//! indirect call, a retpoline, or a dispatcher. They differ only in the call. The table ends with calls through the
+//! library's API, from Rust.
 
 mod library;
 #[cfg(target_arch = "x86_64")]
@@ -17,11 +17,11 @@ use crate::measure::{Timing, Work, rounds};
 use crate::report::{Bar, Figure, Matrix, Report, Row};
 use crate::{Settings, Table};
 
-/// Rounds of a measurement that counts.
+/// Rounds of a full measurement.
 const ROUNDS: usize = 41;
-/// Packets of a round.
+/// Packets per round.
 const PACKETS: usize = 1 << 19;
-/// How often a program gets the burst before the next one has its turn.
+/// Consecutive bursts of a program before the next program's turn.
 const TURN: usize = 16;
 /// Frames of the burst.
 const FRAMES: usize = 64;
@@ -40,7 +40,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     Ok(report)
 }
 
-/// Programs that drop, all different ones.
+/// Different programs that drop.
 fn targets(count: usize) -> Result<Vec<Target>, Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
@@ -67,7 +67,7 @@ fn measure(settings: Settings, works: &mut [Work<'_>]) -> Result<Vec<Timing>, Bo
     rounds(if settings.smoke { 0 } else { ROUNDS }, works)
 }
 
-/// Bursts of a round.
+/// Bursts per round.
 fn bursts(settings: Settings, entries: usize) -> usize {
     if settings.smoke { TURN * entries } else { PACKETS / FRAMES }
 }

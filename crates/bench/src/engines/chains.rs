@@ -1,4 +1,4 @@
-//! W5: what one tail call costs, from chains of 1 and of 33.
+//! W5: cost of a tail call, from chains of 1 and of 33.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -15,19 +15,19 @@ use crate::{Rows, Settings};
 /// `workloads/chain.bpf.c`: programs that each call the next index, and one that ends.
 const OBJECT: &[u8] = include_bytes!("../../workloads/chain.o");
 
-/// Most tail calls of one run.
+/// Maximum number of tail calls in a run.
 const LONGEST: usize = 33;
 
-/// Runs of a chain in a round.
+/// Runs of a chain per round.
 const ROUND: usize = 20_000;
 
-/// The programs of the object, loaded somewhere.
+/// The programs of the object, loaded by an engine.
 pub(super) trait Chain {
-    /// Puts a program at an index of the object's array.
+    /// Sets the program at an index of the program array.
     fn install(&mut self, index: usize, program: usize) -> Result<(), Box<dyn Error>>;
-    /// What the first program comes to.
+    /// Result of the first program.
     fn verdict(&mut self, frame: &mut FrameMut<'_>) -> Result<u64, Box<dyn Error>>;
-    /// Runs the first program so many times.
+    /// Runs the first program this number of times.
     fn repeat(&mut self, frame: &mut FrameMut<'_>, count: usize) -> Result<(), Box<dyn Error>>;
 }
 
@@ -43,7 +43,7 @@ impl Ours {
         Ok(self.programs.first().ok_or("the object has no program")?)
     }
 
-    /// `None` if the engine is not there.
+    /// `None` if this machine does not have the engine.
     fn new(object: &Object, engine: Engine) -> Result<Option<Self>, Box<dyn Error>> {
         let collection = object.load(&LoadOptions { engine, ..LoadOptions::default() })?;
         let mut programs = Vec::new();
@@ -77,7 +77,7 @@ impl Chain for Ours {
     }
 }
 
-/// Who runs chains.
+/// An engine for chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runner {
     Ours(Engine),
@@ -102,7 +102,7 @@ impl Runner {
         }
     }
 
-    /// A chain of so many tail calls; `None` if the engine is not there.
+    /// A chain of this number of tail calls; `None` if this machine does not have the engine.
     fn chain(self, object: &Object, calls: usize) -> Result<Option<Box<dyn Chain>>, Box<dyn Error>> {
         let mut chain: Box<dyn Chain> = match self {
             Self::Ours(engine) => match Ours::new(object, engine)? {
@@ -114,7 +114,7 @@ impl Runner {
         };
         let end = object.programs().iter().position(|program| program.name == "end").ok_or("no end")?;
         for index in 0..calls {
-            // After the last link comes the end.
+            // The final program follows the last link.
             let next =
                 object.programs().iter().position(|program| program.name == format!("link_{}", index + 1));
             chain.install(index, next.filter(|_| index + 1 < calls).unwrap_or(end))?;
@@ -123,7 +123,7 @@ impl Runner {
     }
 }
 
-/// What one tail call costs on each engine, against the kernel's.
+/// Cost of a tail call on each engine, against the kernel's.
 pub(super) fn rows(settings: Settings) -> Rows {
     let object = Object::parse(OBJECT)?;
     let mut packets = Packets::hit()?;
@@ -156,7 +156,7 @@ pub(super) fn rows(settings: Settings) -> Rows {
     Ok(compare(per_call))
 }
 
-/// Each of our engines against the kernel, where it is there.
+/// Each of our engines against the kernel, if that is available.
 fn compare(per_call: impl Fn(Runner) -> Option<Timing>) -> Vec<Row> {
     #[cfg(feature = "kernel")]
     let kernel = Some(Runner::Kernel);

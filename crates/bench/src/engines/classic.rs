@@ -1,5 +1,5 @@
-//! What tcpdump's filters cost (`classic`): the two whose figures came with the kernel's first converter, as libpcap
-//! compiles them, run by its interpreter; and what our converter makes of them, run by our engines and by others'.
+//! Cost of tcpdump's filters (`classic`): the two filters that were measured for the kernel's first converter, as compiled
+//! by libpcap, on libpcap's interpreter, and the output of our converter on our engines and on others.
 
 use std::error::Error;
 
@@ -48,7 +48,7 @@ pub(crate) fn table(settings: Settings) -> Table {
     Ok(report)
 }
 
-/// What is asked of an engine against another, with the packet in the cache or not.
+/// The bar of an engine against another, with the packet in the cache or not.
 fn bars(engine: Engine, other: Role, is_hit: bool) -> (Option<Bar>, Option<Bar>) {
     let least = match (engine, other) {
         (Engine::Threaded | Engine::Jit, Role::Libpcap) if !is_hit => 1.0,
@@ -82,7 +82,7 @@ fn interpreter<'a>(libpcap: &'a Libpcap, filter: &Filter) -> Contender<'a> {
     Contender::new(format!("{version} bpf_filter"), Role::Libpcap, run)
 }
 
-/// Others' engines, on what our converter makes.
+/// Other engines, on the output of our converter.
 fn others<'a>(
     filter: &Filter,
     spec: &ProgramSpec,
@@ -94,7 +94,7 @@ fn others<'a>(
     others.extend(super::rbpf::contenders(super::rbpf::for_descriptor(spec))?);
     #[cfg(feature = "dpdk")]
     {
-        // Loads that fail return 0, whatever else is a verdict.
+        // A failed load returns 0 in DPDK, whatever the numbers of verdicts.
         let options = ConvertOptions { returns: Returns::Number, ..OPTIONS };
         others.extend(super::dpdk::filters(&filter.to_socket_filter("filter", &options)?, VERDICTS)?);
     }

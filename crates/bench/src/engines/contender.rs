@@ -1,16 +1,16 @@
-//! Who runs packets, and that all come to the same.
+//! Contenders, and the check that their results agree.
 
 use std::error::Error;
 
 use paceline::{Engine, FrameMut};
 
-/// Runs so many packets of the frames, from the first again after the last, and gives the sum of what it returned.
+/// Runs this number of packets, cyclically over the frames, and returns the sum of the results.
 type Run<'a> = Box<dyn FnMut(&mut [FrameMut<'_>], usize) -> u64 + 'a>;
 
-/// Where a workload counts.
+/// Counters of a workload.
 type Counts<'a> = Box<dyn Fn() -> Vec<u64> + 'a>;
 
-/// What a contender is, for the bars.
+/// Kind of a contender, which selects its bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "each but ours comes with a feature")]
 pub(crate) enum Role {
@@ -20,21 +20,21 @@ pub(crate) enum Role {
     Match,
     /// The C compiler's code, called.
     Native,
-    /// The same inlined into the loop: what no engine that is called can be.
+    /// The same code inlined into the loop, as a lower bound for engines that are called.
     Inlined,
-    /// Another's native code.
+    /// Native code of another engine.
     Jit,
-    /// Another's interpreter.
+    /// Another interpreter.
     Interpreter,
     /// libpcap's interpreter of classic BPF.
     Libpcap,
-    /// The kernel's code, in its own loop.
+    /// The kernel's code, in its test-run loop.
     Kernel,
-    /// Nothing but the loop: what every figure has in it.
+    /// The empty loop, which is part of every figure.
     Loop,
 }
 
-/// Who runs a workload.
+/// A contender for a workload.
 pub(crate) struct Contender<'a> {
     /// Its name and version.
     pub(crate) name: String,
@@ -44,7 +44,7 @@ pub(crate) struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    /// One that runs a packet by a call of `run`.
+    /// A contender that runs each packet by a call of `run`.
     pub(crate) fn new(
         name: impl Into<String>,
         role: Role,
@@ -57,7 +57,7 @@ impl<'a> Contender<'a> {
         })
     }
 
-    /// One that has a loop of its own.
+    /// A contender with its own loop.
     pub(crate) fn looping(
         name: impl Into<String>,
         role: Role,
@@ -66,12 +66,12 @@ impl<'a> Contender<'a> {
         Self { name: name.into(), role, run: Box::new(run), counts: None }
     }
 
-    /// The same with where it counts, if the workload does.
+    /// The same with the counters of the workload, if it has any.
     pub(crate) fn with_counts(self, counts: impl Fn() -> Vec<u64> + 'a) -> Self {
         Self { counts: Some(Box::new(counts)), ..self }
     }
 
-    /// The verdict of each packet, and by how much the counts went up, if any did.
+    /// The verdict of each packet, and the increments of the counters, if any.
     fn answers(&mut self, frames: &mut [FrameMut<'_>]) -> (Vec<u32>, Option<Vec<u64>>) {
         let before = self.counts.as_ref().map(|counts| counts());
         let verdicts = frames.chunks_mut(1).map(|frame| (self.run)(frame, 1) as u32).collect();
@@ -83,8 +83,8 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Runs so many packets one by one, in a loop that is elsewhere in memory in each round: where its branches lie in the lines
-/// that the processor takes in tells in the time of short programs, and no contender can do anything about it.
+/// Runs this number of packets one by one, in a loop at another address in each round: the position of its branches within
+/// fetch lines affects the time of short programs, and is independent of the contender.
 #[inline(always)]
 pub(super) fn each(
     round: usize,
@@ -100,8 +100,8 @@ pub(super) fn each(
     }
 }
 
-/// The loop so many bytes further in a line of 64. One packet again and again takes no loop within a loop, which would be
-/// most of what is measured of short programs.
+/// The loop at an offset within a 64-byte line. A single repeated packet needs no nested loop, whose cost would dominate
+/// that of short programs.
 #[inline(always)]
 fn each_at<const PLACE: usize>(
     frames: &mut [FrameMut<'_>],
@@ -125,21 +125,21 @@ fn each_at<const PLACE: usize>(
     sum
 }
 
-/// Puts the code that follows so many bytes after the start of a line.
+/// Places the following code at an offset from the start of a line.
 #[inline(always)]
 #[allow(unsafe_code, reason = "there is no other way to say where code is to be")]
 fn place<const PLACE: usize>() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: it is nothing but instructions that do nothing.
+    // SAFETY: consists only of no-op instructions.
     unsafe {
         std::arch::asm!(".p2align 6", ".skip {}, 0x90", const PLACE, options(nomem, nostack, preserves_flags));
     }
 }
 
-/// Sees that all come to the same verdict of each packet, and to the same counts.
+/// Checks that all contenders have the same verdict for each packet, and the same counts.
 ///
 /// # Errors
-/// Who differs from the first, and where.
+/// The contender that differs from the first, and the packet.
 pub(crate) fn agree(
     workload: &str,
     contenders: &mut [Contender<'_>],

@@ -1,8 +1,8 @@
-//! DPDK's rte_bpf, which gives a program one pointer: to a buffer whose size its verifier knows.
+//! DPDK's rte_bpf, whose programs get one pointer, to a buffer of a size known to the verifier.
 //!
-//! With bounds checks the packet's length stands before it in the buffer; without, the program may read all of the buffer
-//! whatever the packet's length. Both are the workloads' source (`workloads/raw.v2.bpf.c`). Filters have packet loads, for
-//! which DPDK gives them an mbuf.
+//! With bounds checks the buffer starts with the packet's length; without, the program may read the whole buffer whatever
+//! the packet's length. Both compile the workloads' source (`workloads/raw.v2.bpf.c`). Filters use packet loads, for which
+//! DPDK gets an mbuf.
 #![allow(unsafe_code, reason = "calls C")]
 
 use std::error::Error;
@@ -41,10 +41,10 @@ unsafe extern "C" {
 /// Native code of a program.
 type Native = unsafe extern "C" fn(*mut c_void) -> u64;
 
-/// Bytes of the length before the packet.
+/// Size of the length before the packet in bytes.
 const LENGTH: usize = super::packets::LENGTH;
 
-/// Bytes from the packet to the end of what it may fill.
+/// Size of the buffer from the packet on in bytes.
 const ROOM: usize = BUFFER_LEN - HEADROOM - TAILROOM;
 
 /// A loaded program.
@@ -52,17 +52,17 @@ struct Program(*mut RteBpf);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: it is loaded, and nobody else has it.
+        // SAFETY: it is loaded, and has no other owner.
         unsafe { rte_bpf_destroy(self.0) }
     }
 }
 
-/// Verifies and compiles `text`, a program over `size` bytes.
+/// Verifies and compiles `text`, a program for `size` bytes of memory.
 fn load(text: &[u8], size: usize) -> Result<Program, Box<dyn Error>> {
     let mut error = 0;
     let slots = u32::try_from(text.len() / 8)?;
     let counts = raw::COUNTS.as_ptr().cast_mut().cast();
-    // SAFETY: as many slots as are told; the program and the counts outlive the call, the counts also the program.
+    // SAFETY: the count is that of the slots; the program and the counters outlive the call, the counters also the program.
     let program = unsafe {
         dpdk_load(text.as_ptr().cast(), slots, size, counts, size_of_val(&raw::COUNTS), &mut error)
     };
@@ -73,7 +73,7 @@ fn loaded(program: *mut RteBpf, error: c_int) -> Result<Program, Box<dyn Error>>
     if program.is_null() { Err(format!("rte_bpf_load: error {error}").into()) } else { Ok(Program(program)) }
 }
 
-/// The workload on both engines, with and without bounds checks.
+/// The workload on the interpreter and the JIT, with and without bounds checks.
 pub(super) fn contenders<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let mut contenders = Vec::new();
     for (kind, note, before) in [("sized", "", LENGTH), ("unchecked", ", no bounds checks", 0)] {
@@ -85,9 +85,9 @@ pub(super) fn contenders<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, B
         let interpreted = load(&text, ROOM + before)?;
         let version = version();
         let jit = move |frame: &mut FrameMut<'_>| {
-            // All of it, or else the code would go.
+            // Keeps the whole value alive, which owns the code.
             let _program = &program;
-            // SAFETY: DPDK verified that the program stays within the buffer.
+            // SAFETY: DPDK has verified that the program stays within the buffer.
             unsafe { native(buffer(frame, before)) }
         };
         let interpreter = move |frame: &mut FrameMut<'_>| {

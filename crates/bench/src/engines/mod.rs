@@ -1,8 +1,7 @@
-//! What a packet costs on each engine, and on others' (`engines`).
+//! Cost of a packet on each engine, and on other implementations (`engines`).
 //!
-//! Every contender runs the same packets in the same loop: again and again the one that the filters let through
-//! (`hit`), or 10,000 mixed ones in random order, which do not fit the caches (`miss`). That all come to the same
-//! results is seen before anything is timed.
+//! All contenders run the same packets in the same loop: one packet that passes the filters, again and again (`hit`), or
+//! 10,000 mixed ones in random order, which exceed the caches (`miss`). Before measuring, all must have the same results.
 
 mod chains;
 pub(crate) mod classic;
@@ -42,22 +41,23 @@ pub(crate) use packets::Packets;
 /// The workloads as XDP programs (`workloads/workloads.bpf.c`).
 pub(crate) const OBJECT: &[u8] = include_bytes!("../../workloads/workloads.o");
 
-/// Rounds of a measurement that counts.
+/// Rounds of a full measurement.
 const ROUNDS: usize = 41;
 
-/// Nanoseconds that a contender's round takes about, so that the fast and the slow ones take the same part of the machine's time.
+/// Approximate duration of a contender's round in nanoseconds, so that fast and slow contenders are measured over equal
+/// times.
 const ROUND: f64 = 1e6;
 
-/// Packets of a test run in the kernel: beginning and ending it takes as long as thousands.
+/// Packets per test run in the kernel: its setup takes as long as thousands of packets.
 const KERNEL_RUNS: usize = 200_000;
 
 /// A workload of the benchmarks (`workloads/workloads.h`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
-    /// As it is called in C.
+    /// Its name in C.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
-    /// The same for tcpdump.
+    /// Its expression for tcpdump.
     #[cfg_attr(not(feature = "libpcap"), allow(dead_code, reason = "libpcap compiles it"))]
     pub(crate) expression: Option<&'static str>,
 }
@@ -102,14 +102,14 @@ pub(crate) fn table(settings: Settings) -> Table {
     Ok(report)
 }
 
-/// Our engines that can run the workload on this machine; the first, which always can, is what all are held against.
+/// Our engines for the workload on this machine. The first one always exists, and is the reference of all others.
 fn ours<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let mut contenders = Vec::new();
     for engine in Engine::ALL.into_iter().rev() {
         let collection = load(engine)?;
         let program = match collection.program(Some(&workload.program())) {
             Ok(program) => program,
-            // An engine that is not there is no contender.
+            // Engines that this machine does not have are skipped.
             Err(paceline::NoProgram::Engine { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -136,7 +136,7 @@ fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
     Ok(Object::parse(OBJECT)?.load(&LoadOptions { engine, ..LoadOptions::default() })?)
 }
 
-/// What W4 counted.
+/// Counters of W4.
 fn counts(collection: &Collection) -> Vec<u64> {
     let value = |key: u32| -> Option<u64> {
         let value = collection.map("counts")?.get(&key.to_ne_bytes()).ok()?;
@@ -145,7 +145,7 @@ fn counts(collection: &Collection) -> Vec<u64> {
     (0..256).map_while(value).collect()
 }
 
-/// The workload's instructions for engines that know no XDP.
+/// The workload's instructions for engines without XDP.
 #[cfg(feature = "rivals")]
 fn texts(workload: Workload) -> Result<Vec<u8>, Box<dyn Error>> {
     raw::program(&format!("framed/{}", workload.name))
@@ -156,7 +156,7 @@ fn texts(_: Workload) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(Vec::new())
 }
 
-/// Those that Paceline is compared with.
+/// The rivals.
 fn others<'a>(workload: Workload, text: &'a [u8]) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     #[allow(unused_mut, reason = "features add more")]
     let mut others = vec![Contender::new("the loop alone", Role::Loop, |frame| {
@@ -178,7 +178,7 @@ fn others<'a>(workload: Workload, text: &'a [u8]) -> Result<Vec<Contender<'a>>, 
     Ok(others)
 }
 
-/// What a packet costs each contender.
+/// Cost of a packet for each contender.
 fn measure(
     settings: Settings,
     title: &str,
@@ -204,7 +204,7 @@ fn measure(
     rounds(if settings.smoke { 0 } else { ROUNDS }, &mut works)
 }
 
-/// What it takes to verify and compile W3, against compiling alone elsewhere and loading in the kernel.
+/// Time to verify and compile W3, against compilation alone in others and loading in the kernel.
 fn loading(settings: Settings) -> Rows {
     const W3: Workload = WORKLOADS[2];
     if !Engine::Jit.is_available() {
@@ -231,7 +231,7 @@ fn loading(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// How often all frames are run in a round.
+/// Passes over all frames per round.
 fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
     if contender.role == Role::Kernel {
         return KERNEL_RUNS;
@@ -241,7 +241,7 @@ fn passes(contender: &mut Contender<'_>, frames: &mut [FrameMut<'_>]) -> usize {
         let start = thread_time();
         black_box((contender.run)(frames, frames.len() * passes));
         let taken = thread_time() - start;
-        // Short times are not told well.
+        // The clock's resolution limits short measurements.
         if taken > ROUND / 10.0 {
             return ((passes as f64 * ROUND / taken) as usize).max(1);
         }
@@ -256,11 +256,11 @@ struct Column {
     bars: Bars,
 }
 
-/// What is asked of an engine against another, with the packet in the cache or not, and what would be better.
+/// The bar of an engine against another, with the packet in the cache or not, and the goal beyond it.
 type Bars = fn(Engine, Role, bool) -> (Option<Bar>, Option<Bar>);
 
 impl Column {
-    /// Adds the figures of this column, and each of our engines against each of the others.
+    /// Adds the figures of this column, and compares each of our engines with each other contender.
     fn report(&self, results: &[(&Contender<'_>, Timing)], report: &mut Report) {
         let matrix = report.matrix.get_or_insert_default();
         matrix.column(&self.title);

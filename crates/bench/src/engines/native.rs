@@ -1,4 +1,4 @@
-//! The workloads as the C compiler makes them (`workloads/native.c`).
+//! The workloads compiled by the C compiler (`workloads/native.c`).
 #![allow(unsafe_code, reason = "calls C")]
 
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use paceline_frame::Frame;
 use super::Workload;
 use super::contender::{Contender, Role};
 
-/// `struct frame` of native.c is how a [`Frame`] begins: the packet's start and end.
+/// `struct frame` of native.c has the first two fields of [`Frame`]: the packet's start and end.
 type Function = unsafe extern "C" fn(*const Frame) -> i32;
 /// The function inlined into a loop.
 type Loop = unsafe extern "C" fn(*const *const Frame, u64, u64) -> u64;
@@ -28,7 +28,7 @@ unsafe extern "C" {
     static native_counts: [u64; 256];
 }
 
-/// The workload in C, called through a pointer and inlined into the loop.
+/// The workload in C, called through a pointer, and inlined into the loop.
 pub(super) fn contenders<'a>(workload: Workload) -> Vec<Contender<'a>> {
     let (function, inlined): (Function, Loop) = match workload.name {
         "drop" => (native_drop, native_loop_drop),
@@ -38,13 +38,13 @@ pub(super) fn contenders<'a>(workload: Workload) -> Vec<Contender<'a>> {
         _ => return Vec::new(),
     };
     let called = move |frame: &mut FrameMut<'_>| {
-        // SAFETY: the function reads the packet between the two pointers that the frame begins with; what it writes to is
-        // its own.
+        // SAFETY: the function reads the packet between the two pointers at the frame's start, and writes only its own
+        // memory.
         unsafe { black_box(function)(&raw const **frame) as u64 }
     };
     let (mut of, mut all): (_, Vec<*const Frame>) = (0..0, Vec::new());
     let looped = move |frames: &mut [FrameMut<'_>], count: usize| {
-        // Made once and not in every round.
+        // Created once and not in every round.
         let range = frames.as_ptr_range();
         let range = range.start as usize..range.end as usize;
         if of != range {
@@ -62,6 +62,6 @@ pub(super) fn contenders<'a>(workload: Workload) -> Vec<Contender<'a>> {
 }
 
 fn counts() -> Vec<u64> {
-    // SAFETY: only this thread runs what writes there.
+    // SAFETY: only this thread runs code that writes there.
     unsafe { (&raw const native_counts).read_volatile() }.to_vec()
 }

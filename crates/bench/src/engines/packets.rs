@@ -4,13 +4,13 @@ use std::error::Error;
 
 use paceline::{Burst, FrameMeta, FrameMut, MAX_BURST};
 
-/// Packets of the mix.
+/// Number of mixed packets.
 const MIXED: usize = 10_000;
 
-/// Bytes of the packet's length before each packet, as metadata, for an engine that knows no other place for it.
+/// Size in bytes of the packet's length before each packet, as metadata, for an engine that has no other place for it.
 pub(crate) const LENGTH: usize = size_of::<u64>();
 
-/// Packets in bursts, in the order in which they are run.
+/// Packets in bursts, in the order of the runs.
 pub(crate) struct Packets {
     /// `hit`, `few` or `miss`.
     pub(crate) name: &'static str,
@@ -18,21 +18,21 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// One packet that the filters let through, to be run again and again.
+    /// One packet that passes the filters, repeated.
     pub(crate) fn hit() -> Result<Self, Box<dyn Error>> {
         Self::new("hit", std::iter::once(tcp(&mut fastrand::Rng::with_seed(1), 40_000, 22, 32)))
     }
 
-    /// As many mixed packets as a burst has, which stay in the cache. Unlike one packet again and again, they do not make
-    /// every packet wait for the one before it to be counted.
+    /// As many mixed packets as a burst has, which stay in the cache. Unlike a single repeated packet, they do not serialize
+    /// on one counter.
     pub(crate) fn few() -> Result<Self, Box<dyn Error>> {
         let mut rng = fastrand::Rng::with_seed(2);
         let packets: Vec<_> = (0..MAX_BURST).map(|_| mixed(&mut rng)).collect();
         Self::new("few", packets.into_iter())
     }
 
-    /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments. None is
-    /// cut off: the contenders without bounds checks would not see it.
+    /// Mixed packets: half TCP, some of it to port 22; UDP, IPv6, ICMP, ARP; options, fragments. None is truncated, because
+    /// contenders without bounds checks would read beyond it.
     pub(crate) fn miss() -> Result<Self, Box<dyn Error>> {
         let mut rng = fastrand::Rng::with_seed(2);
         Self::new("miss", (0..MIXED).map(|_| mixed(&mut rng)))
@@ -54,7 +54,7 @@ impl Packets {
         Ok(Self { name, bursts })
     }
 
-    /// The bursts, in each of which the buffers lie in random order.
+    /// The bursts, each with its buffers in random order.
     pub(crate) fn into_shuffled(mut self) -> Vec<Burst> {
         let mut rng = fastrand::Rng::with_seed(3);
         for burst in &mut self.bursts {
@@ -85,7 +85,7 @@ fn mixed(rng: &mut fastrand::Rng) -> Vec<u8> {
         19 => options(&tcp(rng, source, destination, payload), rng.u8(1..=10)),
         _ => {
             let mut packet = tcp(rng, source, destination, payload);
-            // A fragment that is not the first.
+            // A fragment other than the first.
             packet[20] = 0x20;
             packet[21] = 0x10;
             packet
@@ -93,7 +93,7 @@ fn mixed(rng: &mut fastrand::Rng) -> Vec<u8> {
     }
 }
 
-/// The packet with so many words of IPv4 options, which do nothing.
+/// The packet with this number of IPv4 option words without effect.
 fn options(packet: &[u8], words: u8) -> Vec<u8> {
     let (header, segment) = packet.split_at(34);
     let mut packet = header.to_vec();
@@ -129,7 +129,7 @@ fn ipv6(protocol: u8, payload: &[u8]) -> Vec<u8> {
     ethernet(0x86dd, &packet)
 }
 
-/// Ports and `rest` bytes more.
+/// Ports and `rest` further bytes.
 fn transport(source: u16, destination: u16, rest: usize) -> Vec<u8> {
     let mut packet = source.to_be_bytes().to_vec();
     packet.extend(destination.to_be_bytes());

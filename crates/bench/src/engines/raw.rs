@@ -1,4 +1,4 @@
-//! The workloads for engines that know no XDP (`workloads/raw.v2.bpf.c`), and the memory that W4 counts in.
+//! The workloads for engines without XDP (`workloads/raw.v2.bpf.c`), and the counters of W4.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,18 +12,18 @@ const OBJECT: &[u8] = include_bytes!("../../workloads/raw.v2.o");
 /// A 64-bit address in the two halves of a load (`R_BPF_64_64`).
 const R_BPF_64_64: u32 = 1;
 
-/// Packets that the machine code of others counted, by protocol.
+/// Packets counted by other engines' machine code, by protocol.
 pub(super) static COUNTS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 
-/// What is there now.
+/// The current counts.
 pub(super) fn counts() -> Vec<u64> {
     COUNTS.iter().map(|count| count.load(Ordering::Relaxed)).collect()
 }
 
-/// The instructions of a section, with the address of [`COUNTS`] where they name it.
+/// The instructions of a section, with references to [`COUNTS`] resolved.
 ///
 /// # Errors
-/// The object has no such section, or one with something else to resolve.
+/// The object has no such section, or one with another relocation.
 pub(super) fn program(section: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     let object = ElfBytes::<LittleEndian>::minimal_parse(OBJECT)?;
     let header = object.section_header_by_name(section)?.ok_or_else(|| format!("no section {section}"))?;

@@ -1,7 +1,7 @@
-//! solana-sbpf: both its engines, given the frame, where the packet's start and end stand.
+//! solana-sbpf: its interpreter and its JIT, on the frame, which has the packet's start and end.
 //!
-//! What it does for programs that nobody verified is turned off, as far as it can be: translating and checking addresses,
-//! metering, blinding constants, random padding. Its dialect V0 runs what clang makes for -mcpu=v2.
+//! Its protections against untrusted programs are disabled as far as possible: address translation, metering, constant
+//! blinding, random padding. Its dialect V0 runs clang's output for -mcpu=v2.
 #![allow(unsafe_code, reason = "memory for another engine")]
 
 use std::error::Error;
@@ -20,7 +20,7 @@ use super::raw;
 
 const DIALECT: SBPFVersion = SBPFVersion::V0;
 
-/// What a run has beside the program: no memory of its own, no meter.
+/// Context of a run: no memory of its own, no meter.
 struct Context(MemoryMapping);
 
 impl ContextObject for Context {
@@ -50,7 +50,7 @@ pub(super) fn contenders<'a>(text: &[u8]) -> Result<Vec<Contender<'a>>, Box<dyn 
     Ok(contenders)
 }
 
-/// Verifies the form, and compiles.
+/// Checks the form, and compiles.
 fn executable(text: &[u8]) -> Result<Executable<Context>, Box<dyn Error>> {
     let loader = Arc::new(BuiltinProgram::new_loader(config()));
     let executable = Executable::from_text_bytes(text, loader, DIALECT, FunctionRegistry::default())?;
@@ -75,9 +75,9 @@ fn run(
     mut mode: ExecutionMode,
 ) -> Result<impl FnMut(&mut FrameMut<'_>) -> u64 + 'static, Box<dyn Error>> {
     let executable = executable(text)?;
-    // SAFETY: there is no region.
+    // SAFETY: there is no memory region.
     let memory = unsafe { MemoryMapping::new(Vec::new(), &config(), DIALECT) }?;
-    // The machine borrows it for as long as there are packets.
+    // The machine borrows it as long as packets run.
     let context = Box::leak(Box::new(Context(memory)));
     let mut vm = EbpfVm::new(Arc::clone(executable.get_loader()), DIALECT, context, 0);
     let registers = vm.registers;

@@ -1,4 +1,4 @@
-//! Our own engines with one thing otherwise: what that thing is worth.
+//! Our engines with one feature changed, to measure that feature.
 
 use std::error::Error;
 
@@ -10,14 +10,14 @@ use super::{Engine, OBJECT, measure};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
 
-/// The program that the prologues are measured on.
+/// The program for the comparison of prologues.
 const XDP1: &str = "xdp1_program";
 
-/// Copies of each program, each elsewhere in memory: rounds take them in turn, so that the best round is that of the best
-/// place, and the median one that of an ordinary place.
+/// Copies of each program at different addresses: rounds use them in turn, so that the best round has the best address, and
+/// the median one an average address.
 const COPIES: usize = 8;
 
-/// A lean prologue against one that saves everything, on a program like the kernel's sample xdp1.
+/// A lean prologue against one that saves all callee-saved registers, on a program like the kernel's sample xdp1.
 pub(super) fn prologue(settings: Settings) -> Rows {
     if !Engine::Jit.is_available() {
         return Ok(Vec::new());
@@ -33,7 +33,7 @@ pub(super) fn prologue(settings: Settings) -> Rows {
     Ok(rows)
 }
 
-/// Both, their copies between each other in memory.
+/// Both variants, with their copies interleaved in memory.
 fn xdp1<'a>() -> Result<[Contender<'a>; 2], Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
@@ -49,7 +49,7 @@ fn xdp1<'a>() -> Result<[Contender<'a>; 2], Box<dyn Error>> {
     Ok([in_turn("jit", lean), in_turn("jit with a full prologue", full)])
 }
 
-/// Runs all packets of a round on one program, those of the next round on the next.
+/// Runs all packets of a round on one copy, and those of the next round on the next copy.
 fn in_turn<'a>(name: &str, mut programs: Vec<Program>) -> Contender<'a> {
     let (mut host, mut round) = (Host::default(), 0);
     let run = move |frames: &mut [FrameMut<'_>], count: usize| {

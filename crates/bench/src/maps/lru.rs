@@ -1,5 +1,5 @@
-//! Updates of an LRU map by two workers at once, three keys for each that fits: most updates give up an element. The clock is
-//! that of each worker's thread.
+//! Updates of an LRU map by two workers, with three times as many keys as entries, so that most updates evict an element.
+//! The clock is that of each worker's thread.
 
 use std::error::Error;
 use std::sync::Barrier;
@@ -58,7 +58,7 @@ fn timing(mut times: Vec<f64>) -> Timing {
     positive(Timing { min: times[0], median: times[times.len() / 2] })
 }
 
-/// What an update costs the slower worker, without the making of keys.
+/// Cost of an update on the slower worker, without the generation of keys.
 fn difference<S: Subject + Send>(tasks: &mut [Vec<S>], runs: usize) -> Result<f64, Box<dyn Error>> {
     let mut times = Vec::new();
     for workers in tasks {
@@ -67,13 +67,13 @@ fn difference<S: Subject + Send>(tasks: &mut [Vec<S>], runs: usize) -> Result<f6
     Ok(times[0] - times[1])
 }
 
-/// Nanoseconds for a key, of the slower of the workers, each on a core of its own where there are as many.
+/// Nanoseconds per key of the slower worker, each on its own core if there are enough.
 fn together<S: Subject + Send>(workers: &mut [S], runs: usize) -> Result<f64, Box<dyn Error>> {
     let start = Barrier::new(workers.len());
     let measure = |(core, worker): (usize, &mut S)| -> Result<f64, String> {
         let mut only = CpuSet::new();
         only.set(core);
-        // Where there is no such core they share one.
+        // Otherwise they share a core.
         let _ = sched_setaffinity(None, &only);
         start.wait();
         let begin = thread_time();

@@ -1,5 +1,6 @@
-//! What an entry takes, when the map is full: pages of ours that come into memory, and what the kernel says it charges, or takes
-//! from its allocator where it does not say all. A map of ours is filled in a process of its own, in which no memory can have been used before.
+//! Memory per entry of a full map: resident pages for our maps; for the kernel's the memory that it charges, or the growth
+//! of its slabs where the charge is incomplete. Our map is filled in a process of its own, in which no memory was used
+//! before.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};
@@ -11,7 +12,7 @@ use super::{Like, describe, routes};
 use crate::report::{Bar, Figure, Row, Unit};
 use crate::{Rows, Settings, machine};
 
-/// Tells a run of this program to fill the map described here, and to print how many bytes that took.
+/// Environment variable that makes a run of this program fill the map described in it and print its memory.
 const FILL: &str = "PACELINE_BENCH_FILL";
 
 pub(super) fn rows(settings: Settings) -> Rows {
@@ -57,11 +58,11 @@ fn row(like: Like, name: &str) -> Result<Row, Box<dyn Error>> {
     Ok(Row::new(name, format!("{}: {how}", kernel_name()), figure).with_bar(bar))
 }
 
-/// Bytes that a map of ours takes, by a process that fills it and does nothing else.
+/// Memory of one of our maps in bytes, measured by a process that only fills it.
 fn filled_apart(like: Like) -> Result<u64, Box<dyn Error>> {
     let map = format!("{} {} {}", like.kind.number(), like.key_size, like.entries);
     let mut command = Command::new(std::env::current_exe()?);
-    // Large blocks come from the kernel and go back there, whatever was freed before (glibc, mallopt(3)).
+    // Makes large blocks come from the kernel, and return to it (glibc, mallopt(3)).
     command.env("MALLOC_MMAP_THRESHOLD_", "65536").env(FILL, &map);
     let output = command.output()?;
     if !output.status.success() {
@@ -70,7 +71,7 @@ fn filled_apart(like: Like) -> Result<u64, Box<dyn Error>> {
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-/// Does the work of a run that was started to fill a map; `None` if this is none.
+/// Does the work of a run that was started to fill a map; `None` in other runs.
 pub(crate) fn child() -> Option<ExitCode> {
     let map = std::env::var(FILL).ok()?;
     Some(match fill(&map) {
@@ -103,8 +104,9 @@ fn fill(map: &str) -> Result<u64, Box<dyn Error>> {
     Ok(resident_bytes()?.saturating_sub(before))
 }
 
-/// Bytes of all objects of the kernel's general caches. What it says that a trie takes (`trie_mem_usage`) is a node for each entry:
-/// neither those between them, of which there are nearly as many, nor what the allocator rounds them up to.
+/// Size of all objects in the kernel's general caches in bytes. The kernel's own figure for a trie (`trie_mem_usage`) counts
+/// one node per entry, without the intermediate nodes, of which there are nearly as many, and without the allocator's
+/// rounding.
 fn allocated_bytes() -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/slabinfo")?;
     let caches = text.lines().filter(|line| line.starts_with("kmalloc-"));
@@ -115,7 +117,7 @@ fn allocated_bytes() -> Result<u64, Box<dyn Error>> {
     Ok(bytes.sum())
 }
 
-/// Anonymous pages of this process that are in memory.
+/// Resident anonymous pages of this process.
 fn resident_bytes() -> Result<u64, Box<dyn Error>> {
     let line = machine::line_of("/proc/self/status", "RssAnon").ok_or("no RssAnon")?;
     let kilobytes: u64 = line.trim_end_matches("kB").trim().parse()?;

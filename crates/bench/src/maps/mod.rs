@@ -1,8 +1,8 @@
-//! Maps: what look-ups and updates cost in native code, against the kernel's maps by test-run, tables of Rust, and plain
-//! arrays; and what an entry takes.
+//! Maps: cost of look-ups and updates in native code, against the kernel's maps by test-run, Rust tables, and plain arrays;
+//! and memory per entry.
 //!
-//! Everything is measured by difference: a program makes keys that no cache can foresee and looks them up, another one makes
-//! the same keys and looks nothing up.
+//! Costs are differences: one program generates unpredictable keys and looks them up, another one only generates the same
+//! keys.
 
 mod lru;
 mod memory;
@@ -20,7 +20,7 @@ use crate::{Settings, Table};
 pub(crate) use memory::child;
 use program::{Keys, Ours, Subject, Task};
 
-/// A map that is measured.
+/// A measured map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Like {
     pub(crate) kind: MapKind,
@@ -35,7 +35,7 @@ impl Like {
     }
 }
 
-/// Programs runs in a round.
+/// Program runs per round.
 const RUNS: usize = 20_000;
 
 /// Entries of the small and the large map.
@@ -69,7 +69,7 @@ pub(crate) fn table(settings: Settings) -> Table {
 /// A subject with look-ups and one without.
 pub(crate) type Pair<'a> = (Box<dyn Subject + 'a>, Box<dyn Subject + 'a>);
 
-/// What each subject's look-ups cost, for subjects that come as pairs: with look-ups and without.
+/// Cost of each subject's look-ups; subjects come as pairs, with look-ups and without.
 pub(crate) fn differences(
     settings: Settings,
     subjects: &mut [Pair<'_>],
@@ -84,7 +84,7 @@ pub(crate) fn differences(
     Ok(times.chunks_exact(2).map(|pair| positive(pair[0].minus(pair[1]))).collect())
 }
 
-/// A difference that is lost in the noise is no less than a tenth of a nanosecond.
+/// A difference within the noise counts as a tenth of a nanosecond.
 fn positive(timing: Timing) -> Timing {
     Timing { min: timing.min.max(0.1), median: timing.median.max(0.1) }
 }

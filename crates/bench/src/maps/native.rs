@@ -8,10 +8,10 @@ use std::hint::black_box;
 use super::program::{Keys, MULTIPLIER, Subject, key, number};
 use super::{Like, Pair};
 
-/// Keys of a run, as many as a program has.
+/// Keys per run, as in a program.
 const TIMES: usize = 16;
 
-/// Makes keys and looks at each.
+/// Generates keys and calls a function with each.
 struct Native<L> {
     keys: Keys,
     state: u64,
@@ -46,7 +46,7 @@ pub(crate) fn hash(like: Like, keys: Keys) -> Pair<'static> {
     }
 }
 
-/// What makes one key of another's number.
+/// Keys of `SIZE` bytes, with look-ups in a hash map and without.
 fn pair<const SIZE: usize>(like: Like, keys: Keys) -> Pair<'static>
 where
     [u8; SIZE]: Hash + Eq,

@@ -1,4 +1,4 @@
-//! Programs that look keys up, and what runs them.
+//! Programs that look up keys, and their runners.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 
 use super::Like;
 
-/// Look-ups of a program run: so many that what is around them is little.
+/// Look-ups per program run, enough that the rest of the run is negligible.
 const TIMES: usize = 16;
 
-/// Numbers of keys: so many from the first one on.
+/// A range of numbers of keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys {
     pub(crate) count: u32,
     pub(crate) start: u32,
 }
 
-/// What a program does with its keys.
+/// Operation of a program on its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Nothing,
@@ -29,12 +29,12 @@ pub(crate) enum Task {
     Update,
 }
 
-/// Something that makes keys, and may do something with them; tells with how many.
+/// A subject that generates keys, and may operate on them; returns their number.
 pub(crate) trait Subject {
     fn run(&mut self, runs: usize) -> Result<u64, Box<dyn Error>>;
 }
 
-/// The multiplier of a linear congruential generator (Knuth's), whose upper half chooses the key.
+/// The multiplier of a linear congruential generator (Knuth's), whose upper half selects the key.
 pub(crate) const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 
 /// Number of a key, from the state of the generator.
@@ -42,7 +42,7 @@ pub(crate) fn number(state: u64, keys: Keys) -> u32 {
     (((state >> 32) * u64::from(keys.count)) >> 32) as u32 + keys.start
 }
 
-/// A key: its number, then bytes that are always the same. A route is its length and an address.
+/// A key: its number, then constant bytes. A route is a prefix length and an address.
 pub(crate) fn key(like: Like, number: u32) -> Vec<u8> {
     if like.kind == MapKind::LpmTrie {
         return [32_u32.to_ne_bytes(), number.to_ne_bytes()].concat();
@@ -57,7 +57,7 @@ pub(crate) fn map_spec(name: &str, like: Like) -> MapSpec {
     MapSpec { flags: like.flags, ..MapSpec::new(name, like.kind, like.key_size, 8, like.entries) }
 }
 
-/// The map that is looked into, and the state of the generator.
+/// The measured map, and the state of the generator.
 pub(crate) fn specs(like: Like) -> [MapSpec; 2] {
     [map_spec("m", like), map_spec("state", Like::new(MapKind::PerCpuArray, 4, 1))]
 }
@@ -119,7 +119,7 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    /// CPUs that maps are for.
+    /// Number of CPUs of per-CPU maps.
     pub(crate) const CPUS: usize = 2;
 
     pub(crate) fn empty(like: Like) -> Result<Self, Box<dyn Error>> {
@@ -154,7 +154,7 @@ impl Ours {
     }
 }
 
-/// A program of ours on a burst.
+/// One of our programs on a burst.
 pub(crate) struct OurProgram {
     program: Program,
     burst: Burst,
@@ -190,7 +190,7 @@ mod kernel {
     }
 
     impl Kernels {
-        /// `None` where the kernel makes no maps for us.
+        /// `None` if the kernel is not available.
         pub(crate) fn empty(like: Like) -> Option<Self> {
             probe().ok()?;
             let object = KernelObject::load(&specs(like), [], LoadOptions::default()).ok()?;
@@ -218,7 +218,7 @@ mod kernel {
             Ok(self.map().update(key, &[1; 8], 0)?)
         }
 
-        /// What the map's descriptor says that it takes.
+        /// Memory that the map's descriptor reports.
         pub(crate) fn charged_bytes(&self) -> Result<u64, Box<dyn Error>> {
             let file = format!("/proc/self/fdinfo/{}", self.map().fd().as_raw_fd());
             Ok(crate::machine::line_of(&file, "memlock").ok_or("no memlock")?.parse()?)
@@ -246,7 +246,7 @@ pub(crate) fn kernel_name() -> String {
     format!("Linux {} JIT, test-run", crate::machine::kernel())
 }
 
-/// Without the feature there is none.
+/// Without the feature the kernel is not available.
 #[cfg(not(feature = "kernel"))]
 pub(crate) struct Kernels(std::convert::Infallible);
 

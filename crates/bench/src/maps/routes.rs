@@ -1,4 +1,4 @@
-//! Longest prefixes: IPv4 routes with the lengths that the Internet's have.
+//! Longest-prefix maps: IPv4 routes with the distribution of prefix lengths of the Internet.
 
 use std::error::Error;
 
@@ -9,8 +9,8 @@ use super::{Like, Pair, differences};
 use crate::report::{Bar, Figure, Row};
 use crate::{Rows, Settings};
 
-/// Of a thousand routes of the Internet so many have each length from 8 on: most are of 24 bits, and many of 22 and 23
-/// (the routing tables that the RIPE's collectors publish).
+/// Number of routes per thousand for each length from 8 on: most have 24 bits, and many 22 and 23 (routing tables published
+/// by the RIPE's collectors).
 const LENGTHS: [(u32, u32); 12] = [
     (8, 1),
     (12, 3),
@@ -26,7 +26,7 @@ const LENGTHS: [(u32, u32); 12] = [
     (32, 4),
 ];
 
-/// Keys of so many different routes.
+/// Keys of this number of different routes.
 pub(super) fn routes(count: u32) -> Vec<[u8; 8]> {
     let mut rng = fastrand::Rng::with_seed(6);
     let mut seen = std::collections::HashSet::new();
