@@ -122,12 +122,17 @@ unsafe fn run_frames<I: Interpreter>(
     host: &mut Host,
 ) -> u64 {
     let mut frame = frames.start;
+    let readable = host.readable;
     while frame != frames.end {
         host.begin(frame, own);
         // SAFETY: the frame is one of the burst's, and the host has begun with it.
         let r0 = unsafe { I::run(code, frame, host) };
         if host.fault.is_some() {
             break;
+        }
+        // A tail call leaves the maps of the program that it came to.
+        if host.readable.is_of_another(&readable) {
+            host.readable = readable;
         }
         let code = image::end_run(own, r0, host);
         // SAFETY: as above; the run has ended.

@@ -28,6 +28,12 @@ impl Readable {
         Self { maps: maps.as_ptr(), count: maps.len(), ..Self::default() }
     }
 
+    /// Whether the maps are those of another program.
+    #[inline]
+    pub(crate) fn is_of_another(&self, other: &Self) -> bool {
+        self.maps != other.maps
+    }
+
     /// The stack of the function that runs: so many bytes up to an address.
     pub(crate) fn set_stack(&mut self, end: u64, len: usize) {
         (self.stack_end, self.stack_len) = (end, len as u64);
