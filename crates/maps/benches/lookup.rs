@@ -67,15 +67,17 @@ fn main() {
         {
             let map = create(kind, size, entries);
             let value = vec![1; map.user_value_size()];
-            (0..entries).for_each(|i| map.set(&key(i, size), &value, 0).unwrap());
+            (0..entries).for_each(|i| map.update(&key(i, size), &value, 0).unwrap());
             let present = keys(0, entries, size, 1);
             let absent = keys(entries, entries, size, 2);
             for threads in [1, 2] {
-                let look = |key: &[u8], cpu: usize| _ = black_box(map.lookup(black_box(key), cpu));
+                let look =
+                    |key: &[u8], cpu: usize| _ = black_box(map.for_programs().lookup(black_box(key), cpu));
                 let hit = measure(threads, &present, size, look);
                 let miss = measure(threads, &absent, size, look);
-                let update =
-                    measure(threads, &present, size, |key, cpu| map.update(key, &[1; 8], 0, cpu).unwrap());
+                let update = measure(threads, &present, size, |key, cpu| {
+                    map.for_programs().update(key, &[1; 8], 0, cpu).unwrap()
+                });
                 println!(
                     "{:14} {size:4} {entries:9} {threads:8} {hit:7.1} {miss:7.1} {update:7.1}",
                     kind.name()

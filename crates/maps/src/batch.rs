@@ -28,7 +28,7 @@ fn has_batches(kind: MapKind) -> [bool; 4] {
 }
 
 impl Map {
-    /// All elements, as [`keys`](Self::keys) and [`get`](Self::get) give them, without those that go meanwhile. Take as many at
+    /// All elements, as [`keys`](Self::keys) and [`lookup`](Self::lookup) give them, without those that go meanwhile. Take as many at
     /// a time as a batch is to have: `map.elements()?.by_ref().take(n)` (`BPF_MAP_LOOKUP_BATCH`).
     ///
     /// # Errors
@@ -54,9 +54,9 @@ impl Map {
     /// Sets one element after the other until one is refused (`BPF_MAP_UPDATE_BATCH`), and says how many those are.
     ///
     /// # Errors
-    /// What [`set`](Self::set) gives, with the number of elements before. `EINVAL`: flags other than `BPF_F_LOCK`.
+    /// What [`update`](Self::update) gives, with the number of elements before. `EINVAL`: flags other than `BPF_F_LOCK`.
     /// `ENOTSUPP`: the kind has no such batches.
-    pub fn set_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    pub fn update_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         elements: impl IntoIterator<Item = (K, V)>,
         flags: u64,
@@ -64,21 +64,21 @@ impl Map {
         let allowed = self.check_user_may_write().and_then(|()| self.check_batches(1));
         let allowed = allowed.and(if flags & !LOCK == 0 { Ok(()) } else { Err(Errno::EINVAL) });
         allowed.map_err(|errno| BatchError { done: 0, errno })?;
-        one_by_one(elements, |(key, value)| self.set(key.as_ref(), value.as_ref(), flags))
+        one_by_one(elements, |(key, value)| self.update(key.as_ref(), value.as_ref(), flags))
     }
 
     /// Removes one element after the other until one is refused (`BPF_MAP_DELETE_BATCH`), and says how many those are.
     ///
     /// # Errors
-    /// What [`remove`](Self::remove) gives, with the number of elements before: `ENOENT` where a key is not there.
+    /// What [`delete`](Self::delete) gives, with the number of elements before: `ENOENT` where a key is not there.
     /// `ENOTSUPP`: the kind has no such batches.
-    pub fn remove_batch<K: AsRef<[u8]>>(
+    pub fn delete_batch<K: AsRef<[u8]>>(
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<usize, BatchError> {
         let allowed = self.check_user_may_write().and_then(|()| self.check_batches(2));
         allowed.map_err(|errno| BatchError { done: 0, errno })?;
-        one_by_one(keys, |key| self.remove(key.as_ref()))
+        one_by_one(keys, |key| self.delete(key.as_ref()))
     }
 
     fn check_batches(&self, which: usize) -> Result<(), Errno> {
@@ -106,13 +106,13 @@ pub struct Elements<'a> {
 }
 
 impl Iterator for Elements<'_> {
-    /// A key, and its value as [`Map::get`] gives it.
+    /// A key, and its value as [`Map::lookup`] gives it.
     type Item = (Vec<u8>, Vec<u8>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let Self { map, keys, take } = self;
         keys.find_map(|key| {
-            let value = if *take { map.take(&key) } else { map.get(&key) };
+            let value = if *take { map.lookup_and_delete(&key) } else { map.lookup(&key) };
             value.ok().map(|value| (key, value))
         })
     }

@@ -3,9 +3,9 @@
 //! A [`Map`] is made from a [`MapSpec`](paceline_spec::MapSpec) and used from two sides that the kernel tells
 //! apart as well:
 //! * programs look up, update and delete with the helpers' semantics and get the address of a value
-//!   ([`Map::lookup`], [`Map::update`], [`Map::delete`]);
-//! * user space copies values with the semantics of the `bpf(2)` system call ([`Map::get`], [`Map::set`],
-//!   [`Map::remove`], [`Map::keys`]): a per-CPU kind gives and takes the values of all CPUs. [`Map::typed`] has the same with
+//!   ([`Map::for_programs`], which gives a [`ProgramSide`]);
+//! * user space copies values with the semantics of the `bpf(2)` system call ([`Map::lookup`], [`Map::update`],
+//!   [`Map::delete`], [`Map::keys`]): a per-CPU kind gives and takes the values of all CPUs. [`Map::typed`] has the same with
 //!   Rust types.
 //!
 //! # Memory
@@ -65,7 +65,9 @@ pub use batch::{BatchError, Elements};
 pub use create::{CreateError, CreateErrorKind, Limits};
 pub use entry_program::{EntryProgram, announce, entry_program, entry_program_changes};
 pub use lookup::LookupFunction;
-pub use map::{ArrayLayout, FillError, KeyCursor, Keys, Map, Mismatch, ProgramAccess, RedirectTarget};
+pub use map::{
+    ArrayLayout, FillError, KeyCursor, Keys, Map, Mismatch, ProgramAccess, ProgramSide, RedirectTarget,
+};
 pub use map_user::MapUser;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
 pub use ringbuf::{Origin, Record, RingBuffer};

@@ -323,7 +323,7 @@ mod tests {
         let field = SpecialField { kind: SpecialKind::Timer, offset: 0, size: 16 };
         let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Array, 4, 16, 1) };
         let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
-        let address = map.lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
+        let address = map.for_programs().lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
         make_timer(&map, address, 1).unwrap();
         let timer = timer_at(&map, address).unwrap();
         // SAFETY: it is no function that anybody calls.
@@ -376,7 +376,7 @@ mod tests {
 
     impl Drop for Asking {
         fn drop(&mut self) {
-            let _ = self.0.remove(&[0; 4]);
+            let _ = self.0.delete(&[0; 4]);
             self.1.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -390,13 +390,13 @@ mod tests {
             let spec = MapSpec { special: [field].into(), ..MapSpec::new("m", MapKind::Hash, 4, 16, 1) };
             let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 20 }).unwrap();
             let asked = Arc::new(AtomicU64::new(0));
-            map.set(&[0; 4], &[0; 16], 0).unwrap();
-            let address = map.lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
+            map.update(&[0; 4], &[0; 16], 0).unwrap();
+            let address = map.for_programs().lookup(&[0; 4], 0).unwrap().as_ptr() as usize;
             make_timer(&map, address, 1).unwrap();
             let function = Function(Arc::clone(&map), Arc::clone(&asked));
             // SAFETY: it is no function that anybody calls.
             unsafe { timer_at(&map, address).unwrap().set_callback(Arc::new(function)) }.unwrap();
-            map.remove(&[0; 4]).unwrap();
+            map.delete(&[0; 4]).unwrap();
             done.send(asked.load(Ordering::Relaxed)).unwrap();
         });
         let asked = is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("no deadlock");

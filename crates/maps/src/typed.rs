@@ -25,10 +25,10 @@ pub trait MapValue: Sized {
     /// Whether there is one for each CPU.
     const PER_CPU: bool;
 
-    /// From what [`Map::get`] gives; `None` for another number of bytes.
+    /// From what [`Map::lookup`] gives; `None` for another number of bytes.
     fn from_user(bytes: &[u8]) -> Option<Self>;
 
-    /// As [`Map::set`] takes it.
+    /// As [`Map::update`] takes it.
     fn to_user(&self) -> Vec<u8>;
 }
 
@@ -174,9 +174,9 @@ impl Map {
     /// # let limits = Limits { cpus: 2, memory: 1 << 20 };
     /// # let map = Map::create(&spec(MapKind::Hash), &limits)?;
     /// let seen = map.typed::<u32, [u64; 2]>()?; // packets and bytes by address
-    /// seen.set(&7, &[1, 60], 0)?;
-    /// assert_eq!(seen.get(&7)?, Some([1, 60]));
-    /// assert_eq!(seen.get(&8)?, None);
+    /// seen.update(&7, &[1, 60], 0)?;
+    /// assert_eq!(seen.lookup(&7)?, Some([1, 60]));
+    /// assert_eq!(seen.lookup(&8)?, None);
     /// let bytes: u64 = seen.iter()?.map(|(_, [_, bytes])| bytes).sum();
     /// assert_eq!(bytes, 60);
     ///
@@ -185,8 +185,8 @@ impl Map {
     ///
     /// # let map = Map::create(&spec(MapKind::PerCpuHash), &limits)?;
     /// let seen = map.typed::<u32, PerCpu<[u64; 2]>>()?; // of a per-CPU map
-    /// seen.set(&7, &PerCpu(vec![[1, 60], [2, 120]]), 0)?;
-    /// let packets: u64 = seen.get(&7)?.unwrap_or_default().iter().map(|[packets, _]| packets).sum();
+    /// seen.update(&7, &PerCpu(vec![[1, 60], [2, 120]]), 0)?;
+    /// let packets: u64 = seen.lookup(&7)?.unwrap_or_default().iter().map(|[packets, _]| packets).sum();
     /// assert_eq!(packets, 3);
     /// # Ok(())
     /// # }
@@ -234,44 +234,44 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
         &self.map
     }
 
-    /// The value under a key, if there is one ([`Map::get`]).
+    /// The value under a key, if there is one ([`Map::lookup`]).
     ///
     /// # Errors
     /// `EPERM`: the map is write-only for user space. `EOPNOTSUPP`, `ENOTSUPP`: the kind has nothing to read.
-    pub fn get(&self, key: &K) -> Result<Option<V>, Errno> {
-        found(self.map.get(key.as_bytes()).and_then(|bytes| value(&bytes)))
+    pub fn lookup(&self, key: &K) -> Result<Option<V>, Errno> {
+        found(self.map.lookup(key.as_bytes()).and_then(|bytes| value(&bytes)))
     }
 
-    /// Sets the value under a key ([`Map::set`], whose flags these are); adds one to a queue, stack or Bloom filter.
+    /// Sets the value under a key ([`Map::update`], whose flags these are); adds one to a queue, stack or Bloom filter.
     ///
     /// # Errors
-    /// Those of [`Map::set`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
-    pub fn set(&self, key: &K, value: &V, flags: u64) -> Result<(), Errno> {
-        self.map.set(key.as_bytes(), &value.to_user(), flags)
+    /// Those of [`Map::update`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
+    pub fn update(&self, key: &K, value: &V, flags: u64) -> Result<(), Errno> {
+        self.map.update(key.as_bytes(), &value.to_user(), flags)
     }
 
-    /// Removes the element of a key ([`Map::remove`]); false where there was none.
+    /// Removes the element of a key ([`Map::delete`]); false where there was none.
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: an array.
-    pub fn remove(&self, key: &K) -> Result<bool, Errno> {
-        Ok(found(self.map.remove(key.as_bytes()))?.is_some())
+    pub fn delete(&self, key: &K) -> Result<bool, Errno> {
+        Ok(found(self.map.delete(key.as_bytes()))?.is_some())
     }
 
-    /// Removes the element of a key and gives its value ([`Map::take`]).
+    /// Removes the element of a key and gives its value ([`Map::lookup_and_delete`]).
     ///
     /// # Errors
     /// `EPERM`: user space may not read or not write. `ENOTSUPP`: no hash.
-    pub fn take(&self, key: &K) -> Result<Option<V>, Errno> {
-        found(self.map.take(key.as_bytes()).and_then(|bytes| value(&bytes)))
+    pub fn lookup_and_delete(&self, key: &K) -> Result<Option<V>, Errno> {
+        found(self.map.lookup_and_delete(key.as_bytes()).and_then(|bytes| value(&bytes)))
     }
 
-    /// Takes the next value of a queue or stack ([`Map::take_next`]).
+    /// Takes the next value of a queue or stack ([`Map::pop`]).
     ///
     /// # Errors
     /// `EPERM`: user space may not read or not write. `ENOTSUPP`: another kind.
-    pub fn take_next(&self) -> Result<Option<V>, Errno> {
-        found(self.map.take_next().and_then(|bytes| value(&bytes)))
+    pub fn pop(&self) -> Result<Option<V>, Errno> {
+        found(self.map.pop().and_then(|bytes| value(&bytes)))
     }
 
     /// All keys ([`Map::keys`]).
@@ -287,7 +287,7 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
     /// # Errors
     /// `EPERM`: the map is write-only for user space.
     pub fn iter(&self) -> Result<impl Iterator<Item = (K, V)> + '_, Errno> {
-        Ok(self.keys()?.filter_map(|key| self.get(&key).ok().flatten().map(|value| (key, value))))
+        Ok(self.keys()?.filter_map(|key| self.lookup(&key).ok().flatten().map(|value| (key, value))))
     }
 
     /// All elements, each removed as it is given ([`Map::drain`]).
@@ -300,11 +300,11 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
         Ok(self.map.drain()?.filter_map(typed))
     }
 
-    /// Sets one element after the other until one is refused ([`Map::set_batch`]), and says how many those are.
+    /// Sets one element after the other until one is refused ([`Map::update_batch`]), and says how many those are.
     ///
     /// # Errors
-    /// Those of [`Map::set_batch`].
-    pub fn set_batch<'a>(
+    /// Those of [`Map::update_batch`].
+    pub fn update_batch<'a>(
         &self,
         elements: impl IntoIterator<Item = (&'a K, &'a V)>,
         flags: u64,
@@ -313,18 +313,19 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
         K: 'a,
         V: 'a,
     {
-        self.map.set_batch(elements.into_iter().map(|(key, value)| (key.as_bytes(), value.to_user())), flags)
+        self.map
+            .update_batch(elements.into_iter().map(|(key, value)| (key.as_bytes(), value.to_user())), flags)
     }
 
-    /// Removes one element after the other until one is refused ([`Map::remove_batch`]), and says how many those are.
+    /// Removes one element after the other until one is refused ([`Map::delete_batch`]), and says how many those are.
     ///
     /// # Errors
-    /// Those of [`Map::remove_batch`].
-    pub fn remove_batch<'a>(&self, keys: impl IntoIterator<Item = &'a K>) -> Result<usize, BatchError>
+    /// Those of [`Map::delete_batch`].
+    pub fn delete_batch<'a>(&self, keys: impl IntoIterator<Item = &'a K>) -> Result<usize, BatchError>
     where
         K: 'a,
     {
-        self.map.remove_batch(keys.into_iter().map(K::as_bytes))
+        self.map.delete_batch(keys.into_iter().map(K::as_bytes))
     }
 }
 

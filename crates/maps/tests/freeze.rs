@@ -31,11 +31,15 @@ fn nothing_of_user_space_writes_to_it() {
             map.freeze().unwrap();
         }
         assert_eq!(map.fill(&contents(2)).map_err(|error| error.errno), Err(Errno::EPERM));
-        assert_eq!(map.set(&KEY, &[2; 8], 0), Err(Errno::EPERM));
-        assert!(map.set_batch([(KEY, [2; 8])], 0).is_err());
-        assert_eq!(map.update(&KEY, &[2; 8], 0, 0), Err(Errno::EPERM), "programs may only read");
+        assert_eq!(map.update(&KEY, &[2; 8], 0), Err(Errno::EPERM));
+        assert!(map.update_batch([(KEY, [2; 8])], 0).is_err());
+        assert_eq!(
+            map.for_programs().update(&KEY, &[2; 8], 0, 0),
+            Err(Errno::EPERM),
+            "programs may only read"
+        );
         assert_eq!(map.freeze(), Err(Errno::EPERM));
-        assert_eq!(map.get(&KEY).unwrap(), [1; 8]);
+        assert_eq!(map.lookup(&KEY).unwrap(), [1; 8]);
     }
 }
 
@@ -50,7 +54,7 @@ fn what_is_written_when_it_is_frozen_is_in_it_or_refused() {
                     let mut last = Ok(());
                     while !stop.load(Ordering::Relaxed) && last.is_ok() {
                         last = match value {
-                            1 => map.set(&KEY, &[value; 8], 0),
+                            1 => map.update(&KEY, &[value; 8], 0),
                             _ => map.fill(&contents(value)).map_err(|error| error.errno),
                         };
                     }
@@ -63,13 +67,13 @@ fn what_is_written_when_it_is_frozen_is_in_it_or_refused() {
                 assert_eq!(error, Errno::EBUSY);
                 thread::yield_now();
             }
-            let first = map.get(&KEY).unwrap();
+            let first = map.lookup(&KEY).unwrap();
             for _ in 0..100 {
-                assert_eq!(map.get(&KEY).unwrap(), first);
+                assert_eq!(map.lookup(&KEY).unwrap(), first);
             }
             stop.store(true, Ordering::Relaxed);
             writers.into_iter().for_each(|writer| writer.join().unwrap());
-            assert_eq!(map.get(&KEY).unwrap(), first);
+            assert_eq!(map.lookup(&KEY).unwrap(), first);
         });
     }
 }

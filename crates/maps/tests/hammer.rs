@@ -82,12 +82,12 @@ fn burst(subjects: &[Subject], cpu: usize, rng: &mut fastrand::Rng) {
         let (key, number) = (subject.key)(rng.u32(..KEYS));
         match rng.u32(..8) {
             0..4 => {
-                if let Some(address) = subject.map.lookup(&key, cpu) {
+                if let Some(address) = subject.map.for_programs().lookup(&key, cpu) {
                     let seen = words(address);
                     check(subject, number, seen);
                     found.push((subject, number, address, seen));
                 }
-                if let Some(function) = subject.map.lookup_function() {
+                if let Some(function) = subject.map.for_programs().lookup_function() {
                     // SAFETY: the map lives, and the key has its size.
                     let again =
                         unsafe { (function.function)(function.context, key.as_ptr() as u64, cpu as u64) };
@@ -104,13 +104,13 @@ fn burst(subjects: &[Subject], cpu: usize, rng: &mut fastrand::Rng) {
                     }
                 }
             }
-            4..7 => match subject.map.update(&key, &value(number, rng.u32(..)), 0, cpu) {
+            4..7 => match subject.map.for_programs().update(&key, &value(number, rng.u32(..)), 0, cpu) {
                 Ok(()) | Err(Errno::E2BIG | Errno::ENOSPC) => {}
                 // All spare slots are where another worker may see them: it lost its core in its burst.
                 Err(Errno::ENOMEM) => {}
                 Err(errno) => panic!("{} {errno}", subject.map.spec().kind),
             },
-            _ => drop(subject.map.delete(&key)),
+            _ => drop(subject.map.for_programs().delete(&key)),
         }
     }
     for (subject, number, address, seen) in found {
@@ -139,7 +139,7 @@ fn check(subject: &Subject, number: u32, words: [u64; WORDS]) {
 fn user(subjects: &[Subject], rng: &mut fastrand::Rng) {
     let subject = &subjects[rng.usize(..subjects.len())];
     let (key, number) = (subject.key)(rng.u32(..KEYS));
-    if let Ok(bytes) = subject.map.get(&key) {
+    if let Ok(bytes) = subject.map.lookup(&key) {
         let mut words = [0; WORDS];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
             *word = u64::from_ne_bytes(bytes.try_into().unwrap());
@@ -194,7 +194,7 @@ fn two_workers_on_the_same_maps() {
     for subject in subjects.iter().filter(|subject| subject.map.spec().kind != MapKind::LpmTrie) {
         let value = vec![1; subject.map.user_value_size()];
         for number in 0..KEYS {
-            match subject.map.set(&(subject.key)(number).0, &value, 0) {
+            match subject.map.update(&(subject.key)(number).0, &value, 0) {
                 Ok(()) | Err(Errno::E2BIG) => {}
                 Err(errno) => panic!("{errno}"),
             }
@@ -211,10 +211,10 @@ fn use_timer(map: &Arc<Map>, queue: &Arc<TimerQueue>, cpu: usize, rng: &mut fast
     let number = rng.u32(..KEYS);
     let key = number.to_ne_bytes();
     match rng.u32(..8) {
-        0 => drop(map.delete(&key)),
-        1..3 => drop(map.update(&key, &[0; 32], 0, cpu)),
+        0 => drop(map.for_programs().delete(&key)),
+        1..3 => drop(map.for_programs().update(&key, &[0; 32], 0, cpu)),
         _ => {
-            let Some(value) = map.lookup(&key, cpu) else { return };
+            let Some(value) = map.for_programs().lookup(&key, cpu) else { return };
             let address = value.as_ptr() as usize + 8;
             let _ = make_timer(map, address, 1);
             // Others may end it at any time; a burst keeps the element's memory and no more.
@@ -265,7 +265,7 @@ fn timers_end_with_their_elements() {
             let start = Instant::now();
             while start.elapsed() < time() / 4 {
                 let key = rng.u32(..KEYS).to_ne_bytes();
-                let _ = if rng.bool() { map.remove(&key) } else { map.set(&key, &[0; 32], 0) };
+                let _ = if rng.bool() { map.delete(&key) } else { map.update(&key, &[0; 32], 0) };
             }
             stop.store(true, Relaxed);
         });
@@ -296,10 +296,10 @@ fn inner_maps_live_as_long_as_a_burst() {
                 while !stop.load(Relaxed) {
                     let _burst = reader.pin();
                     let key = rng.u32(..4).to_ne_bytes();
-                    let Some(handle) = outer.lookup(&key, cpu) else { continue };
+                    let Some(handle) = outer.for_programs().lookup(&key, cpu) else { continue };
                     // SAFETY: the handle of a map that lives as long as the reader is pinned.
                     let map = unsafe { handle.cast::<Map>().as_ref() };
-                    let value = map.lookup(&[0; 4], cpu).unwrap().cast::<u64>();
+                    let value = map.for_programs().lookup(&[0; 4], cpu).unwrap().cast::<u64>();
                     for _ in 0..10 {
                         // SAFETY: a value of the inner map; nothing but atomics touches it.
                         let seen = unsafe { AtomicU64::from_ptr(value.as_ptr()) }.load(Relaxed);
@@ -314,10 +314,10 @@ fn inner_maps_live_as_long_as_a_burst() {
         while start.elapsed() < time() / 2 {
             let number = rng.u32(..4);
             let map = Map::create(&inner, &LIMITS).unwrap();
-            map.set(&[0; 4], &(u64::from(number) + 1000).to_ne_bytes(), 0).unwrap();
-            outer.set(&number.to_ne_bytes(), &map.id().to_ne_bytes(), 0).unwrap();
+            map.update(&[0; 4], &(u64::from(number) + 1000).to_ne_bytes(), 0).unwrap();
+            outer.update(&number.to_ne_bytes(), &map.id().to_ne_bytes(), 0).unwrap();
             if rng.bool() {
-                let _ = outer.remove(&rng.u32(..4).to_ne_bytes());
+                let _ = outer.delete(&rng.u32(..4).to_ne_bytes());
             }
         }
         stop.store(true, Relaxed);

@@ -50,16 +50,16 @@ fn run(kind: MapKind, key_size: usize, value_size: usize, max_entries: u32, seed
                     std::iter::repeat_with(|| rng.u8(..)).take(map.user_value_size()).collect();
                 let flags = [0, 0, 0, 1, 2, 5][rng.usize(..6)];
                 let expected = model_update(&model, &key, flags, max_entries as usize);
-                assert_eq!(map.set(&key, &value, flags), expected);
+                assert_eq!(map.update(&key, &value, flags), expected);
                 if expected.is_ok() {
                     model.insert(key, value);
                 }
             }
             4 | 5 => {
-                assert_eq!(map.get(&key).ok().as_ref(), model.get(&key));
+                assert_eq!(map.lookup(&key).ok().as_ref(), model.get(&key));
                 let cpu = rng.usize(..CPUS);
-                let seen = map.lookup(&key, cpu).map(|address| {
-                    assert!(map.contains(address.addr().get(), value_size));
+                let seen = map.for_programs().lookup(&key, cpu).map(|address| {
+                    assert!(map.for_programs().contains(address.addr().get(), value_size));
                     read(address, value_size)
                 });
                 let start = if kind.is_per_cpu() { cpu * value_size.next_multiple_of(8) } else { 0 };
@@ -67,7 +67,7 @@ fn run(kind: MapKind, key_size: usize, value_size: usize, max_entries: u32, seed
             }
             _ => {
                 let expected = model.remove(&key).map(|_| ()).ok_or(Errno::ENOENT);
-                assert_eq!(map.delete(&key), expected);
+                assert_eq!(map.for_programs().delete(&key), expected);
             }
         }
     }
@@ -98,15 +98,15 @@ fn per_cpu_hash_is_a_hash_map() {
 fn a_pointer_outlives_replacement_and_deletion() {
     let limits = Limits { cpus: CPUS, memory: 1 << 30 };
     let map = Map::create(&spec(MapKind::Hash, 4, 8, 4), &limits).unwrap();
-    map.update(&[1; 4], &[1; 8], 0, 0).unwrap();
-    let first = map.lookup(&[1; 4], 0).unwrap();
-    map.update(&[1; 4], &[2; 8], 0, 0).unwrap();
-    let second = map.lookup(&[1; 4], 0).unwrap();
+    map.for_programs().update(&[1; 4], &[1; 8], 0, 0).unwrap();
+    let first = map.for_programs().lookup(&[1; 4], 0).unwrap();
+    map.for_programs().update(&[1; 4], &[2; 8], 0, 0).unwrap();
+    let second = map.for_programs().lookup(&[1; 4], 0).unwrap();
     assert_eq!((read(first, 8), read(second, 8)), (vec![1; 8], vec![2; 8]), "replaced, not overwritten");
     // A new key does not get the memory of a replaced element, only that of a deleted one.
-    map.update(&[2; 4], &[3; 8], 0, 0).unwrap();
+    map.for_programs().update(&[2; 4], &[3; 8], 0, 0).unwrap();
     assert_eq!(read(first, 8), [1; 8]);
-    map.delete(&[1; 4]).unwrap();
+    map.for_programs().delete(&[1; 4]).unwrap();
     assert_eq!(read(second, 8), [2; 8]);
-    assert!([first, second].iter().all(|address| map.contains(address.addr().get(), 8)));
+    assert!([first, second].iter().all(|address| map.for_programs().contains(address.addr().get(), 8)));
 }

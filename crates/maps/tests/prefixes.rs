@@ -57,7 +57,7 @@ fn the_longest_prefix_wins() {
                     let value = rng.u32(..).to_ne_bytes();
                     let expected =
                         if position.is_none() && routes.len() == 300 { Err(Errno::ENOSPC) } else { Ok(()) };
-                    assert_eq!(map.update(&key(length, &data), &value, 0, 0), expected);
+                    assert_eq!(map.for_programs().update(&key(length, &data), &value, 0, 0), expected);
                     if expected.is_ok() {
                         position.map(|p| routes.swap_remove(p));
                         routes.push(Route { length, data, value });
@@ -65,13 +65,17 @@ fn the_longest_prefix_wins() {
                 }
                 2 => {
                     let expected = position.map(|p| drop(routes.swap_remove(p))).ok_or(Errno::ENOENT);
-                    assert_eq!(map.delete(&key(length, &data)), expected);
+                    assert_eq!(map.for_programs().delete(&key(length, &data)), expected);
                 }
                 _ => {
                     let of = |r: &&Route| r.length <= length && same_prefix(r.length, &r.data, &data);
                     let expected = routes.iter().filter(of).max_by_key(|r| r.length).map(|r| r.value);
-                    assert_eq!(map.lookup(&key(length, &data), 0).map(read), expected, "/{length} {data:?}");
-                    assert_eq!(map.get(&key(length, &data)).ok(), expected.map(|v| v.to_vec()));
+                    assert_eq!(
+                        map.for_programs().lookup(&key(length, &data), 0).map(read),
+                        expected,
+                        "/{length} {data:?}"
+                    );
+                    assert_eq!(map.lookup(&key(length, &data)).ok(), expected.map(|v| v.to_vec()));
                 }
             }
         }
@@ -87,16 +91,20 @@ fn the_longest_prefix_wins() {
 #[test]
 fn values_are_all_that_programs_may_touch() {
     let map = create(4, 10);
-    map.update(&key(8, &[10, 0, 0, 0]), &[1, 2, 3, 4], 0, 0).unwrap();
-    let value = map.lookup(&key(32, &[10, 1, 2, 3]), 0).unwrap().addr().get();
-    assert!(map.contains(value, 4));
-    assert!(!map.contains(value, 5) && !map.contains(value - 1, 1) && !map.contains(value + 8, 1));
+    map.for_programs().update(&key(8, &[10, 0, 0, 0]), &[1, 2, 3, 4], 0, 0).unwrap();
+    let value = map.for_programs().lookup(&key(32, &[10, 1, 2, 3]), 0).unwrap().addr().get();
+    assert!(map.for_programs().contains(value, 4));
+    assert!(
+        !map.for_programs().contains(value, 5)
+            && !map.for_programs().contains(value - 1, 1)
+            && !map.for_programs().contains(value + 8, 1)
+    );
 }
 
 #[test]
 fn the_default_route_is_always_there() {
     let map = create(4, 1000);
-    map.update(&key(0, &[0; 4]), &[9; 4], 0, 0).unwrap();
+    map.for_programs().update(&key(0, &[0; 4]), &[9; 4], 0, 0).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for seed in 0..2 {
@@ -105,9 +113,13 @@ fn the_default_route_is_always_there() {
                 let mut rng = fastrand::Rng::with_seed(seed);
                 while !stop.load(Ordering::Relaxed) {
                     let prefix = key(rng.u32(1..=32), &[rng.u8(..4), 0, 0, 0]);
-                    let _ = if rng.bool() { map.update(&prefix, &[1; 4], 0, 0) } else { map.delete(&prefix) };
-                    assert!(map.lookup(&key(32, &[rng.u8(..4), 0, 0, 0]), 0).is_some());
-                    assert_eq!(map.get(&key(32, &[200, 0, 0, 0])), Ok(vec![9; 4]));
+                    let _ = if rng.bool() {
+                        map.for_programs().update(&prefix, &[1; 4], 0, 0)
+                    } else {
+                        map.for_programs().delete(&prefix)
+                    };
+                    assert!(map.for_programs().lookup(&key(32, &[rng.u8(..4), 0, 0, 0]), 0).is_some());
+                    assert_eq!(map.lookup(&key(32, &[200, 0, 0, 0])), Ok(vec![9; 4]));
                 }
             });
         }
@@ -115,10 +127,10 @@ fn the_default_route_is_always_there() {
         stop.store(true, Ordering::Relaxed);
     });
     // Lengths are still counted right: with every prefix gone but one, only that one is found.
-    map.keys().unwrap().filter(|k| k[..4] != [0; 4]).for_each(|k| map.remove(&k).unwrap());
-    assert_eq!(map.get(&key(32, &[1, 0, 0, 0])), Ok(vec![9; 4]));
-    map.remove(&key(0, &[7; 4])).unwrap();
-    assert_eq!(map.get(&key(32, &[1, 0, 0, 0])), Err(Errno::ENOENT));
+    map.keys().unwrap().filter(|k| k[..4] != [0; 4]).for_each(|k| map.delete(&k).unwrap());
+    assert_eq!(map.lookup(&key(32, &[1, 0, 0, 0])), Ok(vec![9; 4]));
+    map.delete(&key(0, &[7; 4])).unwrap();
+    assert_eq!(map.lookup(&key(32, &[1, 0, 0, 0])), Err(Errno::ENOENT));
 }
 
 /// A worker that found it would see the slot's next prefix in the middle of its burst.
@@ -127,19 +139,19 @@ fn a_prefix_that_finds_the_map_full_is_never_found() {
     const REFUSALS: u32 = 50_000;
     let map = create(4, 1);
     let address = key(32, &[10, 0, 0, 1]);
-    map.update(&key(24, &[192, 0, 2, 0]), &[1; 4], 0, 0).unwrap();
+    map.for_programs().update(&key(24, &[192, 0, 2, 0]), &[1; 4], 0, 0).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let mut found = 0_u64;
             while !stop.load(Ordering::Relaxed) {
-                found += u64::from(map.lookup(&address, 0).is_some());
+                found += u64::from(map.for_programs().lookup(&address, 0).is_some());
             }
             found
         });
         for number in 0..REFUSALS {
             // As a route of its own, and below shorter ones.
-            let refused = map.update(&key(8 + number % 25, &[10, 0, 0, 1]), &[2; 4], 0, 0);
+            let refused = map.for_programs().update(&key(8 + number % 25, &[10, 0, 0, 1]), &[2; 4], 0, 0);
             assert_eq!(refused, Err(Errno::ENOSPC));
         }
         stop.store(true, Ordering::Relaxed);

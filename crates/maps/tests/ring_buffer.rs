@@ -33,7 +33,8 @@ fn records_are_read_in_the_order_of_their_reservation() {
     let records = [8, 0, 13].map(|size| ring.reserve(size, 0).unwrap());
     for (record, size) in records.iter().zip([8, 0, 13]) {
         assert!(
-            map.contains(record.addr().get(), size) && !map.contains(record.addr().get(), size.max(1) + 1)
+            map.for_programs().contains(record.addr().get(), size)
+                && !map.for_programs().contains(record.addr().get(), size.max(1) + 1)
         );
         assert!(ring.is_reserved(record.addr().get()) && !ring.is_reserved(record.addr().get() + 1));
     }

@@ -50,16 +50,17 @@ fn ids_are_unique_and_not_zero() {
 fn a_program_sees_its_cpu_and_user_space_sees_all() {
     for kind in [MapKind::PerCpuArray, MapKind::PerCpuHash] {
         let map = create(kind, 4, 5, 4);
-        map.update(&key(1), b"abcde", ANY, 1).unwrap();
+        map.for_programs().update(&key(1), b"abcde", ANY, 1).unwrap();
         assert_eq!(map.user_value_size(), 8 * CPUS);
-        assert_eq!(map.get(&key(1)).unwrap(), b"\0\0\0\0\0\0\0\0abcde\0\0\0\0\0\0\0\0\0\0\0");
-        map.update(&key(1), b"ABCDE", ANY, 2).unwrap();
-        assert_eq!(&map.get(&key(1)).unwrap()[8..], b"abcde\0\0\0ABCDE\0\0\0");
-        let addresses: Vec<_> = (0..CPUS).map(|cpu| map.lookup(&key(1), cpu).unwrap()).collect();
-        assert!(addresses.iter().all(|a| map.contains(a.addr().get(), 5)));
+        assert_eq!(map.lookup(&key(1)).unwrap(), b"\0\0\0\0\0\0\0\0abcde\0\0\0\0\0\0\0\0\0\0\0");
+        map.for_programs().update(&key(1), b"ABCDE", ANY, 2).unwrap();
+        assert_eq!(&map.lookup(&key(1)).unwrap()[8..], b"abcde\0\0\0ABCDE\0\0\0");
+        let addresses: Vec<_> =
+            (0..CPUS).map(|cpu| map.for_programs().lookup(&key(1), cpu).unwrap()).collect();
+        assert!(addresses.iter().all(|a| map.for_programs().contains(a.addr().get(), 5)));
         assert_ne!(addresses[0], addresses[1]);
-        assert_eq!(map.lookup(&key(1), CPUS), None);
-        assert_eq!(map.update(&key(1), b"abcde", ANY, CPUS), Err(Errno::EINVAL));
+        assert_eq!(map.for_programs().lookup(&key(1), CPUS), None);
+        assert_eq!(map.for_programs().update(&key(1), b"abcde", ANY, CPUS), Err(Errno::EINVAL));
     }
 }
 
@@ -68,21 +69,23 @@ fn contains_is_one_value_and_nothing_else() {
     for kind in VALUES {
         let map = create(kind, 4, 12, 3);
         for index in 0..3 {
-            map.update(&key(index), &[7; 12], ANY, 0).unwrap();
+            map.for_programs().update(&key(index), &[7; 12], ANY, 0).unwrap();
         }
-        let value = map.lookup(&key(1), 0).unwrap().addr().get();
+        let value = map.for_programs().lookup(&key(1), 0).unwrap().addr().get();
         assert!(
-            map.contains(value, 12) && map.contains(value + 11, 1) && map.contains(value + 4, 8),
+            map.for_programs().contains(value, 12)
+                && map.for_programs().contains(value + 11, 1)
+                && map.for_programs().contains(value + 4, 8),
             "{kind}"
         );
-        assert!(!map.contains(value, 13), "{kind}: padding is no value");
-        assert!(!map.contains(value + 12, 1), "{kind}: padding is no value");
-        assert!(!map.contains(value + 8, 8), "{kind}: into the next");
-        assert!(!map.contains(value, 24), "{kind}: two values");
-        assert!(!map.contains(value, usize::MAX), "{kind}");
-        assert!(!map.contains(0, 1) && !map.contains(usize::MAX, 1), "{kind}");
+        assert!(!map.for_programs().contains(value, 13), "{kind}: padding is no value");
+        assert!(!map.for_programs().contains(value + 12, 1), "{kind}: padding is no value");
+        assert!(!map.for_programs().contains(value + 8, 8), "{kind}: into the next");
+        assert!(!map.for_programs().contains(value, 24), "{kind}: two values");
+        assert!(!map.for_programs().contains(value, usize::MAX), "{kind}");
+        assert!(!map.for_programs().contains(0, 1) && !map.for_programs().contains(usize::MAX, 1), "{kind}");
         let slack = 1 << 20;
-        let inside = (value - slack..value + slack).filter(|&a| map.contains(a, 12)).count();
+        let inside = (value - slack..value + slack).filter(|&a| map.for_programs().contains(a, 12)).count();
         let lanes = if kind.is_per_cpu() { CPUS } else { 1 };
         if matches!(kind, MapKind::Array | MapKind::PerCpuArray) {
             assert_eq!(inside, 3 * lanes, "{kind}");
@@ -96,19 +99,21 @@ fn contains_is_one_value_and_nothing_else() {
 #[test]
 fn a_stale_pointer_keeps_the_old_value_over_one_update() {
     let map = create(MapKind::Hash, 4, 8, 4);
-    map.update(&key(1), &[1; 8], ANY, 0).unwrap();
-    let old = map.lookup(&key(1), 0).unwrap();
-    map.update(&key(1), &[2; 8], ANY, 0).unwrap();
-    let new = map.lookup(&key(1), 0).unwrap();
+    map.for_programs().update(&key(1), &[1; 8], ANY, 0).unwrap();
+    let old = map.for_programs().lookup(&key(1), 0).unwrap();
+    map.for_programs().update(&key(1), &[2; 8], ANY, 0).unwrap();
+    let new = map.for_programs().lookup(&key(1), 0).unwrap();
     assert_ne!(old, new);
-    map.delete(&key(1)).unwrap();
-    assert!(map.contains(old.addr().get(), 8) && map.contains(new.addr().get(), 8));
+    map.for_programs().delete(&key(1)).unwrap();
+    assert!(
+        map.for_programs().contains(old.addr().get(), 8) && map.for_programs().contains(new.addr().get(), 8)
+    );
 }
 
 #[test]
 fn global_data_is_an_array_of_one() {
     let map = create(MapKind::Array, 4, 20, 1);
-    let base = map.lookup(&key(0), 0).unwrap();
+    let base = map.for_programs().lookup(&key(0), 0).unwrap();
     assert_eq!(map.direct_value(0), Ok(base));
     assert_eq!(map.direct_value(19).map(|p| p.addr().get()), Ok(base.addr().get() + 19));
     assert_eq!(map.direct_value(20), Err(Errno::EINVAL));
@@ -124,7 +129,7 @@ fn array_layout_finds_every_value() {
         assert_eq!(layout.entries, 5);
         for (cpu, index) in (0..CPUS).flat_map(|cpu| (0..5).map(move |i| (cpu, i))) {
             let offset = cpu * layout.cpu_stride + index * layout.stride;
-            let value = map.lookup(&key(index as u32), cpu).unwrap();
+            let value = map.for_programs().lookup(&key(index as u32), cpu).unwrap();
             assert_eq!(value.addr().get(), layout.base.addr().get() + offset);
         }
     }
@@ -136,9 +141,9 @@ fn access_flags_hold() {
     let with = |flags| Map::create(&MapSpec { flags, ..spec(MapKind::Hash, 4, 8, 4) }, &LIMITS).unwrap();
     let map = with(MapFlags::RDONLY_PROG);
     assert!(map.program_access().read && !map.program_access().write);
-    assert_eq!(map.update(&key(1), &[0; 8], ANY, 0), Err(Errno::EPERM));
-    assert_eq!(map.delete(&key(1)), Err(Errno::EPERM));
-    map.set(&key(1), &[0; 8], ANY).unwrap();
+    assert_eq!(map.for_programs().update(&key(1), &[0; 8], ANY, 0), Err(Errno::EPERM));
+    assert_eq!(map.for_programs().delete(&key(1)), Err(Errno::EPERM));
+    map.update(&key(1), &[0; 8], ANY).unwrap();
     let map = with(MapFlags::WRONLY_PROG);
     assert!(!map.program_access().read && map.program_access().write);
 }
@@ -151,10 +156,10 @@ fn contents_fill_and_freeze() {
     let map = Map::create(&spec, &LIMITS).unwrap();
     assert!(!map.is_frozen());
     map.fill(&spec.contents).unwrap();
-    assert_eq!(map.get(&key(0)).unwrap(), b"abc\0\0");
-    assert_eq!(map.set(&key(0), b"vwxyz", ANY), Err(Errno::EPERM));
+    assert_eq!(map.lookup(&key(0)).unwrap(), b"abc\0\0");
+    assert_eq!(map.update(&key(0), b"vwxyz", ANY), Err(Errno::EPERM));
     assert!(map.is_frozen());
-    map.update(&key(0), b"vwxyz", ANY, 0).unwrap();
+    map.for_programs().update(&key(0), b"vwxyz", ANY, 0).unwrap();
 
     let map = create(MapKind::Array, 4, 5, 2);
     let error =
@@ -242,7 +247,7 @@ fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
         let user = MapUser::new(&map).unwrap();
         let set = |key: u32, number| {
             let program = program(number, attach);
-            map.set(&key.to_ne_bytes(), &value(1, number), ANY).unwrap();
+            map.update(&key.to_ne_bytes(), &value(1, number), ANY).unwrap();
             drop(program);
         };
         set(0, number);
@@ -252,7 +257,7 @@ fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
         set(0, number + 2);
         assert!(!is_there(number) && is_there(number + 2), "{kind}: another is in its place");
         assert_ne!(entry_program_changes(), before);
-        map.remove(&key(0)).unwrap();
+        map.delete(&key(0)).unwrap();
         assert!(!is_there(number + 2) && is_there(number + 1), "{kind}: its element is gone");
         // The program may use the map, and would keep it for ever.
         drop(user);
@@ -264,36 +269,38 @@ fn entries_keep_their_programs_until_another_comes_or_the_last_user_goes() {
 fn redirect_targets() {
     let map = create(MapKind::DevMap, 4, 8, 4);
     let _egress = program(9, XdpAttach::DevMap);
-    map.set(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
+    map.update(&key(1), &[7, 0, 0, 0, 9, 0, 0, 0], ANY).unwrap();
     assert_eq!(map.redirect_target(1), Some(RedirectTarget::Device { ifindex: 7, program: 9 }));
-    assert!(!map.has_target(0) && !map.has_target(4));
-    let value = map.lookup(&key(1), 0).unwrap();
-    assert!(map.contains(value.addr().get(), 8) && map.lookup(&key(0), 0).is_none());
+    assert!(!map.for_programs().has_target(0) && !map.for_programs().has_target(4));
+    let value = map.for_programs().lookup(&key(1), 0).unwrap();
+    assert!(
+        map.for_programs().contains(value.addr().get(), 8) && map.for_programs().lookup(&key(0), 0).is_none()
+    );
     assert!(!map.program_access().write);
 
     let map = create(MapKind::DevMapHash, 4, 4, 4);
-    map.set(&key(1000), &key(7), ANY).unwrap();
+    map.update(&key(1000), &key(7), ANY).unwrap();
     assert_eq!(map.redirect_target(1000), Some(RedirectTarget::Device { ifindex: 7, program: 0 }));
-    assert!(!map.has_target(1));
+    assert!(!map.for_programs().has_target(1));
 
     let map = create(MapKind::CpuMap, 4, 4, 4);
-    map.set(&key(2), &key(192), ANY).unwrap();
+    map.update(&key(2), &key(192), ANY).unwrap();
     assert_eq!(map.redirect_target(2), Some(RedirectTarget::Cpu { cpu: 2, queue_size: 192, program: 0 }));
-    assert_eq!(map.set(&key(3), &key(192), ANY), Err(Errno::ENODEV));
-    assert!(map.lookup(&key(2), 0).is_none());
+    assert_eq!(map.update(&key(3), &key(192), ANY), Err(Errno::ENODEV));
+    assert!(map.for_programs().lookup(&key(2), 0).is_none());
 
     let map = create(MapKind::XskMap, 4, 4, 4);
-    map.set(&key(0), &key(0), ANY).unwrap();
+    map.update(&key(0), &key(0), ANY).unwrap();
     assert_eq!(map.redirect_target(0), Some(RedirectTarget::Socket { socket: 0 }));
-    let socket = map.lookup(&key(0), 0).unwrap().addr().get();
-    assert!(map.contains(socket, 4) && !map.contains(socket, 5));
-    assert_eq!(map.update(&key(0), &key(1), ANY, 0), Err(Errno::EPERM));
-    assert_eq!(map.set(&key(0), &key(1), 1), Err(Errno::EEXIST));
-    assert_eq!(map.set(&key(0), &key(0), 1), Ok(()), "the same socket again");
-    assert_eq!(map.set(&key(1), &key(1), 2), Err(Errno::ENOENT));
-    map.set(&key(1), &key(1), 1).unwrap();
-    map.remove(&key(0)).unwrap();
-    assert!(!map.has_target(0) && map.has_target(1));
+    let socket = map.for_programs().lookup(&key(0), 0).unwrap().addr().get();
+    assert!(map.for_programs().contains(socket, 4) && !map.for_programs().contains(socket, 5));
+    assert_eq!(map.for_programs().update(&key(0), &key(1), ANY, 0), Err(Errno::EPERM));
+    assert_eq!(map.update(&key(0), &key(1), 1), Err(Errno::EEXIST));
+    assert_eq!(map.update(&key(0), &key(0), 1), Ok(()), "the same socket again");
+    assert_eq!(map.update(&key(1), &key(1), 2), Err(Errno::ENOENT));
+    map.update(&key(1), &key(1), 1).unwrap();
+    map.delete(&key(0)).unwrap();
+    assert!(!map.for_programs().has_target(0) && map.for_programs().has_target(1));
 }
 
 #[test]
@@ -301,7 +308,7 @@ fn program_arrays_bind_programs_to_tokens() {
     let map = create(MapKind::ProgArray, 4, 4, 4);
     let token = NonZeroU64::new(0xfeed).unwrap();
     let table = map.prog_array().unwrap();
-    map.set(&key(1), &key(0), ANY).unwrap();
+    map.update(&key(1), &key(0), ANY).unwrap();
     assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
     // SAFETY: nobody jumps to these tokens.
     let install =
@@ -309,13 +316,13 @@ fn program_arrays_bind_programs_to_tokens() {
     let owner = Arc::new(());
     assert_eq!((install(1, &owner), install(9, &owner)), (Ok(()), Err(Errno::E2BIG)));
     assert_eq!((table.token(1), table.token(2)), (Some(token), None));
-    assert_eq!((map.get(&key(1)).unwrap(), Arc::strong_count(&owner)), (key(7).to_vec(), 2));
-    map.set(&key(1), &key(5), ANY).unwrap();
+    assert_eq!((map.lookup(&key(1)).unwrap(), Arc::strong_count(&owner)), (key(7).to_vec(), 2));
+    map.update(&key(1), &key(5), ANY).unwrap();
     assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (Some(5), None, 1));
     assert_eq!(install(1, &owner), Ok(()));
-    map.remove(&key(1)).unwrap();
+    map.delete(&key(1)).unwrap();
     assert_eq!((table.program(1), table.token(1), Arc::strong_count(&owner)), (None, None, 1));
-    assert!(map.lookup(&key(1), 0).is_none());
+    assert!(map.for_programs().lookup(&key(1), 0).is_none());
     assert!(table.admits(3) && table.admits(3) && !table.admits(4));
 
     let user = MapUser::new(&map).unwrap();
@@ -342,14 +349,14 @@ fn keys_are_complete_and_arrays_are_in_order() {
     let map = create(MapKind::Array, 4, 8, 10_000);
     assert!(map.keys().unwrap().eq((0..10_000).map(|i| key(i).to_vec())));
     let map = create(MapKind::Hash, 4, 8, 10_000);
-    (0..10_000).for_each(|i| map.set(&key(i), &[0; 8], ANY).unwrap());
+    (0..10_000).for_each(|i| map.update(&key(i), &[0; 8], ANY).unwrap());
     // The keys met so far are deleted, the others replaced: each still comes once.
     let mut seen = Vec::new();
     for k in map.keys().unwrap() {
-        map.remove(&k).unwrap();
+        map.delete(&k).unwrap();
         seen.push(k);
         for i in 0..10 {
-            let _ = map.set(&key(i * 997), &[1; 8], 2);
+            let _ = map.update(&key(i * 997), &[1; 8], 2);
         }
     }
     seen.sort_unstable_by_key(|k| u32::from_ne_bytes(k[..].try_into().unwrap()));
@@ -368,18 +375,24 @@ fn copies_leave_locks_out() {
     for kind in [MapKind::Array, MapKind::Hash] {
         let map = Map::create(&with_field(kind, SpecialKind::SpinLock, 4), &LIMITS).unwrap();
         let shown = b"aaaa\0\0\0\0bbbbccccddddeeee";
-        map.set(&key(1), b"aaaaLOCKbbbbccccddddeeee", ANY).unwrap();
-        assert_eq!(map.get(&key(1)).unwrap(), shown);
-        let value = map.lookup(&key(1), 0).unwrap().addr().get();
-        let is_lock: Vec<_> = (0..24).map(|offset| map.is_spin_lock(value + offset)).collect();
+        map.update(&key(1), b"aaaaLOCKbbbbccccddddeeee", ANY).unwrap();
+        assert_eq!(map.lookup(&key(1)).unwrap(), shown);
+        let value = map.for_programs().lookup(&key(1), 0).unwrap().addr().get();
+        let is_lock: Vec<_> = (0..24).map(|offset| map.for_programs().is_spin_lock(value + offset)).collect();
         assert_eq!(is_lock.iter().position(|lock| *lock), Some(4));
         assert_eq!(is_lock.iter().filter(|lock| **lock).count(), 1);
-        assert!(map.touches_special(value + 1, 4) && map.touches_special(value + 7, 1));
-        assert!(!map.touches_special(value, 4) && !map.touches_special(value + 8, 16));
-        assert_eq!(map.get_locked(&key(1)).unwrap(), shown);
-        assert_eq!(map.get_locked(&key(9)), Err(Errno::ENOENT));
-        map.update(&key(1), b"AAAALOCKBBBBCCCCDDDDEEEE", ANY, 0).unwrap();
-        assert_eq!(map.get(&key(1)).unwrap(), b"AAAA\0\0\0\0BBBBCCCCDDDDEEEE");
+        assert!(
+            map.for_programs().touches_special(value + 1, 4)
+                && map.for_programs().touches_special(value + 7, 1)
+        );
+        assert!(
+            !map.for_programs().touches_special(value, 4)
+                && !map.for_programs().touches_special(value + 8, 16)
+        );
+        assert_eq!(map.lookup_locked(&key(1)).unwrap(), shown);
+        assert_eq!(map.lookup_locked(&key(9)), Err(Errno::ENOENT));
+        map.for_programs().update(&key(1), b"AAAALOCKBBBBCCCCDDDDEEEE", ANY, 0).unwrap();
+        assert_eq!(map.lookup(&key(1)).unwrap(), b"AAAA\0\0\0\0BBBBCCCCDDDDEEEE");
     }
 }
 

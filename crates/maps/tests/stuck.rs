@@ -27,7 +27,7 @@ fn a_worker_that_is_stuck_in_its_burst_stops_no_other() {
         let mut stuck = Domain::global().reader();
         let mut update_until_refused = || {
             let burst = stuck.pin();
-            let results = (0..).map(|number| map.update(&key(number), &[1; 64], 0, 0));
+            let results = (0..).map(|number| map.for_programs().update(&key(number), &[1; 64], 0, 0));
             let updates = results.take_while(|result| *result != Err(Errno::ENOMEM)).count();
             drop(burst);
             updates
@@ -51,26 +51,29 @@ fn routes_can_be_removed_while_a_worker_is_stuck() {
     let limits = Limits { cpus: 1, memory: 1 << 28 };
     let map = Map::create(&spec(MapKind::LpmTrie, 8, 8, 1000, MapFlags::NO_PREALLOC), &limits).unwrap();
     let dense = || (0..100).map(|number| route(24, 10 << 24 | (2 * number) << 8));
-    dense().for_each(|key| map.set(&key, &[1; 8], 0).unwrap());
+    dense().for_each(|key| map.update(&key, &[1; 8], 0).unwrap());
     let mut stuck = Domain::global().reader();
     let burst = stuck.pin();
     let sparse = |number: u32| route(32, number << 16 | 0x0101);
     let added = (0..10_000).take_while(|&number| {
-        let added = map.update(&sparse(number), &[1; 8], 0, 0);
+        let added = map.for_programs().update(&sparse(number), &[1; 8], 0, 0);
         assert!(matches!(added, Ok(()) | Err(Errno::ENOMEM)), "{added:?}");
-        added.is_ok() && map.delete(&sparse(number)).is_ok()
+        added.is_ok() && map.for_programs().delete(&sparse(number)).is_ok()
     });
     assert!(added.count() > 500);
-    assert_eq!(map.update(&sparse(1), &[1; 8], 0, 0), Err(Errno::ENOMEM));
-    dense().for_each(|key| map.remove(&key).unwrap());
+    assert_eq!(map.for_programs().update(&sparse(1), &[1; 8], 0, 0), Err(Errno::ENOMEM));
+    dense().for_each(|key| map.delete(&key).unwrap());
     assert_eq!(map.keys().unwrap().count(), 0);
-    assert!(dense().all(|key| map.get(&key).is_err()));
+    assert!(dense().all(|key| map.lookup(&key).is_err()));
     // Nor do programs find them.
-    assert!((0..100).all(|number| map.lookup(&route(32, 10 << 24 | (2 * number) << 8), 0).is_none()));
+    assert!(
+        (0..100)
+            .all(|number| map.for_programs().lookup(&route(32, 10 << 24 | (2 * number) << 8), 0).is_none())
+    );
     drop(burst);
     for _ in 0..3 {
-        dense().for_each(|key| map.set(&key, &[1; 8], 0).unwrap());
-        dense().for_each(|key| map.remove(&key).unwrap());
+        dense().for_each(|key| map.update(&key, &[1; 8], 0).unwrap());
+        dense().for_each(|key| map.delete(&key).unwrap());
     }
 }
 
@@ -87,7 +90,7 @@ fn maps_are_replaced_up_to_a_limit() {
     let outer = Map::create(&outer, &limits).unwrap();
     let replace = || {
         let map = Map::create(&inner, &limits).unwrap();
-        outer.set(&[0; 4], &map.id().to_ne_bytes(), 0)
+        outer.update(&[0; 4], &map.id().to_ne_bytes(), 0)
     };
     let domain = Domain::global();
     domain.set_limit(Limit { objects: 100, bytes: 1 << 30 });
@@ -116,7 +119,7 @@ fn a_small_lru_table_stays_fast_while_a_worker_is_stuck() {
         let (start, before) = (Instant::now(), number);
         for _ in 0..most {
             number += 1;
-            if map.update(&number.to_ne_bytes(), &[1; 8], 0, 0).is_err() {
+            if map.for_programs().update(&number.to_ne_bytes(), &[1; 8], 0, 0).is_err() {
                 break;
             }
         }

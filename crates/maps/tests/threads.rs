@@ -46,11 +46,13 @@ fn a_value_under_its_lock_is_never_half_an_update() {
         let special = Box::new([SpecialField { kind: SpecialKind::SpinLock, offset: 0, size: 4 }]);
         let spec = MapSpec { special, ..spec(kind, 4, 256, 1, MapFlags::default()) };
         let map = Map::create(&spec, &LIMITS).unwrap();
-        map.set(&[0; 4], &[0; 256], 0).unwrap();
+        map.update(&[0; 4], &[0; 256], 0).unwrap();
         let reads = AtomicU64::new(0);
-        let write = |rng: &mut fastrand::Rng| map.update(&[0; 4], &[rng.u8(..); 256], LOCK, 0).unwrap();
+        let write = |rng: &mut fastrand::Rng| {
+            map.for_programs().update(&[0; 4], &[rng.u8(..); 256], LOCK, 0).unwrap()
+        };
         let read = |_: &mut fastrand::Rng| {
-            let value = map.get_locked(&[0; 4]).unwrap();
+            let value = map.lookup_locked(&[0; 4]).unwrap();
             assert!(value[4..].iter().all(|byte| *byte == value[4]), "torn: {value:?}");
             reads.fetch_add(1, Ordering::Relaxed);
         };
@@ -65,14 +67,14 @@ fn a_hash_value_is_never_half_an_update() {
     let key = |rng: &mut fastrand::Rng| rng.u32(..8).to_ne_bytes();
     let reads = AtomicU64::new(0);
     let write = |rng: &mut fastrand::Rng| {
-        let _ = map.update(&key(rng), &[rng.u8(..); 64], 0, 0);
+        let _ = map.for_programs().update(&key(rng), &[rng.u8(..); 64], 0, 0);
     };
     let delete = |rng: &mut fastrand::Rng| {
         write(rng);
-        let _ = map.delete(&key(rng));
+        let _ = map.for_programs().delete(&key(rng));
     };
     let read = |rng: &mut fastrand::Rng| {
-        if let Ok(value) = map.get(&key(rng)) {
+        if let Ok(value) = map.lookup(&key(rng)) {
             assert!(value.iter().all(|byte| *byte == value[0]), "torn: {value:?}");
             reads.fetch_add(1, Ordering::Relaxed);
         }
@@ -93,19 +95,19 @@ fn a_full_table_never_holds_more_than_it_may_and_loses_no_slot() {
         let step = |rng: &mut fastrand::Rng| {
             let key = rng.u32(..80).to_ne_bytes();
             if rng.bool() {
-                match map.set(&key, &value, 1) {
+                match map.update(&key, &value, 1) {
                     Ok(()) => drop(live.fetch_add(1, Ordering::SeqCst)),
                     Err(errno) => assert!(matches!(errno, Errno::EEXIST | Errno::E2BIG), "{errno}"),
                 }
-            } else if map.remove(&key).is_ok() {
+            } else if map.delete(&key).is_ok() {
                 live.fetch_sub(1, Ordering::SeqCst);
             }
         };
         hammer(&[&step, &step]);
         assert_eq!(map.keys().unwrap().count() as u64, live.into_inner(), "{kind}");
         // Every slot is still there: the table can be filled to the last entry and no further.
-        let free = (0..80_u32).filter(|key| map.get(&key.to_ne_bytes()).is_err()).collect::<Vec<_>>();
-        let filled = free.iter().filter(|key| map.set(&key.to_ne_bytes(), &value, 1).is_ok()).count();
+        let free = (0..80_u32).filter(|key| map.lookup(&key.to_ne_bytes()).is_err()).collect::<Vec<_>>();
+        let filled = free.iter().filter(|key| map.update(&key.to_ne_bytes(), &value, 1).is_ok()).count();
         assert_eq!(map.keys().unwrap().count(), 50, "{kind}");
         assert!(filled < free.len());
     }
@@ -118,7 +120,7 @@ fn each_cpu_counts_alone() {
     let count = |cpu: usize| {
         let (map, counts) = (&map, &counts);
         move |rng: &mut fastrand::Rng| {
-            let address = map.lookup(&rng.u32(..4).to_ne_bytes(), cpu).unwrap().cast::<u64>();
+            let address = map.for_programs().lookup(&rng.u32(..4).to_ne_bytes(), cpu).unwrap().cast::<u64>();
             // SAFETY: an aligned value of 8 bytes that only this thread writes; others read it as an atomic.
             let value = unsafe { AtomicU64::from_ptr(address.as_ptr()) };
             value.store(value.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -127,14 +129,14 @@ fn each_cpu_counts_alone() {
     };
     let last = AtomicU64::new(0);
     let watch = |_: &mut fastrand::Rng| {
-        let value = map.get(&[0; 4]).unwrap();
+        let value = map.lookup(&[0; 4]).unwrap();
         let now = u64::from_ne_bytes(value[..8].try_into().unwrap());
         assert!(last.swap(now, Ordering::Relaxed) <= now, "a counter went back");
     };
     hammer(&[&count(0), &count(1), &watch]);
     let mut sums = [0; 2];
     for index in 0..4_u32 {
-        let value = map.get(&index.to_ne_bytes()).unwrap();
+        let value = map.lookup(&index.to_ne_bytes()).unwrap();
         for (sum, bytes) in sums.iter_mut().zip(value.chunks_exact(8)) {
             *sum += u64::from_ne_bytes(bytes.try_into().unwrap());
         }
@@ -145,12 +147,12 @@ fn each_cpu_counts_alone() {
 #[test]
 fn iteration_sees_every_key_that_stays() {
     let map = create(MapKind::Hash, 8, 4000);
-    (0..1000_u32).for_each(|key| map.set(&key.to_ne_bytes(), &[0; 8], 0).unwrap());
+    (0..1000_u32).for_each(|key| map.update(&key.to_ne_bytes(), &[0; 8], 0).unwrap());
     let churn = |rng: &mut fastrand::Rng| {
         let key = rng.u32(1000..6000).to_ne_bytes();
-        let _ = if rng.bool() { map.set(&key, &[1; 8], 0) } else { map.remove(&key) };
+        let _ = if rng.bool() { map.update(&key, &[1; 8], 0) } else { map.delete(&key) };
         // Those that stay are replaced, too.
-        let _ = map.set(&rng.u32(..1000).to_ne_bytes(), &[2; 8], 2);
+        let _ = map.update(&rng.u32(..1000).to_ne_bytes(), &[2; 8], 2);
     };
     let iterate = |_: &mut fastrand::Rng| {
         let mut seen = vec![0; 6000];
@@ -171,7 +173,7 @@ fn a_tail_call_sees_a_token_of_its_program_only() {
         // SAFETY: nobody jumps to these tokens.
         unsafe { map.install_program(0, program, token, Box::new(())) }.unwrap();
         if rng.bool() {
-            map.set(&[0; 4], &program.to_ne_bytes(), 0).unwrap();
+            map.update(&[0; 4], &program.to_ne_bytes(), 0).unwrap();
         }
     };
     let call = |_: &mut fastrand::Rng| {
@@ -180,6 +182,6 @@ fn a_tail_call_sees_a_token_of_its_program_only() {
         }
     };
     hammer(&[&change, &call]);
-    map.remove(&[0; 4]).unwrap();
+    map.delete(&[0; 4]).unwrap();
     assert_eq!((table.program(0), table.token(0)), (None, None));
 }

@@ -41,26 +41,26 @@ fn structures_are_their_bytes() {
     let flows = map.typed::<Flow, Endpoint>().unwrap();
     let flow = Flow { address: [10, 0, 0, 1], port: [0, 53], protocol: 17, ttl: 64 };
     let endpoint = Endpoint { address: 0x7f00_0001.into(), port: 80.into(), reserved: 0.into() };
-    flows.set(&flow, &endpoint, 0).unwrap();
-    assert_eq!(map.get(&[10, 0, 0, 1, 0, 53, 17, 64]).unwrap(), [127, 0, 0, 1, 0, 80, 0, 0]);
-    assert_eq!(flows.get(&flow), Ok(Some(endpoint)));
-    assert_eq!(flows.set(&flow, &endpoint, 1), Err(Errno::EEXIST), "flags are those of bytes");
-    assert_eq!(flows.take(&flow), Ok(Some(endpoint)));
-    assert_eq!(flows.take(&flow), Ok(None));
-    assert_eq!(flows.remove(&flow), Ok(false));
-    flows.set(&flow, &endpoint, 0).unwrap();
-    assert_eq!(flows.remove(&flow), Ok(true));
+    flows.update(&flow, &endpoint, 0).unwrap();
+    assert_eq!(map.lookup(&[10, 0, 0, 1, 0, 53, 17, 64]).unwrap(), [127, 0, 0, 1, 0, 80, 0, 0]);
+    assert_eq!(flows.lookup(&flow), Ok(Some(endpoint)));
+    assert_eq!(flows.update(&flow, &endpoint, 1), Err(Errno::EEXIST), "flags are those of bytes");
+    assert_eq!(flows.lookup_and_delete(&flow), Ok(Some(endpoint)));
+    assert_eq!(flows.lookup_and_delete(&flow), Ok(None));
+    assert_eq!(flows.delete(&flow), Ok(false));
+    flows.update(&flow, &endpoint, 0).unwrap();
+    assert_eq!(flows.delete(&flow), Ok(true));
 }
 
 #[test]
 fn elements_go_in_and_out_in_batches() {
     let typed = map(MapKind::LruHash, 4, 8).typed::<u32, u64>().unwrap();
     let elements: Vec<(u32, u64)> = (0..5).map(|n| (n, u64::from(n) * 10)).collect();
-    assert_eq!(typed.set_batch(elements.iter().map(|(key, value)| (key, value)), 0), Ok(5));
+    assert_eq!(typed.update_batch(elements.iter().map(|(key, value)| (key, value)), 0), Ok(5));
     assert_eq!(typed.keys().unwrap().collect::<BTreeSet<_>>(), (0..5).collect());
     assert_eq!(typed.iter().unwrap().collect::<BTreeSet<_>>(), elements.iter().copied().collect());
-    assert_eq!(typed.remove_batch(&[0, 1]), Ok(2));
-    let error = typed.remove_batch(&[2, 0]).unwrap_err();
+    assert_eq!(typed.delete_batch(&[0, 1]), Ok(2));
+    let error = typed.delete_batch(&[2, 0]).unwrap_err();
     assert_eq!((error.done, error.errno), (1, Errno::ENOENT));
     assert_eq!(typed.drain().unwrap().collect::<BTreeSet<_>>(), BTreeSet::from([(3, 30), (4, 40)]));
     assert_eq!(typed.iter().unwrap().count(), 0);
@@ -72,26 +72,26 @@ fn each_cpu_has_its_value() {
         // Of a size that is rounded up from one CPU to the next.
         let map = map(kind, 4, 12);
         let typed = map.typed::<u32, PerCpu<[u32; 3]>>().unwrap();
-        map.update(&2_u32.to_ne_bytes(), [7_u32, 8, 9].as_bytes(), 0, 1).unwrap();
-        assert_eq!(typed.get(&2), Ok(Some(PerCpu(vec![[0; 3], [7, 8, 9], [0; 3]]))), "{kind}");
+        map.for_programs().update(&2_u32.to_ne_bytes(), [7_u32, 8, 9].as_bytes(), 0, 1).unwrap();
+        assert_eq!(typed.lookup(&2), Ok(Some(PerCpu(vec![[0; 3], [7, 8, 9], [0; 3]]))), "{kind}");
         let values = PerCpu(vec![[1; 3], [2; 3], [3; 3]]);
-        typed.set(&2, &values, 0).unwrap();
-        assert_eq!(typed.get(&2), Ok(Some(values.clone())), "{kind}");
+        typed.update(&2, &values, 0).unwrap();
+        assert_eq!(typed.lookup(&2), Ok(Some(values.clone())), "{kind}");
         assert!(typed.iter().unwrap().any(|element| element == (2, values.clone())), "{kind}");
-        assert_eq!(typed.set(&2, &PerCpu(vec![[1; 3]; 2]), 0), Err(Errno::EINVAL), "{kind}: a CPU less");
-        assert_eq!(typed.set(&2, &PerCpu(vec![[1; 3]; 4]), 0), Err(Errno::EINVAL), "{kind}: a CPU more");
+        assert_eq!(typed.update(&2, &PerCpu(vec![[1; 3]; 2]), 0), Err(Errno::EINVAL), "{kind}: a CPU less");
+        assert_eq!(typed.update(&2, &PerCpu(vec![[1; 3]; 4]), 0), Err(Errno::EINVAL), "{kind}: a CPU more");
     }
 }
 
 #[test]
 fn queues_have_no_keys() {
     let queue = map(MapKind::Queue, 0, 4).typed::<(), u32>().unwrap();
-    [1, 2].iter().for_each(|value| queue.set(&(), value, 0).unwrap());
-    assert_eq!(queue.take_next(), Ok(Some(1)));
-    assert_eq!(queue.take_next(), Ok(Some(2)));
-    assert_eq!(queue.take_next(), Ok(None));
+    [1, 2].iter().for_each(|value| queue.update(&(), value, 0).unwrap());
+    assert_eq!(queue.pop(), Ok(Some(1)));
+    assert_eq!(queue.pop(), Ok(Some(2)));
+    assert_eq!(queue.pop(), Ok(None));
     let array = map(MapKind::Array, 4, 4).typed::<u32, u32>().unwrap();
-    assert_eq!(array.take_next(), Err(Errno::ENOTSUPP));
+    assert_eq!(array.pop(), Err(Errno::ENOTSUPP));
 }
 
 #[test]

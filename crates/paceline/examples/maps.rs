@@ -12,7 +12,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let by_ethertype = counter.map("by_ethertype").ok_or("no such map")?;
     // `struct traffic` is two `__u64`: packets and bytes. Other structures derive the traits of zerocopy.
     let traffic = by_ethertype.typed::<u16, [u64; 2]>()?;
-    traffic.set(&0x0800, &[100, 6000], 0)?;
+    traffic.update(&0x0800, &[100, 6000], 0)?;
 
     let mut burst = Burst::default();
     let mut packet = [0; 60];
@@ -20,14 +20,14 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     burst.push(&packet, FrameMeta::default())?;
     counter.program(None)?.run_burst(&mut burst, &mut Host::default())?;
 
-    assert_eq!(traffic.get(&0x0800)?, Some([101, 6060]));
+    assert_eq!(traffic.lookup(&0x0800)?, Some([101, 6060]));
     for (ethertype, [packets, bytes]) in traffic.iter()? {
         println!("{ethertype:#06x}: {packets} packets, {bytes} bytes");
     }
     // A value of a per-CPU map is a list of the values of all CPUs.
     let by_protocol = counter.map("by_protocol").ok_or("no such map")?.typed::<u32, PerCpu<[u64; 2]>>()?;
-    println!("protocol 0: {:?}", by_protocol.get(&0)?);
+    println!("protocol 0: {:?}", by_protocol.lookup(&0)?);
     // The same as bytes.
-    assert_eq!(by_ethertype.get(&0x0800_u16.to_ne_bytes())?.len(), 16);
+    assert_eq!(by_ethertype.lookup(&0x0800_u16.to_ne_bytes())?.len(), 16);
     Ok(())
 }

@@ -187,7 +187,7 @@ impl Made {
                 inner: inner.spec().name.clone(),
                 source,
             })?;
-            map.set(key, &inner.id().to_ne_bytes(), 0)
+            map.update(key, &inner.id().to_ne_bytes(), 0)
                 .map_err(|errno| refused(FillError { index, errno }))?;
         }
         Ok(map.fill(&spec.contents).map_err(refused)?)

@@ -143,7 +143,7 @@ impl Collection {
         if index as usize >= entries {
             return Err(InstallError::Index { index, entries }.into());
         }
-        self.tables.change(position, index, |is_waiting| match map.remove(&index.to_ne_bytes()) {
+        self.tables.change(position, index, |is_waiting| match map.delete(&index.to_ne_bytes()) {
             Ok(()) => Ok(true),
             Err(Errno::ENOENT) => Ok(is_waiting),
             Err(errno) => Err(EntryError::Remove(errno)),

@@ -260,7 +260,7 @@ fn map_contents_survive_a_replaced_program_where_name_and_shape_agree() {
     let options = LoadOptions::default();
     let (after, kept) = object.load_after(&options, &before).unwrap();
     let contents = |collection: &Collection| -> Vec<_> {
-        collection.maps().iter().map(|map| (map.spec().name.clone(), map.get(&[0; 4]).ok())).collect()
+        collection.maps().iter().map(|map| (map.spec().name.clone(), map.lookup(&[0; 4]).ok())).collect()
     };
     assert!(!kept.is_empty());
     assert_eq!(contents(&after), contents(&before));

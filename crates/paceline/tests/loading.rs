@@ -29,7 +29,7 @@ fn a_missing_map_is_that_of_the_programs_that_name_it() {
     program.run_burst(&mut burst, &mut Host::default()).unwrap();
     assert_eq!(burst.frame(0).verdict(), Verdict::Pass);
     let runs = collection.map("runs").unwrap();
-    assert_eq!(runs.get(&0u32.to_ne_bytes()).unwrap(), 1u64.to_ne_bytes());
+    assert_eq!(runs.lookup(&0u32.to_ne_bytes()).unwrap(), 1u64.to_ne_bytes());
 
     let mut alone = object.clone();
     alone.specs_mut().programs.retain(|program| program.name == "plain");

@@ -87,7 +87,7 @@ fn they_fire_in_order_at_the_time_of_packets() {
         run(&program, &mut host, 9..10, 900);
         assert_eq!((flows(&flows_of), host.running_timers()), (1, 1), "{engine}: so have three more");
         // Gone with its element.
-        flows_of.remove(&[0, 0, 0, 9]).unwrap();
+        flows_of.delete(&[0, 0, 0, 9]).unwrap();
         assert_eq!(host.running_timers(), 0, "{engine}");
     }
 }

@@ -37,18 +37,18 @@ fn what_a_program_counts() {
         [(0x0800, Traffic { packets: 1, bytes: 60 })]
     );
     let by_protocol = counter.map("by_protocol").unwrap().typed::<u32, PerCpu<Traffic>>().unwrap();
-    let values = by_protocol.get(&17).unwrap().unwrap();
+    let values = by_protocol.lookup(&17).unwrap().unwrap();
     assert_eq!(*values, [Traffic { packets: 1, bytes: 60 }, Traffic::default()]);
 
     let by_protocol = counter.json_map("by_protocol").unwrap();
     let idle = json!({"packets": 0, "bytes": 0});
-    assert_eq!(by_protocol.get(&json!(17)), Ok(Some(json!([{"packets": 1, "bytes": 60}, idle]))));
+    assert_eq!(by_protocol.lookup(&json!(17)), Ok(Some(json!([{"packets": 1, "bytes": 60}, idle]))));
     let seen = json!([idle, {"packets": 3, "bytes": 180}]);
-    by_protocol.set(&json!(6), &seen, 0).unwrap();
-    assert_eq!(by_protocol.get(&json!(6)), Ok(Some(seen)));
+    by_protocol.update(&json!(6), &seen, 0).unwrap();
+    assert_eq!(by_protocol.lookup(&json!(6)), Ok(Some(seen)));
     let variables = counter.json_map(".bss").unwrap();
     assert_eq!(
-        variables.get(&json!(["0x00", "0x00", "0x00", "0x00"])).unwrap().unwrap()["total"]["bytes"],
+        variables.lookup(&json!(["0x00", "0x00", "0x00", "0x00"])).unwrap().unwrap()["total"]["bytes"],
         60
     );
     let by_ethertype = counter.json_map("by_ethertype").unwrap();
@@ -56,21 +56,21 @@ fn what_a_program_counts() {
         by_ethertype.iter().unwrap().collect::<Vec<_>>(),
         [(json!(0x0800), json!({"packets": 1, "bytes": 60}))]
     );
-    assert_eq!(by_ethertype.remove(&json!(0x0800)), Ok(true));
-    assert_eq!(by_ethertype.remove(&json!(0x0800)), Ok(false));
+    assert_eq!(by_ethertype.delete(&json!(0x0800)), Ok(true));
+    assert_eq!(by_ethertype.delete(&json!(0x0800)), Ok(false));
 }
 
 #[test]
 fn queues_have_no_keys() {
     let state = load("crates/cli/tests/fixtures/state.o");
     let queue = state.json_map("queue").unwrap();
-    queue.set(&json!(null), &json!(7), 0).unwrap();
-    queue.set(&json!(null), &json!(8), 0).unwrap();
+    queue.update(&json!(null), &json!(7), 0).unwrap();
+    queue.update(&json!(null), &json!(8), 0).unwrap();
     let typed = queue.map().typed::<(), u64>().unwrap();
-    assert_eq!(typed.take_next(), Ok(Some(7)));
-    assert_eq!(typed.take_next(), Ok(Some(8)));
-    assert_eq!(typed.take_next(), Ok(None));
-    assert!(matches!(queue.set(&json!(0), &json!(7), 0), Err(ElementError::Key { .. })));
+    assert_eq!(typed.pop(), Ok(Some(7)));
+    assert_eq!(typed.pop(), Ok(Some(8)));
+    assert_eq!(typed.pop(), Ok(None));
+    assert!(matches!(queue.update(&json!(0), &json!(7), 0), Err(ElementError::Key { .. })));
 }
 
 #[test]
@@ -78,17 +78,17 @@ fn what_does_not_fit_is_named() {
     let types = load("crates/cli/tests/fixtures/types.o");
     let rules = types.json_map("rules").unwrap();
     let flow = json!({"address": [192, 0, 2, 1], "port": 80});
-    rules.set(&flow, &json!({"action": "DENY", "name": "web", "balance": -5, "low": 7}), 0).unwrap();
-    let rule = rules.get(&flow).unwrap().unwrap();
+    rules.update(&flow, &json!({"action": "DENY", "name": "web", "balance": -5, "low": 7}), 0).unwrap();
+    let rule = rules.lookup(&flow).unwrap().unwrap();
     assert_eq!(
         (&rule["action"], &rule["name"], &rule["balance"]),
         (&json!("DENY"), &json!("web"), &json!(-5))
     );
     // What was read can be written.
-    rules.set(&flow, &rule, 2).unwrap();
-    assert_eq!(rules.get(&flow), Ok(Some(rule)));
+    rules.update(&flow, &rule, 2).unwrap();
+    assert_eq!(rules.lookup(&flow), Ok(Some(rule)));
 
-    let error = |key, value| rules.set(&key, &value, 0).unwrap_err().to_string();
+    let error = |key, value| rules.update(&key, &value, 0).unwrap_err().to_string();
     assert_eq!(
         error(json!({"address": [1, 2, 3, 4, 5]}), json!({})),
         "map rules, key: .address: 5 elements do not fit into an array of 4"
@@ -102,20 +102,20 @@ fn what_does_not_fit_is_named() {
         error(flow.clone(), json!({"action": "DENI"})),
         "map rules, value: .action: `DENI` is not a value of `enum action`; did you mean `DENY`?"
     );
-    let full: Vec<_> = (0..5).map(|port| rules.set(&json!({"port": port}), &json!({}), 0)).collect();
+    let full: Vec<_> = (0..5).map(|port| rules.update(&json!({"port": port}), &json!({}), 0)).collect();
     assert_eq!(full[3], Err(ElementError::Refused { map: "rules".to_owned(), errno: Errno::E2BIG }));
     let shares = types.json_map("shares").unwrap();
     assert!(matches!(
-        shares.set(&json!(1), &json!([5]), 0),
+        shares.update(&json!(1), &json!([5]), 0),
         Err(ElementError::Value { source: JsonError::Cpus(2), .. })
     ));
     // Each CPU's value begins at a multiple of 8 bytes.
-    shares.set(&json!(1), &json!([5, 6]), 0).unwrap();
-    assert_eq!(shares.get(&json!(1)), Ok(Some(json!([5, 6]))));
-    assert_eq!(*shares.map().typed::<u16, PerCpu<u32>>().unwrap().get(&1).unwrap().unwrap(), [5, 6]);
+    shares.update(&json!(1), &json!([5, 6]), 0).unwrap();
+    assert_eq!(shares.lookup(&json!(1)), Ok(Some(json!([5, 6]))));
+    assert_eq!(*shares.map().typed::<u16, PerCpu<u32>>().unwrap().lookup(&1).unwrap().unwrap(), [5, 6]);
     let untyped = types.json_map("untyped").unwrap();
     assert_eq!(
-        untyped.set(&json!(0), &json!([1, 2]), 0).unwrap_err().to_string(),
+        untyped.update(&json!(0), &json!([1, 2]), 0).unwrap_err().to_string(),
         "map untyped, value: the map has no types, so this must be a list of 6 bytes, such as [\"0x0a\", \"0x00\"]"
     );
 }

@@ -140,8 +140,9 @@ fn entries_keep_their_programs() {
     let all = text::verified(all, XdpAttach::Interface, std::slice::from_ref(&devices)).unwrap();
     let all = Program::load(&all, vec![devices.clone()], Engine::best()).unwrap();
     pipeline.set_program(1, Some(&Target::from(&all))).unwrap();
-    let set =
-        |program: &Program| devices.set(&[0; 4], &paceline_testkit::redirects::value([1, program.id()]), 0);
+    let set = |program: &Program| {
+        devices.update(&[0; 4], &paceline_testkit::redirects::value([1, program.id()]), 0)
+    };
     let other = load("r0 = 2\nexit", XdpAttach::Interface);
     assert_eq!(set(&other), Err(Errno::EINVAL), "it is for interfaces");
     assert_eq!(set(&load("r0 = 2\nexit", XdpAttach::CpuMap)), Err(Errno::EINVAL));

@@ -103,7 +103,7 @@ impl Soak {
         while !self.done.load(Ordering::Relaxed) {
             let index = rng.u32(..STEPS);
             match rng.u8(..8) {
-                0 => drop(self.map.remove(&index.to_ne_bytes())),
+                0 => drop(self.map.delete(&index.to_ne_bytes())),
                 _ => {
                     let engine = self.engines[rng.usize(..self.engines.len())];
                     let program = self.load(index as usize + 1, engine);

@@ -366,7 +366,7 @@ impl Uses {
         let tail_calls = code.iter().any(|(_, insn)| is_tail_call(insn));
         let mut uses = Self { tables: Vec::new(), pins: tail_calls };
         for map in named {
-            uses.pins |= map.frees_values();
+            uses.pins |= map.for_programs().frees_values();
             if map.prog_array().is_some_and(|array| !array.admits(kind)) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }

@@ -151,8 +151,8 @@ impl Regions {
             || self.has_field(address, len, access)
             || access == Access::Read && self.keys.iter().any(|key| within(key.clone()))
             || self.maps().any(|map| {
-                map.contains(address as usize, len as usize)
-                    && !map.touches_special(address as usize, len as usize)
+                map.for_programs().contains(address as usize, len as usize)
+                    && !map.for_programs().touches_special(address as usize, len as usize)
                     && match access {
                         Access::Read => map.program_access().read,
                         Access::Write => map.program_access().write,
@@ -204,7 +204,7 @@ impl Regions {
     /// What a bad address belongs to, going by the pointer it was made from: where that points into a region, the
     /// access left that region; else the nearest one is named.
     pub(crate) fn near(&self, address: u64, pointer: u64) -> FaultAddress {
-        let map_of = |address: u64| self.maps().find(|map| map.contains(address as usize, 1));
+        let map_of = |address: u64| self.maps().find(|map| map.for_programs().contains(address as usize, 1));
         let packet = self.frame().map(|f| (f, f.data_meta() as u64..f.data_end() as u64));
         let touches = |range: &Range<u64>| (range.start..=range.end).contains(&pointer);
         if address < NEAR {

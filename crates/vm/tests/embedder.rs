@@ -138,11 +138,11 @@ fn no_timer_fires_for_a_cpu_that_its_functions_arrays_lack() {
             again[kind].run_burst(&mut burst(1), &mut other).expect("runs");
             let fired = other.fire_timers();
             assert_eq!(fired.map_err(|fault| fault.kind), Err(FaultKind::NoCpu(40)), "{engine}");
-            let counts = maps[1].get(&[0; 4]).expect("is there");
+            let counts = maps[1].lookup(&[0; 4]).expect("is there");
             assert_eq!(counts, [0; 16], "{engine}");
             again[kind].run_burst(&mut burst(1), &mut first).expect("runs");
             assert_eq!(first.fire_timers(), Ok(1), "{engine}");
-            assert_eq!(maps[1].get(&[0; 4]).expect("is there")[8], 1, "{engine}");
+            assert_eq!(maps[1].lookup(&[0; 4]).expect("is there")[8], 1, "{engine}");
         }
     }
 }
@@ -203,14 +203,14 @@ fn a_timer_of_a_map_in_maps_changes_its_value() {
         let mut host = Host::new(0);
         let maps = made(std::slice::from_ref(&outer));
         let inner = made(&[with_timer("inner")]).remove(0);
-        maps[0].set(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        maps[0].update(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
         let program = Program::load(&verified, maps.clone(), engine).expect("loads");
         program.run_burst(&mut burst(1), &mut host).expect("runs");
         if !stays {
-            maps[0].remove(&[0; 4]).expect("is there");
+            maps[0].delete(&[0; 4]).expect("is there");
         }
         assert_eq!(host.fire_timers(), Ok(1), "{engine}");
-        assert_eq!(inner.get(&[0; 4]).expect("is there")[16], 1, "{engine}");
+        assert_eq!(inner.lookup(&[0; 4]).expect("is there")[16], 1, "{engine}");
     }
 }
 
@@ -223,16 +223,16 @@ fn timers_of_maps_in_maps_go_with_the_programs() {
         let maps = made(std::slice::from_ref(&outer));
         let inner = made(&[with_timer("inner")]).remove(0);
         let weak: Vec<Weak<Map>> = maps.iter().chain([&inner]).map(Arc::downgrade).collect();
-        maps[0].set(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        maps[0].update(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
         let program = Program::load(&verified, maps.clone(), engine).expect("loads");
         // Also what comes when there are users, and what is taken out, which goes on.
         let taken_out = made(&[with_timer("inner")]).remove(0);
         for (map, running) in [(&inner, 1), (&taken_out, 2)] {
-            maps[0].set(&[0; 4], &map.id().to_ne_bytes(), 0).expect("fits");
+            maps[0].update(&[0; 4], &map.id().to_ne_bytes(), 0).expect("fits");
             program.run_burst(&mut burst(1), &mut host).expect("runs");
             assert_eq!(host.running_timers(), running, "{engine}");
         }
-        maps[0].set(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
+        maps[0].update(&[0; 4], &inner.id().to_ne_bytes(), 0).expect("fits");
         assert_eq!(host.running_timers(), 2, "{engine}");
         let other = program.clone();
         drop((program, inner));

@@ -73,7 +73,7 @@ fn no_increment_is_lost() {
             scope.spawn(|| run(&program, TIMES).expect("it does nothing wrong"));
         }
     });
-    let value = map.get(&[0; 4]).expect("it is there");
+    let value = map.lookup(&[0; 4]).expect("it is there");
     assert_eq!(value[..8], ((WORKERS * TIMES) as u64).to_ne_bytes());
     assert_eq!(value[8..], [0; 8]);
 }

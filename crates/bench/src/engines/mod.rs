@@ -139,7 +139,7 @@ fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
 /// Counters of W4.
 fn counts(collection: &Collection) -> Vec<u64> {
     let value = |key: u32| -> Option<u64> {
-        let value = collection.map("counts")?.get(&key.to_ne_bytes()).ok()?;
+        let value = collection.map("counts")?.lookup(&key.to_ne_bytes()).ok()?;
         Some(u64::from_ne_bytes(value.try_into().ok()?))
     };
     (0..256).map_while(value).collect()

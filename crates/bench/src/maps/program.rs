@@ -137,7 +137,7 @@ impl Ours {
     pub(crate) fn fill(&self, keys: impl Iterator<Item = u32>) -> Result<(), Box<dyn Error>> {
         let value = vec![1; self.maps[0].user_value_size()];
         for number in keys {
-            self.maps[0].set(&key(self.like, number), &value, 0)?;
+            self.maps[0].update(&key(self.like, number), &value, 0)?;
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ impl Target<'_> {
             Given::One(part) => self.encode(&part)?,
             Given::PerCpu(parts) => self.per_cpu(key, parts)?,
         };
-        self.map.set(key, &value, 0).map_err(|errno| element.fail(Problem::refused(errno, spec)))
+        self.map.update(key, &value, 0).map_err(|errno| element.fail(Problem::refused(errno, spec)))
     }
 
     fn encode(&self, part: &Part<'_>) -> Result<Vec<u8>, MapFailure> {
@@ -136,7 +136,7 @@ impl Target<'_> {
     /// The values of all CPUs; those that the file leaves out keep what they have.
     fn per_cpu(&self, key: &[u8], parts: Vec<Part<'_>>) -> Result<Vec<u8>, MapFailure> {
         let stride = self.map.value_stride();
-        let mut all = self.map.get(key).unwrap_or_else(|_| vec![0; self.map.user_value_size()]);
+        let mut all = self.map.lookup(key).unwrap_or_else(|_| vec![0; self.map.user_value_size()]);
         for part in parts {
             let (cpu, value) = value_of_cpu(&part)?;
             let bytes = self.encode(&value)?;
@@ -155,14 +155,14 @@ impl Target<'_> {
             (0..spec.max_entries).for_each(|index| drop(self.collection.uninstall(&spec.name, index)));
             return;
         }
-        while map.take_next().is_ok() {}
+        while map.pop().is_ok() {}
         // What cannot be removed is written anew, or the map does not take what the file says either.
         for key in map.keys().into_iter().flatten() {
-            let is_zero = || map.get(&key).is_ok_and(|value| value.iter().all(|&byte| byte == 0));
+            let is_zero = || map.lookup(&key).is_ok_and(|value| value.iter().all(|&byte| byte == 0));
             if !spec.kind.is_array() {
-                let _ = map.remove(&key);
+                let _ = map.delete(&key);
             } else if !is_zero() {
-                let _ = map.set(&key, &vec![0; map.user_value_size()], 0);
+                let _ = map.update(&key, &vec![0; map.user_value_size()], 0);
             }
         }
     }
@@ -175,11 +175,11 @@ impl Target<'_> {
             let inner = self.collection.make_inner(self.map);
             let inner = inner.map_err(|error| part.fail(Problem::NotMade(error)))?;
             fill_from(part, &Target { map: &inner, ..*self })?;
-            return self.map.set(key, &inner.id().to_ne_bytes(), 0).map_err(refused);
+            return self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused);
         }
         let name = match part.value()? {
             Json::Null => {
-                return match self.map.remove(key) {
+                return match self.map.delete(key) {
                     Ok(()) | Err(Errno::ENOENT) => Ok(()),
                     Err(errno) => Err(refused(errno)),
                 };
@@ -194,7 +194,7 @@ impl Target<'_> {
         })?;
         let mismatch = |mismatch| part.fail(Problem::Inner { name: name.clone(), mismatch });
         self.map.check_inner(inner).map_err(mismatch)?;
-        self.map.set(key, &inner.id().to_ne_bytes(), 0).map_err(refused)
+        self.map.update(key, &inner.id().to_ne_bytes(), 0).map_err(refused)
     }
 
     /// Entries of program arrays are programs by name, or nothing.

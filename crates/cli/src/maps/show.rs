@@ -76,7 +76,7 @@ impl<'a> View<'a> {
     }
 
     fn element(&self, key: Vec<u8>) -> Option<Element> {
-        let value = self.map.get(&key).ok().or_else(|| self.socket(&key))?;
+        let value = self.map.lookup(&key).ok().or_else(|| self.socket(&key))?;
         let size = self.spec.value_size as usize;
         if !self.spec.kind.is_per_cpu() {
             return Some(Element { key, values: vec![value] });
@@ -87,7 +87,7 @@ impl<'a> View<'a> {
 
     /// The number of a socket: as in the kernel its map does not give it back.
     fn socket(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.map.socket(key).map(|number| number.to_ne_bytes().to_vec())
+        self.map.for_programs().socket(key).map(|number| number.to_ne_bytes().to_vec())
     }
 
     /// The number that a key is, if it is one.

@@ -13,7 +13,7 @@ impl Map {
     /// # Errors
     /// `EPERM`: the map is write-only for user space. `EINVAL`: wrong length. `ENOENT`: no such key.
     /// `EOPNOTSUPP`, `ENOTSUPP`: the kind has nothing to read.
-    pub fn get(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+    pub fn lookup(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
         if key.len() != self.key_size {
             return Err(Errno::EINVAL);
@@ -30,7 +30,7 @@ impl Map {
     ///
     /// # Errors
     /// `EINVAL` besides: the values have no `bpf_spin_lock`.
-    pub fn get_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+    pub fn lookup_locked(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
         let lock = self.spec.spin_lock().ok_or(Errno::EINVAL)?;
         if key.len() != self.key_size {
@@ -49,7 +49,7 @@ impl Map {
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
     /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers; what the entries of device, CPU and program maps
     /// refuse besides, their files say.
-    pub fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
+    pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let _writing = self.user_write()?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
             return Err(Errno::EINVAL);
@@ -72,7 +72,7 @@ impl Map {
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: an array, or a wrong length. `ENOENT`:
     /// no such key.
-    pub fn remove(&self, key: &[u8]) -> Result<(), Errno> {
+    pub fn delete(&self, key: &[u8]) -> Result<(), Errno> {
         let _writing = self.user_write()?;
         if key.len() != self.key_size {
             return Err(Errno::EINVAL);
@@ -80,12 +80,12 @@ impl Map {
         self.storage.remove(key)
     }
 
-    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a hash: the value, as [`get`](Self::get) gives it, of an element that is no longer
+    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a hash: the value, as [`lookup`](Self::lookup) gives it, of an element that is no longer
     /// there.
     ///
     /// # Errors
     /// `EPERM`: user space may not read or not write. `EINVAL`: wrong length. `ENOENT`: no such key. `ENOTSUPP`: another kind.
-    pub fn take(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
+    pub fn lookup_and_delete(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
         let _writing = self.user_write()?;
         if key.len() != self.key_size {
@@ -101,7 +101,7 @@ impl Map {
     ///
     /// # Errors
     /// `ENOENT`: it is empty. `ENOTSUPP`: another kind. `EPERM`: user space may not read or not write.
-    pub fn take_next(&self) -> Result<Vec<u8>, Errno> {
+    pub fn pop(&self) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
         let _writing = self.user_write()?;
         if !matches!(self.spec.kind, MapKind::Queue | MapKind::Stack) {
@@ -130,13 +130,7 @@ impl Map {
     /// `EPERM`: the map is write-only for user space.
     pub fn keys(&self) -> Result<Keys<'_>, Errno> {
         self.check_user_may_read()?;
-        Ok(Keys { map: self, cursor: KeyCursor::default() })
-    }
-
-    /// The same for a program, whatever user space may do (`bpf_for_each_map_elem`).
-    #[must_use]
-    pub fn program_keys(&self) -> Keys<'_> {
-        Keys { map: self, cursor: KeyCursor::default() }
+        Ok(Keys::new(self))
     }
 
     /// `BPF_MAP_GET_NEXT_KEY`: the key after this one in the map's order, the first one for `None` and for a key
@@ -221,6 +215,12 @@ impl Map {
 pub struct Keys<'a> {
     map: &'a Map,
     cursor: KeyCursor,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn new(map: &'a Map) -> Self {
+        Self { map, cursor: KeyCursor::default() }
+    }
 }
 
 impl Iterator for Keys<'_> {

@@ -17,20 +17,25 @@ fn outcome(result: Result<usize, BatchError>) -> (usize, Result<(), Errno>) {
 }
 
 impl Twin {
-    fn set_batch(&self, elements: &[Element], flags: u64) {
+    fn update_batch(&self, elements: &[Element], flags: u64) {
         let pairs = elements.iter().map(|(key, value)| (key, value));
         let (ours, kernels) =
-            (outcome(self.ours.set_batch(pairs, flags)), self.kernels.set_batch(elements, flags));
+            (outcome(self.ours.update_batch(pairs, flags)), self.kernels.update_batch(elements, flags));
         assert_eq!(ours, kernels, "{} set {elements:?} {flags:#x}", self.ours.spec().kind);
     }
 
-    fn remove_batch(&self, keys: &[Vec<u8>]) {
-        let (ours, kernels) = (outcome(self.ours.remove_batch(keys)), self.kernels.remove_batch(keys));
+    fn delete_batch(&self, keys: &[Vec<u8>]) {
+        let (ours, kernels) = (outcome(self.ours.delete_batch(keys)), self.kernels.delete_batch(keys));
         assert_eq!(ours, kernels, "{} remove {keys:?}", self.ours.spec().kind);
     }
 
     fn take(&self, key: &[u8]) {
-        assert_eq!(self.ours.take(key), self.kernels.take(key), "{} take {key:?}", self.ours.spec().kind);
+        assert_eq!(
+            self.ours.lookup_and_delete(key),
+            self.kernels.take(key),
+            "{} take {key:?}",
+            self.ours.spec().kind
+        );
     }
 
     fn compare_elements(&self, take: bool) {
@@ -61,9 +66,9 @@ fn run(spec: &MapSpec, seed: u64) {
             0..3 => {
                 let mut value = || rng.u64(..).to_ne_bytes().repeat(twin.ours.user_value_size() / 8);
                 let elements: Vec<_> = keys.into_iter().map(|key| (key, value())).collect();
-                twin.set_batch(&elements, if rng.u32(..10) == 0 { rng.u64(..8) } else { 0 });
+                twin.update_batch(&elements, if rng.u32(..10) == 0 { rng.u64(..8) } else { 0 });
             }
-            3 => twin.remove_batch(&keys),
+            3 => twin.delete_batch(&keys),
             4 => twin.take(&keys[0]),
             5 => drop(twin.freeze_rarely(&mut rng)),
             6 if rng.u32(..4) == 0 => twin.compare_elements(true),
@@ -109,8 +114,8 @@ fn kinds_without_batches() {
     for kind in [MapKind::DevMapHash, MapKind::CpuMap, MapKind::ProgArray] {
         let twin = Twin::create(&spec(kind, 4, 4, 4, MapFlags::default()));
         let element = (vec![0; 4], vec![0; 4]);
-        twin.set_batch(std::slice::from_ref(&element), 0);
-        twin.remove_batch(std::slice::from_ref(&element.0));
+        twin.update_batch(std::slice::from_ref(&element), 0);
+        twin.delete_batch(std::slice::from_ref(&element.0));
         twin.compare_elements(false);
         twin.compare_elements(true);
     }

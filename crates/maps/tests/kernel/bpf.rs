@@ -161,13 +161,13 @@ impl KernelMap {
         (if attr[8] as usize == count && result.is_err() { 0 } else { attr[8] as usize }, result)
     }
 
-    pub(crate) fn set_batch(&self, elements: &[Element], flags: u64) -> (usize, Result<(), Errno>) {
+    pub(crate) fn update_batch(&self, elements: &[Element], flags: u64) -> (usize, Result<(), Errno>) {
         let keys: Vec<u8> = elements.iter().flat_map(|(key, _)| key.clone()).collect();
         let values: Vec<u8> = elements.iter().flat_map(|(_, value)| value.clone()).collect();
         self.batch(UPDATE_BATCH, (keys.as_ptr(), values.as_ptr()), elements.len(), flags)
     }
 
-    pub(crate) fn remove_batch(&self, keys: &[Vec<u8>]) -> (usize, Result<(), Errno>) {
+    pub(crate) fn delete_batch(&self, keys: &[Vec<u8>]) -> (usize, Result<(), Errno>) {
         self.batch(DELETE_BATCH, (keys.concat().as_ptr(), std::ptr::null()), keys.len(), 0)
     }
 

@@ -32,19 +32,19 @@ fn queues_and_stacks() {
                         let value: Vec<u8> =
                             std::iter::repeat_with(|| rng.u8(..)).take(value_size as usize).collect();
                         let flags = random_flags(&mut rng);
-                        let result = ours.set(&[], &value, flags);
+                        let result = ours.update(&[], &value, flags);
                         assert_eq!(result, kernels.push(&value, flags), "push {flags:#x}");
                         full += usize::from(result == Err(Errno::E2BIG));
                     }
-                    6..8 => assert_eq!(ours.take_next(), kernels.pop()),
+                    6..8 => assert_eq!(ours.pop(), kernels.pop()),
                     8 => {
                         let mut value = vec![0xee; value_size as usize];
                         let expected = kernels.peek(&mut value).map(|()| value);
-                        assert_eq!(ours.get(&[]), expected);
+                        assert_eq!(ours.lookup(&[]), expected);
                     }
                     _ => {
                         let next = ours.next_key(None).map(|_| ());
-                        assert_eq!((ours.remove(&[]), next), kernels.without_key());
+                        assert_eq!((ours.delete(&[]), next), kernels.without_key());
                     }
                 }
             }
@@ -70,12 +70,12 @@ fn bloom_filters() {
         };
         for number in 0..1000 {
             let flags = u64::from(number % 100 == 99);
-            assert_eq!(ours.set(&[], &value(number), flags), kernels.push(&value(number), flags));
+            assert_eq!(ours.update(&[], &value(number), flags), kernels.push(&value(number), flags));
         }
         let mut found = [0; 2];
         for number in 0..11_000 {
             let (mut one, mut two) = (value(number), value(number));
-            let results = [ours.peek(&mut one), kernels.peek(&mut two)];
+            let results = [ours.for_programs().peek(&mut one), kernels.peek(&mut two)];
             if number < 1000 && number % 100 != 99 {
                 assert_eq!(results, [Ok(()); 2]);
             } else if number >= 1000 {
@@ -87,8 +87,8 @@ fn bloom_filters() {
         }
         // The share is the kernel's, as far as ten thousand values tell.
         assert!(found[0] < found[1] * 3 / 2 + 100, "{extra}: {found:?} of 10000");
-        assert_eq!((ours.remove(&[]), ours.next_key(None).map(|_| ())), kernels.without_key());
-        assert_eq!(ours.take_next(), kernels.pop());
+        assert_eq!((ours.delete(&[]), ours.next_key(None).map(|_| ())), kernels.without_key());
+        assert_eq!(ours.pop(), kernels.pop());
     }
 }
 
@@ -155,20 +155,20 @@ fn maps_of_maps() {
                     // Now and then something that is no map.
                     let inner = candidates.get(rng.usize(..candidates.len() + 1));
                     let (id, fd) = inner.map_or((u32::MAX, -1), |i| (i.ours.id(), i.kernels.fd()));
-                    let ours = twin.ours.set(&key, &id.to_ne_bytes(), flags);
+                    let ours = twin.ours.update(&key, &id.to_ne_bytes(), flags);
                     assert_eq!(ours, twin.kernels.set(&key, &fd.to_ne_bytes(), flags), "{kind} {flags}");
                     taken += usize::from(ours.is_ok());
                     if let Some(inner) = inner
                         && ours.is_ok()
                     {
                         assert_eq!(twin.ours.check_inner(&inner.ours), Ok(()));
-                        let found = twin.ours.lookup(&key, 0).unwrap().as_ptr().cast_const();
+                        let found = twin.ours.for_programs().lookup(&key, 0).unwrap().as_ptr().cast_const();
                         assert_eq!(found.cast(), Arc::as_ptr(&inner.ours), "a program finds the map itself");
                     }
                 }
                 3 => {
                     let of = |id: Vec<u8>| u32::from_ne_bytes(id.try_into().unwrap());
-                    let ours = twin.ours.get(&key).map(of);
+                    let ours = twin.ours.lookup(&key).map(of);
                     let kernels = twin.kernels.get(&key).map(of);
                     let place = |ours: bool, id| {
                         candidates.iter().position(|i| id == if ours { i.ours.id() } else { i.kernels.id() })

@@ -59,19 +59,19 @@ impl Twin {
     }
 
     fn get(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
-        let (ours, kernels) = (self.ours.get(key), self.kernels.get(key));
+        let (ours, kernels) = (self.ours.lookup(key), self.kernels.get(key));
         assert_eq!(ours, kernels, "get {key:?}");
         ours
     }
 
     fn set(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
-        let (ours, kernels) = (self.ours.set(key, value, flags), self.kernels.set(key, value, flags));
+        let (ours, kernels) = (self.ours.update(key, value, flags), self.kernels.set(key, value, flags));
         assert_eq!(ours, kernels, "set {key:?} {value:?} {flags:#x}");
         ours
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), Errno> {
-        let (ours, kernels) = (self.ours.remove(key), self.kernels.remove(key));
+        let (ours, kernels) = (self.ours.delete(key), self.kernels.remove(key));
         assert_eq!(ours, kernels, "remove {key:?}");
         ours
     }

@@ -78,9 +78,9 @@ fn run(kind: MapKind, key_size: u32, value_size: u32, cpu: usize, seed: u64) {
         let helper = [MAP_LOOKUP, MAP_UPDATE, MAP_UPDATE, MAP_UPDATE, MAP_DELETE][rng.usize(..5)];
         let program = Program::load(&call(twin.kernels.fd(), helper, &key, &value, flags)).unwrap();
         let ours = match helper {
-            MAP_LOOKUP => u32::from(twin.ours.lookup(&key, cpu).is_some()),
-            MAP_UPDATE => as_return(twin.ours.update(&key, &value, flags, cpu)),
-            _ => as_return(twin.ours.delete(&key)),
+            MAP_LOOKUP => u32::from(twin.ours.for_programs().lookup(&key, cpu).is_some()),
+            MAP_UPDATE => as_return(twin.ours.for_programs().update(&key, &value, flags, cpu)),
+            _ => as_return(twin.ours.for_programs().delete(&key)),
         };
         let kernels = program.run().unwrap();
         assert_eq!(ours, kernels, "{kind} helper {helper} {key:?} {value:?} {flags:#x} on CPU {cpu}");

@@ -60,10 +60,10 @@ impl Collection {
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
     /// let counter = Object::open(path)?.load(&LoadOptions::default())?;
     /// let by_ethertype = counter.json_map("by_ethertype").ok_or("no such map")?;
-    /// by_ethertype.set(&json!(0x0800), &json!({"packets": 2, "bytes": 120}), 0)?;
-    /// assert_eq!(by_ethertype.get(&json!(0x0800))?, Some(json!({"packets": 2, "bytes": 120})));
+    /// by_ethertype.update(&json!(0x0800), &json!({"packets": 2, "bytes": 120}), 0)?;
+    /// assert_eq!(by_ethertype.lookup(&json!(0x0800))?, Some(json!({"packets": 2, "bytes": 120})));
     ///
-    /// let error = by_ethertype.get(&json!(65536)).unwrap_err();
+    /// let error = by_ethertype.lookup(&json!(65536)).unwrap_err();
     /// assert_eq!(error.to_string(), "map by_ethertype, key: 65536 does not fit into `__u16` (0 to 65535)");
     /// # Ok(())
     /// # }
@@ -83,30 +83,30 @@ impl JsonMap {
         &self.map
     }
 
-    /// The value under a key, if there is one ([`Map::get`]).
+    /// The value under a key, if there is one ([`Map::lookup`]).
     ///
     /// # Errors
-    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::get`] gives it.
-    pub fn get(&self, key: &Json) -> Result<Option<Json>, ElementError> {
-        let bytes = self.found(self.map.get(&self.key(key)?))?;
+    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::lookup`] gives it.
+    pub fn lookup(&self, key: &Json) -> Result<Option<Json>, ElementError> {
+        let bytes = self.found(self.map.lookup(&self.key(key)?))?;
         Ok(bytes.map(|bytes| self.show_value(&bytes)))
     }
 
-    /// Sets the value under a key ([`Map::set`], whose flags these are).
+    /// Sets the value under a key ([`Map::update`], whose flags these are).
     ///
     /// # Errors
     /// [`ElementError`].
-    pub fn set(&self, key: &Json, value: &Json, flags: u64) -> Result<(), ElementError> {
+    pub fn update(&self, key: &Json, value: &Json, flags: u64) -> Result<(), ElementError> {
         let (key, value) = (self.key(key)?, self.value(value)?);
-        self.map.set(&key, &value, flags).map_err(|errno| self.refused(errno))
+        self.map.update(&key, &value, flags).map_err(|errno| self.refused(errno))
     }
 
-    /// Removes the element of a key ([`Map::remove`]); false where there was none.
+    /// Removes the element of a key ([`Map::delete`]); false where there was none.
     ///
     /// # Errors
-    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::remove`] gives it.
-    pub fn remove(&self, key: &Json) -> Result<bool, ElementError> {
-        Ok(self.found(self.map.remove(&self.key(key)?))?.is_some())
+    /// [`ElementError::Key`]; [`ElementError::Refused`] as [`Map::delete`] gives it.
+    pub fn delete(&self, key: &Json) -> Result<bool, ElementError> {
+        Ok(self.found(self.map.delete(&self.key(key)?))?.is_some())
     }
 
     /// All elements that can be read, without those that go meanwhile.
@@ -116,7 +116,7 @@ impl JsonMap {
     pub fn iter(&self) -> Result<impl Iterator<Item = (Json, Json)> + '_, ElementError> {
         let keys = self.map.keys().map_err(|errno| self.refused(errno))?;
         Ok(keys.filter_map(|key| {
-            let value = self.map.get(&key).ok()?;
+            let value = self.map.lookup(&key).ok()?;
             Some((decode(&key, self.btf.as_deref(), self.spec.key_type), self.show_value(&value)))
         }))
     }

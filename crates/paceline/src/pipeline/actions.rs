@@ -260,5 +260,5 @@ fn push(tx_port: Option<&mut TxPort>, index: usize, through: Through) -> bool {
 /// All entries of a device map.
 fn elements(map: &Map) -> Vec<Element> {
     let key = |key: Vec<u8>| map.redirect_target(u32::from_ne_bytes(key.try_into().ok()?));
-    map.program_keys().filter_map(key).collect()
+    map.for_programs().keys().filter_map(key).collect()
 }

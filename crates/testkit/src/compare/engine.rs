@@ -136,14 +136,14 @@ impl EngineSubject {
             let spec = map.spec();
             if is_keyed(spec.kind) {
                 for key in map.keys().map_err(|errno| errno.to_string())? {
-                    map.remove(&key).map_err(|errno| errno.to_string())?;
+                    map.delete(&key).map_err(|errno| errno.to_string())?;
                 }
             }
             let mut full = vec![0; map.user_value_size()];
             let start = if spec.kind.is_per_cpu() { self.host.cpu() * value_stride(spec) } else { 0 };
             for (key, value) in contents(spec, index, work.seed) {
                 full[start..start + value.len()].copy_from_slice(&value);
-                map.set(&key, &full, 0).map_err(|errno| errno.to_string())?;
+                map.update(&key, &full, 0).map_err(|errno| errno.to_string())?;
             }
         }
         Ok(())

@@ -294,7 +294,7 @@ pub(super) fn replace_inner(world: &mut World, rng: &mut Rng) -> Finding {
     }
     let Ok(inner) = Map::create(&spec, &limits(rng)) else { return Ok(()) };
     world.know(&inner);
-    let taken = outer.set(&rng.u32(0..2).to_ne_bytes(), &inner.id().to_ne_bytes(), 0);
+    let taken = outer.update(&rng.u32(0..2).to_ne_bytes(), &inner.id().to_ne_bytes(), 0);
     match taken {
         Err(error) if same && !outer.is_frozen() && !world.may_refuse() => {
             Err(format!("an inner map is refused: {error:?}"))
@@ -312,7 +312,7 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
     let at = rng.u32(0..5);
     match rng.u8(0..4) {
         0 => {
-            let _none = array.remove(&at.to_ne_bytes());
+            let _none = array.delete(&at.to_ne_bytes());
         }
         1 => {
             let program =
@@ -341,7 +341,7 @@ fn fill_map(map: &Map, rng: &mut Rng) {
     for index in 0..map.spec().max_entries.min(4) {
         let mut key = index.to_ne_bytes().to_vec();
         key.resize(map.spec().key_size as usize, 0);
-        let _refused = map.set(&key, &value, 0);
+        let _refused = map.update(&key, &value, 0);
     }
 }
 
@@ -462,7 +462,7 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
         for map in collection.maps().iter().filter(|map| map.spec().inner.is_none()) {
             let mut keys: Vec<_> = map.keys().into_iter().flatten().collect();
             keys.sort_unstable();
-            keys.iter().filter_map(|key| map.get(key).ok()).for_each(|value| seen.extend(value));
+            keys.iter().filter_map(|key| map.lookup(key).ok()).for_each(|value| seen.extend(value));
         }
         match &first {
             Some((other, expected)) if *expected != seen => {

@@ -89,7 +89,7 @@ fn replace_values(world: &mut World, rng: &mut Rng) -> Finding {
     let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
     world.know(&map);
     for n in 0..4 * u64::from(entries) {
-        match map.set(&(n % u64::from(entries)).to_ne_bytes(), &[n as u8; 32], 0) {
+        match map.update(&(n % u64::from(entries)).to_ne_bytes(), &[n as u8; 32], 0) {
             Err(_) if world.may_refuse() => break,
             Err(error) => {
                 return Err(format!("{kind:?} of {entries}, no worker stalls, change {n}: {error:?}"));
@@ -97,7 +97,7 @@ fn replace_values(world: &mut World, rng: &mut Rng) -> Finding {
             Ok(()) => {}
         }
     }
-    (0..u64::from(entries)).try_for_each(|key| match map.remove(&key.to_ne_bytes()) {
+    (0..u64::from(entries)).try_for_each(|key| match map.delete(&key.to_ne_bytes()) {
         Ok(()) | Err(paceline::Errno::ENOENT) => Ok(()),
         Err(error) => Err(format!("{kind:?} remove: {error:?}")),
     })?;
@@ -132,7 +132,7 @@ fn evict(world: &mut World, rng: &mut Rng) -> Finding {
     while count < 100_000 && wall.elapsed() < Duration::from_secs(2) {
         count += 1;
         let start = thread_time();
-        let inserted = map.update(&count.to_ne_bytes(), &[1; 8], 0, 0);
+        let inserted = map.for_programs().update(&count.to_ne_bytes(), &[1; 8], 0, 0);
         slow += u32::from(thread_time() - start > INSERTION);
         if inserted.is_err() && stall.is_none() && !world.may_refuse() {
             return Err(format!("insertion {count}: refused while no worker stalls"));

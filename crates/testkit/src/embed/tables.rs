@@ -148,7 +148,7 @@ impl Table {
 
     /// Sets one value; false if workers that stall keep it from that.
     fn set(&mut self, key: &[u8], value: &[u8], flags: u64, may_refuse: bool) -> Result<bool, String> {
-        let (got, expected) = (self.map.set(key, value, flags), self.expected(key, flags));
+        let (got, expected) = (self.map.update(key, value, flags), self.expected(key, flags));
         if got == Err(Errno::ENOMEM) && expected.is_ok() && may_refuse {
             return Ok(false);
         }
@@ -170,7 +170,7 @@ impl Table {
             true => Ok(()),
             false => Err(Errno::ENOENT),
         };
-        let got = self.map.remove(key);
+        let got = self.map.delete(key);
         let evicted = self.kind() == MapKind::LruHash && got == Err(Errno::ENOENT);
         if got != expected && !evicted {
             return Err(format!("{:?} remove {key:x?} gives {got:?}, not {expected:?}", self.kind()));
@@ -199,7 +199,7 @@ impl Table {
     }
 
     fn get(&self, key: &[u8]) -> Finding {
-        let (got, expected) = (self.map.get(key), self.find(key));
+        let (got, expected) = (self.map.lookup(key), self.find(key));
         let evicted = self.kind() == MapKind::LruHash && got == Err(Errno::ENOENT);
         if got == expected || evicted {
             return Ok(());
@@ -213,7 +213,7 @@ impl Table {
             MapKind::Queue => self.queue.pop_front().ok_or(Errno::ENOENT),
             _ => self.queue.pop_back().ok_or(Errno::ENOENT),
         };
-        let got = self.map.take_next();
+        let got = self.map.pop();
         if got == expected {
             Ok(())
         } else {
@@ -317,7 +317,7 @@ fn batch(world: &mut World, rng: &mut Rng) -> Finding {
     let free = table.entries() - table.contents.len();
     let pairs: Vec<(Vec<u8>, Vec<u8>)> =
         (0..rng.usize(..=free)).map(|_| (table.key(rng), table.value(rng))).collect();
-    match table.map.set_batch(pairs.iter().map(|(key, value)| (key, value)), 0) {
+    match table.map.update_batch(pairs.iter().map(|(key, value)| (key, value)), 0) {
         Ok(_) => table.contents.extend(pairs),
         Err(_) if may_refuse => drop(world.tables.remove(index)),
         Err(error) => return Err(format!("a batch with room for it: {error}")),
@@ -331,7 +331,7 @@ fn typed(world: &mut World, rng: &mut Rng) -> Finding {
     if let Ok(view) = table.map.typed::<u64, u64>() {
         let key = rng.u64(..16);
         let got = view
-            .get(&key)
+            .lookup(&key)
             .map_err(|error| format!("typed get: {error:?}"))?
             .map(|value| value.to_ne_bytes().to_vec());
         if table.kind() != MapKind::LruHash && got != table.find(&key.to_ne_bytes()).ok() {
@@ -373,12 +373,12 @@ fn odd(world: &mut World, rng: &mut Rng) -> Finding {
     let map = &world.tables[index].map;
     let key = vec![rng.u8(..); rng.usize(0..=17)];
     let value = vec![rng.u8(..); rng.usize(0..=3)];
-    if map.set(&key, &value, rng.u64(..)).is_ok() {
+    if map.update(&key, &value, rng.u64(..)).is_ok() {
         return Err(format!("{:?} takes a value of {} bytes", map.spec().kind, value.len()));
     }
-    let _ = (map.get(&key), map.next_key(Some(&key)), map.direct_value(rng.u32(..)), map.array_layout());
+    let _ = (map.lookup(&key), map.next_key(Some(&key)), map.direct_value(rng.u32(..)), map.array_layout());
     let _ = (map.redirect_target(rng.u32(..)), map.ring_buffer().is_some(), map.prog_array().is_some());
-    if key.len() != map.spec().key_size as usize && map.remove(&key).is_ok() {
+    if key.len() != map.spec().key_size as usize && map.delete(&key).is_ok() {
         return Err("a key of another length is removed".to_owned());
     }
     // What creation refuses, it refuses with an error.

@@ -69,15 +69,15 @@ fn disturb(loaded: &Loaded, rng: &mut Rng) -> Finding {
         _ => key.to_ne_bytes().to_vec(),
     };
     match rng.u8(0..4) {
-        0 => match map.remove(&bytes) {
+        0 => match map.delete(&bytes) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
             Err(error) => Err(format!("{name} remove: {error:?}")),
         },
-        1 => match map.get(&bytes) {
+        1 => match map.lookup(&bytes) {
             Ok(found) if !is_whole(&found) => Err(format!("{name} has a torn value {found:x?}")),
             _ => Ok(()),
         },
-        _ => match map.set(&bytes, &value(key), 0) {
+        _ => match map.update(&bytes, &value(key), 0) {
             Ok(()) | Err(Errno::E2BIG | Errno::ENOSPC | Errno::ENOMEM) => Ok(()),
             Err(error) => Err(format!("{name} set: {error:?}")),
         },
@@ -90,14 +90,14 @@ fn replace(loaded: &Loaded, chain: &LiveChain, rng: &mut Rng) -> Finding {
     match rng.u8(0..4) {
         0 => drop(loaded.program("leaf")?.program().install(loaded.map("leaves")?, rng.u32(0..4))),
         1 => {
-            let _none = loaded.map("leaves")?.remove(&at);
+            let _none = loaded.map("leaves")?.delete(&at);
         }
         2 => {
             let outer = loaded.map("outer")?;
             if let Some(spec) = outer.spec().inner.as_deref()
                 && let Ok(inner) = Map::create(spec, &Limits { cpus: 2, memory: 1 << 26 })
             {
-                let _refused = outer.set(&at, &inner.id().to_ne_bytes(), 0);
+                let _refused = outer.update(&at, &inner.id().to_ne_bytes(), 0);
             }
         }
         _ => {
@@ -162,7 +162,7 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
 fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
     let loaded = for_two(world, rng, "steer")?;
     for cpu in 0..2u32 {
-        let _refused = loaded.map("cpus")?.set(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0);
+        let _refused = loaded.map("cpus")?.update(&cpu.to_ne_bytes(), &1000u32.to_ne_bytes(), 0);
     }
     let pipeline = Pipeline::new();
     let target = Target::from(loaded.program("steer")?.program());
@@ -231,13 +231,13 @@ fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
         let (before, after) = std::thread::scope(|scope| {
             let setter = scope.spawn(|| {
                 (0..u32::MAX)
-                    .take_while(|n| map.set(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok())
+                    .take_while(|n| map.update(&(n % 64).to_ne_bytes(), &[*n as u8; 2048], 0).is_ok())
                     .count()
             });
             (0..pause).for_each(|_| std::hint::spin_loop());
             // As in the kernel there is no freeze while somebody writes.
             while map.freeze() == Err(Errno::EBUSY) {}
-            let all = || (0..64u32).map(|n| map.get(&n.to_ne_bytes())).collect::<Vec<_>>();
+            let all = || (0..64u32).map(|n| map.lookup(&n.to_ne_bytes())).collect::<Vec<_>>();
             let before = all();
             let _sets = setter.join();
             (before, all())
@@ -306,7 +306,8 @@ fn elements(world: &mut World, rng: &mut Rng) -> Finding {
     let collection = object.load(&options).map_err(|error| format!("a large map: {error}"))?;
     let hash = collection.map("hash").ok_or_else(|| refused("no map hash"))?;
     for key in 0..u64::from(count) {
-        hash.set(&key.to_ne_bytes(), &value(key), 0).map_err(|error| format!("element {key}: {error:?}"))?;
+        hash.update(&key.to_ne_bytes(), &value(key), 0)
+            .map_err(|error| format!("element {key}: {error:?}"))?;
     }
     let program = collection.program(Some("elements")).map_err(|error| error.to_string())?;
     let (mut burst, mut host) = (packets(&[0], 1), Host::new(0));

@@ -132,7 +132,7 @@ pub(super) fn packets(start: &[u8], count: usize) -> Burst {
 
 /// The sum of a 64-bit counter over all CPUs.
 pub(super) fn total(map: &Map, index: u32) -> u64 {
-    let value = map.get(&index.to_ne_bytes()).unwrap_or_default();
+    let value = map.lookup(&index.to_ne_bytes()).unwrap_or_default();
     value
         .chunks_exact(8)
         .filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?)))

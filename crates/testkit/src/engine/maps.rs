@@ -52,7 +52,7 @@ pub fn fill_map(map: &Map, spec: &MapSpec, maps: &[Arc<Map>], cpu: usize) -> Res
 /// Sets an element that is a map.
 pub(super) fn set_map(map: &Map, key: &[u8], maps: &[Arc<Map>], index: usize) -> Result<(), Errno> {
     let inner = maps.get(index).ok_or(Errno::EBADF)?;
-    map.set(key, &inner.id().to_ne_bytes(), 0)
+    map.update(key, &inner.id().to_ne_bytes(), 0)
 }
 
 /// Sets an element; for per-CPU maps the value of one CPU, and zeros on the others.
@@ -61,7 +61,7 @@ pub(super) fn set(map: &Map, key: &[u8], bytes: &[u8], cpu: usize) -> Result<(),
     let mut full = vec![0; map.user_value_size()];
     let start = if spec.kind.is_per_cpu() { cpu * (spec.value_size as usize).next_multiple_of(8) } else { 0 };
     full.get_mut(start..start + bytes.len()).ok_or(Errno::EINVAL)?.copy_from_slice(bytes);
-    map.set(key, &full, 0)
+    map.update(key, &full, 0)
 }
 
 /// All elements of a map, for per-CPU maps the values of `cpu`; `None` for kinds whose elements are not bytes. Queues and
@@ -73,14 +73,14 @@ pub fn map_contents(map: &Map, cpu: usize) -> Option<Contents> {
         return None;
     }
     if matches!(spec.kind, MapKind::Queue | MapKind::Stack) {
-        let values = std::iter::from_fn(|| map.take_next().ok());
+        let values = std::iter::from_fn(|| map.pop().ok());
         return Some((0_u32..).map(|place| place.to_be_bytes().to_vec()).zip(values).collect());
     }
     let value_size = spec.value_size as usize;
     let mut contents = Contents::new();
     for key in map.keys().ok()? {
-        // Unset entries of device maps have keys.
-        let Ok(mut value) = map.get(&key) else { continue };
+        // Empty places of device maps have keys.
+        let Ok(mut value) = map.lookup(&key) else { continue };
         if spec.kind.is_per_cpu() {
             value.drain(..(cpu * value_size.next_multiple_of(8)).min(value.len()));
             value.truncate(value_size);

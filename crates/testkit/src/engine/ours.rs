@@ -319,7 +319,7 @@ impl Loaded<'_> {
         let name = &map.spec().name;
         let said = |error: &dyn std::fmt::Display| format!("map {name}: {error}");
         match value {
-            None => map.remove(key).map_err(|errno| said(&errno)),
+            None => map.delete(key).map_err(|errno| said(&errno)),
             Some(InitialValue::Bytes(bytes)) => set(map, key, bytes, self.cpu).map_err(|errno| said(&errno)),
             Some(InitialValue::Map(index)) => {
                 set_map(map, key, &self.maps, *index).map_err(|errno| said(&errno))

@@ -209,8 +209,8 @@ fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
             let value: Vec<u8> = (0..map.user_value_size())
                 .map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)])
                 .collect();
-            // Refused updates and missing elements are ignored.
-            let _ = if !keyed || rng.bool() { map.set(&key, &value, 0) } else { map.remove(&key) };
+            // Elements that a map does not take, or does not have, are left as they are.
+            let _ = if !keyed || rng.bool() { map.update(&key, &value, 0) } else { map.delete(&key) };
         }
     }
 }

@@ -163,7 +163,7 @@ impl<'a> Witness<'a> {
             let offset = address.wrapping_sub(start) as i64;
             (fact.min_offset..=fact.max_offset).contains(&offset)
         };
-        let contains = |map: &Arc<Map>| map.contains(address as usize, size as usize);
+        let contains = |map: &Arc<Map>| map.for_programs().contains(address as usize, size as usize);
         match fact.base {
             Base::Context => within(machine.context()),
             Base::OwnStack => within(machine.frame_pointer(machine.depth())),
@@ -299,7 +299,7 @@ impl<'a> Membership<'a> {
             Target::MapValue(map) => self.maps.get(map.index as usize).is_some_and(|map| {
                 let Some(variable) = pointer.variable.as_constant() else { return true };
                 let (start, len) = (variable_end.wrapping_sub(variable), map.spec().value_size);
-                map.contains(start as usize, len as usize)
+                map.for_programs().contains(start as usize, len as usize)
             }),
             Target::Packet { region, range } => {
                 let Some([meta, data, end]) = self.machine.packet() else { return false };
@@ -317,7 +317,9 @@ impl<'a> Membership<'a> {
             Target::Record { size } => {
                 let Some(variable) = pointer.variable.as_constant() else { return true };
                 let start = variable_end.wrapping_sub(variable) as usize;
-                self.maps.iter().any(|map| map.ring_buffer().is_some() && map.contains(start, size as usize))
+                self.maps.iter().any(|map| {
+                    map.ring_buffer().is_some() && map.for_programs().contains(start, size as usize)
+                })
             }
             Target::Object(kind) => self.machine.has_object(kind, variable_end),
             Target::Memory { .. } | Target::Slice { .. } | Target::Dynptr { .. } | Target::Code { .. } => {

@@ -38,7 +38,7 @@ unsafe fn lookup_socket(map: u64, key: u64, host: &Host) -> u64 {
     // SAFETY: the caller vouches for both.
     let number = unsafe {
         let map = args::map(map);
-        map.socket(&args::key(map, key))
+        map.for_programs().socket(&args::key(map, key))
     };
     let socket = number.and_then(|number| host.network().socket(number));
     socket.map_or(0, |socket| socket.record().expose_provenance() as u64)
@@ -66,13 +66,13 @@ fn socket_value(map: &Map, record: u64, host: &Host) -> Result<Vec<u8>, Errno> {
 unsafe fn lookup(map: u64, key: u64, cpu: usize) -> u64 {
     // SAFETY: the caller vouches for the map.
     let map = unsafe { args::map(map) };
-    if let Some(LookupFunction { function, context, .. }) = map.lookup_function() {
+    if let Some(LookupFunction { function, context, .. }) = map.for_programs().lookup_function() {
         // SAFETY: the map is in use by the caller, who vouches for the key.
         return unsafe { function(context, key, cpu as u64) };
     }
     // SAFETY: the caller vouches for the key.
     let key = unsafe { args::key(map, key) };
-    map.lookup(&key, cpu).map_or(0, |value| value.as_ptr() as u64)
+    map.for_programs().lookup(&key, cpu).map_or(0, |value| value.as_ptr() as u64)
 }
 
 /// `void *bpf_map_lookup_percpu_elem(map, key, cpu)`: null for a CPU that there is not.
@@ -108,7 +108,7 @@ pub(super) unsafe extern "C" fn update_elem(
         // SAFETY: the same.
         Ok(unsafe { args::bytes(value, map.spec().value_size as usize) })
     };
-    status(value.and_then(|value| map.update(&key, &value, flags, host.cpu())))
+    status(value.and_then(|value| map.for_programs().update(&key, &value, flags, host.cpu())))
 }
 
 /// `long bpf_map_delete_elem(map, key)`
@@ -118,7 +118,7 @@ pub(super) unsafe extern "C" fn delete_elem(map: u64, key: u64, _: u64, _: u64, 
         let map = args::map(map);
         (map, args::key(map, key))
     };
-    status(map.delete(&key))
+    status(map.for_programs().delete(&key))
 }
 
 /// `long bpf_map_push_elem(map, value, flags)`
@@ -135,7 +135,7 @@ pub(super) unsafe extern "C" fn push_elem(
         let map = args::map(map);
         (map, args::bytes(value, map.spec().value_size as usize))
     };
-    status(map.push(&value, flags))
+    status(map.for_programs().push(&value, flags))
 }
 
 /// `long bpf_map_pop_elem(map, value)`
@@ -143,7 +143,7 @@ pub(super) unsafe extern "C" fn pop_elem(map: u64, value: u64, _: u64, _: u64, _
     // SAFETY: the arguments fit the prototype.
     let map = unsafe { args::map(map) };
     let mut next = vec![0; map.spec().value_size as usize];
-    let result = map.pop(&mut next);
+    let result = map.for_programs().pop(&mut next);
     // SAFETY: the arguments fit the prototype.
     unsafe { memory::copy_to(value, &next) };
     status(result)
@@ -156,10 +156,10 @@ pub(super) unsafe extern "C" fn peek_elem(map: u64, value: u64, _: u64, _: u64, 
     let len = map.spec().value_size as usize;
     if map.spec().kind == MapKind::BloomFilter {
         // SAFETY: the arguments fit the prototype.
-        return status(map.peek(&mut unsafe { args::bytes(value, len) }));
+        return status(map.for_programs().peek(&mut unsafe { args::bytes(value, len) }));
     }
     let mut next = vec![0; len];
-    let result = map.peek(&mut next);
+    let result = map.for_programs().peek(&mut next);
     // SAFETY: the arguments fit the prototype.
     unsafe { memory::copy_to(value, &next) };
     status(result)

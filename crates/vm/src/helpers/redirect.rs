@@ -56,7 +56,7 @@ pub(super) unsafe extern "C" fn redirect_map(
         return Verdict::Aborted as u64;
     }
     let key = key as u32;
-    if flags & BROADCAST == 0 && !map.has_target(key) {
+    if flags & BROADCAST == 0 && !map.for_programs().has_target(key) {
         set(host, None);
         return flags & ACTION;
     }

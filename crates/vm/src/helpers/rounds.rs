@@ -79,7 +79,7 @@ impl Rounds {
             Rest::Elements { map, keys, key } => {
                 let value = loop {
                     let bytes = keys.next(map)?;
-                    if let Some(value) = map.lookup(bytes, cpu) {
+                    if let Some(value) = map.for_programs().lookup(bytes, cpu) {
                         fill(key, bytes);
                         break value;
                     }

@@ -102,7 +102,7 @@ fn map_link(map: &Arc<Map>) -> MapLink {
         array,
         cpus,
         programs,
-        look_up: map.lookup_function().map(|lookup| LookUpLink {
+        look_up: map.for_programs().lookup_function().map(|lookup| LookUpLink {
             address: lookup.by_word.unwrap_or(lookup.function) as usize as u64,
             context: lookup.context,
             key_bytes: lookup.by_word.map(|_| map.spec().key_size as u8),

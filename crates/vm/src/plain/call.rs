@@ -306,6 +306,6 @@ impl Machine<'_> {
     }
 
     fn is_spin_lock(&self, address: u64) -> bool {
-        self.regions.maps().any(|map| map.is_spin_lock(address as usize))
+        self.regions.maps().any(|map| map.for_programs().is_spin_lock(address as usize))
     }
 }

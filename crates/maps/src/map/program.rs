@@ -1,0 +1,165 @@
+//! The side of programs: the helpers on elements, and the facts that engines ask for.
+
+use std::ptr::NonNull;
+
+use paceline_spec::Errno;
+
+use super::{Keys, Map};
+use crate::lookup::LookupFunction;
+use crate::map_ops::LOCK;
+
+/// A map as programs see it, from [`Map::for_programs`]: the semantics of the helpers, on one CPU, with addresses of values.
+#[derive(Clone, Copy)]
+pub struct ProgramSide<'a>(pub(super) &'a Map);
+
+impl<'a> ProgramSide<'a> {
+    /// `bpf_map_lookup_elem` and `bpf_map_lookup_percpu_elem`: the address of the value under a key, on this CPU
+    /// for the per-CPU kinds. The address is good for `value_size` bytes as long as the map lives, even when the
+    /// element is deleted. `None` as well for a key of the wrong length and a CPU the map does not have.
+    ///
+    /// In maps of maps it is the address of the inner map. Program arrays, perf event arrays, CPU maps, and the kinds without
+    /// keys have no values for programs to look up.
+    #[inline]
+    #[must_use]
+    pub fn lookup(self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
+        if key.len() == self.0.key_size { self.0.storage.lookup(key, cpu) } else { None }
+    }
+
+    /// The number of the socket under a key: in maps of AF_XDP sockets the one that user space stored; in `sockmap` and
+    /// `sockhash` the socket's place among those of the host's network, from 1.
+    #[must_use]
+    pub fn socket(self, key: &[u8]) -> Option<u32> {
+        if key.len() == self.0.key_size { self.0.storage.socket(key) } else { None }
+    }
+
+    /// [`lookup`](Self::lookup) as a function for generated code, made for the kind and the size of its keys; `None` where
+    /// there is nothing to gain over the helper.
+    #[inline]
+    #[must_use]
+    pub fn lookup_function(self) -> Option<LookupFunction> {
+        self.0.lookup_function
+    }
+
+    /// Whether elements can go while a program looks at them, so that workers must be pinned
+    /// ([`Reader::pin`](paceline_epoch::Reader::pin), of the [global domain](paceline_epoch::Domain::global)) from before a look-up
+    /// until they are done with what it found.
+    #[must_use]
+    pub fn frees_values(self) -> bool {
+        self.0.storage.frees_values()
+    }
+
+    /// `bpf_map_update_elem`. In the per-CPU kinds only this CPU's value changes; a new element is zero on the
+    /// other CPUs.
+    ///
+    /// # Errors
+    /// `EINVAL`: unknown flags, or a wrong length or CPU. `EEXIST`, `ENOENT`: what the flags forbid. `E2BIG`: the
+    /// map is full, or the index out of range. `ENOSPC`: a longest-prefix map is full. `ENOMEM`: workers that are in a burst may
+    /// still be using all that was replaced, more than the map keeps room for; it never waits for them. `EPERM`: programs may not write, where the kernel's
+    /// verifier would have refused the program. `EOPNOTSUPP`: the kind cannot be updated by programs.
+    #[inline]
+    pub fn update(self, key: &[u8], value: &[u8], flags: u64, cpu: usize) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if key.len() != self.0.key_size || value.len() != self.0.value_size {
+            return Err(Errno::EINVAL);
+        }
+        match self.0.without_special(value) {
+            Some(value) if flags & LOCK != 0 => match self.0.change_locked(key, &value, flags)? {
+                true => Ok(()),
+                false => self.0.storage.update(key, &value, flags & !LOCK, cpu),
+            },
+            Some(value) => self.0.storage.update(key, &value, flags, cpu),
+            None => self.0.storage.update(key, value, flags, cpu),
+        }
+    }
+
+    /// Whether a range that lies in one value touches a field of it that is not for loads and stores, such as a lock.
+    #[must_use]
+    pub fn touches_special(self, address: usize, len: usize) -> bool {
+        if self.0.spec.special.is_empty() {
+            return false;
+        }
+        self.0.storage.offset_in_value(address).is_some_and(|start| {
+            let end = start.saturating_add(len);
+            self.0.spec.special.iter().any(|field| {
+                let offset = field.offset as usize;
+                start < offset.saturating_add(field.size as usize) && offset < end
+            })
+        })
+    }
+
+    /// Whether an address is that of the `bpf_spin_lock` in a value of this map.
+    #[must_use]
+    pub fn is_spin_lock(self, address: usize) -> bool {
+        let offset = self.0.spec.spin_lock().and_then(|lock| usize::try_from(lock.offset).ok());
+        offset.is_some() && self.0.storage.offset_in_value(address) == offset
+    }
+
+    /// `bpf_map_delete_elem`.
+    ///
+    /// # Errors
+    /// `EINVAL`: an array, a wrong length, or a prefix longer than its key. `ENOENT`: no such key. `EPERM`,
+    /// `EOPNOTSUPP` as for
+    /// [`update`](Self::update).
+    #[inline]
+    pub fn delete(self, key: &[u8]) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if key.len() != self.0.key_size {
+            return Err(Errno::EINVAL);
+        }
+        self.0.storage.delete(key)
+    }
+
+    #[inline]
+    fn check_program_may_write(self) -> Result<(), Errno> {
+        if self.0.program_access().write { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
+    /// `bpf_map_push_elem`: adds a value to a queue, a stack or a Bloom filter.
+    ///
+    /// # Errors
+    /// `E2BIG`: a full queue or stack, unless the flags have `BPF_EXIST`: then the oldest value goes. `EINVAL`: other flags,
+    /// or a wrong length. `EPERM`, `EOPNOTSUPP` as for [`update`](Self::update).
+    pub fn push(self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if value.len() == self.0.value_size { self.0.storage.push(value, flags) } else { Err(Errno::EINVAL) }
+    }
+
+    /// `bpf_map_pop_elem`: takes the next value of a queue or stack.
+    ///
+    /// # Errors
+    /// `ENOENT`: there is none; the value is zeroed. `EINVAL`: a wrong length. `EPERM`, `EOPNOTSUPP` as for
+    /// [`update`](Self::update).
+    pub fn pop(self, value: &mut [u8]) -> Result<(), Errno> {
+        self.check_program_may_write()?;
+        if value.len() == self.0.value_size { self.0.storage.pop(value) } else { Err(Errno::EINVAL) }
+    }
+
+    /// `bpf_map_peek_elem`: copies the next value of a queue or stack; of a Bloom filter, tells whether it may have the value.
+    ///
+    /// # Errors
+    /// `ENOENT`: there is none, and the value is zeroed; or the filter has it not. `EINVAL`: a wrong length. `EOPNOTSUPP`:
+    /// another kind.
+    pub fn peek(self, value: &mut [u8]) -> Result<(), Errno> {
+        if value.len() == self.0.value_size { self.0.storage.peek(value) } else { Err(Errno::EINVAL) }
+    }
+
+    /// Whether `len` bytes at `address` lie wholly inside one value of this map, live or stale. Takes a fixed time.
+    /// True says that the memory may be touched; [`program_access`](Map::program_access) says how.
+    #[inline]
+    #[must_use]
+    pub fn contains(self, address: usize, len: usize) -> bool {
+        self.0.storage.contains(address, len)
+    }
+
+    /// Whether `bpf_redirect_map` finds a target.
+    #[must_use]
+    pub fn has_target(self, index: u32) -> bool {
+        self.0.storage.has_target(index)
+    }
+
+    /// All keys, whatever user space may do (`bpf_for_each_map_elem`).
+    #[must_use]
+    pub fn keys(self) -> Keys<'a> {
+        Keys::new(self.0)
+    }
+}
