@@ -1,9 +1,7 @@
 //! Tail calls between programs with different maps: each run starts with the memory of its own program.
 
-use std::sync::Arc;
-
 use paceline::{
-    Burst, Engine, FrameMeta, Host, InitialValue, Map, MapFlags, MapKind, MapSpec, Program, XdpAttach,
+    Burst, Engine, FrameMeta, Host, InitialValue, MapFlags, MapKind, MapSpec, Program, XdpAttach,
 };
 use paceline_testkit::engine::fill_map;
 use paceline_testkit::text;

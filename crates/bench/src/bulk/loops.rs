@@ -206,9 +206,10 @@ fn ours(
             (object.verify(spec)?, collection.maps().to_vec())
         }
     };
-    let change = move |settings: &mut NativeSettings| match role {
-        Role::Ahead(packets) => settings.prefetch = Prefetch::Ahead(packets),
-        _ => {}
+    let change = move |settings: &mut NativeSettings| {
+        if let Role::Ahead(packets) = role {
+            settings.prefetch = Prefetch::Ahead(packets);
+        }
     };
     let program = Program::load_with_settings(&verified, maps, change)?;
     let mut host = Host::default();
