@@ -1,5 +1,5 @@
-//! Random graphs of random programs, on all ways to run a chain, which must leave the same: verdicts, packets, redirect
-//! targets, maps, and how often each program returned what.
+//! Random graphs of random programs, on all ways to run a chain, which must have equal results: verdicts, packets, redirect
+//! targets, maps, and counts of verdicts per program.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::random::{Purpose, candidate};
 
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
 
-/// Most programs of a graph.
+/// Maximum number of programs of a graph.
 const NODES: usize = 6;
 
 /// A chain to run.
@@ -27,7 +27,7 @@ const NODES: usize = 6;
 pub struct ChainWork {
     /// The programs by node, then those in the program array; maps, packets, and the seed of contents.
     pub work: Work,
-    /// What follows what.
+    /// The graph.
     pub graph: Graph,
 }
 
@@ -39,7 +39,7 @@ impl ChainWork {
 }
 
 impl Workshop {
-    /// The random chain of a seed, with so many packets; `None` if no programs for it are accepted.
+    /// The random chain of a seed, with this number of packets; `None` if no accepted programs are found.
     #[must_use]
     pub fn chain(&self, seed: u64, runs: usize) -> Option<ChainWork> {
         let mut rng = Rng::with_seed(seed ^ 0xc4a1);
@@ -58,13 +58,13 @@ impl Workshop {
         Some(ChainWork { work, graph })
     }
 
-    /// A random XDP program, if the seed is that of one.
+    /// A random XDP program, if the seed's program is one.
     fn any_program(&self, seed: u64) -> Option<Verified> {
         let made = candidate(seed, Purpose::Run);
         matches!(made.kind, ProgramKind::Xdp { .. }).then(|| self.verify(&made).ok()).flatten()
     }
 
-    /// A program that returns verdicts, as random ones rarely do.
+    /// A program that returns verdicts, which random programs rarely do.
     fn small_program(&self, rng: &mut Rng) -> Option<Verified> {
         let text = small_text(rng);
         let slots = assemble(&text, &()).ok()?.encode().ok()?;
@@ -84,20 +84,20 @@ fn small_text(rng: &mut Rng) -> String {
         0 => format!("r0 = {verdict}\nexit"),
         // The verdict is a byte of the packet.
         1 => format!("{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit"),
-        // Verdicts that are known on each way.
+        // Constant verdicts on each path.
         2 => format!(
             "r0 = {verdict}\n{bytes}r5 = *(u8 *)(r2 + {byte})\nr5 &= 7\nif r5 > {value} goto short\nr0 = {other}\nshort:\nexit"
         ),
-        // What nobody wrote on the stack is zero, whatever ran before.
+        // Uninitialized stack bytes are zero, whatever ran before.
         3 => "r0 = *(u64 *)(r10 - 8)\nr2 = *(u64 *)(r10 - 16)\nr0 |= r2\nr3 = -1\n*(u64 *)(r10 - 8) = r3\n*(u64 *)(r10 - 16) = r3\nif r0 != 0 goto bad\nr0 = 2\nexit\nbad:\nr0 = 77\nexit".to_owned(),
         4 => format!("r1 = {value}\nr2 = 0\ncall bpf_redirect\nexit"),
-        // It redirects and then thinks better of it.
+        // It redirects and then returns another verdict.
         5 => format!("r1 = {value}\nr2 = 0\ncall bpf_redirect\nr0 = {verdict}\nexit"),
-        // The packet changes between programs.
+        // The packet moves between programs.
         6 => format!("r6 = r1\nr2 = {}\ncall bpf_xdp_adjust_head\nr1 = r6\nr0 = {verdict}\nexit", rng.i32(-16..16)),
-        // It asks for the packet again where that has moved.
+        // It reloads packet pointers after the packet has moved.
         7 => format!("r6 = r1\nr2 = {}\ncall bpf_xdp_adjust_head\nr1 = r6\n{bytes}r0 = *(u8 *)(r2 + {byte})\nr0 &= 7\nexit\nshort:\nr0 = {verdict}\nexit", rng.i32(-16..16)),
-        // It keeps where the packet is over a call, and goes on from there by a number of the packet's.
+        // It keeps a packet pointer across a call, and adds a number from the packet to it.
         8 => format!("r6 = *(u32 *)(r1 + 0)\nr7 = *(u32 *)(r1 + 4)\ncall bpf_ktime_get_ns\nr4 = r6\nr4 += {length}\nif r4 > r7 goto short\nr5 = *(u8 *)(r6 + {byte})\nr5 &= {value}\nr6 += r5\nr4 = r6\nr4 += 1\nif r4 > r7 goto short\nr0 = *(u8 *)(r6 + 0)\nr0 &= 7\nexit\nshort:\nr0 = {other}\nexit"),
         _ => format!(
             "{bytes}r5 = *(u8 *)(r2 + {byte})\nr5 += 1\n*(u8 *)(r2 + {byte}) = r5\nr0 = {verdict}\nexit\nshort:\nr0 = {other}\nexit"
@@ -125,17 +125,17 @@ pub(crate) fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
     Graph::new((0..nodes).map(edges).collect()).ok()
 }
 
-/// How a chain is run.
+/// Way to run a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainWay {
     /// Program by program.
     Called(Engine),
-    /// As one function of native code, without or with counts.
+    /// As one function of native code, with or without counts.
     Fused(bool),
 }
 
 impl ChainWay {
-    /// All of them, the first of which the others are compared with.
+    /// All ways; the others are compared with the first.
     pub const ALL: [Self; 6] = [
         Self::Called(Engine::Plain),
         Self::Called(Engine::Threaded),
@@ -152,13 +152,13 @@ impl ChainWay {
         }
     }
 
-    /// Whether it says what programs returned.
+    /// Whether it reports verdicts of programs.
     pub(crate) fn counts(self) -> bool {
         self != Self::Fused(false)
     }
 }
 
-/// What a chain left.
+/// Result of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ChainLeft {
     packets: Vec<Left>,
@@ -173,10 +173,10 @@ pub struct ChainSubject {
 }
 
 impl ChainSubject {
-    /// A way, on a CPU of that number; `None` if its engine is not there.
+    /// A way, on the CPU of this number; `None` if its engine does not exist on this machine.
     ///
     /// # Errors
-    /// A map that cannot be made.
+    /// A map cannot be created.
     pub fn new(way: ChainWay, cpu: usize) -> Result<Option<Self>, String> {
         if EngineSubject::probe(way.engine()).is_err() {
             return Ok(None);
@@ -251,10 +251,10 @@ impl ChainSubject {
     }
 }
 
-/// Runs a chain on all ways.
+/// Runs a chain in all ways.
 ///
 /// # Errors
-/// How two of them differ, or why one does not take the chain.
+/// The difference between two of them, or the refusal of the chain by one.
 pub fn compare_chains(subjects: &mut [ChainSubject], work: &ChainWork) -> Result<(), String> {
     let mut first: Option<(ChainWay, ChainLeft)> = None;
     for subject in subjects {
@@ -283,7 +283,7 @@ fn difference(one: &ChainLeft, other: &ChainLeft) -> Option<String> {
     Some(format!("map {index}\n{:x?}\n{:x?}", one.maps[index], other.maps[index]))
 }
 
-/// The graph and the programs, for people.
+/// The graph and the programs, as text.
 fn listing(work: &ChainWork) -> String {
     let mut text = String::new();
     for (node, (edges, verified)) in work.graph.nodes().iter().zip(work.nodes()).enumerate() {

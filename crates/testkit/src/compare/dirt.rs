@@ -1,13 +1,13 @@
-//! What is on a native stack, or an interpreter's, before a program runs: whatever ran there before left it.
+//! Fills an engine's stack before a program runs, so that uninitialized bytes show.
 
 use paceline::{Burst, Engine, FrameMeta, Host, Program};
 use paceline_isa::assemble;
 use paceline_spec::{FunctionInfo, Linkage, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
 
-/// Functions that call each other, as deep as those of random programs.
+/// Depth of nested functions, as in random programs.
 const DEPTH: usize = 5;
-/// Bytes of stack of each, a little less than what a program may have at that depth.
+/// Stack size of each function in bytes, slightly below the limit at that depth.
 const BYTES: usize = 96;
 
 /// A program that fills the stack of its functions.
@@ -26,13 +26,13 @@ impl Dirt {
         Ok(Self { program, burst })
     }
 
-    /// Leaves the stack full of what no program expects there.
+    /// Fills the stack with bytes that no program expects.
     pub(super) fn leave(&mut self, host: &mut Host) -> Result<(), String> {
         self.program.run(&mut self.burst.frame_mut(0), host).map(drop).map_err(|fault| fault.to_string())
     }
 }
 
-/// Each function fills its stack, has a helper read it, so that the stores are made, and calls the next one.
+/// Each function fills its stack, passes it to a helper, so that the stores are not elided, and calls the next one.
 fn spec() -> Result<ProgramSpec, String> {
     let mut text = String::new();
     let mut functions = Vec::new();
@@ -46,7 +46,7 @@ fn spec() -> Result<ProgramSpec, String> {
         text.push_str(&format!("r1 = r10\nr1 += -{BYTES}\nr2 = {BYTES}\nr3 = 0\nr4 = 0\nr5 = 0\n"));
         text.push_str("call 28\n");
         if depth + 1 < DEPTH {
-            // The next function starts behind the exit, which follows `r0 = 0`.
+            // The next function starts after the exit, which follows `r0 = 0`.
             text.push_str("call pc+2\n");
         }
         text.push_str("r0 = 0\nexit");

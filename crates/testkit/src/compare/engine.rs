@@ -1,4 +1,4 @@
-//! An engine of ours as a subject.
+//! One of our engines as a subject.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::engine::{fill_map, map_contents};
 use crate::kernel;
 use crate::random::{jump_map, maps};
 
-/// Instructions of a run on the plain interpreter.
+/// Instruction budget of a run on the plain interpreter.
 const BUDGET: u64 = 1_000_000;
 
-/// Interface and queue that packets come in on, as in the kernel's test runs.
+/// Ingress interface and queue, as in the kernel's test runs.
 const LOOPBACK: u32 = 1;
 
-/// An engine with maps of its own, which it keeps from program to program.
+/// An engine with its own maps, which it reuses for all programs.
 pub struct EngineSubject {
     engine: Engine,
     /// Its name.
@@ -29,19 +29,19 @@ pub struct EngineSubject {
     maps: Vec<Arc<Map>>,
     host: Host,
     burst: Burst,
-    /// Whether packets go in bursts.
+    /// Whether packets run in bursts.
     bursts: bool,
-    /// Makes random numbers others than those of another subject.
+    /// Makes random numbers differ from those of another subject.
     salt: u64,
-    /// Runs before each program, but not before the plain interpreter's, which clears its stack.
+    /// Runs before each program, except on the plain interpreter, which clears its stack.
     dirt: Option<Dirt>,
 }
 
 impl EngineSubject {
-    /// An engine, on a CPU of that number.
+    /// An engine, on the CPU of this number.
     ///
     /// # Errors
-    /// A map that cannot be made.
+    /// A map cannot be created.
     pub fn new(engine: Engine, cpu: usize) -> Result<Self, String> {
         let mut made = Vec::new();
         for spec in maps() {
@@ -57,7 +57,7 @@ impl EngineSubject {
     /// The same with packets in bursts of random lengths.
     ///
     /// # Errors
-    /// A map that cannot be made.
+    /// A map cannot be created.
     pub fn in_bursts(engine: Engine, cpu: usize) -> Result<Self, String> {
         let name = match engine {
             Engine::Jit => "jit-burst",
@@ -68,18 +68,18 @@ impl EngineSubject {
         Ok(Self { name, bursts: true, ..Self::new(engine, cpu)? })
     }
 
-    /// The same with other random numbers, and memory elsewhere: what differs from the first depends on these.
+    /// The same with other random numbers and addresses: results that differ from the first depend on these.
     ///
     /// # Errors
-    /// A map that cannot be made.
+    /// A map cannot be created.
     pub fn twin(engine: Engine, cpu: usize) -> Result<Self, String> {
         Ok(Self { salt: 1, ..Self::new(engine, cpu)? })
     }
 
-    /// Whether there is such an engine here and now: it takes a program.
+    /// Checks that this machine has the engine, by loading a program.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it does not.
     pub fn probe(engine: Engine) -> Result<(), String> {
         let kind = ProgramKind::SocketFilter;
         let insns = paceline_isa::assemble("r0 = 0\nexit", &()).map_err(|error| error.to_string())?;
@@ -93,11 +93,11 @@ impl EngineSubject {
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
         let load = Program::load(verified, self.maps.clone(), self.engine);
         let program = load.map_err(|error: EngineError| Stopped::Refused(error.to_string()))?;
-        // Loops of random programs are short: one that is not was never to be accepted.
+        // Loops of random programs are short; the verifier must not accept longer ones.
         Ok(if self.engine == Engine::Plain { program.with_budget(BUDGET) } else { program })
     }
 
-    /// Nobody reads the records of earlier programs, so they go with their ring.
+    /// Ring buffers are created anew, which discards records of earlier programs.
     pub(super) fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
         for &index in &work.used {
             let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind == MapKind::RingBuf) else {
@@ -113,18 +113,18 @@ impl EngineSubject {
         &self.maps
     }
 
-    /// Where packets are put, and the host that runs them.
+    /// The burst for packets, and the host.
     pub(super) fn machine(&mut self) -> (&mut Burst, &mut Host) {
         (&mut self.burst, &mut self.host)
     }
 
-    /// Sets what the work finds.
+    /// Sets the initial contents of maps.
     pub(super) fn prepare(&mut self, work: &Work) -> Result<(), String> {
         self.host.seed(work.seed ^ self.salt);
         self.fill(work)
     }
 
-    /// What the maps of the work hold.
+    /// Contents of the maps of the work.
     pub(super) fn contents(&self, work: &Work) -> Vec<Option<Contents>> {
         let maps = work.used.iter().filter_map(|&index| self.maps.get(index));
         maps.map(|map| records(map).or_else(|| map_contents(map, self.host.cpu()))).collect()
@@ -149,7 +149,7 @@ impl EngineSubject {
         Ok(())
     }
 
-    /// Runs the program on packets: on one, or on those of a burst.
+    /// Runs the program on one packet, or on those of a burst.
     fn run_some(
         &mut self,
         program: &Program,
@@ -162,7 +162,7 @@ impl EngineSubject {
             self.burst.push(&input.data, FrameMeta::default()).map_err(|error| failed(&error))?;
             let mut frame = self.burst.frame_mut(run);
             frame.set_ingress(LOOPBACK, 0);
-            // Other types see none.
+            // Other program types have no metadata.
             if matches!(program.spec().kind, ProgramKind::Xdp { .. }) {
                 frame.set_metadata(&input.meta).map_err(|error| failed(&error))?;
             }
@@ -208,7 +208,7 @@ impl Subject for EngineSubject {
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
         self.renew_rings(work).map_err(Stopped::Refused)?;
         let program = self.load(main)?;
-        // They stay in the arrays as long as the programs here use those.
+        // Targets stay in the arrays while the programs here use them.
         let targets = targets.iter().map(|target| self.load(target)).collect::<Result<Vec<_>, _>>()?;
         let array = self.maps.get(random_array(main.program().kind));
         for (target, index) in targets.iter().zip(0..) {

@@ -14,7 +14,7 @@ use crate::Contents;
 use crate::kernel::{self, KernelError, Map, Packet, Program, Request};
 use crate::random::{btf_image, cells, is_unlike_template, maps};
 
-/// The kernel, with maps that it keeps from program to program.
+/// The kernel, with maps that are reused for all programs.
 pub struct KernelSubject {
     specs: Vec<MapSpec>,
     maps: Vec<Map>,
@@ -23,10 +23,10 @@ pub struct KernelSubject {
 }
 
 impl KernelSubject {
-    /// The kernel, for a thread that stays on a CPU.
+    /// The kernel, for a pinned thread.
     ///
     /// # Errors
-    /// What it refuses.
+    /// The kernel's refusal.
     pub fn new(cpu: usize) -> Result<Self, KernelError> {
         let specs = maps();
         let made = Map::create_all(&specs, cpu)?;
@@ -48,7 +48,7 @@ impl KernelSubject {
         })
     }
 
-    /// Nobody reads the records of earlier programs, so they go with their ring.
+    /// Ring buffers are created anew, which discards records of earlier programs.
     fn renew_rings(&mut self, work: &Work) -> Result<(), KernelError> {
         for &index in &work.used {
             let (Some(spec), Some(map)) = (self.specs.get(index), self.maps.get_mut(index)) else { continue };
@@ -74,7 +74,7 @@ impl KernelSubject {
         Ok(())
     }
 
-    /// Puts programs into the array for their type, and empties the other places.
+    /// Sets programs in the array for their type, and clears the other entries.
     fn install(&self, kind: ProgramKind, targets: &[Program]) -> Result<(), KernelError> {
         let Some(array) = self.maps.get(random_array(kind)) else { return Ok(()) };
         let entries = self.specs.get(random_array(kind)).map_or(0, |spec| spec.max_entries);
@@ -128,12 +128,12 @@ impl Subject for KernelSubject {
     }
 }
 
-/// Programs of other types see no metadata, and test runs of them take none.
+/// Other program types have no metadata, and their test runs refuse it.
 fn meta_of(kind: ProgramKind, meta: &[u8]) -> &[u8] {
     if matches!(kind, ProgramKind::Xdp { .. }) { meta } else { &[] }
 }
 
-/// Why a program is not run in the kernel: what 6.18 accepts may write where it must not, or differs by itself.
+/// Reason why a program does not run in the kernel: programs that 6.18 accepts may corrupt memory, or have varying results.
 fn withheld(verified: &Verified) -> Option<&'static str> {
     let insns: Vec<(usize, Insn)> = verified.code().iter().map(|(slot, insn)| (slot, *insn)).collect();
     let lends_buffer = |(index, (_, insn)): (usize, &(usize, Insn))| {
@@ -151,14 +151,14 @@ fn withheld(verified: &Verified) -> Option<&'static str> {
     is_unwritten.then_some("not run: stack is read that nobody wrote")
 }
 
-/// Whether a call takes a buffer in `r3`.
+/// Whether a call passes a buffer in `r3`.
 fn takes_buffer(program: &ProgramSpec, insn: &Insn) -> bool {
     let Insn::Call(Callee::Kfunc { btf_id, .. }) = insn else { return false };
-    // What is not known may take one.
+    // An unknown kernel function may have one.
     program.kfunc(*btf_id).is_none_or(|kfunc| kfunc.args.contains(&KfuncArg::BufferOrNull))
 }
 
-/// Whether `r3` is 0 at a call for certain: set just before it, where no jump leads in between.
+/// Whether `r3` is certainly 0 at a call: set directly before it, without a jump target in between.
 fn passes_null(insns: &[(usize, Insn)], call: usize) -> bool {
     let is_target = |slot: usize| insns.iter().any(|(at, insn)| insn.jump_target(*at) == Some(slot as i64));
     let (before, rest) = insns.split_at(call);
@@ -191,14 +191,14 @@ mod tests {
 
     use super::*;
 
-    /// A program that takes a slice with what `buffer` puts into `r3` last.
+    /// A program that requests a slice after `buffer` sets `r3`.
     fn slice_with(buffer: &str) -> Verified {
         let text = format!(
             "r6 = r1\nr2 = 0\nr3 = r10\nr3 += -120\ncall 0\n*(u64 *)(r10 - 24) = 0\n{buffer}\n\
              r1 = r10\nr1 += -120\nr2 = 0\nr4 = 8\ncall 1\nr0 = 2\nexit"
         );
         let mut slots = assemble(&text, &()).expect("good text").encode().expect("good instructions");
-        // Calls of helpers 0 and 1 become those of the kernel's functions.
+        // Calls of helpers 0 and 1 become calls of kernel functions.
         slots.iter_mut().filter(|insn| insn.opcode == 0x85).for_each(|insn| insn.src = 2);
         let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
         let mut program = ProgramSpec::new("slice", kind, slots);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(withheld(&slice_with("r3 = 0")), None);
         let reason = Some("not run: writes to a slice may be writes to its buffer");
         assert_eq!(withheld(&slice_with("r3 = r10\nr3 += -24")), reason);
-        // A jump leads between the null and the call.
+        // A jump target between the null and the call.
         let joined = "r5 = *(u32 *)(r6 + 12)\nr3 = r10\nr3 += -24\nif r5 == 1 goto over\nr3 = 0\nover:";
         assert_eq!(withheld(&slice_with(joined)), reason);
     }
@@ -224,7 +224,7 @@ mod tests {
         let index = (0..specs.len()).find(|&index| is_unlike_template(index)).expect("one at least");
         let insn = |index: usize| Insn::LoadImm64 { dst: Reg::R1, value: Imm64::MapIndex(index as i32) };
         assert!(uses_unlike(&insn(index)) && !uses_unlike(&insn(0)));
-        // Of those that are not withheld, all inner arrays have the length of their template.
+        // In maps that are not withheld, all inner arrays have the length of their template.
         for (index, spec) in specs.iter().enumerate().filter(|(index, _)| !is_unlike_template(*index)) {
             let Some(like) = spec.inner.as_ref().filter(|like| like.kind != MapKind::Hash) else { continue };
             for (_, value) in &spec.contents {

@@ -1,9 +1,8 @@
-//! Accepted random programs on several engines that must leave the same: what they return, packets, metadata, redirect
+//! Accepted random programs on several engines, which must have equal results: return values, packets, metadata, redirect
 //! targets, maps.
 //!
-//! What is on a function's stack when it returns goes into what it returns (the generator sees to that), so that it is
-//! compared too. A program is made once for each engine and run on many packets; what may be is kept from program to
-//! program.
+//! The generator folds the contents of the stack into the return value, so that the stack is compared too. A program is
+//! compiled once for each engine and run on many packets; maps and buffers are reused between programs where possible.
 
 mod chain;
 mod dirt;
@@ -28,21 +27,21 @@ use crate::Contents;
 use crate::case::{CaseRun, write_cases};
 use crate::random::Candidate;
 
-/// Longest that a program is shrunk.
+/// Maximum time for shrinking a program.
 const SHRINKING: Duration = Duration::from_secs(30);
 
-/// What one run left.
+/// Result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// Low 32 bits of `r0`.
     pub code: u32,
-    /// All of it, from engines that tell.
+    /// All 64 bits, if the engine returns them.
     pub r0: Option<u64>,
     /// The packet.
     pub data: Vec<u8>,
     /// The metadata before it.
     pub meta: Vec<u8>,
-    /// Where the packet is redirected: whether to a map's element, its key or interface, and flags; from engines that tell.
+    /// Redirect target: whether it is a map's element, its key or interface, and flags; if the engine reports it.
     pub redirect: Option<Option<(bool, u32, u32)>>,
 }
 
@@ -64,78 +63,76 @@ pub(crate) fn redirect_of(redirect: Option<Redirect>) -> Option<(bool, u32, u32)
     })
 }
 
-/// Why an engine did not finish a piece of work.
+/// Reason why an engine did not finish a piece of work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stopped {
-    /// It does not take the program.
+    /// It refuses the program.
     #[error("does not take the program: {0}")]
     Refused(String),
-    /// A run went wrong.
+    /// A run faulted.
     #[error("run {run}: {reason}")]
     Run {
-        /// Which run.
+        /// Index of the run.
         run: usize,
-        /// What happened.
+        /// The fault.
         reason: String,
     },
 }
 
-/// Something that runs work.
+/// An engine that runs work.
 pub trait Subject {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Whether it may refuse what our verifier accepts.
+    /// Whether it may refuse programs that our verifier accepts.
     fn may_refuse(&self) -> bool {
         false
     }
 
-    /// Runs the program on all packets, over maps with the contents that the work says, and tells what each run left in
-    /// `left` (as many as there are packets), and what the maps hold afterwards
-    /// (`None` where it does not say).
+    /// Runs the program on all packets, over maps with the contents of the work. Stores the result of each run in `left`
+    /// (one per packet). Returns the contents of the maps afterwards (`None` for maps that it does not report).
     ///
     /// # Errors
     /// [`Stopped`].
     fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped>;
 }
 
-/// What two engines do differently.
+/// A difference between two engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Names of the engines.
     pub engines: [&'static str; 2],
-    /// Which run, `None` for the maps after all of them.
+    /// Index of the run; `None` for the maps after all runs.
     pub run: Option<usize>,
-    /// What they left, for people.
+    /// Both results, as text.
     pub text: String,
 }
 
-/// How a comparison of one program went.
+/// Result of the comparison of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// All engines that took it left the same. Those that did not, with their reasons.
+    /// All engines that ran it agree. Engines that did not run it, with their reasons.
     Same(Vec<(&'static str, String)>),
-    /// Two did not.
+    /// Two engines differ.
     Different(Difference),
 }
 
-/// Compares engines; keeps its buffers from program to program.
+/// Compares engines; reuses its buffers.
 ///
-/// The plain interpreter, which trusts no proof, comes first: what it faults on is a failure, and runs nowhere else, where it
-/// might write over this process or the kernel. The kernel comes last.
+/// The plain interpreter, which relies on no proof, runs first: a fault is a failure, and the program runs on no other
+/// engine, where it could corrupt this process or the kernel. The kernel runs last.
 pub struct Comparator {
     subjects: Vec<Box<dyn Subject>>,
     lefts: Vec<Vec<Left>>,
-    /// The plain interpreter once more, at other addresses and with other random numbers: programs on which the two
-    /// differ depend on these.
+    /// The plain interpreter with other addresses and random numbers: a program on which the two differ depends on these.
     twin: EngineSubject,
 }
 
 impl Comparator {
-    /// Of these engines, and the kernel, on a CPU of that number: all are compared with the plain interpreter.
+    /// Compares these engines and the kernel, on the CPU of this number, with the plain interpreter.
     ///
     /// # Errors
-    /// A map that cannot be made.
+    /// A map cannot be created.
     pub fn new(
         engines: Vec<Box<dyn Subject>>,
         kernel: Option<KernelSubject>,
@@ -148,24 +145,24 @@ impl Comparator {
         Ok(Self { subjects, lefts, twin: EngineSubject::twin(Engine::Plain, cpu)? })
     }
 
-    /// Names of all that are compared, in order.
+    /// Names of all compared engines, in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.subjects.iter().map(|subject| subject.name())
     }
 
-    /// Whether the program comes to the same wherever its memory is and whatever random numbers it draws.
+    /// Whether the result is independent of addresses and random numbers.
     pub fn is_pure(&mut self, work: &Work) -> bool {
         let Some(first) = self.subjects.first_mut() else { return true };
         let mut lefts = [vec![Left::default(); work.inputs.len()], vec![Left::default(); work.inputs.len()]];
         let [one, other] = &mut lefts;
         match (first.run(work, one), self.twin.run(work, other)) {
-            // What is said of a fault has addresses in it.
+            // Messages of faults contain addresses.
             (Err(Stopped::Run { run: one, .. }), Err(Stopped::Run { run: other, .. })) => one == other,
             (ran, again) => ran == again && one == other,
         }
     }
 
-    /// Runs a piece of work on all of them.
+    /// Runs a piece of work on all engines.
     pub fn compare(&mut self, work: &Work) -> Comparison {
         let mut refused = Vec::new();
         let mut first: Option<(usize, Vec<Option<Contents>>)> = None;
@@ -179,7 +176,7 @@ impl Comparator {
                     refused.push((name, reason));
                     continue;
                 }
-                // Every engine takes an accepted program, and runs it without a fault.
+                // Engines must load each accepted program, and run it without a fault.
                 Err(stopped) => {
                     let text = format!("{name}: {stopped}\n");
                     let run = match stopped {
@@ -238,14 +235,14 @@ impl Comparator {
             let Some(smaller) = smaller.program().and_then(|program| shop.with_program(work, program)) else {
                 return false;
             };
-            // What nobody wrote differs on its own: on the kernel's stack lies what lay there.
+            // Uninitialized memory differs by itself: the kernel does not clear its stack.
             smaller.unwritten_words() <= work.unwritten_words()
                 && matches!(self.compare(&smaller), Comparison::Different(_))
                 && self.is_pure(&smaller)
         })
     }
 
-    /// The work as a text case that expects what the first engine leaves.
+    /// The work as a text case that expects the first engine's results.
     pub fn to_case(&mut self, name: &str, work: &Work, shop: &Workshop) -> String {
         let Some((subject, left)) = self.subjects.first_mut().zip(self.lefts.first_mut()) else {
             return String::new();

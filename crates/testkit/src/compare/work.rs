@@ -1,4 +1,4 @@
-//! What is given to engines: a verified program, those it tail calls, packets, contents of maps.
+//! Work for engines: a verified program, its tail call targets, packets, contents of maps.
 
 use std::sync::OnceLock;
 
@@ -9,9 +9,9 @@ use paceline_verifier::{Options, Refusal, Verified, verify};
 
 use crate::random::{Candidate, Purpose, btf, candidate};
 
-/// Instructions that the verifier simulates at most: programs for engines are not to be hard to verify.
+/// Maximum number of simulated instructions: programs for engines should be cheap to verify.
 const LIMIT: usize = 20_000;
-/// Programs in the program arrays.
+/// Entries of the program arrays.
 const TARGETS: usize = 2;
 
 /// A packet.
@@ -26,9 +26,9 @@ pub struct Input {
 /// One program to run.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// The program, and then those in the program arrays of its type, from index 0 on.
+    /// The program, followed by the programs in the program array of its type, from index 0 on.
     pub programs: Vec<Verified>,
-    /// Indices of the maps that they use, program arrays left out.
+    /// Indices of the maps that they use, without program arrays.
     pub used: Vec<usize>,
     /// The packets.
     pub inputs: Vec<&'static Input>,
@@ -37,14 +37,14 @@ pub struct Work {
 }
 
 impl Work {
-    /// Words of stack that the program may read before it writes them.
+    /// Words of stack that the program may read uninitialized.
     pub(super) fn unwritten_words(&self) -> u32 {
         let functions = self.programs.iter().take(1).flat_map(Verified::functions);
         functions.map(|function| function.zeroed.count_ones()).sum()
     }
 }
 
-/// Makes work.
+/// Creates work.
 pub struct Workshop {
     specs: Vec<MapSpec>,
     options: Options,
@@ -63,10 +63,10 @@ impl Workshop {
         &self.specs
     }
 
-    /// The random program of a seed, with so many packets.
+    /// The random program of a seed, with this number of packets.
     ///
     /// # Errors
-    /// The verifier refuses it; `None` if it cannot even be laid out.
+    /// The verifier refuses it; `None` if its layout fails.
     pub fn work(&self, seed: u64, runs: usize) -> Result<(Candidate, Work), Option<Box<Refusal>>> {
         let made = candidate(seed, Purpose::Run);
         let main = self.verify(&made)?;
@@ -86,7 +86,7 @@ impl Workshop {
         Work { programs, used, inputs, seed }
     }
 
-    /// Programs of the same type for the program arrays: of seeds far from those that are counted up.
+    /// Programs of the same type for the program arrays, of seeds far from those of main programs.
     fn targets(&self, seed: u64, like: &Candidate) -> Vec<Verified> {
         let seeds = (1..64u64).map(|i| seed.wrapping_mul(64).wrapping_add(i) ^ 1 << 63);
         let same_kind =
@@ -103,7 +103,7 @@ impl Workshop {
         verify(program, &self.specs, Some(btf()), &self.options)
     }
 
-    /// The same work with another main program; `None` if that is refused.
+    /// The same work with another main program; `None` if the verifier refuses that.
     #[must_use]
     pub fn with_program(&self, work: &Work, program: ProgramSpec) -> Option<Work> {
         let main = self.verify_program(&program).ok()?;
@@ -116,7 +116,7 @@ impl Workshop {
         Some(work)
     }
 
-    /// A map with the contents that it has when the work starts.
+    /// A map with its initial contents.
     #[must_use]
     pub fn contents_of(&self, index: usize, work: &Work) -> Option<MapSpec> {
         let mut spec = self.specs.get(index)?.clone();
@@ -128,7 +128,7 @@ impl Workshop {
     }
 }
 
-/// The elements that a map is given.
+/// The initial elements of a map.
 pub(super) fn contents(spec: &MapSpec, index: usize, seed: u64) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     let mut rng = Rng::with_seed(seed ^ (index as u64) << 32);
     let keyed = is_keyed(spec.kind);
@@ -153,7 +153,7 @@ pub(super) fn contents(spec: &MapSpec, index: usize, seed: u64) -> impl Iterator
     })
 }
 
-/// Whether elements of such a map come and go.
+/// Whether elements of such a map can be deleted.
 pub(crate) fn is_keyed(kind: MapKind) -> bool {
     use MapKind as K;
     matches!(kind, K::Hash | K::PerCpuHash | K::LruHash | K::LruPerCpuHash | K::LpmTrie)
@@ -184,7 +184,7 @@ fn used_maps(programs: &[Verified], specs: &[MapSpec]) -> Vec<usize> {
     used
 }
 
-/// Packets of many lengths, the same for every process.
+/// Packets of many lengths, the same in every process.
 fn packets() -> &'static [Input] {
     static PACKETS: OnceLock<Vec<Input>> = OnceLock::new();
     PACKETS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Compilers, and how they are called.
+//! Compilers and their commands.
 
 use std::fmt;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use fastrand::Rng;
 
-/// The compilers that are looked for: the oldest, one between and the newest that Debian has.
+/// Versions of clang to look for: an old one, one in between, and the newest in Debian.
 const VERSIONS: [u32; 3] = [14, 16, 19];
-/// The first that knows version 4 of the instruction set.
+/// The first version that supports version 4 of the instruction set.
 const FIRST_WITH_V4: u32 = 18;
 
 /// A compiler with its options.
@@ -17,13 +17,13 @@ const FIRST_WITH_V4: u32 = 18;
 pub struct Compiler {
     /// Version of clang.
     pub version: u32,
-    /// Version of the instruction set.
+    /// Version of the instruction set (`-mcpu`).
     pub cpu: u8,
-    /// Level of optimization.
+    /// Optimization level.
     pub level: u8,
 }
 
-/// Those there are, without versions and levels.
+/// The installed versions, without instruction set and level.
 #[must_use]
 pub fn compilers() -> &'static [u32] {
     static FOUND: OnceLock<Vec<u32>> = OnceLock::new();
@@ -38,7 +38,7 @@ pub fn compilers() -> &'static [u32] {
 }
 
 impl Compiler {
-    /// The one of a seed, among the versions given; `None` without any.
+    /// The compiler of a seed, among these versions; `None` if there are none.
     #[must_use]
     pub fn of_seed(seed: u64, versions: &[u32]) -> Option<Self> {
         let mut rng = Rng::with_seed(seed ^ 0x636c_616e);
@@ -48,12 +48,12 @@ impl Compiler {
         Some(Self { version, cpu, level: rng.u8(1..=2) })
     }
 
-    /// Whether its assembler knows `if r1 & 1 goto`.
+    /// Whether its assembler supports `if r1 & 1 goto`.
     pub(super) fn reads_jset(self) -> bool {
         self.version >= 19
     }
 
-    /// Whether small structures are arguments.
+    /// Whether it supports small structures as arguments.
     pub(super) fn passes_structs(self) -> bool {
         self.version >= 16
     }
@@ -61,7 +61,7 @@ impl Compiler {
     /// Compiles a file.
     ///
     /// # Errors
-    /// What the compiler says.
+    /// The compiler's message.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<(), String> {
         let mut command = Command::new(format!("clang-{}", self.version));
         command.args(self.to_string().split_whitespace().skip(1)).arg(source).arg("-o").arg(object);
@@ -73,7 +73,7 @@ impl Compiler {
     }
 }
 
-/// The command, without files.
+/// The command without files.
 impl fmt::Display for Compiler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "clang-{} -target bpf -mcpu=v{} -O{} -g -w -c", self.version, self.cpu, self.level)

@@ -1,54 +1,54 @@
-//! Expressions over what is in scope.
+//! Expressions over the variables in scope.
 
 use fastrand::Rng;
 
 /// Names of the integer types.
 pub(super) const TYPES: [&str; 8] = ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64"];
 
-/// A scalar variable, or memory that is there for sure.
+/// A scalar variable, or memory that is accessible without further checks.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
-    /// An expression for its first byte, of type `u8 *`.
+    /// Expression for its address, of type `u8 *`.
     pub(super) base: String,
-    /// How many bytes there are.
+    /// Size in bytes.
     pub(super) len: usize,
-    /// Whether it may be written.
+    /// Whether it is writable.
     pub(super) writable: bool,
-    /// Whether its places are aligned to their size in loads and stores: the stack and maps, unlike packets.
+    /// Whether accesses must be aligned to their size: on the stack and in maps, but not in packets.
     pub(super) aligned: bool,
 }
 
-/// What an expression may use.
+/// Scope of an expression.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    /// Variables that are assigned to.
+    /// Assignable variables.
     pub(super) vars: Vec<String>,
-    /// Others: counters, parameters.
+    /// Other variables: counters, parameters.
     pub(super) constants: Vec<String>,
     /// Memory.
     pub(super) memory: Vec<Memory>,
-    /// Pointers to `struct val`, and the map that each is of.
+    /// Pointers to `struct val`, each with its map.
     pub(super) values: Vec<(String, &'static str)>,
-    /// Pointers to the stack's `struct local`.
+    /// Pointers to `struct local` on the stack.
     pub(super) locals: Vec<String>,
-    /// Whether there is a context `ctx`.
+    /// Whether a context `ctx` is in scope.
     pub(super) ctx: bool,
-    /// Whether pointers into the packet are used later.
+    /// Whether packet pointers are live.
     pub(super) packet_open: bool,
-    /// Whether the packet may be moved at all.
+    /// Whether the packet may be moved.
     pub(super) adjusts: bool,
-    /// Whether values of maps are used later, so that nothing may be deleted.
+    /// Whether map values are live, so that no element may be deleted.
     pub(super) maps_open: bool,
-    /// What returns from here.
+    /// The return statement.
     pub(super) returns: bool,
-    /// Loops around.
+    /// Number of enclosing loops.
     pub(super) loops: u32,
 }
 
-/// Makes expressions of integers.
+/// Generates integer expressions.
 pub(super) struct Expressions<'a> {
     pub(super) rng: &'a mut Rng,
-    /// Whether there is signed division, and sign extension, in the instruction set.
+    /// Whether the instruction set has signed division and sign-extending operations.
     pub(super) v4: bool,
 }
 
@@ -77,7 +77,7 @@ impl Expressions<'_> {
         }
     }
 
-    /// A load of some bytes of memory, and its size.
+    /// A load from memory, and its size.
     pub(super) fn place(&mut self, memory: &Memory) -> (String, usize) {
         let sizes: Vec<usize> = [1, 2, 4, 8].into_iter().filter(|size| *size <= memory.len).collect();
         let size = self.rng.choice(sizes).unwrap_or(1);
@@ -111,7 +111,7 @@ impl Expressions<'_> {
         Some(field)
     }
 
-    /// A part of memory that can be assigned to.
+    /// An assignable part of memory.
     pub(super) fn writable(&mut self, scope: &Scope) -> Option<String> {
         let writable: Vec<&Memory> = scope.memory.iter().filter(|memory| memory.writable).collect();
         let choices = writable.len() + scope.values.len() + scope.locals.len();
@@ -190,7 +190,7 @@ impl Expressions<'_> {
             2 => format!("{cast}({one}) == {}", self.constant()),
             3 => format!("{cast}({one}) < {}", self.constant()),
             4 | 5 => {
-                // Two loads: what native code compares without a register for each.
+                // Two loads, which native code compares with a memory operand.
                 let (one, other) = (self.leaf(scope), self.leaf(scope));
                 let (cast, by) = (["(s32)", "(u32)", "(s64)", ""][self.rng.usize(..4)], self.comparison());
                 format!("{cast}{one} {by} {other}")
@@ -206,7 +206,7 @@ impl Expressions<'_> {
         ["<", "<=", ">", ">=", "==", "!="][self.rng.usize(..6)]
     }
 
-    /// An expression of a depth.
+    /// An expression of a maximum depth.
     pub(super) fn expression(&mut self, scope: &Scope, depth: u32) -> String {
         if depth == 0 {
             return self.leaf(scope);
@@ -252,8 +252,9 @@ impl Expressions<'_> {
         let by = if self.rng.bool() { "/" } else { "%" };
         let divisor = match self.rng.u8(..3) {
             0 => self.rng.u16(1..).to_string(),
-            // Zero gives zero, or the dividend, in this instruction set. Where the compiler knows that it is zero, it may
-            // leave any register there, even with an address: so it must not know.
+            // Division by zero returns zero, and modulo the dividend, in this instruction set. If the compiler knows that
+            // the divisor is zero, it may leave any register as the result, even one with an address; therefore the divisor
+            // must be unknown to it.
             1 => format!("(c32[{}] & c32[{}])", self.rng.u8(..4), self.rng.u8(..4)),
             _ => format!("({} | 1)", self.leaf(scope)),
         };

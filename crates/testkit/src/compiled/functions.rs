@@ -1,4 +1,4 @@
-//! Functions that programs call: static ones, inlined or not, and global ones.
+//! Functions of programs: static ones, inlined or not, and global ones.
 
 use super::expressions::{Memory, Scope, TYPES};
 use super::statements::Statements;
@@ -19,7 +19,7 @@ pub(super) enum Param {
     Pair,
 }
 
-/// A function that can be called.
+/// A callable function.
 #[derive(Clone, Debug)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -29,7 +29,7 @@ pub(super) struct Function {
 }
 
 impl Statements<'_> {
-    /// A function, and its text.
+    /// Generates a function, and its text.
     pub(super) fn function(&mut self, index: usize) -> (Function, Node) {
         let form = self.rng.u8(..8);
         let is_global = matches!(form, 0..3);

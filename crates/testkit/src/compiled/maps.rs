@@ -1,6 +1,6 @@
-//! The maps of the prelude, as the generator sees them. Values are of type `struct val` unless it says otherwise.
+//! The maps of the prelude. Values are `struct val` unless noted.
 
-/// How a key is made.
+/// Type and range of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyForm {
     /// A `u32` below a number.
@@ -18,7 +18,7 @@ pub(super) enum KeyForm {
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) key: KeyForm,
-    /// Whether elements come and go.
+    /// Whether elements can be deleted.
     pub(super) keyed: bool,
 }
 

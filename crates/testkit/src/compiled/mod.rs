@@ -1,8 +1,8 @@
-//! Random C, compiled: programs as people write and compilers translate them, for all engines and the kernel.
+//! Random C, compiled: code as compilers emit it, for all engines and the kernel.
 //!
-//! A unit is a file of several programs that share maps, so that the compiler is started once for all of them. Its seed gives
-//! everything: text, compiler, instruction set and optimization. Most of what is generated is valid: pointers are used
-//! where they were checked, and nothing is used after what invalidates it.
+//! A unit is a file of several programs that share maps, so that the compiler starts once for all of them. The seed
+//! determines text, compiler, instruction set and optimization level. Most of the generated code is valid: pointers are used
+//! after their checks, and never after an invalidation.
 
 mod compiler;
 mod expressions;
@@ -21,10 +21,10 @@ pub use tree::{Node, render, shrink};
 use expressions::{Memory, Scope, TYPES};
 use statements::Statements;
 
-/// Declarations that every unit begins with.
+/// Declarations at the start of every unit.
 pub const PRELUDE: &str = include_str!("prelude.h");
 
-/// Programs of a unit: enough that starting the compiler does not matter.
+/// Programs per unit, enough to amortize the start of the compiler.
 pub const PROGRAMS: u64 = 24;
 
 /// A generated program.
@@ -37,7 +37,7 @@ pub struct CProgram {
 }
 
 impl CProgram {
-    /// The program of a number for a compiler.
+    /// The program of a number, for a compiler.
     #[must_use]
     pub fn generate(number: u64, compiler: Compiler) -> Self {
         let mut rng = Rng::with_seed(number ^ 0x6363_6363);
@@ -123,7 +123,7 @@ impl Statements<'_> {
         for _ in 0..4 {
             body.extend(self.many(&scope, 8));
         }
-        // All values are used to the end, so that they are kept over everything before.
+        // All values are used at the end, so that they stay live across everything before.
         for (index, name) in names.iter().enumerate() {
             let (by, place) = (["^=", "+="][self.rng.usize(..2)], index % 4);
             body.push(Node::Line(format!("g64[{place}] {by} {name};")));

@@ -1,4 +1,4 @@
-//! Units in this process: compiled, and each of their programs run by everything.
+//! Compiles units in this process, and runs their programs on all engines.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::object_runs::{
     ChainTrial, Findings, Trial, chain_difference, fill_from_seed, is_pure, packets_of, pool, try_program,
 };
 
-/// How programs are run.
+/// Settings of runs.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The engines, the reference first.
     pub engines: Vec<Engine>,
-    /// Packets of each.
+    /// Packets per program.
     pub runs: usize,
     /// Whether the kernel runs them too.
     pub kernel: bool,
-    /// The CPU that this thread stays on.
+    /// The CPU that this thread is pinned to.
     pub cpu: usize,
 }
 
@@ -29,20 +29,20 @@ pub struct Setup {
 pub struct Unit {
     /// Its number.
     pub number: u64,
-    /// What it was compiled with.
+    /// The compiler.
     pub compiler: Compiler,
     /// The programs.
     pub programs: Vec<CProgram>,
-    /// Programs that do not compile, and why.
+    /// Programs that do not compile, with the reason.
     pub failed: Vec<(u64, String)>,
     object: Object,
 }
 
 impl Unit {
-    /// Generates and compiles a unit, in a directory. Programs that do not compile are left out.
+    /// Generates and compiles a unit in a directory. Programs that do not compile are omitted.
     ///
     /// # Errors
-    /// No compiler, or not even the programs that compile on their own compile together, or the object does not load.
+    /// No compiler; or programs that compile separately do not compile together; or the object does not load.
     pub fn make(number: u64, versions: &[u32], directory: &Path) -> Result<Self, String> {
         let compiler = Compiler::of_seed(number, versions).ok_or("no compiler")?;
         let generate = |index| CProgram::generate(number * PROGRAMS + index, compiler);
@@ -66,15 +66,15 @@ impl Unit {
         Ok(Self { number, compiler, programs, failed, object })
     }
 
-    /// Runs a program, and gives its difference, if there is one, in `findings`.
+    /// Runs a program. Its difference, if any, is in `findings`.
     #[must_use]
     pub fn try_one(&self, number: u64, setup: &Setup) -> Option<Findings> {
         let program = self.programs.iter().find(|program| program.number == number)?;
         Some(try_named(&self.object, &program.name(), number, setup))
     }
 
-    /// Runs a program after the one or two before it, as a chain; how the ways to do it differ, if they do, and the
-    /// programs.
+    /// Runs a program after the one or two before it, as a chain. Returns the difference between ways to run it, if any, and
+    /// the programs.
     #[must_use]
     pub fn try_chain(&self, number: u64, setup: &Setup) -> Option<(String, Vec<CProgram>)> {
         let index = self.programs.iter().position(|program| program.number == number)?;
@@ -90,10 +90,10 @@ fn compile(programs: &[CProgram], compiler: Compiler, directory: &Path) -> Resul
     compile_text(&unit_text(programs), compiler, directory)
 }
 
-/// The object of a text.
+/// The object of a C text.
 ///
 /// # Errors
-/// The compiler's, or why the object does not load.
+/// The compiler's message, or the reason why the object does not load.
 pub fn compile_text(text: &str, compiler: Compiler, directory: &Path) -> Result<Object, String> {
     let (source, object) = (directory.join("unit.c"), directory.join("unit.o"));
     std::fs::write(&source, text).map_err(|error| error.to_string())?;
@@ -101,7 +101,7 @@ pub fn compile_text(text: &str, compiler: Compiler, directory: &Path) -> Result<
     Object::open(&object).map_err(|error| format!("{}: {error}", object.display()))
 }
 
-/// Runs a program of an object on everything, over packets and maps of a seed.
+/// Runs a program of an object on all engines and the kernel, over packets and maps of a seed.
 #[must_use]
 pub fn try_named(object: &Object, name: &str, seed: u64, setup: &Setup) -> Findings {
     let inputs = packets_of(pool(), seed, setup.runs);
@@ -120,7 +120,7 @@ pub fn try_named(object: &Object, name: &str, seed: u64, setup: &Setup) -> Findi
     try_program(&trial, setup.kernel)
 }
 
-/// Runs those of the programs that are accepted as a chain; how the ways to do it differ.
+/// Runs the accepted ones of these programs as a chain. Returns the difference between ways to run it.
 #[must_use]
 pub fn chain_of(object: &Object, names: &[String], seed: u64, setup: &Setup) -> Option<String> {
     let mut object = object.clone();

@@ -7,19 +7,19 @@ use super::maps::{KeyForm, TABLES, Table};
 use super::tree::Node;
 use fastrand::Rng;
 
-/// Makes the statements of one program.
+/// Generates the statements of one program.
 pub(super) struct Statements<'a> {
     pub(super) rng: &'a mut Rng,
     pub(super) compiler: Compiler,
-    /// What may be called.
+    /// Callable functions.
     pub(super) functions: &'a [Function],
-    /// Number of the program, which makes its names its own.
+    /// Number of the program, which makes its names unique.
     pub(super) number: u64,
-    /// Names made so far.
+    /// Number of names so far.
     pub(super) names: &'a mut u32,
-    /// Functions that `bpf_loop` and others call, made on the way.
+    /// Callbacks of `bpf_loop` and similar helpers, generated on demand.
     pub(super) callbacks: &'a mut Vec<Node>,
-    /// Statements that may still be made.
+    /// Remaining budget of statements.
     pub(super) budget: u32,
 }
 
@@ -38,7 +38,7 @@ impl Statements<'_> {
         self.expressions().expression(scope, depth)
     }
 
-    /// So many statements, fewer where the budget ends.
+    /// This number of statements, or fewer if the budget ends.
     pub(super) fn many(&mut self, scope: &Scope, most: u32) -> Vec<Node> {
         let mut nodes = Vec::new();
         for _ in 0..self.rng.u32(1..=most) {
@@ -123,7 +123,7 @@ impl Statements<'_> {
         Node::Line(format!("if ({condition}) return {verdict};"))
     }
 
-    /// Bytes of the packet, compared with its end.
+    /// Reads bytes of the packet after a bounds check.
     fn packet(&mut self, scope: &Scope) -> Vec<Node> {
         let (start, end) = (self.name("p"), self.name("e"));
         let len = [1, 2, 6, 12, 14, 14, 20, 34, 40, 54, 64][self.rng.usize(..11)];
@@ -138,7 +138,7 @@ impl Statements<'_> {
         vec![Node::scope(head, body, "}")]
     }
 
-    /// Headers one after the other, at places that the packet says.
+    /// Parses consecutive headers, at offsets that the packet determines.
     fn layers(&mut self, scope: &Scope) -> Vec<Node> {
         let (start, end, at, kind) = (self.name("p"), self.name("e"), self.name("o"), self.name("t"));
         let mut body = Vec::new();
@@ -253,7 +253,7 @@ impl Statements<'_> {
         vec![Node::scope(head, self.many(&inner, 6), "} }")]
     }
 
-    /// A look-up whose key is stored from a register that gets another value before the call.
+    /// A look-up whose key is stored from a register that is overwritten before the call.
     fn stored_key(&mut self, scope: &Scope, table: &Table, value: &str, inner: &Scope) -> Option<Vec<Node>> {
         let KeyForm::Small(below) = table.key else { return None };
         if self.rng.u8(..5) != 0 {
@@ -296,9 +296,9 @@ impl Statements<'_> {
             (None, false) => format!("g32[{}]", self.rng.u8(..4)),
         };
         let (value, result) = (self.expression(scope), self.variable(scope)?);
-        // Before v3 there is only the addition that fetches nothing.
+        // Instruction sets before v3 only have the addition without fetch.
         if self.compiler.cpu < 3 || self.rng.u8(..3) == 0 {
-            // The compiler makes another operation of an addition of zero.
+            // The compiler replaces an addition of zero by another operation.
             return Some(vec![Node::Line(format!("__sync_fetch_and_add(&{place}, {value} | 1);"))]);
         }
         let text = match self.rng.u8(..6) {
@@ -337,7 +337,7 @@ impl Statements<'_> {
         vec![Node::scope(head, body, "}")]
     }
 
-    /// A call that changes nothing but registers.
+    /// A call whose only effect is on registers.
     fn clobber(&mut self, scope: &Scope) -> Option<Vec<Node>> {
         let text = match self.rng.u8(..5) {
             0 | 1 => "bpf_ktime_get_ns();".to_owned(),
@@ -400,7 +400,7 @@ impl Statements<'_> {
         Some(vec![Node::Block { parts, tail: "}".to_owned(), unwraps: false }])
     }
 
-    /// `memcpy` and `memset` of any sizes, and an index that is known only when it runs.
+    /// `memcpy` and `memset` of random sizes, and a run-time index.
     fn copy(&mut self, scope: &Scope) -> Option<Vec<Node>> {
         let to = self.memory(scope, |memory| memory.writable)?;
         let from = self.rng.choice(&scope.memory)?.clone();
@@ -419,7 +419,7 @@ impl Statements<'_> {
                 format!("{result} ^= ({})[{index} & 15];", from.base)
             }
             _ => {
-                // Between two buffers, so that they do not overlap.
+                // Between two different buffers, which do not overlap.
                 if to.base == from.base {
                     return None;
                 }
@@ -478,7 +478,7 @@ impl Statements<'_> {
 
     fn for_each(&mut self, scope: &Scope) -> Vec<Node> {
         let name = self.callback("void *map, const u32 *key, struct val *value, void *context", true);
-        // The order of elements of others differs from the kernel.
+        // In other maps the order of elements differs from the kernel's.
         let map = ["m_array", "m_cpu_array"][self.rng.usize(..2)];
         let local = self.name("x");
         self.with_local(scope, &local, &format!("bpf_for_each_map_elem(&{map}, {name}, &{local}, 0)"))
@@ -506,7 +506,7 @@ impl Statements<'_> {
         Some(vec![Node::Line(format!("{result} += {call};"))])
     }
 
-    /// Shapes that the compiler rarely writes.
+    /// Forms that compilers rarely emit.
     fn assembly(&mut self, scope: &Scope) -> Option<Vec<Node>> {
         let (x, value, other) = (self.name("x"), self.expression(scope), self.expression(scope));
         let result = self.variable(scope)?;
@@ -528,7 +528,7 @@ impl Statements<'_> {
         if let Some(stack) = stack
             && self.rng.bool()
         {
-            // Stores that overlap, read back in other sizes.
+            // Overlapping stores, read back in other sizes.
             let (at, wide) = (self.rng.u8(..8), ["u16", "u32", "u64"][self.rng.usize(..3)]);
             let at = at - at % if wide == "u64" { 8 } else { 4 };
             text = format!(

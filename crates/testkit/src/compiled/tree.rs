@@ -1,32 +1,32 @@
-//! The text of a program as a tree of statements, so that it can be made smaller.
+//! The text of a program as a tree of statements, so that it can be shrunk.
 
 use std::fmt::Write;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// Text that stays: declarations and what returns.
+    /// Text that is never removed: declarations and returns.
     Fixed(String),
-    /// A statement without others inside.
+    /// A statement without nested statements.
     Line(String),
-    /// One with others inside: parts with what stands before each, and what stands after all.
+    /// A statement with nested ones: parts with the text before each, and the text after all.
     Block {
         /// Heads and bodies, such as those of `if` and `else`.
         parts: Vec<(String, Vec<Node>)>,
-        /// What stands after the last body.
+        /// Text after the last body.
         tail: String,
-        /// Whether what is inside means the same without what is around it.
+        /// Whether the nested statements are valid without the surrounding text.
         unwraps: bool,
     },
 }
 
 impl Node {
-    /// A statement with others inside that keep their meaning without it.
+    /// A statement whose nested statements are valid without it.
     pub(super) fn block(head: impl Into<String>, body: Vec<Self>) -> Self {
         Self::Block { parts: vec![(head.into(), body)], tail: "}".to_owned(), unwraps: true }
     }
 
-    /// One with others inside that use what it declares.
+    /// A statement whose nested statements use its declarations.
     pub(super) fn scope(head: impl Into<String>, body: Vec<Self>, tail: impl Into<String>) -> Self {
         Self::Block { parts: vec![(head.into(), body)], tail: tail.into(), unwraps: false }
     }
@@ -58,8 +58,8 @@ fn write_nodes(text: &mut String, nodes: &[Node], depth: usize) {
     }
 }
 
-/// The smallest tree found for which `fails` still holds: statements are taken out, and blocks replaced by what they
-/// contain, as long as that helps and no more than `most` trees were tried.
+/// The smallest tree found for which `fails` still holds: removes statements, and replaces blocks by their contents, until
+/// nothing more can be removed or `most` trees were tried.
 pub fn shrink(nodes: &[Node], most: usize, mut fails: impl FnMut(&[Node]) -> bool) -> Vec<Node> {
     let mut best = nodes.to_vec();
     let mut tried = 0;
@@ -98,7 +98,7 @@ fn count(nodes: &[Node]) -> usize {
     nodes.iter().map(|node| 1 + inside(node)).sum()
 }
 
-/// Takes out the statement of a number, in the order of the text, or only what is around others.
+/// Removes the statement of a number, in the order of the text, or only the text around its nested statements.
 fn edit(nodes: &mut Vec<Node>, index: &mut usize, unwrap: bool) -> bool {
     for place in 0..nodes.len() {
         if *index == 0 {

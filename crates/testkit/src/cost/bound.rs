@@ -1,39 +1,39 @@
-//! What a program may cost.
+//! Bounds of the cost of a program.
 
 use std::fmt;
 
 use super::Cost;
 
-/// Nanoseconds that everything may take, whatever the program.
+/// Fixed allowance in nanoseconds.
 const BASE_TIME: u64 = 50_000_000;
-/// Nanoseconds for a slot or an instruction that is simulated: a hundred times what most of them take, as one may copy and
+/// Nanoseconds per slot or simulated instruction: a hundred times the usual cost, because an instruction may copy and
 /// compare eight full frames.
 const TIME_PER_INSTRUCTION: u64 = 10_000;
-/// Nanoseconds for a step of a comparison, or a type.
+/// Nanoseconds per step of a comparison, or per type.
 const TIME_PER_STEP: u64 = 60;
-/// Code without optimization, on a machine that does other work.
+/// Factor for unoptimized code on a loaded machine.
 const SLOWDOWN: u64 = if cfg!(debug_assertions) { 20 } else { 1 };
 /// Time below which growth is noise, in nanoseconds.
 const LEAST_TIME: u64 = 30_000_000;
-/// Time that the clock of the scheduler tells for sure, in nanoseconds.
+/// Resolution of the scheduler's clock, in nanoseconds.
 const SHORTEST: u64 = 8_000_000;
-/// By how much the time for each thing counted may grow where the program becomes four times as large.
+/// Maximum growth of the time per counted unit, if the program is four times as large.
 const MOST_GROWTH: f64 = 3.0;
-/// KiB that a process has without a program.
+/// KiB of a process without a program.
 const BASE_MEMORY: u64 = 64 << 10;
-/// KiB for a slot or an instruction that is simulated.
+/// KiB per slot or simulated instruction.
 const MEMORY_PER_INSTRUCTION: u64 = 2;
-/// KiB that states may take, `MAX_BYTES`, and what comes with them.
+/// KiB for states, `MAX_BYTES`, and their overhead.
 const MOST_MEMORY: u64 = 3 << 19;
 
-/// What a program costs too much of.
+/// An exceeded bound.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Excess {
-    /// Nanoseconds of a phase, and as many as are allowed.
+    /// Nanoseconds of a phase, and the bound.
     Time(&'static str, u64, u64),
-    /// KiB, and as many as are allowed.
+    /// KiB, and the bound.
     Memory(u64, u64),
-    /// By how much the time of a phase grows for each thing counted.
+    /// Growth of the time of a phase per counted unit.
     Growth(&'static str, f64),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Excess {
     }
 }
 
-/// The phases of a cost: their names, their times, and the times that what was counted allows.
+/// The phases of a cost: their names, times, and bounds by the counted units.
 fn phases(cost: &Cost) -> [(&'static str, u64, u64); 3] {
     let of_slots = cost.slots * TIME_PER_INSTRUCTION;
     let verify =
@@ -62,7 +62,7 @@ fn phases(cost: &Cost) -> [(&'static str, u64, u64); 3] {
     [("verify", cost.verify, verify), ("threaded", cost.threaded, of_slots), ("jit", cost.jit, of_slots)]
 }
 
-/// What is too much for one program.
+/// Exceeded bounds of one program.
 #[must_use]
 pub fn excess(cost: &Cost) -> Vec<Excess> {
     let most = |allowed: u64| (BASE_TIME + allowed) * SLOWDOWN;
@@ -77,12 +77,12 @@ pub fn excess(cost: &Cost) -> Vec<Excess> {
     found
 }
 
-/// What grows too much from one program to one of four times its size.
+/// Excessive growth from a program to one of four times its size.
 #[must_use]
 pub fn growth(small: &Cost, large: &Cost) -> Vec<Excess> {
     let both = phases(small).into_iter().zip(phases(large));
     let grown = both.filter(|(_, (_, time, _))| *time > LEAST_TIME * SLOWDOWN).map(|(before, after)| {
-        // What is too short for the clock counts as what it can tell.
+        // Times below the clock's resolution count as the resolution.
         let rate = |(_, time, allowed): (&str, u64, u64)| time.max(SHORTEST) as f64 / allowed.max(1) as f64;
         (after.0, rate(after) / rate(before))
     });

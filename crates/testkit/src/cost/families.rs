@@ -1,4 +1,4 @@
-//! Programs that are hard to verify or to compile, in families of any size.
+//! Families of programs that are expensive to verify or compile, in any size.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use paceline_btf::{Btf, Int, IntEncoding, Param, SymbolLinkage, Type};
 use paceline_isa::assemble;
 use paceline_spec::{FunctionInfo, Linkage, MapKind, MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 
-/// A program with what it is verified against.
+/// A program with the inputs of its verification.
 #[derive(Debug)]
 pub struct Item {
     /// The program.
@@ -23,7 +23,7 @@ pub struct Item {
 pub struct Family {
     /// Its name.
     pub name: &'static str,
-    /// The smallest size that is measured; the others are twice and four times that.
+    /// The smallest measured size; the others are two and four times as large.
     pub size: usize,
     generate: fn(usize, &mut Rng) -> Item,
 }
@@ -56,10 +56,10 @@ impl Family {
         Self::ALL.into_iter().find(|family| family.name == name)
     }
 
-    /// Its program of a size.
+    /// The program of a size.
     ///
     /// # Panics
-    /// If the text of the program is not understood, which is a fault of the family.
+    /// If the text of the program does not assemble, which is an error of the family.
     #[must_use]
     pub fn item(&self, size: usize, seed: u64) -> Item {
         (self.generate)(size, &mut Rng::with_seed(seed))
@@ -73,7 +73,7 @@ fn item(text: &str) -> Item {
     Item { program: ProgramSpec::new("cost", kind, insns), maps: Vec::new(), btf: None }
 }
 
-/// A text with a line for each number, made by `line`.
+/// Concatenates lines made by `line` for each number.
 fn lines(count: usize, mut line: impl FnMut(&mut String, usize)) -> String {
     let mut text = String::new();
     (0..count).for_each(|i| {
@@ -83,12 +83,12 @@ fn lines(count: usize, mut line: impl FnMut(&mut String, usize)) -> String {
     text
 }
 
-/// Writes to a text, which cannot fail.
+/// Writes to a string, which cannot fail.
 macro_rules! put {
     ($text:expr, $($args:tt)*) => { write!($text, $($args)*).unwrap_or_default() };
 }
 
-/// Seven layers of functions, each of which calls all of the next layer, where no path leads.
+/// Seven layers of functions, each of which calls all functions of the next layer, on unreachable paths.
 fn call_layers(width: usize, _: &mut Rng) -> Item {
     let mut text = "r0 = 0\nif r0 == 0 goto out\n".to_owned();
     text += &lines(width, |text, i| put!(text, "call f0_{i}"));
@@ -103,7 +103,7 @@ fn call_layers(width: usize, _: &mut Rng) -> Item {
     item(&text)
 }
 
-/// Functions that call random later ones, over 8 calls at most.
+/// Functions that call random later ones, to a depth of at most 8.
 fn call_random(count: usize, rng: &mut Rng) -> Item {
     let layer = |function: usize| function * 7 / count;
     let mut text = "r0 = 0\nif r0 == 0 goto out\n".to_owned();
@@ -121,7 +121,7 @@ fn call_random(count: usize, rng: &mut Rng) -> Item {
     item(&text)
 }
 
-/// Functions each of which is called from the one behind it; the first has a tail call.
+/// Functions each of which is called by the next one; the first has a tail call.
 fn tail_call_chain(count: usize, _: &mut Rng) -> Item {
     let mut text = "r6 = r1\nr0 = 0\nif r0 == 0 goto out\n".to_owned();
     text += &lines(count, |text, i| put!(text, "r1 = r6\ncall f{i}"));
@@ -138,7 +138,7 @@ fn add_number(btf: &mut Btf) -> u32 {
     btf.add(Type::Int(Int { name, size: 4, encoding: IntEncoding::Signed, bit_offset: 0, bits: 32 }))
 }
 
-/// Adds a global function of two slots at the program's end.
+/// Appends a global function of two slots to the program.
 fn add_global(item: &mut Item, btf: &mut Btf, start: usize, number: u32, params: Vec<u32>) -> u32 {
     let unnamed = btf.add_name("");
     let params: Box<[Param]> = params.into_iter().map(|ty| Param { name: unnamed, ty }).collect();
@@ -150,7 +150,7 @@ fn add_global(item: &mut Item, btf: &mut Btf, start: usize, number: u32, params:
     btf_id
 }
 
-/// A global function that is called often, among very many tags.
+/// A global function that is called often, with very many declaration tags.
 fn global_calls(count: usize, _: &mut Rng) -> Item {
     let mut text = lines(count, |text, _| {
         (1..=5).for_each(|reg| put!(text, "r{reg} = 0\n"));
@@ -191,7 +191,7 @@ fn type_chains(count: usize, _: &mut Rng) -> Item {
     item
 }
 
-/// Blocks in the reverse of the order in which they run: what is live moves against the order of the code.
+/// Basic blocks in reverse order of execution: liveness propagates against the order of the code.
 fn back_jumps(count: usize, _: &mut Rng) -> Item {
     let mut text = format!("r6 = r1\ngoto l{}\n", count - 1);
     text += "l0: r0 = *(u32 *)(r6 + 12)\nexit\n";
@@ -202,7 +202,7 @@ fn back_jumps(count: usize, _: &mut Rng) -> Item {
     item(&text)
 }
 
-/// Jumps that lead anywhere, in a loop that ends.
+/// Random jumps within a bounded loop.
 fn random_jumps(count: usize, rng: &mut Rng) -> Item {
     let mut text = "r6 = *(u32 *)(r1 + 12)\nr7 = 0\nr8 = 0\nr9 = 0\nr0 = 0\n".to_owned();
     text += &lines(count, |text, i| {
@@ -219,7 +219,7 @@ fn random_jumps(count: usize, rng: &mut Rng) -> Item {
     item(&text)
 }
 
-/// Many instructions and nothing else.
+/// Many instructions without branches.
 fn straight(count: usize, rng: &mut Rng) -> Item {
     let mut text = "r0 = 0\nr6 = *(u32 *)(r1 + 12)\n".to_owned();
     text += &lines(count, |text, _| match rng.u8(0..3) {
@@ -230,7 +230,7 @@ fn straight(count: usize, rng: &mut Rng) -> Item {
     item(&(text + "exit\n"))
 }
 
-/// Many branches that meet at one place, each with a number of its own that matters there.
+/// Many branches that join at one place, each with a precise number of its own.
 fn wide_join(count: usize, _: &mut Rng) -> Item {
     let mut text = "r6 = *(u32 *)(r1 + 12)\nr0 = 0\nr7 = 0\n".to_owned();
     text += &lines(count, |text, i| put!(text, "r7 = {i}\nif r6 == {i} goto join"));
@@ -239,7 +239,7 @@ fn wide_join(count: usize, _: &mut Rng) -> Item {
     item(&(text + "exit\n"))
 }
 
-/// Branches that meet, one after the other: each leaves another state.
+/// A sequence of branches and joins, each with another state.
 fn joins(count: usize, rng: &mut Rng) -> Item {
     let mut text = "r6 = *(u32 *)(r1 + 12)\nr0 = 0\nr7 = 0\nr8 = 0\n".to_owned();
     text += &lines(count, |text, i| {
@@ -249,7 +249,7 @@ fn joins(count: usize, rng: &mut Rng) -> Item {
     item(&(text + "r0 = r7\nif r7 == 3 goto out\nr0 = r8\nout: exit\n"))
 }
 
-/// Numbers computed from each other that decide something only at the end.
+/// A chain of dependent numbers that become precise only at the end.
 fn precision_chain(count: usize, rng: &mut Rng) -> Item {
     let mut text = "r6 = *(u32 *)(r1 + 12)\nr7 = 0\nr8 = 1\nr9 = 2\n".to_owned();
     text += &lines(count, |text, i| {
@@ -262,7 +262,7 @@ fn precision_chain(count: usize, rng: &mut Rng) -> Item {
     item(&(text + "r0 = 0\nr7 += r8\nr7 += r9\nif r7 == 1 goto out\nr0 = 1\nout: exit\n"))
 }
 
-/// Frames full of spilled numbers that differ from path to path, and branches in the innermost.
+/// Frames full of spilled numbers that differ between paths, and branches in the innermost frame.
 fn deep_spills(count: usize, _: &mut Rng) -> Item {
     let mut text = String::new();
     for frame in 0..7 {
@@ -287,7 +287,7 @@ fn deep_spills(count: usize, _: &mut Rng) -> Item {
     item(&(text + "r0 = r6\nif r6 == 77 goto e\nr0 = 1\ne: exit\n"))
 }
 
-/// A loop in a loop, walked round by round.
+/// A nested loop, simulated iteration by iteration.
 fn nested_loops(count: usize, _: &mut Rng) -> Item {
     item(&format!(
         "r6 = 0\nr0 = 0\nouter: r7 = 0\ninner: r8 = r7\nr8 += r6\nr7 += 1\nif r7 < {count} goto inner\n\
@@ -295,7 +295,7 @@ fn nested_loops(count: usize, _: &mut Rng) -> Item {
     ))
 }
 
-/// Branches in a loop that something else ends, each of which ends at a checkpoint that is still open.
+/// Branches in a loop with another bound; each path ends at a checkpoint that is still open.
 fn unsettled(count: usize, rng: &mut Rng) -> Item {
     let mut text = "r6 = *(u32 *)(r1 + 12)\nr7 = 0\nr8 = 0\nagain: may_goto out\n".to_owned();
     text += &lines(count, |text, i| {
@@ -306,7 +306,7 @@ fn unsettled(count: usize, rng: &mut Rng) -> Item {
     item(&(text + "goto again\nout: r0 = r8\nexit\n"))
 }
 
-/// The same in a function that a helper calls, on its caller's stack.
+/// The same in a callback of a helper, on its caller's stack.
 fn callbacks(count: usize, rng: &mut Rng) -> Item {
     let mut text = "r1 = 100\nr2 = subprog[round] ll\nr3 = r10\nr4 = 0\ncall 181\nr0 = 0\nexit\n".to_owned();
     text += "round: r6 = r2\nr8 = 0\n";
@@ -318,7 +318,7 @@ fn callbacks(count: usize, rng: &mut Rng) -> Item {
     item(&(text + "r0 = 0\nexit\n"))
 }
 
-/// Look-ups in as many maps as there may be, whose values stay known.
+/// Look-ups in the maximum number of maps, whose values stay live.
 fn map_values(count: usize, rng: &mut Rng) -> Item {
     let maps = (0..64).map(|i| MapSpec::new(format!("m{i}"), MapKind::Array, 4, 8, 4)).collect();
     let mut text = "*(u64 *)(r10 - 8) = 0\n".to_owned();

@@ -1,4 +1,4 @@
-//! Measures one program, in the process that it has to itself.
+//! Measures one program, in a separate process.
 
 use std::fmt;
 use std::fs::read_to_string;
@@ -11,29 +11,29 @@ use paceline_vm::{Engine, Program};
 
 use super::Item;
 
-/// Bytes that its maps may take.
+/// Maximum size of its maps in bytes.
 const MAP_MEMORY: u64 = 1 << 20;
 
-/// What a program cost.
+/// Cost of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Whether it was accepted.
     pub accepted: bool,
     /// Slots of the program.
     pub slots: u64,
-    /// Types that it came with.
+    /// Number of its types.
     pub types: u64,
-    /// Instructions simulated, also of a program that is refused.
+    /// Simulated instructions, also of a refused program.
     pub instructions: u64,
     /// Steps of comparisons.
     pub steps: u64,
     /// Processor time of the verification in nanoseconds.
     pub verify: u64,
-    /// The same of the translation for the threaded interpreter.
+    /// Processor time of the translation for the threaded interpreter.
     pub threaded: u64,
-    /// The same of the compilation.
+    /// Processor time of the compilation.
     pub jit: u64,
-    /// Most memory that the process had, in KiB.
+    /// Peak memory of the process, in KiB.
     pub peak: u64,
 }
 
@@ -44,7 +44,7 @@ impl Cost {
     }
 }
 
-/// Numbers with spaces between them, for the process that asks.
+/// The numbers separated by spaces, for the parent process.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.fields().map(|field| field.to_string());
@@ -72,10 +72,10 @@ impl FromStr for Cost {
     }
 }
 
-/// Verifies a program, and loads what is accepted for both engines.
+/// Verifies a program, and if it is accepted loads it for both engines.
 ///
 /// # Errors
-/// What cannot be read below `/proc`, or a program that an engine does not load.
+/// A file in `/proc` cannot be read, or an engine refuses the program.
 pub fn measure(item: &Item, options: &Options) -> Result<Cost, String> {
     let mut cost = Cost {
         slots: item.program.insns.len() as u64,
@@ -111,14 +111,14 @@ pub fn measure(item: &Item, options: &Options) -> Result<Cost, String> {
     Ok(cost)
 }
 
-/// Nanoseconds for which this thread has had a processor.
+/// Processor time of this thread, in nanoseconds.
 fn processor_time() -> Result<u64, String> {
     let path = "/proc/thread-self/schedstat";
     let text = read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     text.split_whitespace().next().and_then(|time| time.parse().ok()).ok_or_else(|| format!("{path}: {text}"))
 }
 
-/// The most memory that this process has had, in KiB.
+/// Peak memory of this process, in KiB.
 fn peak_memory() -> Result<u64, String> {
     let path = "/proc/self/status";
     let text = read_to_string(path).map_err(|error| format!("{path}: {error}"))?;

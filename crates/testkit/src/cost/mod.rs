@@ -1,7 +1,7 @@
-//! What a verification and the compilation behind it cost, on programs that are made to cost much.
+//! Cost of verification and compilation, on expensive programs.
 //!
-//! All that the verifier does is to be explained by what it counts: the program's slots and types, instructions
-//! simulated, steps of comparisons. Time for which these do not account comes from a phase that nothing bounds.
+//! The verifier's time must be explained by its counters: the program's slots and types, simulated instructions, steps of
+//! comparisons. Any other time is due to a phase without a bound.
 
 mod bound;
 mod families;
