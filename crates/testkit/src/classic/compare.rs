@@ -1,4 +1,4 @@
-//! A classic program on everything that runs one.
+//! Compares a classic program on everything that runs it.
 
 use std::collections::BTreeMap;
 
@@ -14,48 +14,48 @@ use super::packet_socket::{Interface, attach_errno};
 use super::reference;
 use crate::kernel::{self, Packet, Request};
 
-/// How two disagree.
+/// A disagreement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Difference {
-    /// The kernel's checker comes to another verdict.
+    /// The kernel's checker has another verdict.
     #[error("the checker says {ours}, the kernel {kernel}")]
     Verdict {
-        /// Ours, in words.
+        /// Our verdict.
         ours: String,
-        /// The kernel's, in words.
+        /// The kernel's verdict.
         kernel: String,
     },
-    /// A verifier refuses what the converter made.
+    /// A verifier refuses the converted program.
     #[error("{who} refuses the {kind}: {why}")]
     Refused {
         /// `verifier` or `kernel`.
         who: &'static str,
-        /// What it was converted to.
+        /// The type that it was converted to.
         kind: &'static str,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// They return different numbers.
+    /// Return values differ.
     #[error("packet {packet}: {one} returns {ones}, {other} {others}")]
     Value {
         /// Index of the packet.
         packet: usize,
-        /// One of them.
+        /// One side.
         one: String,
-        /// What it returns.
+        /// Its return value.
         ones: String,
-        /// The other.
+        /// The other side.
         other: String,
-        /// What that returns.
+        /// Its return value.
         others: String,
     },
-    /// Something else fails, in words.
+    /// Another failure, as text.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Difference {
-    /// Whether it is the same kind of difference: what shrinking keeps.
+    /// Whether it is the same kind of difference; shrinking preserves it.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -67,23 +67,24 @@ impl Difference {
     }
 }
 
-/// How many samples came to what.
+/// Statistics of samples.
 pub type Tally = BTreeMap<&'static str, u64>;
 
-/// All that filters are run on.
+/// All references for filters.
 pub struct Bench {
     interface: Option<Interface>,
     libpcap: Option<Libpcap>,
-    /// Whether the kernel's verifier is asked.
+    /// Whether the kernel's verifier is used.
     kernel: bool,
     host: Host,
     burst: Burst,
-    /// What happened so far.
+    /// Statistics so far.
     pub tally: Tally,
 }
 
 impl Bench {
-    /// With what there is; the calling thread is in a network namespace of its own from then on if there are packet sockets.
+    /// With the available references. If packet sockets are available the calling thread is in its own network namespace
+    /// from then on.
     #[must_use]
     pub fn new(interface: Option<Interface>, libpcap: Option<Libpcap>, kernel: bool) -> Self {
         Self { interface, libpcap, kernel, host: Host::default(), burst: Burst::new(1), tally: Tally::new() }
@@ -93,7 +94,7 @@ impl Bench {
         *self.tally.entry(what).or_default() += 1;
     }
 
-    /// Checks, converts, verifies and runs a sample everywhere.
+    /// Checks, converts, verifies and runs a sample on everything.
     ///
     /// # Errors
     /// The first [`Difference`].
@@ -132,7 +133,7 @@ impl Bench {
         self.by_libpcaps_rules(&filter, sample)
     }
 
-    /// Converts by libpcap's rules and compares with libpcap, which then has no rule of its own.
+    /// Converts by libpcap's rules and compares the results with libpcap, without exceptions.
     fn by_libpcaps_rules(&mut self, filter: &Filter, sample: &Sample) -> Result<(), Difference> {
         let Some(libpcap) = &self.libpcap else { return Ok(()) };
         let prepared = libpcap.prepare(filter);
@@ -151,7 +152,7 @@ impl Bench {
             let program = Program::load(&verified, Vec::new(), Engine::best());
             let program = program.map_err(|error| failed(&error))?;
             for (packet, data) in sample.packets.iter().enumerate() {
-                // The length that a program cannot know otherwise.
+                // The wire length, which a program has no other way to know.
                 let wire_len = (data.len() + cut) as u32;
                 self.burst.clear();
                 self.burst.push(data, FrameMeta::default()).map_err(|error| failed(&error))?;
@@ -176,8 +177,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What packets come to by the reference, confirmed by the kernel's own filters and by libpcap; nothing if that
-    /// cannot be told.
+    /// Return values by the reference, confirmed by the kernel's filters and by libpcap; nothing if they are not defined.
     fn oracles(
         &mut self,
         filter: &Filter,
@@ -189,7 +189,7 @@ impl Bench {
         }
         let spec = filter.to_socket_filter("filter", &ConvertOptions::default());
         let spec = spec.map_err(|error| Difference::Failed(error.to_string()))?;
-        // The plain interpreter knows ancillary words.
+        // The plain interpreter supports ancillary words.
         let plain = Program::new(spec.into(), Vec::new());
         let plain = plain.map_err(|error| Difference::Failed(error.to_string()))?;
         if let Some(interface) = &self.interface {
@@ -288,7 +288,7 @@ fn kernel_runs(
         }
         let ran = match program.test_run(&Packet::new(data)) {
             Ok(ran) => ran,
-            // A test run does not take IP packets that are shorter than their header.
+            // A test run refuses IP packets that are shorter than their header.
             Err(error) if error.errno == Errno::EINVAL => continue,
             Err(error) => return Err(Difference::Failed(error.to_string())),
         };

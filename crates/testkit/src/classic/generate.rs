@@ -1,4 +1,4 @@
-//! Random classic programs, most of which the checker takes, with packets to run them on.
+//! Random classic programs, most of them valid, with packets.
 
 use fastrand::Rng;
 use paceline_classic::table::{Form, Row, rows};
@@ -25,7 +25,7 @@ pub fn sample(seed: u64, packets: usize) -> Sample {
     let rows: Vec<&Row> = rows().collect();
     let returns: Vec<&Row> = rows.iter().copied().filter(|row| row.name == "ret").collect();
     let mut insns = Vec::new();
-    // What is read was mostly written before.
+    // Loads from scratch memory mostly follow a store.
     let mut written = Vec::new();
     while insns.len() < len {
         if insns.len() + 4 < len && rng.u8(..32) == 0 {
@@ -50,7 +50,7 @@ pub fn sample(seed: u64, packets: usize) -> Sample {
     Sample { insns, packets }
 }
 
-/// Where the payload is, or a netlink attribute of the packet: both registers have to be right for that.
+/// The payload offset, or a netlink attribute: both registers must be set up.
 fn search(rng: &mut Rng) -> [SockFilter; 3] {
     const LOAD: u16 = 0x20;
     const LOAD_NUMBER: u16 = 0x00;
@@ -64,7 +64,7 @@ fn search(rng: &mut Rng) -> [SockFilter; 3] {
     ]
 }
 
-/// An instruction: returns are rare, and loads of words that were not written.
+/// An instruction; returns are rare, as are loads of scratch words that were not written.
 fn pick<'a>(rng: &mut Rng, rows: &[&'a Row], written: &[u32]) -> &'a Row {
     loop {
         let row = rows[rng.usize(..rows.len())];
@@ -118,7 +118,7 @@ fn constant(rng: &mut Rng) -> u32 {
     }
 }
 
-/// An offset in the packet, or one of the others.
+/// An offset in the packet, or a special one.
 fn offset(rng: &mut Rng, words: bool) -> u32 {
     match rng.u8(..16) {
         0 => constant(rng),
@@ -145,7 +145,7 @@ fn mutate(rng: &mut Rng, insns: &mut [SockFilter]) {
     }
 }
 
-/// Whether what a program returns does not hang on chance, on the CPU, or on the kind of interface.
+/// Whether the return value is independent of random numbers, the CPU, and the kind of interface.
 #[must_use]
 pub(super) fn is_comparable(insns: &[SockFilter]) -> bool {
     !insns.iter().any(|insn| {
@@ -187,7 +187,7 @@ pub fn shrink(sample: &Sample, mut fails: impl FnMut(&Sample) -> bool) -> Sample
     }
 }
 
-/// Takes an instruction out; jumps over it become shorter.
+/// Removes an instruction; jumps over it become shorter.
 fn remove(insns: &mut Vec<SockFilter>, at: usize) {
     for (index, insn) in insns.iter_mut().enumerate().take(at) {
         let over = |distance: usize| index + 1 + distance > at;

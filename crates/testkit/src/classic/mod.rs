@@ -1,4 +1,4 @@
-//! Classic filters: libpcap and the kernel's packet sockets as oracles, random programs, and what they come to.
+//! Classic filters: libpcap and the kernel's packet sockets as oracles, random programs, and comparisons.
 
 mod compare;
 mod generate;

@@ -1,5 +1,5 @@
-//! The kernel's own classic filters, on packet sockets in a network namespace that only they see, and its checker of
-//! seccomp programs.
+//! The kernel's classic filters, on packet sockets in a private network namespace, and the kernel's checker of seccomp
+//! programs.
 #![allow(unsafe_code)]
 
 use std::io::{Error, Result};
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use paceline_classic::SockFilter;
 
-/// Fewest bytes of a packet that can be sent: an Ethernet header.
+/// Minimum length of a packet that can be sent: an Ethernet header.
 pub const MIN_PACKET: usize = 14;
 
 const LOOPBACK: i32 = 1;
@@ -17,7 +17,7 @@ pub(crate) fn checked(result: libc::c_int) -> Result<libc::c_int> {
 }
 
 fn socket(domain: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> Result<OwnedFd> {
-    // SAFETY: takes numbers; what it gives is a new descriptor of ours.
+    // SAFETY: takes numbers; the result is a new descriptor without another owner.
     unsafe { Ok(OwnedFd::from_raw_fd(checked(libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol))?)) }
 }
 
@@ -41,19 +41,19 @@ fn to_libc(&SockFilter { code, jt, jf, k }: &SockFilter) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// What attaching a program to a socket fails with; `None` if the kernel takes it.
+/// The error of attaching a program to a socket; `None` if the kernel accepts it.
 ///
 /// # Errors
-/// There is no socket.
+/// A socket cannot be created.
 pub fn attach_errno(insns: &[SockFilter]) -> Result<Option<i32>> {
     let socket = socket(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
     Ok(attach(&socket, insns).err().and_then(|error| error.raw_os_error()))
 }
 
-/// Whether the kernel takes a seccomp program, found out in a process of its own, which does not outlive that.
+/// Whether the kernel accepts a seccomp program, tested in a child process that then ends.
 ///
 /// # Errors
-/// There is no such process.
+/// The process cannot be created.
 pub fn seccomp_accepts(insns: &[SockFilter]) -> Result<bool> {
     const SET_MODE_FILTER: libc::c_long = 1;
     const REFUSED: i32 = 7;
@@ -78,19 +78,19 @@ pub fn seccomp_accepts(insns: &[SockFilter]) -> Result<bool> {
     }
 }
 
-/// Moves the calling thread to a new network namespace, and with it the processes that it starts from then on.
+/// Moves the calling thread, and the processes that it starts from then on, to a new network namespace.
 ///
 /// # Errors
-/// The process may not do that.
+/// The process may not do this.
 pub fn own_network() -> Result<()> {
     // SAFETY: changes the calling thread's namespace only.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// The loopback interface of a network namespace, which the calling thread is in from then on.
+/// The loopback interface of a new network namespace, which the calling thread enters.
 pub struct Interface {
     sender: OwnedFd,
-    /// Gets every packet after the filtered socket has.
+    /// Receives every packet after the filtered socket.
     witness: OwnedFd,
     filtered: OwnedFd,
 }
@@ -99,7 +99,7 @@ impl Interface {
     /// Moves the calling thread to a new network namespace, without addresses so that nothing answers packets.
     ///
     /// # Errors
-    /// The process may not do that.
+    /// The process may not do this.
     pub fn new() -> Result<Self> {
         own_network()?;
         let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
@@ -115,10 +115,10 @@ impl Interface {
             let mut address: libc::ifreq = std::mem::zeroed();
             address.ifr_name = request.ifr_name;
             address.ifr_ifru.ifru_addr.sa_family = libc::AF_INET as libc::sa_family_t;
-            // Takes 127.0.0.1 away; it is well if there is none.
+            // Removes 127.0.0.1; fails harmlessly if there is no address.
             libc::ioctl(control.as_raw_fd(), libc::SIOCSIFADDR, &raw const address);
         }
-        // Sockets that were bound later get packets first.
+        // Sockets that were bound later receive packets first.
         let witness = packet_socket(LOOPBACK)?;
         let filtered = packet_socket(LOOPBACK)?;
         let sender = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
@@ -127,15 +127,15 @@ impl Interface {
         Ok(Self { sender, witness, filtered })
     }
 
-    /// Puts a filter in place of the one before.
+    /// Replaces the filter.
     ///
     /// # Errors
-    /// The kernel does not take it.
+    /// The kernel refuses it.
     pub fn attach(&self, insns: &[SockFilter]) -> Result<()> {
         attach(&self.filtered, insns)
     }
 
-    /// Sends a packet and tells how many of its bytes came through the filter; 0 if it did not.
+    /// Sends a packet and returns how many of its bytes passed the filter; 0 for none.
     ///
     /// # Errors
     /// It cannot be sent: it is shorter than [`MIN_PACKET`].
@@ -176,7 +176,7 @@ fn link_address(ifindex: i32) -> libc::sockaddr_ll {
     address
 }
 
-/// A socket that gets what comes in on an interface, and not what goes out as well.
+/// A socket that receives incoming packets of an interface, and not outgoing ones.
 pub(crate) fn packet_socket(ifindex: i32) -> Result<OwnedFd> {
     let socket = socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     const IGNORE_OUTGOING: libc::c_int = 23;

@@ -1,9 +1,9 @@
-//! Packets for random filters: noise, headers behind headers as the kernel's flow dissector knows them, and netlink
+//! Packets for random filters: random bytes, nested headers that the kernel's flow dissector supports, and netlink
 //! attributes.
 
 use fastrand::Rng;
 
-/// A packet for the loopback interface's address, from which the kernel takes no VLAN tag.
+/// A packet for the loopback interface's address; the kernel does not remove VLAN tags from it.
 pub(super) fn packet(rng: &mut Rng) -> Vec<u8> {
     match rng.u8(..8) {
         0 | 1 => headers(rng),
@@ -32,7 +32,7 @@ fn noise(rng: &mut Rng) -> Vec<u8> {
     packet
 }
 
-/// Attributes of types below 8 from byte 14 on, some of which have others in them.
+/// Attributes of types below 8 from byte 14 on, some of them nested.
 fn attributes(rng: &mut Rng) -> Vec<u8> {
     let mut packet = vec![0; 14];
     while packet.len() < 14 + 100 && rng.u8(..8) > 0 {
@@ -57,16 +57,16 @@ fn attribute(rng: &mut Rng, to: &mut Vec<u8>, payload: &[u8]) {
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-/// What kind of number tells the next header.
+/// Namespace of the number that announces the next header.
 #[derive(Clone, Copy)]
 enum Next {
     Ethernet(u16),
-    /// Of IP's version.
+    /// IP version.
     Ip(u8, u8),
     Payload,
 }
 
-/// Protocols with a header that leads on, and others.
+/// Protocols with a next header, and others.
 const ETHERNET: &[u16] = &[
     0x0800, 0x0800, 0x0800, 0x86dd, 0x86dd, 0x8864, 0x88fb, 0x892f, 0x4305, 0x8847, 0x8848, 0x8906, 0x88f7,
     0x88ca, 0x0806, 0x8035, 0x8902, 0x9999,
@@ -74,7 +74,7 @@ const ETHERNET: &[u16] = &[
 const TAGS: &[u16] = &[0x8100, 0x88a8];
 const IP: &[u8] = &[0, 1, 2, 4, 4, 6, 6, 17, 41, 41, 43, 44, 47, 47, 58, 60, 132, 136, 137, 33, 50, 51];
 
-/// Headers, one behind the other, sometimes cut off or with a wrong byte.
+/// Consecutive headers, sometimes truncated or with a wrong byte.
 fn headers(rng: &mut Rng) -> Vec<u8> {
     let mut packet = vec![0; 12];
     let first = pick(rng, ETHERNET);
@@ -99,12 +99,12 @@ fn headers(rng: &mut Rng) -> Vec<u8> {
     packet
 }
 
-/// A protocol inside of others, where tags stay.
+/// An encapsulated protocol, where tags stay in the packet.
 fn inner(rng: &mut Rng) -> u16 {
     if rng.u8(..6) == 0 { pick(rng, TAGS) } else { pick(rng, ETHERNET) }
 }
 
-/// So many bytes of noise, the last two of which are a protocol.
+/// This number of random bytes, the last two of which are a protocol.
 fn leading_on(rng: &mut Rng, to: &mut Vec<u8>, bytes: usize) -> Next {
     let protocol = inner(rng);
     to.extend(random(rng, bytes - 2));

@@ -1,16 +1,16 @@
-//! What a filter returns, computed step by step, and whether libpcap has another rule for a step on the way.
+//! Reference semantics: computes what a filter returns, step by step, and whether libpcap's rules differ in a step.
 
 use paceline_classic::{
     AluOp, Ancillary, Condition, Filter, LINK_LAYER_OFFSET, LoadFrom, NETWORK_OFFSET, Operation, Register,
     Size, Source,
 };
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
-    /// What the filter returns by the kernel's rules.
+    /// Return value by the kernel's rules.
     pub value: u32,
-    /// Whether libpcap's `bpf_filter` has another rule for something that was done.
+    /// Whether libpcap's `bpf_filter` has another rule for an executed step.
     pub libpcap_differs: bool,
 }
 
@@ -31,7 +31,7 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// `None` where the program ends early, and returns 0.
+    /// `None` if the program ends early and returns 0.
     fn run(&mut self, filter: &Filter) -> Option<u32> {
         let mut pc = 0;
         loop {

@@ -1,25 +1,25 @@
-//! Packets that lead through a filter: bytes that it compares get the values that it compares them with, so that filters of
-//! any link type match something.
+//! Packets that are steered through a filter: compared bytes get the values that they are compared with, so that filters of
+//! any link type match.
 
 use fastrand::Rng;
 use paceline_classic::{
     AluOp, Condition, LoadFrom, MEMORY_WORDS, Operation, Register, Size, SockFilter, Source,
 };
 
-/// Steps after which a filter is taken to be in a loop that never ends.
+/// Number of steps after which a filter counts as an endless loop.
 const STEPS: usize = 200_000;
 
-/// Longest packet that is made.
+/// Maximum length of a packet.
 const LONGEST: usize = 200;
 
-/// A packet that takes a random way through a filter.
+/// A packet that takes a random path through a filter.
 #[must_use]
 pub fn steered(rng: &mut Rng, insns: &[SockFilter]) -> Vec<u8> {
     let len = rng.usize(LONGEST / 2..LONGEST);
     let byte = |rng: &mut Rng| if rng.bool() { 0 } else { rng.u8(..) };
     let packet: Vec<u8> = std::iter::repeat_with(|| byte(rng)).take(len).collect();
     let mut machine = Machine { packet, ..Machine::default() };
-    // A way may change what an earlier comparison saw, so that the packet goes another.
+    // A later change may affect an earlier comparison, so that the packet takes another path.
     machine.walk(insns, Some(rng));
     let mut packet = machine.packet;
     if rng.u8(..6) == 0 {
@@ -28,14 +28,14 @@ pub fn steered(rng: &mut Rng, insns: &[SockFilter]) -> Vec<u8> {
     packet
 }
 
-/// Whether libpcap's rules say what a filter comes to for a packet: it is not in a loop for ever, and reads no scratch memory
-/// that it did not write.
+/// Whether the result of a filter is defined by libpcap's rules: no endless loop, and no read of uninitialized scratch
+/// memory.
 #[must_use]
 pub fn is_defined(insns: &[SockFilter], packet: &[u8]) -> bool {
     Machine { packet: packet.to_vec(), ..Machine::default() }.walk(insns, None)
 }
 
-/// Where the accumulator's value is from: bytes of the packet, and the bits of them that are left.
+/// Origin of the accumulator's value: bytes of the packet, and the mask of their remaining bits.
 #[derive(Clone, Copy)]
 struct Origin {
     place: usize,
@@ -53,7 +53,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Goes through the filter, with `rng` changing what it compares. False if it is not defined where that ends.
+    /// Runs the filter and changes compared bytes, as `rng` decides. False if the result is undefined.
     fn walk(&mut self, insns: &[SockFilter], mut rng: Option<&mut Rng>) -> bool {
         let mut at = 0i64;
         for _ in 0..STEPS {
@@ -106,7 +106,7 @@ impl Machine {
         false
     }
 
-    /// Makes a comparison hold.
+    /// Makes a comparison true.
     fn steer(&mut self, condition: Condition, operand: u32) {
         let Some(Origin { place, bytes, mask }) = self.origin else { return };
         let wanted = match condition {
@@ -131,7 +131,7 @@ impl Machine {
         Some(bytes.iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
     }
 
-    /// The result of a load; nothing outside of the packet.
+    /// The result of a load; `None` outside of the packet.
     fn load(&mut self, from: LoadFrom, k: u32, rng: Option<&mut Rng>) -> Option<u32> {
         let bytes = |size| match size {
             Size::B => 1,

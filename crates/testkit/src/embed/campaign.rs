@@ -1,45 +1,45 @@
-//! Sequences in processes of their own, what became of them, and the fewest operations that still do it.
+//! Runs sequences in separate processes, classifies their ends, and shrinks failing ones.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::child::{self, Ended, Ran};
 
-/// A sequence may take so long.
+/// Time limit of a sequence.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Operations are left out for so long.
+/// Time limit of shrinking.
 const SHRINKING: Duration = Duration::from_secs(20);
 
-/// What a campaign runs.
+/// Settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// Arguments of this program that run one sequence, besides the seed and the operations to leave out.
+    /// Arguments of this program for one sequence, besides the seed and the operations to skip.
     pub arguments: Vec<String>,
 }
 
-/// How a sequence failed.
+/// Failure of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The operation that ran last.
+    /// The last operation.
     pub last: String,
-    /// What an oracle said, or how the process ended.
+    /// The oracle's message, or how the process ended.
     pub words: String,
 }
 
-/// A sequence that fails.
+/// A failing sequence.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// The operations that can be left out.
+    /// The operations that can be skipped.
     pub skip: Vec<usize>,
-    /// How it fails.
+    /// The failure.
     pub found: Found,
 }
 
 impl Found {
-    /// The same fault, as far as its words without numbers tell.
+    /// Whether it is the same failure, by its message without numbers.
     #[must_use]
     pub fn signature(&self) -> String {
         let words: String = self.words.chars().filter(|c| !c.is_ascii_digit()).take(70).collect();
@@ -54,15 +54,15 @@ impl fmt::Display for Found {
 }
 
 impl Campaign {
-    /// Runs a sequence without some of its operations.
+    /// Runs a sequence without some operations.
     ///
     /// # Errors
-    /// It cannot be run.
+    /// It cannot be started.
     pub fn run(&self, seed: u64, skip: &[usize]) -> Result<Option<Found>, String> {
         let skipped: Vec<String> = skip.iter().map(usize::to_string).collect();
         let mut command = child::command()?;
         command.args(&self.arguments).args(["--child", "--seed", &seed.to_string()]);
-        // What glibc keeps for reuse counts as in use.
+        // glibc's cache of freed memory counts as used.
         command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         if !skipped.is_empty() {
             command.args(["--skip", &skipped.join(",")]);
@@ -70,10 +70,10 @@ impl Campaign {
         Ok(judge(&child::run(&mut command, PATIENCE, |_| true)?))
     }
 
-    /// Leaves out operations, the last first, as long as the sequence fails in the same way.
+    /// Skips operations, the last first, as long as the sequence fails in the same way.
     ///
     /// # Errors
-    /// It cannot be run.
+    /// It cannot be started.
     pub fn shrink(&self, seed: u64, length: usize, found: Found) -> Result<Failure, String> {
         let mut failure = Failure { seed, skip: Vec::new(), found };
         let start = Instant::now();
@@ -89,7 +89,7 @@ impl Campaign {
     }
 }
 
-/// What an ended child tells.
+/// Failure of an ended child.
 fn judge(ran: &Ran) -> Option<Found> {
     let text = &ran.errors;
     let last = text.lines().rev().find_map(|line| line.strip_prefix("op ")).unwrap_or("0 start");

@@ -1,4 +1,4 @@
-//! What must hold when everything is dropped, and of memory over cycles.
+//! Invariants after everything is dropped, and of memory use over cycles.
 
 use fastrand::Rng;
 use paceline::{Limits, Map, MapFlags, MapKind, MapSpec};
@@ -8,12 +8,12 @@ use super::Finding;
 use super::system::heap;
 use super::world::World;
 
-/// Bytes that one cycle may keep on average, and all of them: what allocators and tables round up.
+/// Maximum growth in bytes, average per cycle and in total, for rounding by allocators and tables.
 const KEPT: (usize, usize) = (24, 1024);
 
-/// Whether the heap grows with the cycles, of which there are 16 times as many in all. A table that doubles once grows in one of
-/// the measures; what is kept of each cycle, in a table that doubles or not, grows in all of them, for each is of as
-/// many cycles as all before.
+/// Whether the heap grows with the cycles, which are 16 times as many in the end. A table that doubles once grows in one
+/// measurement only; memory leaked by each cycle grows in all of them, because each measurement has as many cycles as all
+/// before.
 pub(super) fn growth(what: &str, cycles: usize, mut cycle: impl FnMut()) -> Finding {
     let mut measure = |cycles: usize| {
         (0..cycles).for_each(|_| cycle());
@@ -31,7 +31,7 @@ pub(super) fn growth(what: &str, cycles: usize, mut cycle: impl FnMut()) -> Find
     Ok(())
 }
 
-/// Changes that need what was freed: without a worker none is refused.
+/// Changes that need freed memory: without a worker none is refused.
 fn changes() -> Finding {
     let limits = Limits { cpus: 1, memory: 1 << 26 };
     for (kind, flags) in [
@@ -53,7 +53,7 @@ fn changes() -> Finding {
     Ok(())
 }
 
-/// Drops everything, in an order of chance: then nothing waits and nothing is left.
+/// Drops everything in random order; afterwards nothing is retired or allocated.
 pub(super) fn check(world: World, rng: &mut Rng) -> Finding {
     for table in &world.tables {
         table.compare()?;

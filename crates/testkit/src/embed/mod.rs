@@ -1,8 +1,8 @@
-//! A hostile embedder: random sequences of operations of the public API, each in a process of its own, against oracles that
-//! need no reference to the engines: a model of the maps, counters, memory, time, and the signals that guard pages give.
+//! A hostile embedder: random sequences of public API operations, each in a separate process, with oracles other than the
+//! engines: a model of maps, counters, memory, time, and signals from guard pages.
 //!
-//! An operation draws what it does from the seed and its place in the sequence alone, and makes what it needs, so that
-//! operations can be left out and the others stay the same: that is all it takes to shrink a sequence.
+//! An operation depends only on the seed and on its place in the sequence, and creates what it needs. Therefore operations
+//! can be skipped without a change to the others, which makes shrinking simple.
 
 mod campaign;
 mod end;
@@ -25,7 +25,7 @@ pub use world::Settings;
 use fastrand::Rng;
 use world::World;
 
-/// What an operation found: the oracle's words.
+/// The oracle's message about an operation.
 type Finding = Result<(), String>;
 
 /// An operation of the public API, or a few that belong together.
@@ -64,7 +64,7 @@ pub fn themes() -> Vec<&'static str> {
     THEMES.iter().map(|theme| theme.name).chain(ops).collect()
 }
 
-/// Most operations of a sequence.
+/// Maximum number of operations of a sequence.
 const MOST: usize = 24;
 
 /// A mix of two numbers (splitmix64's).
@@ -107,18 +107,18 @@ pub fn names(seed: u64, theme: Option<&str>) -> Vec<&'static str> {
     sequence(seed, theme).iter().map(|op| op.name).collect()
 }
 
-/// Prefix of findings that are refusals, which are expected while a worker stalls and much waits for it.
+/// Prefix of messages about refused changes, which are expected while a worker stalls and the backlog is full.
 const REFUSED: &str = "refused: ";
 
 fn refused(why: impl std::fmt::Display) -> String {
     format!("{REFUSED}{why}")
 }
 
-/// Runs a sequence in this process, without the operations that `keep` says no to. Each is announced before it runs, so
-/// that whoever watches knows which one ended the process.
+/// Runs a sequence in this process, without the operations for which `keep` returns false. Announces each operation before
+/// it runs, so that the parent knows which one ended the process.
 ///
 /// # Errors
-/// What an oracle says.
+/// The oracle's message.
 pub fn run(settings: &Settings, announce: impl Fn(&str), keep: impl Fn(usize) -> bool) -> Result<(), String> {
     let mut world = World::new(settings);
     for (index, op) in sequence(settings.seed, settings.theme.as_deref()).into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Pipelines: each port is served, and each packet is accounted for, whatever becomes of workers.
+//! Pipelines: each port is served, and each packet is accounted for, also if workers fail.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::{Finding, Op, op, refused};
 
 pub(super) const OPS: &[Op] = &[op("steer", 6, steer), op("starve", 3, starve)];
 
-/// Interfaces that have ports.
+/// Interfaces with ports.
 const PORTS: u32 = 3;
 
-/// A worker with a port for each interface, and the other ends of these and of the stack's.
+/// A worker with a port for each interface, and the other ends of these ports and of the port for passed packets.
 struct Ends {
     worker: Worker,
     wires: Vec<MemoryPort>,
@@ -42,7 +42,7 @@ impl Ends {
     }
 }
 
-/// Where the maps of redirects lead.
+/// Targets of the redirect maps.
 fn fill_targets(devices: &Map, cpus: &Map, rng: &mut Rng) {
     for index in 0..4u32 {
         let (ifindex, length) = (rng.u32(0..5), rng.u32(1..200));
@@ -66,7 +66,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
         }
     }
     pipeline.add_maps(&loaded.collection.maps().iter().map(Arc::clone).collect::<Vec<_>>());
-    // No CPU but those that the per-CPU map has.
+    // Only CPUs for which the per-CPU map has values.
     let cpus = loaded.map("steered")?.user_value_size() / 8;
     let room = *rng.choice(&[1000, 1000, 40]).unwrap_or(&1000);
     let mut workers: Vec<Ends> =
@@ -88,7 +88,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
             out += workers.iter().map(Ends::take).sum::<u64>();
         }
     }
-    // Each takes what its ports still have; what is for other CPUs may stay there.
+    // Each receives the remaining packets of its ports; packets for other CPUs may remain queued.
     for worker in &mut workers {
         while worker.worker.poll().map_err(|error| error.to_string())? > 0 {
             out += worker.take();
@@ -99,7 +99,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     let counts = pipeline.counts();
     let ended = counts.of(Verdict::Drop) + counts.of(Verdict::Aborted);
     let told = out + ended + counts.refused + counts.no_target + counts.stopped + counts.lost;
-    // A packet that has no target any more counts as aborted or as without target, or both.
+    // A packet without a target counts as aborted or as without target, or both.
     if told < accepted {
         return Err(format!(
             "{accepted} packets came in, {out} went out, and {counts:?} tells of {ended} dropped"
@@ -108,7 +108,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// A port whose packets make a program fault keeps no other from being served.
+/// A port whose packets make a program fault must not delay other ports.
 fn starve(world: &mut World, rng: &mut Rng) -> Finding {
     let Some(index) = load_object(world, rng, "steer", false)? else { return Ok(()) };
     let loaded = &world.loaded[index];

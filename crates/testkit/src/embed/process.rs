@@ -1,4 +1,4 @@
-//! The process around it: forks, system calls that are denied, memory that runs out.
+//! The process: forks, denied system calls, exhausted memory.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ pub(super) const OPS: &[Op] = &[
     op("out of memory", 3, out_of_memory),
 ];
 
-/// A child goes on with a program that the parent drops; both change their maps, and free.
+/// A forked child continues with a program that the parent drops; both change their maps, and free them.
 fn fork(world: &mut World, rng: &mut Rng) -> Finding {
     let Some(index) = load_object(world, rng, "tables", false)? else { return Ok(()) };
     let loaded = world.loaded.remove(index);
     let program = loaded.program("tables")?.clone();
     let hash = Arc::clone(loaded.map("hash")?);
-    // Each of the two processes has its own after the fork.
+    // Each process has its own maps after the fork.
     let shared = RefCell::new(Some((loaded, program, hash)));
     let wanted = rng.u8(..);
     let (may_refuse, pause) = (world.may_refuse(), Duration::from_millis(rng.u64(0..30)));
@@ -36,7 +36,7 @@ fn fork(world: &mut World, rng: &mut Rng) -> Finding {
         || {
             std::thread::sleep(pause);
             drop(shared.take());
-            // Others take the place of what is freed.
+            // New allocations reuse freed memory.
             (0..3).for_each(|_| {
                 Domain::global().collect();
             });
@@ -73,7 +73,7 @@ fn fork(world: &mut World, rng: &mut Rng) -> Finding {
     )
 }
 
-/// Maps and programs that there is no memory for are errors.
+/// Maps and programs that exceed the memory must be errors.
 fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
     let sizes: Vec<u32> = (0..6).map(|_| 1 << rng.u32(4..22)).collect();
     let kind = *rng
@@ -85,7 +85,7 @@ fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
         for entries in sizes {
             let key = if matches!(kind, MapKind::Array | MapKind::PerCpuArray) { 4 } else { 8 };
             let spec = MapSpec::new("large", kind, key, 64, entries);
-            // What is small must find room: Rust ends a process that has none for it.
+            // Small allocations must succeed: Rust aborts the process if they fail.
             if entries >= 1 << 18 {
                 kept.extend(Map::create(&spec, &Limits { cpus: 2, memory: 1 << 40 }).ok());
             } else {
@@ -101,7 +101,7 @@ fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
             }
         }
     });
-    // What was refused for want of memory works again when there is some.
+    // Refused operations succeed after memory is freed.
     let options = LoadOptions { engine, ..LoadOptions::default() };
     let collection =
         object("tables")?.load(&options).map_err(|error| refused(format!("memory is back: {error}")))?;

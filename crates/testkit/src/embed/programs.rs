@@ -1,4 +1,4 @@
-//! Objects with changed maps, programs bound to maps of other collections, and runs of all of that.
+//! Objects with changed maps, programs bound to maps of other collections, and their runs.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ macro_rules! sources {
     };
 }
 
-/// The objects, those made for this first.
+/// The objects, those written for this campaign first.
 const SOURCES: [(&str, &[u8]); 11] = sources! {
     "timers": "fixtures/timers.o",
     "tables": "fixtures/tables.o",
@@ -66,7 +66,7 @@ const SOURCES: [(&str, &[u8]); 11] = sources! {
     "expire": "../cli/tests/fixtures/expire.o",
 };
 
-/// A collection, where it is from, and its programs that the verifier accepts.
+/// A collection, its source, and its accepted programs.
 pub(super) struct Loaded {
     pub(super) source: &'static str,
     pub(super) collection: Collection,
@@ -89,7 +89,7 @@ pub(super) fn object(source: &str) -> Result<Object, String> {
     Object::parse(bytes).map_err(|error| format!("{source}: {error}"))
 }
 
-/// Changes what a map, and those that are like it, were to be.
+/// Changes the spec of a map, and those of similar ones.
 fn change_spec(spec: &mut MapSpec, rng: &mut Rng) {
     match rng.u8(0..8) {
         0 | 1 => (spec.value_size, spec.value_type) = (8, 0),
@@ -102,13 +102,13 @@ fn change_spec(spec: &mut MapSpec, rng: &mut Rng) {
     }
 }
 
-/// Changes one map of an object; a template of inner maps together with the maps that are as it says.
+/// Changes the spec of one map of an object; a template of inner maps is changed with its inner maps.
 fn change_object(object: &mut Object, rng: &mut Rng) {
     let maps = &mut object.specs_mut().maps;
     if maps.is_empty() {
         return;
     }
-    // Half of them a template of inner maps, of which there are few.
+    // Half of the time a template of inner maps, because there are few.
     let templates: Vec<usize> = (0..maps.len()).filter(|&map| maps[map].inner.is_some()).collect();
     let any = rng.usize(..maps.len());
     let chosen = rng.choice(templates).filter(|_| rng.bool()).unwrap_or(any);
@@ -125,7 +125,7 @@ fn change_object(object: &mut Object, rng: &mut Rng) {
     }
 }
 
-/// Loads an object; `None` if what was changed is refused.
+/// Loads an object; `None` if the changed object is refused.
 pub(super) fn load_object(
     world: &mut World,
     rng: &mut Rng,
@@ -150,7 +150,7 @@ pub(super) fn load_object(
     Ok(Some(world.loaded.len() - 1))
 }
 
-/// Loads one as it is.
+/// Loads an unchanged object.
 pub(super) fn load(world: &mut World, rng: &mut Rng) -> Result<usize, String> {
     let chosen = if rng.bool() { rng.usize(..4) } else { rng.usize(..SOURCES.len()) };
     let (source, _) = SOURCES[chosen];
@@ -163,12 +163,12 @@ fn load_another(world: &mut World, rng: &mut Rng) -> Finding {
     load_object(world, rng, source, true).map(drop)
 }
 
-/// One that is loaded.
+/// A random loaded collection.
 pub(super) fn some(world: &mut World, rng: &mut Rng) -> Result<usize, String> {
     if world.loaded.is_empty() { load(world, rng) } else { Ok(rng.usize(..world.loaded.len())) }
 }
 
-/// One of a source.
+/// A collection of a source.
 pub(super) fn of(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<usize, String> {
     let complete = |loaded: &Loaded| loaded.source == source && !loaded.programs.is_empty();
     match world.loaded.iter().position(complete) {
@@ -177,7 +177,7 @@ pub(super) fn of(world: &mut World, rng: &mut Rng, source: &'static str) -> Resu
     }
 }
 
-/// What counts the runs of a program, where one is known to.
+/// Counter of the runs of a program, if it has one.
 fn counter(source: &str, program: &str, maps: &[Arc<Map>]) -> Option<Arc<Map>> {
     let name = match (source, program) {
         ("tables", "tables") => "counts",
@@ -194,7 +194,7 @@ fn chosen(world: &mut World, rng: &mut Rng) -> Result<Option<(usize, usize)>, St
     Ok((programs > 0).then(|| (index, rng.usize(..programs))))
 }
 
-/// Makes one of all that can call a program.
+/// Creates a runner of any kind for programs.
 fn bind(world: &mut World, rng: &mut Rng) -> Finding {
     let Some((index, which)) = chosen(world, rng)? else { return Ok(()) };
     let loaded = &world.loaded[index];
@@ -224,7 +224,7 @@ fn bind(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Binds a proven program to maps of its own and of other collections of the same object, which may differ.
+/// Binds a verified program to its maps and those of other collections of the same object, which may differ.
 fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
     let Some((index, which)) = chosen(world, rng)? else { return Ok(()) };
     let source = world.loaded[index].source;
@@ -235,7 +235,7 @@ fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
     let others: Vec<&Loaded> = world.loaded.iter().filter(|other| other.source == source).collect();
     let choose = |rng: &mut Rng, i: usize, own: &Arc<Map>| {
         let other = rng.choice(&others).and_then(|other| other.collection.maps().get(i));
-        // Most of its own: one map that differs is enough.
+        // Mostly its own maps: one that differs suffices.
         Arc::clone(other.filter(|_| rng.u8(0..3) == 0).unwrap_or(own))
     };
     let (name, program) = &loaded.programs[which];
@@ -260,7 +260,7 @@ fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
         Program::load(verified, maps.clone(), engine).ok().map(Runner::Program)
     };
     let Some(runner) = runner else { return Ok(()) };
-    // What user space may write, it writes; programs of other maps must not take it for pointers.
+    // User space writes the maps that it may write; programs of other maps must not read these bytes as pointers.
     maps.iter().for_each(|map| fill_map(map, rng));
     world.runs.push(Run { runner, verified: !world.calls_unproven, counter, step: 1 });
     let last = world.runs.len() - 1;
@@ -270,7 +270,7 @@ fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// A program that nobody proved, on few instructions or many.
+/// An unverified program, with a small or large instruction budget.
 fn unverified(world: &mut World, rng: &mut Rng) -> Finding {
     let Some((index, which)) = chosen(world, rng)? else { return Ok(()) };
     let (name, _) = &world.loaded[index].programs[which];
@@ -283,7 +283,7 @@ fn unverified(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Puts an inner map, as its template says or not, into a map of maps.
+/// Sets an inner map in a map of maps, whether it matches the template or not.
 pub(super) fn replace_inner(world: &mut World, rng: &mut Rng) -> Finding {
     let index = if rng.bool() { of(world, rng, "tables")? } else { of(world, rng, "timers")? };
     let outer = Arc::clone(world.loaded[index].map("outer")?);
@@ -303,7 +303,7 @@ pub(super) fn replace_inner(world: &mut World, rng: &mut Rng) -> Finding {
     }
 }
 
-/// Tail calls, of proven programs and of others.
+/// Tail calls, of verified and unverified programs.
 fn install(world: &mut World, rng: &mut Rng) -> Finding {
     let index = of(world, rng, "tables")?;
     let loaded = &world.loaded[index];
@@ -318,7 +318,7 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
             let program =
                 loaded.collection.program_unverified(Some("leaf")).map_err(|error| error.to_string())?;
             let _refused = program.with_budget(3).install(array, at);
-            // Whoever tail calls it may fault now.
+            // Callers of this program may fault from now on.
             world.calls_unproven = true;
             world.runs.iter_mut().for_each(|run| run.verified = false);
         }
@@ -329,9 +329,9 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Fills a map with bytes that are no addresses and no indices.
+/// Fills a map with bytes that are not addresses or indices.
 fn fill_map(map: &Map, rng: &mut Rng) {
-    // The values that tell of torn reads, and the counters, stay what they are.
+    // Values that detect torn reads, and counters, are kept.
     if ["hash", "lru", "routes", "counts", "steered", "shared", "submitted"]
         .contains(&map.spec().name.as_str())
     {
@@ -388,7 +388,7 @@ impl Runner {
     }
 }
 
-/// Runs a burst on some host; counters must tell of it.
+/// Runs a burst on a random host; counters must increase accordingly.
 fn run_one(world: &mut World, rng: &mut Rng, index: usize) -> Finding {
     let host = world.host(rng);
     let (run, host) = (&world.runs[index], &mut world.hosts[host]);
@@ -400,14 +400,14 @@ fn run_one(world: &mut World, rng: &mut Rng, index: usize) -> Finding {
         Ok(()) => {
             let expected = before.map(|before| before.wrapping_add(run.step * burst.len() as u64));
             let after = counted(run);
-            // The plain interpreter finds no value on a CPU that the map lacks.
+            // The plain interpreter finds no value for a CPU beyond the map's.
             let has_cpu = |map: &Arc<Map>| host.cpu() < map.user_value_size() / 8;
             if run.verified && run.counter.as_ref().is_some_and(has_cpu) && expected != after {
                 return Err(format!("{} packets count from {before:?} to {after:?}", burst.len()));
             }
             Ok(())
         }
-        // A CPU that the maps lack.
+        // A CPU beyond the maps'.
         Err(BurstFault { fault, .. }) if matches!(fault.kind, FaultKind::NoCpu(_)) && host.cpu() > 0 => {
             Ok(())
         }
@@ -430,7 +430,7 @@ fn run(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// The same bursts on all engines give the same packets, verdicts and maps.
+/// Equal bursts on all engines must give equal packets, verdicts and maps.
 fn engines(world: &mut World, rng: &mut Rng) -> Finding {
     let (source, _) = *rng.choice(&SOURCES[1..8]).unwrap_or(&SOURCES[1]);
     let (seed, cpus) = (rng.u64(..), limits(rng));
@@ -458,7 +458,7 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
                 }
             }
         }
-        // The values of maps of maps are numbers of maps.
+        // Values of maps of maps are ids of maps.
         for map in collection.maps().iter().filter(|map| map.spec().inner.is_none()) {
             let mut keys: Vec<_> = map.keys().into_iter().flatten().collect();
             keys.sort_unstable();

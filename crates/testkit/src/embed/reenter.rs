@@ -1,4 +1,4 @@
-//! User code that is called from inside: it comes back into the API, drops things, and panics.
+//! User code that the library calls: it reenters the API, drops values, and panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Finding, Op, op, refused};
 pub(super) const OPS: &[Op] =
     &[op("drop data", 4, drop_data), op("panic in a sink", 2, panic), op("call from a sink", 3, call)];
 
-/// What asks everything it can reach when it is dropped.
+/// A value whose `Drop` queries everything that it can reach.
 struct Bye {
     site: KeyedSite,
     pipeline: Pipeline,
@@ -51,7 +51,7 @@ fn drop_data(world: &mut World, rng: &mut Rng) -> Finding {
         let target = Target::from(&program).with_data(bye);
         drop(site.set(n % 2, Some(&target)));
     }
-    // A site in its own target's data would keep itself.
+    // A site in its own target's data would keep itself alive.
     (0..2).chain([7, 9]).for_each(|key| {
         drop(site.set(key, None));
         drop(pipeline.set_program(key as u32, None));
@@ -59,7 +59,7 @@ fn drop_data(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// A panic of the user's own comes out of the run, or ends in it; the host goes on.
+/// A panic of user code propagates from the run, or is caught in it; the host stays usable.
 fn panic(world: &mut World, rng: &mut Rng) -> Finding {
     let index = of(world, rng, "rings")?;
     let Ok(program) = world.loaded[index].program("event") else { return Ok(()) };
@@ -76,7 +76,7 @@ fn panic(world: &mut World, rng: &mut Rng) -> Finding {
         .map_err(|fault| format!("after a panic in a sink: {}", fault.fault))
 }
 
-/// A sink that changes maps, replaces programs and frees.
+/// A sink that changes maps, replaces programs and frees values.
 fn call(world: &mut World, rng: &mut Rng) -> Finding {
     let (rings, steer) = (of(world, rng, "rings")?, of(world, rng, "steer")?);
     let Ok(program) = world.loaded[rings].program("event") else { return Ok(()) };

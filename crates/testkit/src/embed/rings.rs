@@ -1,4 +1,4 @@
-//! Ring buffers: what is submitted comes out, whoever faulted before, and the reader is woken.
+//! Ring buffers: submitted records come out, also after faults, and the reader is woken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(super) const OPS: &[Op] = &[
     op("wait", 2, wait),
 ];
 
-/// Submits some records and discards others: all that were submitted come out.
+/// Submits some records and discards others; all submitted ones must come out.
 fn records(world: &mut World, rng: &mut Rng) -> Finding {
     let index = of(world, rng, "rings")?;
     let loaded = &world.loaded[index];
@@ -56,7 +56,7 @@ fn records(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// A program that nobody proved ends anywhere, perhaps with a record of its own.
+/// An unverified program ends at any point, perhaps with a reserved record.
 fn fault(world: &mut World, rng: &mut Rng) -> Finding {
     let index = of(world, rng, "rings")?;
     let loaded = &world.loaded[index];
@@ -67,7 +67,7 @@ fn fault(world: &mut World, rng: &mut Rng) -> Finding {
     if rng.bool() { records(world, rng) } else { Ok(()) }
 }
 
-/// What is kept of records goes with them.
+/// The recorded origins of records are freed with them.
 fn origins(world: &mut World, rng: &mut Rng) -> Finding {
     let Some(index) = load_object(world, rng, "rings", false)? else { return Ok(()) };
     let loaded = &world.loaded[index];
@@ -84,7 +84,7 @@ fn origins(world: &mut World, rng: &mut Rng) -> Finding {
     })
 }
 
-/// A reader that waits while a record is there is woken. One record at a time, so that nothing else wakes it.
+/// A waiting reader must be woken by a record. There is one record at a time, so that nothing else wakes it.
 fn wait(world: &mut World, rng: &mut Rng) -> Finding {
     let map = Map::create(
         &MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096),
@@ -111,7 +111,7 @@ fn wait(world: &mut World, rng: &mut Rng) -> Finding {
             read.fetch_add(ring.consume(|_| {}) as u64, Ordering::Release);
             let began = Instant::now();
             let woken = ring.wait(Duration::from_millis(300));
-            // The writer has had all that time to write its next record, and wrote nothing since.
+            // The writer had enough time for its next record, and did not write it.
             if !woken && began.elapsed() >= Duration::from_millis(300) {
                 let there = ring.query(0) > 0;
                 std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Workers that do not end their bursts: what others replace meanwhile must be bounded, told, and freed soon after.
+//! Stalled workers: the backlog of replaced values must be bounded and reported, and freed soon after the stall.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -22,13 +22,13 @@ pub(super) const OPS: &[Op] = &[
     op("pile up", 1, pile_up),
 ];
 
-/// So much may wait at most while a worker stalls.
+/// Limit of the backlog while a worker stalls.
 const BOUND: usize = 1 << 16;
 
-/// An insertion may take so long, whatever else happens; many times that where nothing is optimized.
+/// Time limit of an insertion; many times as long in unoptimized builds.
 const INSERTION: Duration = Duration::from_micros(if cfg!(debug_assertions) { 5_000 } else { 200 });
 
-/// A worker in a burst that does not end before this is dropped.
+/// A worker in a burst that ends when this is dropped.
 pub(super) struct Stall {
     end: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -64,14 +64,14 @@ fn stall(world: &mut World, _: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// After the last stall, what waited goes with the next changes.
+/// After the last stall, the next changes free the backlog.
 fn resume(world: &mut World, rng: &mut Rng) -> Finding {
     if world.stalls.pop().is_none() || !world.stalls.is_empty() || world.denied {
         return Ok(());
     }
     let domain = Domain::global();
     let before = domain.pending();
-    // Each change frees some tens of what piled up, so that no change takes long.
+    // Each change frees some tens of retired values, so that no change takes long.
     let changes = before / 16 + 100;
     (0..changes).for_each(|_| domain.retire(0u64));
     match domain.pending() {
@@ -120,7 +120,7 @@ fn replace_programs(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Insertions into a small table that evicts: none takes long, by the time of its thread.
+/// Insertions into a small table that evicts; each must be short, in processor time of its thread.
 fn evict(world: &mut World, rng: &mut Rng) -> Finding {
     let entries = *rng.choice(&[16, 64]).unwrap_or(&16);
     let spec = MapSpec::new("evicting", MapKind::LruHash, 8, 8, entries);

@@ -1,48 +1,48 @@
-//! What the standard library has no words for: the memory in use, the time a thread took, limits and filters of system
-//! calls, and a child that goes on after `fork`.
+//! System interfaces that the standard library lacks: memory in use, processor time of a thread, limits and filters of
+//! system calls, and a child that continues after `fork`.
 #![allow(unsafe_code)]
 
 use std::time::Duration;
 
-/// Writes a line for whoever started this process, past all locks.
+/// Writes a line to the parent process, without locks.
 pub(super) fn say(line: &str) {
     let line = format!("{line}\n");
     // SAFETY: the bytes are there.
     unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// Ends the process at once.
+/// Exits immediately.
 pub(super) fn leave(status: i32) -> ! {
     // SAFETY: nothing of the process is used after it.
     unsafe { libc::_exit(status) }
 }
 
-/// Bytes of the heap that are in use; `None` where the allocator does not say, as AddressSanitizer's.
+/// Heap memory in use in bytes; `None` if the allocator does not report it, as AddressSanitizer's.
 pub(super) fn heap() -> Option<usize> {
     // SAFETY: a plain function of the C library.
     let info = unsafe { libc::mallinfo2() };
     (info.uordblks > 0).then_some(info.uordblks + info.hblkhd)
 }
 
-/// Most memory that the process has had since the last [`reset_peak`], in bytes; `None` where the kernel does not say.
+/// Peak memory of the process since the last [`reset_peak`], in bytes; `None` if the kernel does not report it.
 pub(super) fn peak() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(1024 * line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?)
 }
 
-/// Begins to look at the peak anew, with what there is now (`clear_refs` in `proc(5)`). `None` where the allocator keeps what
-/// is freed, as AddressSanitizer's does.
+/// Resets the peak to the current memory (`clear_refs` in `proc(5)`). `None` if the allocator keeps freed memory, as
+/// AddressSanitizer's.
 pub(super) fn reset_peak() -> Option<usize> {
     heap()?;
-    // Freed memory goes back to the kernel, as allocations from it would not show in the peak.
+    // Returns freed memory to the kernel, so that new allocations count.
     // SAFETY: a plain function of the C library.
     unsafe { libc::malloc_trim(0) };
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     peak()
 }
 
-/// Time that this thread ran.
+/// Processor time of this thread.
 pub(super) fn thread_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is there to be written.
@@ -50,7 +50,7 @@ pub(super) fn thread_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Runs something in a child, as threads of a process do that forks: with this thread alone. Its words if it failed.
+/// Runs a closure in a forked child, which has only this thread. Returns its message if it failed.
 pub(super) fn in_child(
     meanwhile: impl FnOnce(),
     child: impl FnOnce() -> Result<(), String>,
@@ -106,7 +106,7 @@ pub(super) fn deny_membarrier() -> bool {
     }
 }
 
-/// Runs something while the process can have so many bytes more of address space, where that can be limited.
+/// Runs a closure with at most this many more bytes of address space, if that can be limited.
 pub(super) fn short_of_memory<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let used = std::fs::read_to_string("/proc/self/statm").ok().and_then(|text| {
         let pages: u64 = text.split(' ').next()?.parse().ok()?;

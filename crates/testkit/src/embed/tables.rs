@@ -1,4 +1,4 @@
-//! Maps from user space, against a model of them.
+//! Maps used from user space, compared with a model.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) const OPS: &[Op] = &[
     op("drop map", 1, drop_one),
 ];
 
-/// A map and what must be in it.
+/// A map and its model.
 pub(super) struct Table {
     map: Arc<Map>,
     contents: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -30,7 +30,7 @@ pub(super) struct Table {
     frozen: bool,
 }
 
-/// Bytes of the keys of all tables: a prefix's length and an address in tries, else an index.
+/// Key size of all tables in bytes: prefix length and address in tries, otherwise an index.
 const KEY: usize = 8;
 
 fn spec(rng: &mut Rng) -> MapSpec {
@@ -121,7 +121,7 @@ impl Table {
         key.try_into().is_ok_and(|bytes| u32::from_ne_bytes(bytes) < self.map.spec().max_entries)
     }
 
-    /// What `set` must say.
+    /// Expected result of `set`.
     fn expected(&self, key: &[u8], flags: u64) -> Result<(), Errno> {
         let there = self.contents.contains_key(key);
         if self.frozen {
@@ -146,7 +146,7 @@ impl Table {
         }
     }
 
-    /// Sets one value; false if workers that stall keep it from that.
+    /// Sets one value; false if stalled workers prevent it.
     fn set(&mut self, key: &[u8], value: &[u8], flags: u64, may_refuse: bool) -> Result<bool, String> {
         let (got, expected) = (self.map.update(key, value, flags), self.expected(key, flags));
         if got == Err(Errno::ENOMEM) && expected.is_ok() && may_refuse {
@@ -181,7 +181,7 @@ impl Table {
         Ok(())
     }
 
-    /// What a look-up must find.
+    /// Expected result of a look-up.
     fn find(&self, key: &[u8]) -> Result<Vec<u8>, Errno> {
         if self.kind() == MapKind::LpmTrie
             && let Some((len, address)) = key.split_first_chunk()
@@ -221,7 +221,7 @@ impl Table {
         }
     }
 
-    /// Everything that is there is what must be.
+    /// Checks all elements against the model.
     pub(super) fn compare(&self) -> Finding {
         if self.is_queue() {
             let (got, expected) = (self.map.values(), self.queue.iter().cloned().collect::<Vec<_>>());
@@ -250,7 +250,7 @@ fn change(world: &mut World, rng: &mut Rng) -> Finding {
         match rng.u8(0..8) {
             0..4 => {
                 let flags = *rng.choice(&[0, 0, 0, 1, 2]).unwrap_or(&0);
-                // What was evicted is not known.
+                // Evicted elements are unknown.
                 let any = table.is_queue() || matches!(table.kind(), MapKind::LpmTrie | MapKind::LruHash);
                 let flags = if any { 0 } else { flags };
                 if !table.set(&key, &value, flags, may_refuse)? {
@@ -266,7 +266,7 @@ fn change(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Routes of another shape than before: sparse or dense, short or long.
+/// Routes of a new shape: sparse or dense, short or long.
 fn routes(world: &mut World, rng: &mut Rng) -> Finding {
     let known = world.tables.iter().position(|table| table.kind() == MapKind::LpmTrie && !table.frozen);
     let index = match known {
@@ -367,7 +367,7 @@ fn fill(world: &mut World, rng: &mut Rng) -> Finding {
     table.compare()
 }
 
-/// Arguments of wrong sizes, and questions that the kind has no answer for: errors, and nothing changes.
+/// Arguments of wrong sizes, and operations that the kind does not support, must be errors without effect.
 fn odd(world: &mut World, rng: &mut Rng) -> Finding {
     let index = pick(world, rng)?;
     let map = &world.tables[index].map;
@@ -381,7 +381,7 @@ fn odd(world: &mut World, rng: &mut Rng) -> Finding {
     if key.len() != map.spec().key_size as usize && map.delete(&key).is_ok() {
         return Err("a key of another length is removed".to_owned());
     }
-    // What creation refuses, it refuses with an error.
+    // Creation fails with an error.
     let mut spec = spec(rng);
     match rng.u8(0..4) {
         0 => spec.value_size = rng.u32(..),

@@ -1,4 +1,4 @@
-//! Two workers on threads of their own while another thread changes what they use.
+//! Two workers on separate threads while another thread changes their maps and programs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,7 +42,7 @@ fn for_two(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<Loa
     Ok(Loaded { source, collection, programs })
 }
 
-/// A value that tells if it is torn.
+/// A value that detects torn reads.
 fn value(key: u64) -> Vec<u8> {
     [key, key.wrapping_mul(3), key.wrapping_mul(5).wrapping_add(1), !key]
         .iter()
@@ -55,7 +55,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     bytes == value(key)
 }
 
-/// One change of the tables from user space; what it reads is whole.
+/// One change of the tables from user space; values that it reads must not be torn.
 fn disturb(loaded: &Loaded, rng: &mut Rng) -> Finding {
     let key = rng.u64(..512);
     let name = *rng.choice(&["hash", "lru", "routes"]).unwrap_or(&"hash");
@@ -158,7 +158,7 @@ fn workers(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// Workers with ports that hand packets to each other's CPUs.
+/// Workers with ports, which pass packets to each other's CPUs.
 fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
     let loaded = for_two(world, rng, "steer")?;
     for cpu in 0..2u32 {
@@ -190,7 +190,7 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
                         worker.poll().map_err(|error| error.to_string())?;
                         out += std::iter::from_fn(|| wire.pop().or_else(|| stack.pop())).count() as u64;
                     }
-                    // No more come in; a moment for what the other hands over.
+                    // No more packets arrive; waits for packets from the other CPU.
                     for _ in 0..50 {
                         while worker.poll().map_err(|error| error.to_string())? > 0 {}
                         std::thread::sleep(Duration::from_millis(1));
@@ -220,7 +220,7 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// After a freeze has returned, no value changes that was to be set before.
+/// After a freeze returns, no earlier update may still change a value.
 fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
     let spec = paceline::MapSpec::new("frozen", paceline::MapKind::Array, 4, 2048, 64);
     for _ in 0..40 {
@@ -235,7 +235,7 @@ fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
                     .count()
             });
             (0..pause).for_each(|_| std::hint::spin_loop());
-            // As in the kernel there is no freeze while somebody writes.
+            // As in the kernel, a freeze fails during a write.
             while map.freeze() == Err(Errno::EBUSY) {}
             let all = || (0..64u32).map(|n| map.lookup(&n.to_ne_bytes())).collect::<Vec<_>>();
             let before = all();
@@ -249,7 +249,7 @@ fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
     Ok(())
 }
 
-/// What is kept of members that left a chain is bounded.
+/// Memory of members that left a chain is bounded.
 fn members(world: &mut World, rng: &mut Rng) -> Finding {
     let Some(index) = load_object(world, rng, "steer", false)? else { return Ok(()) };
     if world.may_refuse() {
@@ -266,7 +266,7 @@ fn members(world: &mut World, rng: &mut Rng) -> Finding {
     })
 }
 
-/// What is loaded and dropped leaves nothing.
+/// Loading and dropping leaves no memory.
 fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     if world.may_refuse() {
         return Ok(());
@@ -287,10 +287,10 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     })
 }
 
-/// Most extra bytes that a run over all elements of a map may take, however many there are.
+/// Maximum additional bytes of an iteration over all elements of a map, whatever their number.
 const RUN_BYTES: usize = 1 << 20;
 
-/// A program goes over all elements of a large map, which takes no memory for each.
+/// A program iterates over all elements of a large map, which takes no memory per element.
 fn elements(world: &mut World, rng: &mut Rng) -> Finding {
     if world.may_refuse() {
         return Ok(());

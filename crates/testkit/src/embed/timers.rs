@@ -1,4 +1,4 @@
-//! Timers: started on hosts of all CPUs, in maps and inner maps, fired, cancelled, left to themselves.
+//! Timers: started on hosts of all CPUs, in maps and inner maps, fired, cancelled, dropped.
 
 use fastrand::Rng;
 use paceline::FaultKind;
@@ -25,7 +25,7 @@ fn arm(world: &mut World, rng: &mut Rng, name: &str) -> Finding {
     let host = world.host(rng);
     let program = match world.loaded[index].program(name) {
         Ok(program) => program,
-        // Its maps were changed so that it was refused.
+        // The change of its maps made it refused.
         Err(_) => return Ok(()),
     };
     for _ in 0..rng.u32(1..4) {

@@ -1,16 +1,17 @@
-//! A thread that ends the process when an operation blocks, or never ends.
+//! A thread that ends the process if an operation blocks or does not end.
 //!
-//! On a machine with much else to do threads wait for processors: that time is taken off (`/proc/PID/task/*/schedstat`).
+//! Time in which threads wait for a processor is subtracted (`/proc/PID/task/*/schedstat`), so that load of the machine does
+//! not matter.
 
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use super::system::{leave, say};
 
-/// An operation may take so long; builds that are not optimized, such as those for AddressSanitizer, are many times slower.
+/// Time limit of an operation; unoptimized builds, such as those for AddressSanitizer, are many times slower.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 100 } else { 10 });
 
-/// The status that a blocked sequence ends with.
+/// Exit status of a blocked sequence.
 pub(super) const BLOCKED: i32 = 70;
 
 static WATCHED: Mutex<Option<Operation>> = Mutex::new(None);
@@ -19,16 +20,16 @@ static WATCHED: Mutex<Option<Operation>> = Mutex::new(None);
 struct Operation {
     name: &'static str,
     since: Instant,
-    /// The process's times when it began.
+    /// The process's times at its start.
     before: Times,
 }
 
 /// CPU and run-queue time of all threads of the process.
 #[derive(Clone, Copy, Default)]
 struct Times {
-    /// On a processor.
+    /// Running.
     ran: Duration,
-    /// Ready to run.
+    /// Waiting for a processor.
     waited: Duration,
 }
 
@@ -47,7 +48,7 @@ impl Times {
 }
 
 impl Operation {
-    /// Whether no thread can run, or one runs without end.
+    /// Whether all threads are blocked, or one runs endlessly.
     fn blocks(&self) -> bool {
         let elapsed = self.since.elapsed();
         if elapsed <= PATIENCE {
@@ -60,14 +61,14 @@ impl Operation {
     }
 }
 
-/// Begins the time of an operation.
+/// Starts the time of an operation.
 pub(super) fn watch(name: &'static str) {
     let operation = Operation { name, since: Instant::now(), before: Times::now() };
     let mut watched = WATCHED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let first = watched.replace(operation).is_none();
     drop(watched);
     if first {
-        // An operation may leave no memory for a thread to start with.
+        // Started early, because an operation may leave no memory for a thread.
         let (started, has_started) = mpsc::channel();
         std::thread::spawn(move || {
             let _ = started.send(());

@@ -1,4 +1,4 @@
-//! What a sequence has made so far.
+//! State of a sequence.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::refused;
 use super::stalls::Stall;
 use super::tables::Table;
 
-/// How a sequence is run.
+/// Settings of a sequence.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What everything is drawn from.
+    /// Seed of all random choices.
     pub seed: u64,
     /// The engines to choose from.
     pub engines: Vec<Engine>,
-    /// Draw operations of this theme, or of this name, alone.
+    /// Draw only operations of this theme, or of this name.
     pub theme: Option<String>,
 }
 
-/// What runs bursts.
+/// Something that runs bursts.
 pub(super) enum Runner {
     Program(Program),
     Chain(Chain),
@@ -30,14 +30,14 @@ pub(super) enum Runner {
     Live(LiveChain),
 }
 
-/// A runner, and what is known of it.
+/// A runner and its properties.
 pub(super) struct Run {
     pub(super) runner: Runner,
-    /// Its programs were proven: it does not fault.
+    /// Its programs are verified: it must not fault.
     pub(super) verified: bool,
-    /// What must rise by one for each packet: the sum of the values of all CPUs at index 0.
+    /// Map with the counter of its packets: the sum of the values of all CPUs at index 0.
     pub(super) counter: Option<Arc<Map>>,
-    /// By how much.
+    /// Increment of the counter per packet.
     pub(super) step: u64,
 }
 
@@ -48,13 +48,13 @@ pub(super) struct World {
     pub(super) hosts: Vec<Host>,
     pub(super) tables: Vec<Table>,
     pub(super) stalls: Vec<Stall>,
-    /// What is only to be dropped some time.
+    /// Values that are dropped at a random time.
     pub(super) others: Vec<Box<dyn Any>>,
-    /// Numbers of the maps that were made.
+    /// Ids of the created maps.
     pub(super) ids: Vec<u32>,
-    /// `membarrier(2)` is denied.
+    /// Whether `membarrier(2)` is denied.
     pub(super) denied: bool,
-    /// A program that may fault is in an array of programs: whoever tail calls it may fault.
+    /// Whether a program array has a program that may fault, so that its callers may fault.
     pub(super) calls_unproven: bool,
 }
 
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Whether what is replaced may have to wait, so that changes may be refused.
+    /// Whether replaced values may have to wait, so that changes may be refused.
     pub(super) fn may_refuse(&self) -> bool {
         self.denied || !self.stalls.is_empty()
     }
@@ -83,7 +83,7 @@ impl World {
         rng.choice(&self.engines).copied().unwrap_or(Engine::Plain)
     }
 
-    /// A host, now and then a new one, of a CPU that maps have or lack.
+    /// A host, sometimes a new one, of a CPU within or beyond those of maps.
     pub(super) fn host(&mut self, rng: &mut Rng) -> usize {
         if self.hosts.is_empty() || rng.u8(0..4) == 0 {
             let mut host = Host::new(*rng.choice(&[0, 0, 0, 1, 3, 40]).unwrap_or(&0));
@@ -94,7 +94,7 @@ impl World {
         rng.usize(..self.hosts.len())
     }
 
-    /// Remembers a map, to see it go in the end.
+    /// Records a map, to check in the end that it is freed.
     pub(super) fn know(&mut self, map: &Map) {
         self.ids.push(map.id());
     }
@@ -139,7 +139,7 @@ pub(super) fn total(map: &Map, index: u32) -> u64 {
         .fold(0, u64::wrapping_add)
 }
 
-/// Gives a pipeline's interface a program and makes the pair a runner.
+/// Sets a program at a pipeline's interface and makes both a runner.
 pub(super) fn site(target: &Target, key: u32) -> Result<Runner, String> {
     let pipeline = Pipeline::new();
     pipeline.set_program(key, Some(target)).map_err(refused)?;
