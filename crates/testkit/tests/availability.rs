@@ -1,4 +1,4 @@
-//! Which programs may call which helper, asked of the kernel helper by helper.
+//! Compares for each helper which program types may call it with the kernel.
 
 use paceline_isa::{Callee, Insn, encode_all};
 use paceline_spec::helper::Helper;
@@ -11,8 +11,7 @@ const KINDS: [ProgramKind; 3] = [
     ProgramKind::SchedCls,
 ];
 
-/// What the kernel says of a program that calls a helper; it looks at whether the program may before it looks at the
-/// arguments.
+/// The kernel's log for a program that calls a helper; the kernel checks availability before arguments.
 fn log(kind: ProgramKind, helper: &Helper, license: &str) -> String {
     let insns = [Insn::Call(Callee::Helper(helper.id as i32)), Insn::Exit];
     let slots = encode_all(&insns).expect("good instructions");
@@ -28,7 +27,7 @@ fn in_kernel(kind: ProgramKind, helper: &Helper) -> bool {
     !log(kind, helper, "GPL").contains("program of this type cannot use helper")
 }
 
-/// Kernels may be built without some of them, so those that we list beyond the kernel's are told, not counted.
+/// Kernels may be built without some helpers, so that additional ones in our lists are printed and not counted.
 #[test]
 fn helpers_are_for_the_programs_that_the_kernel_has_them_for() {
     if !available_for("the availability of helpers") {

@@ -1,8 +1,8 @@
-//! tcpdump's expressions over captures that we did not make: what matches is what libpcap's `bpf_filter` says, on every
-//! engine, for every link type.
+//! tcpdump's expressions over third-party captures: matches must be those of libpcap's `bpf_filter`, on every engine and for
+//! every link type.
 //!
-//! Captures are those of the folders in `PACELINE_CAPTURES` (separated by `:`), and of Debian's
-//! golang-github-google-gopacket-dev if it is installed. The most are in the sources of Debian's tcpdump:
+//! The captures are in the folders of `PACELINE_CAPTURES` (separated by `:`), and in Debian's
+//! golang-github-google-gopacket-dev if it is installed. Debian's tcpdump sources have the most:
 //!
 //! ```sh
 //! apt-get source tcpdump    # needs deb-src in the list of sources
@@ -25,10 +25,10 @@ use paceline_vm::{Engine, LoadError, Program};
 
 const GOPACKET: &str = "/usr/share/gocode/src/github.com/google/gopacket";
 
-/// Bytes behind so many are outside of a packet (docs/FILTERS.md): those that have any are left out.
+/// Bytes after this offset are outside of a packet (docs/FILTERS.md): longer packets are omitted.
 const LONGEST: usize = 65_535;
 
-/// Packets with the length that they had on the wire.
+/// Packets with their wire length.
 type Packets = BTreeSet<(Vec<u8>, u32)>;
 
 fn root() -> PathBuf {
@@ -46,7 +46,8 @@ fn captures_in(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The different packets of captures, by link type and whether they are in big-endian ones. Many captures are broken on purpose: what is before is taken.
+/// The distinct packets of captures, by link type and byte order. Many captures are deliberately broken: packets before the
+/// error are used.
 fn packets(captures: &[PathBuf]) -> BTreeMap<(u32, bool), Packets> {
     let mut packets: BTreeMap<(u32, bool), Packets> = BTreeMap::new();
     let mut burst = Burst::default();
@@ -91,7 +92,7 @@ fn expressions_match_what_libpcap_says_in_captures_of_others() {
         for expression in &expressions {
             let source = classic::Packets::Capture { big_endian: *big_endian };
             let target = Target { link_type: *link_type, packets: source, ..Target::default() };
-            // Not every link type has what an expression asks for.
+            // Some link types do not support an expression.
             let Ok(insns) = libpcap.compile(expression, target) else { continue };
             let Ok(filter) = Filter::new(insns, Purpose::UserSpace) else { continue };
             programs += 1;
@@ -129,7 +130,7 @@ fn engines(filter: &Filter) -> Vec<(Engine, Program)> {
     Engine::ALL.into_iter().filter_map(load).collect()
 }
 
-/// Runs a program over packets; the first that comes to something else, and what.
+/// Runs a program over packets; returns the first packet with another result, and the results.
 fn check(program: &Program, packets: &Packets, expected: &[u32]) -> Result<(), (usize, u64)> {
     let (mut burst, mut host) = (Burst::new(1), Host::default());
     for (index, ((packet, wire_len), expected)) in packets.iter().zip(expected).enumerate() {

@@ -1,4 +1,4 @@
-//! The case format: what it means, and what is said about files that are wrong.
+//! The case format: its semantics, and the messages for invalid files.
 
 use paceline_btf::{Btf, Type};
 use paceline_spec::{InitialValue, Linkage, MapFlags, MapKind};
@@ -60,7 +60,7 @@ after: hits
     assert_eq!(first.data.len(), 14 + 20 + 8 + 15);
     assert_eq!((first.meta.as_slice(), first.context.rx_queue_index), (&[0, 1, 2, 3][..], 3));
     assert_eq!((second.expect.r0, second.expect.output.as_deref()), (Some(u64::MAX), Some(&[0; 60][..])));
-    // Elements that are not listed are zero.
+    // Unlisted elements are zero.
     assert_eq!(case.after[0].1.len(), 2);
     assert_eq!(case.verifier, Verifier::Accepts);
 }
@@ -250,7 +250,7 @@ runs: packet | r0 one | r0 two | output
     let runs: Vec<_> = two.runs.iter().map(|run| (run.line, run.expect.r0)).collect();
     assert_eq!(runs, [(12, Some(3)), (13, Some(3))]);
     assert!(two.runs[0].expect.output.is_some() && two.runs[1].expect.output.is_none());
-    // A row that fails is named, with its line.
+    // A failing row is named, with its line.
     let wrong = text.replace("| 2      | 3      | same", "| 2      | 4      | same");
     let cases = parse_file(&wrong).expect("a good file");
     let failures = |case: &Case| runner::run(case, &[Box::new(OurEngine::plain())]).failures;
@@ -355,7 +355,7 @@ fn cases_in_files_say_what_they_are_for() {
     );
 }
 
-/// An engine that says what it is told.
+/// An engine with a given outcome.
 struct Fixed(&'static str, bool, Outcome);
 
 impl Engine for Fixed {
@@ -383,7 +383,7 @@ fn disagreements_are_found() {
     let case = format!("case: a\n{EXIT}verdict: pass\n");
     let same = ran(Return::Low(2), vec![0; 64]);
     assert_eq!(failures(&case, Fixed("jit", false, same.clone())), Vec::<String>::new());
-    // The case only looks at the low half; the engines must agree on all of it.
+    // The case only checks the low half; the engines must agree on all 64 bits.
     let upper = failures(&case, Fixed("jit", false, ran(Return::Full(1 << 32 | 2), vec![0; 64])));
     assert_eq!(upper, ["jit: line 1: returns 0x100000002, plain 0x2"]);
     let longer = failures(&case, Fixed("jit", false, ran(Return::Low(2), vec![0; 65])));
@@ -391,12 +391,12 @@ fn disagreements_are_found() {
     let refused = Outcome::Refused("no".to_owned().into());
     let refuses = failures(&case, Fixed("kernel", true, refused.clone()));
     assert_eq!(refuses, ["kernel: line 1: refuses the program: no"]);
-    // Engines that verify nothing have no say in what the verifier does.
+    // Engines without the verifier ignore expectations about it.
     let faulty = format!("case: a\n{EXIT}verifier: refuses\nr0: 2\n");
     let accepts = failures(&faulty, Fixed("kernel", true, same.clone()));
     assert_eq!(accepts, ["kernel: line 1: accepts the program, which should be refused"]);
     assert_eq!(failures(&faulty, Fixed("kernel", true, refused)), Vec::<String>::new());
-    // A note that something differs must be true.
+    // A `differs` line must be true.
     let differs = format!("case: a\nkernel: differs for some reason\n{EXIT}verdict: pass\n");
     let agrees = failures(&differs, Fixed("kernel", true, same));
     assert_eq!(agrees, ["kernel: line 1: agrees although the case says that it differs (for some reason)"]);

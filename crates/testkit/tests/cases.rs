@@ -1,4 +1,4 @@
-//! Every text case below `tests/cases`, on every engine: one test each, named `PATH::CASE`.
+//! Every text case in `tests/cases`, on every engine: one test each, named `PATH::CASE`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use paceline_testkit::runner;
 
 type Engines = Arc<Vec<Box<dyn Engine>>>;
 
-/// How many cases an engine did not run, by reason.
+/// Number of cases that an engine did not run, by reason.
 type Skipped = Arc<Mutex<BTreeMap<(String, String), usize>>>;
 
 fn main() -> ExitCode {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// All engines, or those that `PACELINE_ENGINES` names.
+/// All engines, or those in `PACELINE_ENGINES`.
 fn engines() -> Engines {
     let mut engines = available();
     if let Ok(wanted) = std::env::var("PACELINE_ENGINES") {
@@ -45,7 +45,7 @@ fn engines() -> Engines {
     Arc::new(engines)
 }
 
-/// The tests of a file: one for each case, or one that fails if it is no case file.
+/// The tests of a file: one for each case, or a failing one if the file is invalid.
 fn trials(root: &Path, file: &Path, engines: &Engines, skipped: &Skipped) -> Vec<Trial> {
     let name = file.strip_prefix(root).unwrap_or(file).with_extension("").to_string_lossy().into_owned();
     let path = file.canonicalize().unwrap_or_else(|_| file.to_owned());

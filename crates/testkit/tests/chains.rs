@@ -1,4 +1,4 @@
-//! Random chains on all ways to run them, thousands each time; `paceline-testkit chains` does the same for as long as one likes.
+//! Random chains on all ways to run them, a fixed number; `paceline-testkit chains` runs any number.
 
 use paceline_testkit::compare::{ChainSubject, ChainWay, Workshop, compare_chains};
 use paceline_testkit::kernel;

@@ -1,4 +1,4 @@
-//! Campaigns as processes: children end with their parent, and a reader of the output may have enough.
+//! Campaigns as processes: children end with their parent, and a closed output is not a panic.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::read_to_string;
@@ -30,9 +30,9 @@ fn a_child_does_not_outlive_its_parent() {
     let children = format!("/proc/{id}/task/{id}/children");
     let child = wait_for(|| read_to_string(&children).ok()?.split_whitespace().next().map(str::to_owned));
     let child = child.expect("the campaign starts a child");
-    // Once it runs programs it has asked the kernel to end with its parent.
+    // Once it runs programs, it has requested its signal on the parent's death.
     std::thread::sleep(Duration::from_millis(500));
-    // Stopped, it does not notice that nobody reads what it prints.
+    // A stopped child does not notice a closed pipe.
     let signal =
         |name: &str| Command::new("sh").args(["-c", &format!("kill {name} {child}")]).status().unwrap();
     assert!(signal("-STOP").success());

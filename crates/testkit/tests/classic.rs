@@ -1,5 +1,5 @@
-//! Classic filters against libpcap: what tcpdump's expressions match, and how programs are printed; and the kernel's
-//! checker of seccomp programs.
+//! Classic filters compared with libpcap: matches of tcpdump's expressions, and printed programs; and seccomp programs
+//! compared with the kernel's checker.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -36,7 +36,7 @@ fn libpcap(test: &str) -> Option<Libpcap> {
     Libpcap::open().map_err(|reason| skip(test, &reason)).ok()
 }
 
-/// The packets of the shipped capture, and each of those cut short at every length that matters to headers.
+/// The packets of the shipped capture, and each of them truncated at every length within its headers.
 fn packets() -> Vec<Vec<u8>> {
     let file = File::open(root().join("examples/traffic.pcap")).expect("it is there");
     let mut reader = CaptureReader::new(BufReader::new(file)).expect("a capture");
@@ -52,7 +52,7 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-/// The programs of a filter on all engines there are.
+/// The programs of a filter on all engines of this machine.
 fn programs(filter: &Filter, options: &ConvertOptions) -> Vec<(String, Program)> {
     let specs = [filter.to_xdp("xdp", options), filter.to_socket_filter("socket_filter", options)];
     let mut programs = Vec::new();
@@ -96,7 +96,7 @@ fn expressions_match_what_libpcap_says() {
             }
         }
     }
-    // Offsets that are negative before they wrap, in lengths that lie.
+    // Offsets that are negative before they wrap, from wrong length fields.
     assert!(other_rule < 100, "libpcap has another rule for {other_rule} packets");
     assert!(matched > 10_000, "the expressions match {matched} packets, far too few to show anything");
 }
@@ -124,8 +124,8 @@ fn the_kernel_takes_what_expressions_become() {
     }
 }
 
-/// An IPv4 and an IPv6 packet with an authentication header that is the next one of itself by libpcap's arithmetic, which takes
-/// its length for a place.
+/// An IPv4 and an IPv6 packet with an authentication header that is its own next header by libpcap's arithmetic, which uses
+/// its length as an offset.
 fn circles() -> [Vec<u8>; 2] {
     const AH: u8 = 51;
     [(0x0800, 23, 20), (0x86dd, 20, 40)].map(|(ethertype, protocol, place)| {
@@ -139,7 +139,7 @@ fn circles() -> [Vec<u8>; 2] {
     })
 }
 
-/// Conversions of `protochain` run as in libpcap, but end where that would not; and the kernel accepts them.
+/// Conversions of `protochain` have libpcap's results, but end where libpcap does not; and the kernel accepts them.
 #[test]
 fn loops_of_protochain_run_and_end() {
     let test = "loops_of_protochain_run_and_end";
@@ -181,12 +181,12 @@ fn loops_of_protochain_run_and_end() {
     );
 }
 
-/// Whatever a loop does, it ends, and alike on all engines; as libpcap says, unless that goes round more often.
+/// Each loop ends, with the same result on all engines, which is libpcap's unless that exceeds the bound.
 #[test]
 fn random_loops_end_alike_on_all_engines() {
     let Some(libpcap) = libpcap("random_loops_end_alike_on_all_engines") else { return };
     const JUMP: u16 = 0x05;
-    // Without optimization a loop takes twenty times as long.
+    // Unoptimized builds take twenty times as long.
     const SEEDS: u64 = if cfg!(debug_assertions) { 150 } else { 3_000 };
     let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
     let (mut host, mut burst) = (Host::default(), Burst::new(1));
@@ -233,7 +233,7 @@ fn random_loops_end_alike_on_all_engines() {
     );
 }
 
-/// The kernel refuses loops in classic programs: tcpdump then filters by itself.
+/// The kernel refuses loops in classic programs; tcpdump then filters in user space.
 #[test]
 fn loops_of_protochain_are_refused_for_sockets() {
     let Some(libpcap) = libpcap("loops_of_protochain_are_refused_for_sockets") else { return };
@@ -289,7 +289,7 @@ fn texts_read_back() {
         assert_eq!(parse(&to_c_array(&insns)).as_ref(), Ok(&insns), "seed {seed}");
         if Filter::new(insns.clone(), Purpose::Socket).is_ok() {
             let read = assemble(&to_asm(&insns)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-            // Fields that an instruction does not use are not in the language.
+            // The language has no syntax for unused fields of an instruction.
             assert_eq!(to_listing(&read), to_listing(&insns), "seed {seed}");
         }
     }
@@ -336,9 +336,9 @@ fn sources_compile_to_the_same() {
     assert_eq!(c.matches("{ 0x").count(), spec.insns.len(), "{c}");
 }
 
-/// `port 22`, the first filter of the mail that proposed the extended instruction set. Of its seven loads and the length
-/// of the header those that all ways need are checked at once. Ports have a check each: a packet that ends behind the
-/// first one matches if that is 22.
+/// `port 22`, the first filter in the kernel's patches for the eBPF interpreter. One bounds check covers the loads that all
+/// paths need, of the seven loads and the header length. Each port has a check of its own: a packet that ends after the
+/// first port matches if that is 22.
 #[test]
 fn checks_are_shared() {
     let Some(libpcap) = libpcap("checks_are_shared") else { return };
@@ -349,7 +349,7 @@ fn checks_are_shared() {
         paceline_isa::disassemble(&spec.insns).iter().map(|line| line.to_string()).collect();
     let checks = text.iter().filter(|line| line.contains("r5 > r3")).count();
     assert_eq!(checks, 5, "{}", text.join("\n"));
-    // The second filter computes the header's length three times, and loads it once here.
+    // The second filter computes the header length three times, and loads it once here.
     let second = "tcp port 22 and (((ip[2:2] - ((ip[0]&0xf)<<2)) - ((tcp[12]&0xf0)>>2)) != 0)";
     let insns = libpcap.compile(second, Target::default()).expect("tcpdump takes it");
     let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");

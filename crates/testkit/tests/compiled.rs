@@ -1,4 +1,4 @@
-//! Generated C: the same seed gives the same text, and each compiler that is there takes it.
+//! Generated C: equal seeds give equal texts, and each installed compiler accepts them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use paceline_testkit::compiled::{CProgram, Compiler, PROGRAMS, compilers, unit_text};

@@ -1,4 +1,4 @@
-//! The conformance plugin, run as the suite runs it.
+//! The conformance plugin, called as the suite calls it.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -26,7 +26,7 @@ fn plugin(arguments: &[&str], input: &str) -> Output {
         .spawn()
         .expect("the plugin starts");
     let mut stdin = child.stdin.take().expect("piped");
-    // It may end without reading.
+    // The plugin may end without reading its input.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("the plugin ends")
@@ -106,11 +106,11 @@ fn every_engine_says_the_same() {
     for engine in ["plain", "jit", "checked-jit"] {
         let output = plugin(&[memory, &format!("--engine {engine}")], &hex(SUM));
         assert_eq!(stdout(&output), format!("{:x}\n", 0x10 + 0xffff + 8), "{engine}");
-        // Native code is not let run into what the interpreter stops.
+        // Native code does not run a program that faults on the interpreter.
         let fault = plugin(&["00 11", "--engine", engine], &hex("r0 = *(u8 *)(r1 + 2)\nexit"));
         assert!(stderr(&fault).contains("instruction 0: read of 1 bytes"), "{engine}: {fault:?}");
     }
-    // Registers that are not set are zero.
+    // Uninitialized registers are zero.
     let unset = hex("r0 += r3\nr0 += r4\nr0 += r5\nr0 += r6\nr0 += r7\nr0 += r8\nr0 += r9\nexit");
     for engine in ["plain", "jit", "checked-jit"] {
         assert_eq!(stdout(&plugin(&[memory, "--engine", engine], &unset)), "0\n", "{engine}");
@@ -136,12 +136,12 @@ fn the_kernel_says_the_same() {
     let memory = spaced(&[0; 14]);
     assert_eq!(stdout(&plugin(&[&memory, "--engine=kernel"], &program)), "1c\n");
     assert_eq!(stdout(&plugin(&[&memory], &program)), "1c\n");
-    // It makes no test run of less than an Ethernet header.
+    // The kernel's test run needs at least an Ethernet header.
     for short in ["", "07"] {
         assert_eq!(stdout(&plugin(&[short, "--engine=kernel"], &program)), "1c\n", "{short}");
     }
     assert!(stderr(&plugin(&[&memory, "--engine=kernel"], &hex("exit"))).contains("R0 !read_ok"));
-    // Memory that is shorter than the shortest packet, and none, are filled up.
+    // Memory below the minimum packet length, and no memory, are padded.
     for memory in ["01 02", ""] {
         assert_eq!(stdout(&plugin(&[memory, "--engine=kernel"], &program)), "1c\n", "{memory}");
     }

@@ -11,7 +11,7 @@ use paceline_testkit::dispatcher::{Component, EMPTY, OBJECT, PROGRAM, SLOTS, fil
 use paceline_testkit::whole::{Captured, Workload, compare};
 use paceline_testkit::{kernel, skip};
 
-/// Bytes of the packet: how many programs ran, which ones, and what each is to return.
+/// Layout of the packet: number of programs that ran, their marks, and the verdict of each.
 const RAN: usize = 1;
 const RETURNS: usize = 32;
 const PACKET: usize = 64;
@@ -22,8 +22,8 @@ struct Entrant {
     config: RunConfig,
 }
 
-/// A program that leaves its mark behind those that ran before it, and returns what the packet says. The mark is what
-/// tells it from others; `padding` makes it longer.
+/// A program that appends its mark to those of earlier programs, and returns the verdict in the packet. The mark identifies
+/// it; `padding` makes it longer.
 fn program(name: &str, mark: usize, padding: usize) -> ProgramSpec {
     let text = format!(
         "{}r6 = *(u32 *)(r1 + 0)\nr7 = *(u32 *)(r1 + 4)\nr0 = 0\nr2 = r6\nr2 += {PACKET}\nif r2 > r7 goto out\n\
@@ -43,7 +43,7 @@ fn random_entrants(rng: &mut Rng, most: usize) -> Vec<Entrant> {
     let entrant = |mark: usize, rng: &mut Rng| {
         let name = ["abc", "abd", "b", "Z"][rng.usize(..4)];
         let actions: Actions = Verdict::ALL.into_iter().filter(|_| rng.u8(..3) > 0).collect();
-        // Lengths differ where names do not, so that the published rules decide.
+        // Programs of equal names have different lengths, so that the order is defined.
         Entrant { spec: program(name, mark, mark), config: RunConfig { priority: rng.u32(49..52), actions } }
     };
     let mut entrants: Vec<_> = (0..rng.usize(1..=most)).map(|mark| entrant(mark, rng)).collect();
@@ -51,7 +51,7 @@ fn random_entrants(rng: &mut Rng, most: usize) -> Vec<Entrant> {
     entrants
 }
 
-/// A packet, most of whose verdicts let the chain go on for a while; `most` is the highest value that is returned.
+/// A packet with mostly verdicts after which the chain continues; `most` is the maximum verdict.
 fn random_packet(rng: &mut Rng, most: u8) -> Vec<u8> {
     let mut packet = vec![0; PACKET];
     packet[RETURNS..].fill_with(|| if rng.u8(..8) == 0 { rng.u8(0..=most) } else { rng.u8(0..5) });
@@ -66,7 +66,7 @@ fn dispatcher() -> Option<Object> {
     Some(Object::open(OBJECT).unwrap())
 }
 
-/// The dispatcher with programs in their slots, in the order that the protocol publishes.
+/// The dispatcher with programs in its slots, in the order of the protocol.
 fn linked(dispatcher: &Object, entrants: &[Entrant]) -> Object {
     let mut sorted: Vec<_> = entrants.iter().collect();
     sorted.sort_by_key(|entrant| {
@@ -124,7 +124,7 @@ fn libxdps_dispatcher_comes_to_the_same_verdicts_and_packets() {
     for seed in rounds("PACELINE_CHAINS", 60) {
         let mut rng = Rng::with_seed(seed);
         let entrants = random_entrants(&mut rng, SLOTS);
-        // Up to 30: 31 is what an empty slot returns.
+        // Up to 30: 31 is the return value of an empty slot.
         let packets: Vec<_> = (0..64).map(|_| random_packet(&mut rng, EMPTY as u8 - 1)).collect();
         let object = linked(&dispatcher, &entrants);
         for engine in [Engine::Plain, Engine::Threaded, Engine::best()] {
@@ -158,7 +158,8 @@ fn the_kernel_runs_the_dispatcher_as_we_do() {
 fn without_a_limit_of_ten_the_rules_stay_the_same() {
     let Some(dispatcher) = dispatcher() else { return };
     let mut rng = Rng::with_seed(1);
-    // The first ten of eleven programs with one action that the packet never returns: the eleventh is never reached.
+    // Eleven programs: the first ten pass the packet on, and the eleventh, for which libxdp's dispatcher has no slot,
+    // returns tx.
     let mut entrants: Vec<_> = (0..=SLOTS)
         .map(|mark| Entrant { spec: program(&format!("p{mark:02}"), mark, 0), config: RunConfig::default() })
         .collect();
@@ -181,7 +182,7 @@ fn values_that_are_no_verdict_are_where_the_rules_differ() {
     let entrants = [0, 1]
         .map(|mark| Entrant { spec: program(&format!("p{mark}"), mark, 0), config: RunConfig::default() });
     let object = linked(&dispatcher, &entrants);
-    // What an empty slot returns, and what has the low six bits of pass.
+    // The return value of an empty slot, and one whose low six bits are those of pass.
     for code in [EMPTY as u8, 64 + Verdict::Pass as u8] {
         let mut packet = vec![0; PACKET];
         packet[RETURNS..].fill(Verdict::Tx as u8);

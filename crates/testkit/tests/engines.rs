@@ -1,5 +1,4 @@
-//! Random programs on all engines that there are, a few thousand each time; `paceline-testkit engines` does the same for as long
-//! as one likes.
+//! Random programs on all engines of this machine, a fixed number; `paceline-testkit engines` runs any number.
 
 use paceline::Engine;
 use paceline_testkit::Contents;
@@ -42,7 +41,7 @@ fn engines_and_kernel_agree() {
     assert!(accepted > PROGRAMS * 95 / 100, "only {accepted} of {PROGRAMS} were accepted");
 }
 
-/// An engine that goes wrong where something is redirected.
+/// An engine with a fault in redirects.
 struct Broken(Box<dyn Subject>);
 
 impl Subject for Broken {
@@ -71,7 +70,7 @@ fn a_broken_engine_is_found_and_its_program_shrinks() {
     let (candidate, work) = found.expect("some program redirects");
     let small = comparator.shrink(&candidate, &work, &shop).program().expect("as large at most");
     assert!(small.insns.len() <= 8, "{}", small.insns.len());
-    // What is printed for people is a case that can be put below tests/cases.
+    // The printed text is a case for tests/cases.
     let work = shop.with_program(&work, small).expect("accepted");
     let text = comparator.to_case("redirected", &work, &shop);
     let cases = parse_file(&text).expect("a good case");

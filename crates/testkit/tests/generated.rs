@@ -1,4 +1,4 @@
-//! Random programs: the plain interpreter against the kernel, a few thousand each time.
+//! Random programs on the plain interpreter, compared with the kernel, a fixed number.
 
 use paceline_testkit::case::parse_file;
 use paceline_testkit::generate::{
@@ -15,7 +15,7 @@ fn plain_interpreter_and_kernel_agree() {
     }
     let mut plain = PlainSubject::new().expect("a small map");
     let mut kernel = KernelSubject::new().expect("a small map");
-    // Other programs in every run would be more, but a failure must come again: `paceline-testkit fuzz` takes other seeds.
+    // Fixed seeds make failures reproducible; `paceline-testkit fuzz` takes other seeds.
     for seed in 0..PROGRAMS {
         let generated = Generated::new(seed, &Mix::default(), 3);
         if let Err(disagreement) = check(&generated, &mut plain, &mut kernel) {
@@ -24,7 +24,7 @@ fn plain_interpreter_and_kernel_agree() {
     }
 }
 
-/// An engine with a fault, to see that it is found.
+/// An engine with a fault, which must be found.
 struct Broken(PlainSubject);
 
 impl Subject for Broken {
@@ -39,7 +39,7 @@ impl Subject for Broken {
     ) -> Result<Vec<Result<State, String>>, paceline_testkit::generate::Refused> {
         let mut program = program.clone();
         for insn in &mut program.insns {
-            // 32-bit signed division for unsigned: opcode 0x3c, told apart by the offset.
+            // 32-bit signed division instead of unsigned: opcode 0x3c, distinguished by the offset.
             if insn.opcode == 0x3c {
                 insn.offset ^= 1;
             }
@@ -56,7 +56,7 @@ fn a_broken_engine_is_found_and_its_program_shrinks() {
     let large = (0..PROGRAMS).map(|seed| Generated::new(seed, &Mix::default(), 3)).find(&mut fails);
     let small = shrink(&large.expect("some program divides"), fails);
     assert!(small.steps.len() <= 3, "{:?}", small.steps);
-    // What is printed for people is a case that can be put below tests/cases.
+    // The printed text is a case for tests/cases.
     let text = small.to_case("division", 0, small.inputs.first());
     let cases = parse_file(&text).expect("a good case");
     assert_eq!(cases[0].programs[0].insns, small.program().insns);

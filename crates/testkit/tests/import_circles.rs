@@ -1,4 +1,4 @@
-//! No circle of imports between the files of a crate, or between its folders.
+//! No import cycles between the files of a crate, or between its folders.
 //!
 //! The sources are read as text: `mod` declarations give the files, paths that begin with `crate`, `super`, `self`, a child or an
 //! imported module give the imports. Code under `#[cfg(test)]` does not count: tests may use all.
@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Crates that are free of circles, by their folders.
+/// Crates without import cycles, by their folders.
 const CRATES: [&str; 1] = ["cli"];
 
 /// A module by the names from the root of the crate; the root has none.
 type Module = Vec<String>;
 
-/// Modules, and modules that they import.
+/// Pairs of a module and a module that it imports.
 type Imports = BTreeSet<(Module, Module)>;
 
 /// The source of a module.
@@ -83,8 +83,8 @@ fn imports_of(name: &str) -> Imports {
     imports(&read)
 }
 
-/// The imports that are part of a circle, or lie between two: all but those of modules that nothing imports and into modules that
-/// import nothing, again and again.
+/// The imports that are part of a cycle, or on a path between two: repeatedly removes imports of modules that nothing
+/// imports, and of modules that import nothing.
 fn circle(imports: &Imports) -> Imports {
     let mut left = imports.clone();
     loop {
@@ -162,14 +162,14 @@ fn imports_in(module: &Module, tokens: &[String], is_module: &dyn Fn(&Module) ->
     imports
 }
 
-/// All paths, those of `use` trees each to its end.
+/// All paths, with `use` trees expanded.
 fn paths(tokens: &[String]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let follows = at > 0 && matches!(tokens[at - 1].as_str(), "." | "mod" | "::");
         at = match tokens[at].as_str() {
-            // The scope of a definition is no import.
+            // The scope in a definition such as `pub(in path)` is not an import.
             "pub" if tokens.get(at + 1).is_some_and(|token| token == "(") => at + 3,
             token if is_name(token) && !follows => read_tree(tokens, at, &[], &mut paths),
             _ => at + 1,
@@ -178,7 +178,7 @@ fn paths(tokens: &[String]) -> Vec<Vec<String>> {
     paths
 }
 
-/// Reads a path or a tree of paths, and gives the place behind it.
+/// Parses a path or a tree of paths, and returns the index after it.
 fn read_tree(tokens: &[String], mut at: usize, before: &[String], paths: &mut Vec<Vec<String>>) -> usize {
     let mut path = before.to_vec();
     while let Some(token) = tokens.get(at) {
@@ -205,7 +205,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Leaves out each item under `#[cfg(test)]`.
+/// Removes each item under `#[cfg(test)]`.
 fn without_tests(tokens: &[String]) -> Vec<String> {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut left = Vec::new();
@@ -221,7 +221,7 @@ fn without_tests(tokens: &[String]) -> Vec<String> {
     left
 }
 
-/// The place behind an item: behind its semicolon, or behind its braces.
+/// The index after an item: after its semicolon, or after its braces.
 fn end_of_item(tokens: &[String], mut at: usize) -> usize {
     let mut depth = 0;
     while let Some(token) = tokens.get(at) {
@@ -238,7 +238,7 @@ fn end_of_item(tokens: &[String], mut at: usize) -> usize {
     at
 }
 
-/// Names, `::` and single characters; without comments and literals.
+/// Tokens: names, `::` and single characters, without comments and literals.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -288,7 +288,7 @@ fn comment_or_literal(text: &str) -> Option<usize> {
     match quote.as_bytes() {
         [b'"', ..] => Some(start + end_of_quoted(&text[start..], '"')),
         [b'\'', b'\\', ..] => Some(start + end_of_quoted(&text[start..], '\'')),
-        // Lifetimes have no second quote.
+        // Lifetimes have no closing quote.
         [b'\'', ..] => {
             let mut chars = quote.char_indices().skip(2);
             chars.next().filter(|(_, c)| *c == '\'').map(|(at, _)| start + at)
@@ -297,7 +297,7 @@ fn comment_or_literal(text: &str) -> Option<usize> {
     }
 }
 
-/// The place behind a closing quote that no backslash escapes.
+/// The index after an unescaped closing quote.
 fn end_of_quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, c) in text.char_indices() {

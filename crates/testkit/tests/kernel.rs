@@ -1,4 +1,4 @@
-//! The kernel oracle itself: what it is given comes back.
+//! The kernel oracle itself: values survive a round trip.
 
 use paceline::{Limits, Map};
 use paceline_btf::{Btf, Int, IntEncoding, SymbolLinkage, Type};

@@ -1,5 +1,5 @@
-//! Relative order, held against the kernel's hooks for several programs: random changes of the ingress hook of a loopback
-//! interface, in a namespace of the test's own.
+//! Relative order, compared with the kernel's hooks for several programs: random changes of the ingress hook of a loopback
+//! interface, in a private network namespace.
 
 use paceline::chain::{Place, Sequence, SequenceError};
 use paceline_spec::Errno;
@@ -9,12 +9,12 @@ use paceline_testkit::kernel::{Classifier, Ingress};
 const NAME: &str = "changes_are_made_and_refused_as_in_the_kernel";
 /// Programs that come and go.
 const PROGRAMS: usize = 7;
-/// Changes that are tried, if `PACELINE_CHANGES` does not say how many: the kernel waits for a grace period after each.
+/// Number of changes, unless `PACELINE_CHANGES` sets it: the kernel waits for a grace period after each.
 const CHANGES: usize = 600;
-/// `lo` is the first of a namespace.
+/// `lo` is the first interface of a namespace.
 const LOOPBACK: Ingress = Ingress { ifindex: 1 };
 
-/// The kernel's number for a refusal.
+/// The kernel's error number of a refusal.
 fn errno(error: SequenceError) -> Errno {
     match error {
         SequenceError::Stale { .. } => Errno(116),
@@ -71,7 +71,7 @@ fn changes_are_made_and_refused_as_in_the_kernel() {
                 let theirs = LOOPBACK.replace(&programs[other], &programs[program], theirs);
                 (format!("replace {other} by {program}"), ours.replace(&other, program, expected), theirs)
             }
-            // The kernel looks for the revision of a hook without programs in no place.
+            // The kernel does not check the revision of a hook without programs.
             _ if ours.members().is_empty() => continue,
             _ => {
                 let theirs = LOOPBACK.detach(&programs[program], theirs);
@@ -85,7 +85,7 @@ fn changes_are_made_and_refused_as_in_the_kernel() {
             Err(error) => refused[[116, 17, 2].iter().position(|n| Errno(*n) == errno(error)).unwrap()] += 1,
         }
         if ours.members().is_empty() {
-            // The hook goes with its last program, and a new one counts from the start.
+            // The hook is freed with its last program, and a new one has the initial revision.
             ours = Sequence::default();
         }
         let ids: Vec<u32> = ours.members().iter().map(|member| programs[*member].id()).collect();

@@ -1,5 +1,5 @@
-//! `bpf_fib_lookup` and `bpf_check_mtu` on a network as `ip` prints it, held against the kernel in a namespace of its own that
-//! is set up so (`network.sh`).
+//! `bpf_fib_lookup` and `bpf_check_mtu` on a network from `ip`'s output, compared with the kernel in a namespace with the
+//! same setup (`network.sh`).
 
 use std::process::Command;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use paceline_testkit::skip;
 
 const QUERIES: usize = 20_000;
 
-/// Takes the parameters and the flags from the packet and puts the answer there.
+/// Reads the parameters and flags from the packet and stores the result there.
 const LOOKUP: &str = "
     r6 = r1
     r2 = 0
@@ -50,7 +50,7 @@ const LOOKUP: &str = "
     exit
 ";
 
-/// Takes interface, length and difference from the packet and puts the MTU there.
+/// Reads interface, length and difference from the packet and stores the MTU there.
 const MTU: &str = "
     r6 = r1
     r2 = 0
@@ -105,7 +105,7 @@ impl Pair {
         Self { kernel, ours, host }
     }
 
-    /// What both answer: the result and the packet.
+    /// Result and packet, which are equal on both sides.
     fn ask(&mut self, packet: &[u8]) -> [(u32, Vec<u8>); 2] {
         let theirs = self.kernel.test_run(&Packet::new(packet)).expect("the kernel runs it");
         let mut burst = Burst::new(1);
@@ -121,7 +121,7 @@ fn pick<T: Copy, const N: usize>(rng: &mut Rng, from: [T; N]) -> T {
     from[rng.usize(..N)]
 }
 
-/// An address that something is known about, or one close to it.
+/// An address that the network has an entry for, or one close to it.
 fn v4(rng: &mut Rng) -> [u8; 4] {
     let net = pick(rng, [0, 0, 1, 1, 2, 3, 9, 9, 9, 10, 11, 13, 15, 16, 17, 18, 20, 21, 30]);
     match rng.u8(..12) {
@@ -188,7 +188,7 @@ fn mtu_query(rng: &mut Rng, interfaces: u32) -> Vec<u8> {
     packet
 }
 
-/// The network once it has come to rest.
+/// The network after it has settled.
 fn settled() -> Network {
     let mut before = String::new();
     for _ in 0..50 {
@@ -232,7 +232,7 @@ fn compare(rules: &str) {
     assert!(differing.is_empty(), "{}", differing[..differing.len().min(8)].join("\n"));
 }
 
-/// Every namespace belongs to a thread, and a thread that ends takes it along.
+/// A namespace belongs to a thread and is freed with it.
 #[test]
 fn routes_are_those_of_the_kernel() {
     if !available_for("routes of the kernel") {

@@ -1,6 +1,6 @@
-//! Every example, every whole XDP program that Debian ships, and those among the kernel's samples and tests in its
-//! `linux-source`, compiled here, over the shipped and the real captures, on the kernel and
-//! on ours: verdicts, packets and maps must be equal. Prints a table.
+//! Every example, every whole XDP program in Debian's packages, and those among the kernel's samples and self-tests in its
+//! `linux-source`, compiled here, over the shipped and real captures, on the kernel and on our engines: verdicts, packets
+//! and maps must be equal. Prints a table.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,20 +18,20 @@ use paceline_testkit::whole::{Comparison, Fill, Workload, compare, fills_from_pa
 const DEBIAN_OBJECTS: &str = "/usr/lib/x86_64-linux-gnu/bpf";
 const DEBIAN_CAPTURES: &str = "/usr/lib/python3/dist-packages/pathspider/tests/data";
 
-/// Objects that cilium's library is tested with, as `golang-github-cilium-ebpf-dev` has them.
+/// Objects of the tests of cilium's library, in `golang-github-cilium-ebpf-dev`.
 const CILIUM: &str = "/usr/share/gocode/src/github.com/cilium/ebpf";
 const CILIUM_FOLDERS: [&str; 2] = ["testdata", "btf/testdata"];
 
-/// What does not run, and a part of what is said then: objects, or programs of objects. docs/PROGRAMS.md says more.
+/// Objects and programs that do not run, with a part of the message; see docs/PROGRAMS.md.
 const NOT_RUN: &[(&str, &str)] = &[
-    // To be refused: an ordinary program reads what only those of device maps may.
+    // Must be refused: an ordinary program reads a field that only programs of device maps may read.
     ("linux/test_xdp_devmap_helpers:xdpdm_devlog", "invalid context read at offset 20"),
-    // That of Linux 6.1, which kernels of today refuse as well.
+    // The version of Linux 6.1, which current kernels refuse as well.
     ("linux/xdp_synproxy_kern:syncookie_xdp", "the program is too complex"),
-    // To be refused by loaders.
+    // Must be refused by loaders.
     ("cilium/fwd_decl-el", "`fwd` is not defined"),
     ("cilium/invalid_map-el", "unknown members in its definition"),
-    // Only cilium's own loader gives values to what is not defined.
+    // Only cilium's loader defines the undefined symbols.
     ("cilium/loader-clang-14-el", "`MY_CONST` is not defined"),
     ("cilium/loader-clang-9-el", "`MY_CONST` is not defined"),
     ("cilium/loader-el", "`MY_CONST` is not defined"),
@@ -42,10 +42,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("cilium/strings-el:filter", "from programs under the GPL only"),
 ];
 
-/// Entries of the samples' maps whose number their users set before they load them: at least one for each CPU.
+/// Entries of the samples' maps whose size their loaders set: at least one for each CPU.
 const SET_BY_USERS: u32 = 64;
 
-/// Elements that the examples' maps get, in the data language of the text cases: those of the JSON files beside them.
+/// Elements of the examples' maps, in the data language of text cases: those of the JSON files beside the examples.
 const FILLS: &[(&str, &str, &str, &str)] = &[
     ("balancer", "vips", "c000020a u16 80 u8 6 00", "u32 1 u32 16 u32 3"),
     ("balancer", "vips", "c000020a u16 443 u8 6 00", "u32 0 u32 16 u32 3"),
@@ -61,8 +61,7 @@ const FILLS: &[(&str, &str, &str, &str)] = &[
     ("firewall", "blocked_v4", "c6336407", "u64 0"),
 ];
 
-/// Packets taken from one capture unless the environment has `PACELINE_ALL_PACKETS=1`: of the real captures one is
-/// very long, and more of the same.
+/// Packets from one capture unless `PACELINE_ALL_PACKETS=1` is set: one of the real captures is very long and uniform.
 const SOME_PACKETS: u64 = 3000;
 
 type Table = Arc<Mutex<BTreeMap<String, Result<Comparison, String>>>>;
@@ -138,12 +137,12 @@ fn sources(table: &Table) -> Vec<(&'static str, PathBuf)> {
     found
 }
 
-/// Why something is known not to run.
+/// Reason why a program is known not to run.
 fn known(name: &str) -> Option<&'static str> {
     NOT_RUN.iter().find(|(known, _)| *known == name).map(|(_, part)| *part)
 }
 
-/// Holds what happened against what is known not to run.
+/// Compares the result with the list of programs that are known not to run.
 fn hold(name: &str, result: Result<(), Failed>) -> Result<(), Failed> {
     match (known(name), result) {
         (None, result) => result,

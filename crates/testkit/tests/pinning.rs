@@ -1,5 +1,5 @@
-//! libbpf as the oracle: which objects that pin a map by name share it, which get one of their own, and which are refused. Needs
-//! root, `cc` and libbpf-dev.
+//! libbpf as the oracle for maps pinned by name: which objects share a map, which get their own, and which are refused.
+//! Needs root, `cc` and libbpf-dev.
 
 use std::fmt;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 use paceline::{Instance, LoadOptions, Object};
 use paceline_testkit::skip;
 
-/// What a map's definition says: type, key size, value size, entries, flags, pinning.
+/// Attributes of a map's definition: type, key size, value size, entries, flags, pinning.
 type Definition = [u32; 6];
 
 const TYPE: usize = 0;
@@ -19,7 +19,7 @@ const ENTRIES: usize = 3;
 const FLAGS: usize = 4;
 const PINNING: usize = 5;
 
-/// Numbers that the fixture has in the places of the definition's.
+/// Placeholders in the fixture for the attributes of the definition.
 const PLACES: Definition = [1_000_001, 1_000_002, 1_000_003, 1_000_004, 1_000_005, 1_000_006];
 
 const HASH: Definition = [1, 4, 8, 16, 0, 1];
@@ -40,7 +40,7 @@ const TYPES: &[Definition] = &[
     [27, 0, 0, 4096, 0, 1],
     [30, 0, 8, 16, 0, 1],
 ];
-/// Kinds to which the kernel adds a flag. This libbpf does not know it, and refuses to share what it has pinned itself.
+/// Kinds to which the kernel adds a flag. This version of libbpf does not expect it, and refuses to share such a map.
 const DEVICES: [Definition; 2] = [[14, 4, 4, 16, 0, 1], [25, 4, 4, 16, 0, 1]];
 
 fn with(mut definition: Definition, place: usize, number: u32) -> Definition {
@@ -54,22 +54,22 @@ fn trials() -> Vec<Vec<Definition>> {
     let others =
         [(TYPE, 9), (TYPE, 5), (KEY, 8), (VALUE, 4), (VALUE, 16), (ENTRIES, 8), (ENTRIES, 17), (FLAGS, 1)];
     for (place, number) in others {
-        // The one that is there stays, and is found again.
+        // The pinned map stays, and is found again.
         trials.push(vec![HASH, with(HASH, place, number), HASH]);
         trials.push(vec![with(HASH, place, number), HASH, with(HASH, place, number)]);
     }
     let alone = with(HASH, PINNING, 0);
     trials.push(vec![HASH, alone, HASH]);
     trials.push(vec![alone, HASH, alone, HASH]);
-    // Who does not pin it need not agree.
+    // Objects that do not pin the map need not agree.
     trials.push(vec![HASH, with(alone, VALUE, 4), HASH]);
-    // What cannot be made, or pinned so, is not pinned.
+    // Maps that cannot be created or pinned are not pinned.
     trials.push(vec![with(HASH, ENTRIES, 0), HASH]);
     trials.push(vec![with(HASH, PINNING, 2), HASH]);
     trials
 }
 
-/// What became of the objects: the first object that has the same map, by number, or nothing where it was refused.
+/// For each object the first object that has the same map, by number; `None` if it was refused.
 #[derive(PartialEq)]
 struct Outcome(Vec<Option<usize>>);
 
@@ -105,13 +105,13 @@ fn ours(definitions: &[Definition]) -> Outcome {
         let object = Object::parse(&object(definition)).ok()?;
         instance.load(&object, &options).ok()
     };
-    // All stay, so that no number is used again.
+    // All stay alive, so that no id is reused.
     let loaded: Vec<_> = definitions.iter().map(load).collect();
     let id = |collection: &Option<paceline::Collection>| Some(collection.as_ref()?.map("shared")?.id());
     Outcome::of(&loaded.iter().map(id).collect::<Vec<_>>())
 }
 
-/// `None` where there is no libbpf, or nothing may be mounted.
+/// `None` without libbpf or the permission to mount.
 fn build() -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/libbpf_pin.c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libbpf_pin");
@@ -150,7 +150,7 @@ fn objects_share_a_map_where_libbpf_lets_them() {
     }
 }
 
-/// Those that are like the pinned one share it; libbpf 1.1 compares with the flag that the kernel added.
+/// Equal definitions share the pinned map; libbpf 1.1 compares them with the flag that the kernel added.
 #[test]
 fn device_maps_are_shared() {
     for device in DEVICES {

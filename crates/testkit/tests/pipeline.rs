@@ -1,4 +1,4 @@
-//! Pipelines: in bursts and one by one the same packets come out of the same ports in the same order.
+//! Pipelines: bursts and single packets give the same packets at the same ports in the same order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,7 +9,7 @@ use paceline_spec::{Errno, MapKind, MapSpec, XdpAttach};
 use paceline_testkit::redirects::{Out, Rig, goes_to_cpu, packets, sorted};
 use paceline_testkit::text;
 
-/// Packets through a rig, with bursts of this length at most.
+/// Runs packets through a rig, with this maximum burst length.
 fn run(packets: &[(u32, Vec<u8>)], burst: usize, engine: Engine) -> (Out, PipelineCounts) {
     let mut rig = Rig::new(engine).unwrap();
     for worker in &mut rig.workers {
@@ -27,7 +27,7 @@ fn load(text: &str, attach: XdpAttach) -> Program {
 #[test]
 fn bursts_of_any_length_come_to_the_same() {
     for seed in 0..6 {
-        // Those of other CPUs come when these have time: another burst's length, another order.
+        // Packets from other CPUs depend on scheduling: other burst lengths give another order.
         let (mut packets, in_order) = (packets(seed, 3000), seed % 2 == 0);
         packets.retain(|(_, packet)| !in_order || !goes_to_cpu(packet));
         let run = |burst, engine| {
@@ -46,7 +46,7 @@ fn bursts_of_any_length_come_to_the_same() {
     }
 }
 
-/// A packet that asks for something.
+/// A packet that requests an action.
 fn asking(what: u8, which: u8, then: u8, where_to: u8) -> Vec<u8> {
     let mut packet = vec![0; 20];
     packet[..4].copy_from_slice(&[what, which, then, where_to]);
@@ -80,7 +80,7 @@ fn what_packets_ask_for() {
     assert_eq!(ask(2, 11, 0).1.unknown, 1, "no verdict");
 }
 
-/// What came out of one place, the bytes that the programs write.
+/// The bytes that the programs write, for all packets of one output.
 fn written(out: &Out, port: u32) -> Vec<[u8; 4]> {
     out[&port].iter().map(|packet| packet[8..12].try_into().unwrap()).collect()
 }
@@ -88,12 +88,12 @@ fn written(out: &Out, port: u32) -> Vec<[u8; 4]> {
 #[test]
 fn packets_go_out_through_the_programs_of_entries() {
     const PASS: u8 = Verdict::Pass as u8;
-    // To all: the others get it as it was, whoever comes first.
+    // To all: each output gets the unchanged packet, in any order.
     let (out, counts) = run(&[(2, asking(10, 0, PASS, 0))], 64, Engine::best());
     assert_eq!([written(&out, 2), written(&out, 3)], [[[0; 4]], [[0; 4]]]);
     assert_eq!([written(&out, 4), written(&out, 5)], [[[4, 2, 0, 0]], [[5, 2, 0, 0]]]);
     assert_eq!((counts.sent, counts.stopped, counts.packets()), (4, 0, 1));
-    // Only a pass lets it out.
+    // Only packets with verdict pass are sent.
     for verdict in [0, 1, 3, 4, 5] {
         let packets =
             [(2, asking(6, 4, verdict, 3)), (2, asking(6, 4, PASS, 0)), (2, asking(5, 4, verdict, 0))];
@@ -180,7 +180,7 @@ fn a_full_port_refuses_the_last() {
     assert_eq!(kept, Vec::from_iter(0..10));
 }
 
-/// Programs of a running pipeline are replaced; each packet has the verdict of one of them, and none is lost.
+/// Replaces programs of a running pipeline; each packet has the verdict of one of them, and none is lost.
 #[test]
 fn programs_are_replaced_under_traffic() {
     const PACKETS: u64 = 300_000;

@@ -1,4 +1,5 @@
-//! Where redirected packets come out, and how: pipelines against the kernel, with real interfaces in a namespace of their own.
+//! Targets and contents of redirected packets: pipelines compared with the kernel, with real interfaces in a private
+//! namespace.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -16,22 +17,22 @@ use paceline_testkit::redirects::{self, ARRIVAL, EGRESS, INTERFACES, OBEY, Out, 
 use paceline_testkit::wire::Wire;
 use paceline_testkit::{skip, text};
 
-/// How long nothing must come out before all has.
+/// Time without output after which all packets count as received.
 const IDLE: Duration = Duration::from_millis(200);
-/// The other end of an interface is this much further.
+/// Offset of the index of an interface's peer.
 const PEER: u32 = 20;
 
-/// The interfaces, each with the program, and the ends of the wires that lead out of them.
+/// The interfaces, each with the program, and the peers of their wires.
 struct Kernel {
-    /// What passes on each interface.
+    /// Packets that pass on each interface.
     stacks: Vec<Wire>,
-    /// What each interface sends.
+    /// Packets that each interface sends.
     peers: BTreeMap<u32, Wire>,
     _links: Vec<OwnedFd>,
     _maps: Vec<Map>,
 }
 
-/// Moves this thread to a network namespace with the interfaces; `None` if it may not.
+/// Moves this thread to a network namespace with the interfaces; `None` without the permission.
 fn interfaces() -> Option<()> {
     if let Err(error) = own_network() {
         skip("redirects", &error);
@@ -74,7 +75,7 @@ impl Kernel {
         let (mut links, mut stacks, mut peers) = (Vec::new(), Vec::new(), BTreeMap::new());
         for ifindex in INTERFACES {
             links.push(obey.attach(ifindex)?);
-            // An end without a program takes no packets that a program sends.
+            // An interface without a program does not receive packets that programs redirect.
             links.push(pass.attach(ifindex + PEER)?);
             stacks.push(Wire::open(ifindex)?);
             peers.insert(ifindex, Wire::open(ifindex + PEER)?);
@@ -98,7 +99,7 @@ impl Kernel {
         Ok(out)
     }
 
-    /// Takes what has come out; says whether anything has.
+    /// Receives packets; returns whether there were any.
     fn take(&self, out: &mut Out) -> bool {
         let peers = self.peers.iter().map(|(&ifindex, wire)| (ifindex, wire));
         let places = peers.chain(self.stacks.iter().map(|wire| (0, wire)));
@@ -127,7 +128,7 @@ fn packets_come_out_where_the_kernel_sends_them() {
     }
     let kernel = Kernel::new().unwrap();
     for seed in 0..4 {
-        // There are no sockets in the kernel's map, and none of its own is an interface.
+        // The kernel's socket map is empty, and interface 1 is the loopback device of the namespace.
         let mut packets = redirects::packets(seed, 600);
         packets.retain(|(_, packet)| packet[0] != 8 && packet[1] != 1 && packet[3] != 1);
         let theirs = kernel.run(&packets).unwrap();
@@ -149,7 +150,7 @@ fn packets_come_out_where_the_kernel_sends_them() {
     }
 }
 
-/// What goes to one interface goes in the order in which it came.
+/// Packets to one interface keep their order.
 #[test]
 fn order_is_kept_where_the_kernel_keeps_it() {
     if !available_for("redirects") || interfaces().is_none() {
@@ -157,7 +158,7 @@ fn order_is_kept_where_the_kernel_keeps_it() {
     }
     let kernel = Kernel::new().unwrap();
     let mut packets = redirects::packets(9, 600);
-    // No packets that other CPUs run, and all from one side.
+    // Without packets for other CPUs, and all from one side.
     packets.retain(|(_, packet)| !goes_to_cpu(packet) && packet[0] != 8 && packet[1] != 1);
     packets.iter_mut().for_each(|(ifindex, _)| *ifindex = INTERFACES[0]);
     let theirs = kernel.run(&packets).unwrap();

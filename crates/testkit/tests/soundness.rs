@@ -1,4 +1,4 @@
-//! Text cases on the plain interpreter, every instruction of which is held against what the verifier said.
+//! Text cases on the plain interpreter, with each instruction checked against the verifier's facts and states.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use paceline_testkit::engine::fill_map;
 use paceline_testkit::verdict::{States, Witness};
 use paceline_verifier::{Options, verify};
 
-/// Whether the case is one packet after the other on maps that hold bytes.
+/// Whether the case has no faults, no plain memory, and only maps whose initial values are bytes.
 fn is_plain(case: &Case) -> bool {
     let bytes = |value: &InitialValue| matches!(value, InitialValue::Bytes(_));
     case.kind != CaseKind::Raw
@@ -27,7 +27,7 @@ fn maps(case: &Case) -> Option<Vec<Arc<Map>>> {
     case.maps.iter().map(make).collect()
 }
 
-/// The runs that were held against the facts, and of those the ones that were held against states as well.
+/// Number of runs that were checked against facts, and of those also checked against states.
 fn check(case: &Case) -> Result<(usize, usize), String> {
     let Some(program) = case.programs.first().filter(|_| is_plain(case)) else { return Ok((0, 0)) };
     let Ok(verified) = verify(program, &case.maps, Some(&case.btf), &Options::default()) else {

@@ -1,4 +1,4 @@
-//! Programs that are replaced while others tail call them: two threads, two seconds, every engine with every other.
+//! Programs that are replaced while others tail call them: two threads, two seconds, all pairs of engines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,14 +9,14 @@ use paceline::{Burst, Engine, FrameMeta, Host, Limits, Map, Program};
 use paceline_testkit::case::{Case, parse_file};
 use paceline_verifier::{Options, Verified, verify};
 
-/// Programs in the chain, entries of the array.
+/// Programs in the chain, which are entries of the array.
 const STEPS: u32 = 8;
 
-/// How long it goes on.
+/// Duration.
 const TIME: Duration = Duration::from_secs(2);
 
-/// A chain of programs, each of which calls the next one. Every second one does so in a subprogram and then goes on,
-/// and each has a stack of another size.
+/// A chain of programs, each of which tail calls the next one. Every second one does so in a subprogram, and continues after
+/// it; all have stacks of different sizes.
 fn chain() -> Case {
     let mut text = format!("case: chain\nmap: jump prog_array key 4 value 4 entries {STEPS}\n");
     text.push_str("program:\n r2 = map[jump] ll\n r3 = 0\n call bpf_tail_call\n r0 = 99\n exit\n");
@@ -37,7 +37,8 @@ fn chain() -> Case {
     cases.remove(0)
 }
 
-/// What the chain returns when it ends in a step: that step's number, and how many went on after a subprogram.
+/// Return value of the chain if it ends at a step: that step's number, and the number of programs that continued after a
+/// subprogram.
 fn result(last: u32) -> u64 {
     u64::from(100 + last) + u64::from(last.div_ceil(2)) * 0x10000
 }
@@ -98,7 +99,7 @@ impl Soak {
         }
     }
 
-    /// Exchanges and removes programs, most of them made for it and gone with the entry.
+    /// Replaces and removes programs, most of which are owned only by their entry.
     fn change(&self, rng: &mut fastrand::Rng) {
         while !self.done.load(Ordering::Relaxed) {
             let index = rng.u32(..STEPS);
@@ -115,7 +116,7 @@ impl Soak {
     }
 }
 
-/// Ends the threads also when one of them panics.
+/// Stops the threads also if one of them panics.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {

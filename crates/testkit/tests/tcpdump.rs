@@ -1,5 +1,5 @@
-//! tcpdump as oracle of what filters take from captures: for every link type that libpcap compiles expressions for, in both
-//! byte orders, the same expressions are refused and the same packets are written.
+//! tcpdump as oracle for filters of captures: for every link type for which libpcap compiles expressions, in both byte
+//! orders, the same expressions are refused and the same packets are written.
 
 #![allow(clippy::print_stdout, reason = "says how much was compared")]
 
@@ -19,13 +19,14 @@ use paceline_testkit::classic::{is_defined, steered};
 use paceline_testkit::skip;
 use tempfile::TempDir;
 
-/// Link types have numbers below this one; what comes later, libpcap 1.10 does not know.
+/// Link types are below this number; libpcap 1.10 supports no later ones.
 const LINK_TYPES: u32 = 300;
 
-/// So many expressions are for every link type; of the others each gets every third, or all with `PACELINE_EXPRESSIONS=all`.
+/// This number of expressions is for every link type; each link type gets a third of the others, or all with
+/// `PACELINE_EXPRESSIONS=all`.
 const ALWAYS: usize = 8;
 
-/// First what all link types can be asked for, then what most of them can, then what few can.
+/// Expressions for all link types, then those for most of them, then those for few.
 const EXPRESSIONS: [&str; 48] = [
     "",
     "ip",
@@ -93,7 +94,7 @@ fn capture(
     let mut capture = u32s(&[0xa1b2_c3d4, version, 0, 0, snaplen, link_type]);
     for (number, (packet, wire_len)) in (0..).zip(packets) {
         let (captured, wire_len) = (packet.len() as u32, *wire_len);
-        // The lengths changed places with version 2.3, and some programs wrote that without the change.
+        // Version 2.3 exchanged the two lengths, and some programs wrote that version without the change.
         let last = minor < 3 || minor == 3 && number % 2 == 0;
         let lengths = if last { [wire_len, captured] } else { [captured, wire_len] };
         capture.extend(u32s(&[number, 7, lengths[0], lengths[1]]));
@@ -139,14 +140,14 @@ impl Given {
         Ok(out)
     }
 
-    /// The same in this machine's byte order, as tcpdump writes all captures.
+    /// The same in this machine's byte order, in which tcpdump writes all captures.
     fn native(&self, ours: &[u8]) -> Vec<u8> {
         let (input, output) = (self.folder.path().join("ours.pcap"), self.folder.path().join("native.pcap"));
         fs::write(&input, ours).expect("room for a temporary file");
         written(&input, &output, "").unwrap_or_else(|error| panic!("what we write: {error}"))
     }
 
-    /// Compares what both write, and gives the number of bytes if neither refuses.
+    /// Compares both outputs; returns the number of bytes if neither side refuses.
     fn compare(&self, libpcap: &Libpcap, expression: &str, what: &str) -> Option<u64> {
         match (self.theirs(expression), self.ours(libpcap, expression)) {
             (Ok(theirs), Ok(ours)) => {
@@ -183,7 +184,7 @@ fn written(input: &Path, output: &Path, expression: &str) -> Result<Vec<u8>, Str
     Err(error.unwrap_or(&text).to_owned())
 }
 
-/// libpcap, if tcpdump is there too.
+/// libpcap, if tcpdump is installed too.
 fn oracle(test: &str) -> Option<Libpcap> {
     if let Err(error) = Command::new("tcpdump").arg("--version").output() {
         skip(test, &format!("tcpdump: {error}"));
@@ -192,8 +193,7 @@ fn oracle(test: &str) -> Option<Libpcap> {
     Libpcap::open().map_err(|reason| skip(test, &reason)).ok()
 }
 
-/// Packets that go through what expressions become; those for which tcpdump would never end or
-/// has no certain result are left out.
+/// Packets steered through compiled expressions, without packets for which tcpdump does not end or has no defined result.
 fn packets(rng: &mut Rng, programs: &[Vec<SockFilter>]) -> Vec<(Vec<u8>, u32)> {
     let mut packets: Vec<Vec<u8>> = Vec::new();
     for program in programs {
@@ -215,7 +215,7 @@ struct Tally {
     bytes: AtomicU64,
 }
 
-/// Asks both for packets of a link type, which go through what libpcap makes of all expressions.
+/// Compares both on packets of a link type, steered through libpcap's programs for all expressions.
 fn compare_link_type(libpcap: &Libpcap, link_type: u32, big_endian: bool, all: bool, tally: &Tally) {
     const SNAPLEN: u32 = 160;
     let what = format!("link type {link_type}, {}-endian", if big_endian { "big" } else { "little" });
@@ -228,7 +228,7 @@ fn compare_link_type(libpcap: &Libpcap, link_type: u32, big_endian: bool, all: b
     let programs: Vec<_> = EXPRESSIONS.iter().filter_map(compile).collect();
     let mut rng = Rng::with_seed((link_type * 2 + u32::from(big_endian)).into());
     let given = Given::new(capture(big_endian, 4, SNAPLEN, link_type, &packets(&mut rng, &programs)));
-    // Where `ip` is nothing, neither is most of the rest.
+    // If `ip` is refused for a link type, so are most other expressions.
     let knows_ip = compile(&"ip").is_some();
     let turn = rng.usize(..3);
     for (index, expression) in EXPRESSIONS.iter().enumerate() {
@@ -256,7 +256,7 @@ fn filters_take_what_tcpdump_takes_in_every_link_type() {
             compare_link_type(&libpcap, number / 2, number % 2 == 1, all, &tally);
         }
     };
-    // Most of the time is that of starting tcpdump.
+    // Most of the time is the start of tcpdump.
     std::thread::scope(|scope| {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         (0..threads).for_each(|_| drop(scope.spawn(work)));
@@ -267,7 +267,7 @@ fn filters_take_what_tcpdump_takes_in_every_link_type() {
     assert!(bytes > 1_000_000, "{bytes} bytes are too few to show anything");
 }
 
-/// Records of other lengths than the snapshot length of the header, and versions before 2.4.
+/// Records longer or shorter than the header's snapshot length, and versions before 2.4.
 #[test]
 fn cut_records_and_old_versions_are_read_as_libpcap_reads_them() {
     let Some(libpcap) = oracle("cut_records_and_old_versions_are_read_as_libpcap_reads_them") else { return };

@@ -1,4 +1,4 @@
-//! The shipped capture is what its generator makes, and other programs read it as it is meant.
+//! The shipped capture is the output of its generator, and other programs parse it as intended.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,12 +25,12 @@ fn only_the_last_packets_are_shorter_than_an_ethernet_header() {
     let (whole, short) = packets.split_at(packets.len() - traffic::SHORT);
     assert!(whole.iter().all(|packet| packet.bytes.len() >= 14));
     assert!(short.iter().all(|packet| packet.bytes.len() < 14));
-    // The kernel's test run takes packets that fit into a page with headroom and tailroom.
+    // The kernel's test run needs packets that fit into a page with headroom and tailroom.
     assert!(packets.iter().all(|packet| packet.bytes.len() <= 4096 - 256 - 320));
     assert!(packets.iter().any(|packet| packet.bytes.len() >= 3_000));
 }
 
-/// For each display filter of Wireshark, how many packets of the shipped capture it selects.
+/// For each display filter of Wireshark, the number of packets of the shipped capture that match.
 fn count(filters: &[&str]) -> Result<Vec<usize>, String> {
     let mut tshark = Command::new("tshark");
     for checked in ["ip.check_checksum", "tcp.check_checksum", "udp.check_checksum"] {
@@ -40,7 +40,7 @@ fn count(filters: &[&str]) -> Result<Vec<usize>, String> {
     let output = tshark.output().map_err(|e| format!("tshark: {e}"))?;
     assert!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
     let table = String::from_utf8_lossy(&output.stdout);
-    // The one row of figures: the interval, then packets and bytes for each filter.
+    // The row of figures: the interval, then packets and bytes for each filter.
     let row = table.lines().rfind(|line| line.contains("<>")).unwrap_or_default();
     let figures = row.split('|').skip(2).step_by(2).map(str::trim).filter(|figure| !figure.is_empty());
     let counts: Vec<usize> = figures.map(|figure| figure.parse().expect("a number of packets")).collect();
@@ -48,7 +48,7 @@ fn count(filters: &[&str]) -> Result<Vec<usize>, String> {
     Ok(counts)
 }
 
-/// What is in the capture, counted by Wireshark. At least so many packets, so that more can be added.
+/// Contents of the capture, counted by Wireshark. Counts are minimums, so that packets can be added.
 const CONTENTS: &[(usize, &str)] = &[
     (480, "frame"),
     (250, "ip"),
@@ -117,7 +117,7 @@ fn wireshark_finds_what_is_meant_to_be_there() {
 
 #[test]
 fn packets_that_are_meant_to_be_right_are() {
-    // The first odd packet is the one with a version of 4 and a header length of 0.
+    // The first malformed packet has version 4 and header length 0.
     let first_odd = traffic::packets().iter().position(|p| p.bytes.get(14) == Some(&0x40)).unwrap();
     let wrong = ["ip", "tcp", "udp", "icmp", "icmpv6"]
         .map(|protocol| format!("frame.number <= {first_odd} and {protocol}.checksum.status == 0"));

@@ -1,5 +1,5 @@
-//! Random programs for the verifier, a few thousand each time: what it accepts runs within what it said, and nothing
-//! makes it panic. `paceline-testkit verdicts` and `paceline-testkit hostile` do the same for as long as one likes.
+//! Random programs for the verifier, a fixed number: accepted ones are consistent with its facts at run time, and no input
+//! makes it panic. `paceline-testkit verdicts` and `paceline-testkit hostile` run any number.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use paceline_testkit::random::{Purpose, candidate};
 use paceline_testkit::verdict::{Judge, States, Witness, arbitrary, mutated};
 use paceline_verifier::{Options, verify};
 
-/// The judge makes maps in the kernel as well.
+/// The judge creates maps in the kernel as well.
 fn judge(test: &str) -> Option<Judge> {
     kernel::available_for(test).then(|| Judge::new().expect("small maps"))
 }
@@ -83,7 +83,7 @@ fn program(imm: i32) -> ProgramSpec {
     ProgramSpec::new("p", ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false }, slots)
 }
 
-/// Runs the second program as if it were the first.
+/// Runs the second program with the verifier's facts and states of the first.
 fn run_as(said: &ProgramSpec, run: &ProgramSpec, with_states: bool) -> Result<u64, String> {
     let verified = verify(said, &[], None, &Options::default()).expect("a good program");
     let states = if with_states { States::of(said, &[], None).expect("a good program") } else { None };

@@ -1,5 +1,5 @@
-//! How many instructions are simulated to verify programs, here and in the kernel: a loop, the examples, Debian's objects,
-//! and the samples and tests of its `linux-source`, compiled here.
+//! Number of simulated instructions of programs, here and in the kernel: a loop, the examples, Debian's objects, and the
+//! samples and self-tests of its `linux-source`, compiled here.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use paceline_spec::{MapSpec, ProgramKind, ProgramSpec, XdpAttach};
 use paceline_testkit::kernel::{self, KernelObject, LoadOptions};
 use paceline_verifier::{Options, verify};
 
-/// Most of the kernel's instructions that one program may take here, in percent, and all together.
+/// Maximum of our simulated instructions in percent of the kernel's, for one program, and for all together.
 const MOST: u64 = 150;
 const MOST_OF_ALL: u64 = 110;
 
@@ -27,7 +27,7 @@ fn objects() -> Vec<PathBuf> {
     found
 }
 
-/// Instructions simulated here and by the kernel, if both accept the program.
+/// Simulated instructions here and in the kernel, if both accept the program.
 fn simulated(program: &ProgramSpec, maps: &[MapSpec], btf: Option<&Btf>) -> Option<(u64, u64)> {
     let ours = verify(program, maps, btf, &Options::default()).ok()?;
     let options = LoadOptions { btf, leave_out_types: true, ..LoadOptions::default() };
@@ -35,8 +35,8 @@ fn simulated(program: &ProgramSpec, maps: &[MapSpec], btf: Option<&Btf>) -> Opti
     Some((ours.stats().instructions as u64, stats.instructions))
 }
 
-/// `combinations` of the kernel's `loop4.c`: a choice in each of 20 rounds, which decides nothing. States that were kept on the
-/// way must make room for those of other rounds.
+/// `combinations` of the kernel's `loop4.c`: an imprecise choice in each of 20 iterations. Checkpoints of earlier iterations
+/// must be dropped in favor of later ones.
 const CHOICES: &str = "w2 = 0
     w3 = 0
     goto +5

@@ -1,16 +1,16 @@
-//! The plugin that the public bpf_conformance suite runs to judge an engine of ours:
+//! The plugin with which the public bpf_conformance suite tests one of our engines:
 //!
 //! ```sh
 //! bpf_conformance_runner --test_file_directory tests --plugin_path target/debug/paceline-conformance
 //! bpf_conformance_runner ... --plugin_options "--engine=jit"
 //! ```
 //!
-//! The protocol, from the suite's own plugins: the program comes as hex on the first line of standard input, or after
-//! `--program`; the first argument that is no option is the memory as hex. `r0` is printed in hex. A program that is
-//! refused or stopped gives exit status 1 and a message on standard error.
+//! The protocol, from the suite's own plugins: the program is hex on the first line of standard input, or after `--program`;
+//! the first argument that is not an option is the memory in hex. `r0` is printed in hex. A refused or stopped program gives
+//! exit status 1 and a message on standard error.
 //!
 //! Helper numbers are the kernel's. The suite tests helpers only through maps (`bpf_map_lookup_elem` in its `lddw-src`
-//! cases); other runtimes' private numbers, such as ubpf's `unwind` at 5, mean what the kernel means by them.
+//! cases); private numbers of other runtimes, such as ubpf's `unwind` at 5, have the kernel's meaning.
 #![allow(clippy::print_stderr, reason = "a command")]
 
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ Runs a BPF program and prints r0 in hex, as bpf_conformance asks of its plugins.
   --xdp          r1 is an xdp_md whose packet is MEMORY, with zeros behind it up to 14 bytes (always so with the kernel;
                  run the suite with --xdp_prolog)";
 
-/// Why there is nothing to run.
+/// Error in the arguments or the input.
 #[derive(Debug, thiserror::Error)]
 enum UsageError {
     #[error(transparent)]
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None` if only help is wanted.
+/// `None` if only help is requested.
 fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Option<Task>, UsageError> {
     let mut task = Task::default();
     let mut program = None;

@@ -5,8 +5,8 @@
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- chains --seed 17 --count 1      # that chain again
 //! ```
 //!
-//! A chain that two ways differ on is printed, and the run ends with exit status 1. Chains run in a child process: one that
-//! ends it is told, and the others go on.
+//! A chain on which two ways differ is printed, and the run ends with exit status 1. Chains run in child processes: a chain
+//! that ends its process is reported, and the others continue.
 
 use std::process::ExitCode;
 

@@ -5,7 +5,7 @@
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- classic --count 100000
 //! ```
 //!
-//! Program n of a run has seed `--seed` + n. Exit status 1 if two disagree; the program is printed, made small.
+//! Program n of a run has seed `--seed` + n. Exit status 1 if two sides disagree; the program is shrunk and printed.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     show: bool,
 }
 
-/// The references to compare with; missing ones are reported.
+/// The references; missing ones are reported.
 fn bench(options: &Options) -> Bench {
     let interface = Interface::new().map_err(|error| paceline_testkit::skip("packet sockets", &error)).ok();
     let libpcap = Libpcap::open().map_err(|error| paceline_testkit::skip("libpcap", &error)).ok();

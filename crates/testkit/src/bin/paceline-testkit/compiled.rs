@@ -1,7 +1,7 @@
 //! `compiled`: random C, compiled, on all engines and the kernel.
 //!
-//! Units of programs run in child processes, which write a line of JSON for each program (`children` has the way back). A
-//! program that differs, or that kills its child, is made smaller and kept as a file of C.
+//! Units of programs run in child processes, which print a line of JSON for each program. A program with a difference, or
+//! that kills its child, is shrunk and kept as a C file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -104,7 +104,7 @@ fn show(options: &Options, versions: &[u32]) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In a child: the programs from `--seed` on, a line each.
+/// Runs, in a child, the programs from `--seed` on, and prints a line for each.
 fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut unit: Option<Unit> = None;
@@ -152,7 +152,7 @@ fn pass_on(options: &Options, command: &mut Command) {
     }
 }
 
-/// Programs of a file, each on its own and then as a chain. Exit status 1 for a difference.
+/// Runs the programs of a file, each alone and then as a chain. Exit status 1 for a difference.
 fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
     let compiler =
         options.compiler.as_deref().and_then(parse_compiler).ok_or("--compiler, such as 19,3,2")?;
@@ -181,7 +181,7 @@ fn parse_compiler(text: &str) -> Option<Compiler> {
     Some(Compiler { version: version.parse().ok()?, cpu: cpu.parse().ok()?, level: level.parse().ok()? })
 }
 
-/// A program that failed.
+/// A failed program.
 struct Failure {
     number: u64,
     chain: bool,
@@ -276,7 +276,7 @@ fn report(tally: &Tally, seconds: f64, options: &Options) {
     tally.print_reasons(options.stats);
 }
 
-/// Makes a failure smaller, prints it and keeps it.
+/// Shrinks a failure, prints it and keeps it.
 fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     let versions = compilers();
     let compiler = Compiler::of_seed(failure.number / PROGRAMS, versions).ok_or("no compiler")?;
@@ -292,7 +292,7 @@ fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     let nodes: Vec<Node> = programs.iter().flat_map(|program| program.nodes.clone()).collect();
     let as_text = |nodes: &[Node]| unit_text([&CProgram { number: failure.number, nodes: nodes.to_vec() }]);
     let file = directory.path().join("small.c");
-    // What is made smaller shall still fail in the same way.
+    // A shrunk program must fail in the same way.
     let way = |nodes: &[Node]| {
         std::fs::write(&file, as_text(nodes)).ok()?;
         let (checked, said) = check(options, &file, compiler, failure.number).ok()?;
@@ -320,7 +320,7 @@ fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     Ok(())
 }
 
-/// Who differs, or the signal.
+/// The sides that differ, or the signal.
 fn kind_of(said: &str) -> String {
     let line = said.lines().find(|line| !line.contains(" is refused: ")).unwrap_or_default();
     line.split(": ").find(|part| !part.starts_with("prog_")).unwrap_or(line).to_owned()
@@ -332,7 +332,7 @@ enum Checked {
     Fails,
 }
 
-/// Runs a file in a child: a difference, a crash or a hang is a failure; a compiler's or a verifier's refusal is none.
+/// Runs a file in a child: a difference, a crash or a hang is a failure; a refusal by a compiler or a verifier is not.
 fn check(options: &Options, file: &Path, compiler: Compiler, seed: u64) -> Result<(Checked, String), String> {
     let mut command = child::command()?;
     command.args(["compiled", "--seed", &seed.to_string(), "--runs", &options.runs.to_string(), "--source"]);

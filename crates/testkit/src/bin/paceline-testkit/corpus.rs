@@ -1,4 +1,4 @@
-//! `corpus`: what becomes of each program of objects, here and in the kernel, over captures.
+//! `corpus`: verdicts and results of each program of objects, here and in the kernel, over captures.
 //!
 //! Each program is a job of a child process. Clocks and random numbers are replaced by sequences in a map, so that runs can
 //! be compared.
@@ -137,7 +137,7 @@ fn child_command(options: &Options, first: u64) -> Result<Command, String> {
     Ok(command)
 }
 
-/// A program of an object; none where the object does not load.
+/// A program of an object; `None` if the object does not load.
 struct Job {
     path: PathBuf,
     program: Option<String>,
@@ -191,7 +191,7 @@ fn read_network(path: &Path) -> Result<Arc<Network>, String> {
     paceline_iproute::parse(&text).map(Arc::new).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Both verdicts on a program, and what runs leave.
+/// Both verdicts on a program, and the results of its runs.
 fn examine(
     options: &Options,
     object: &Object,
@@ -239,7 +239,7 @@ fn examine(
     row
 }
 
-/// Whether what the program does in the kernel depends on tables and clocks of the kernel's.
+/// Whether the program's result in the kernel depends on the kernel's tables and clocks.
 fn depends_on_kernel(spec: &paceline::ProgramSpec) -> bool {
     use paceline::isa::{Callee, Insn};
     let asks =
@@ -296,7 +296,7 @@ fn runs(trial: &Trial<'_>, kernel: bool) -> Runs {
     runs
 }
 
-/// Verdicts, and digests of packets and maps, for tools.
+/// Verdicts, and digests of packets and maps, as JSON.
 fn summary(trial: &Trial<'_>, name: &str, ran: &Result<Observation, Stopped>) -> Value {
     match ran {
         Err(error) => json!({"name": name, "error": error.to_string()}),
@@ -313,7 +313,7 @@ fn summary(trial: &Trial<'_>, name: &str, ran: &Result<Observation, Stopped>) ->
     }
 }
 
-/// The same for the same, in every run of this command.
+/// A digest that is equal for equal values in every run of this command.
 fn digest(of: &impl Hash) -> String {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
@@ -325,7 +325,7 @@ fn differences(trial: &Trial<'_>, runs: &Runs) -> Vec<String> {
     let mut reference: Option<(&String, &Observation)> = None;
     for (name, ran) in runs {
         match (ran, reference) {
-            // Such as maps that cannot be made: in the summaries.
+            // Such as maps that cannot be created; these are in the summaries.
             (Err(Stopped::Refused(_)), _) => {}
             (Err(error), _) => differences.push(format!("{name}: {error}")),
             (Ok(observation), None) => reference = Some((name, observation)),

@@ -1,4 +1,4 @@
-//! `cost`: what verification and compilation take on programs made to take much.
+//! `cost`: cost of verification and compilation, on expensive programs.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use paceline_verifier::Options as VerifierOptions;
 
 use crate::Outcome;
 
-/// How long a process may take, processors of others included.
+/// Time limit of a process, including time that it waits for a processor.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(clap::Args)]
@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(ExitCode::FAILURE)
 }
 
-/// Measures three sizes of a family; gives how often something was too much.
+/// Measures three sizes of a family; returns the number of exceeded bounds.
 fn check(family: &Family, seed: u64, options: &Options) -> Result<usize, String> {
     let mut costs = Vec::new();
     let mut failures = 0;
@@ -117,7 +117,7 @@ fn print(family: &Family, size: usize, cost: &Cost) {
     );
 }
 
-/// Measures in a process of its own, whose memory tells; nothing if that takes too long.
+/// Measures in a separate process, because memory is that of a process; `None` if it exceeds the time limit.
 fn in_child(family: &Family, size: usize, seed: u64, budget: usize) -> Result<Option<Cost>, String> {
     let mut command = child::command()?;
     command.args(["cost", family.name, "--size", &size.to_string(), "--seed", &seed.to_string()]);

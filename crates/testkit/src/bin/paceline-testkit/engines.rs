@@ -1,13 +1,14 @@
-//! `engines`: random programs that the verifier accepts, on all engines, which must leave the same:
+//! `engines`: random accepted programs on all engines, which must have equal results:
 //!
 //! ```sh
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- engines --count 100000 --runs 16
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- engines --seed 17 --count 1 --kernel   # that program again
 //! ```
 //!
-//! Program number n of a run has seed `--seed` + n, so that work can be split by seeds. A program on which engines differ, or
-//! on which the plain interpreter faults, is shrunk and printed as a text case to put below `tests/cases`, and the run ends
-//! with exit status 1. Programs run in a child process: one that ends it is told and shrunk as well, and the others go on.
+//! Program number n of a run has seed `--seed` + n, so that work can be split by seeds. A program on which engines differ,
+//! or on which the plain interpreter faults, is shrunk and printed as a text case for `tests/cases`, and the run ends with
+//! exit status 1. Programs run in child processes: a program that ends its process is reported and shrunk as well, and the
+//! others continue.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -66,13 +67,13 @@ pub(crate) struct Options {
     without: Vec<usize>,
 }
 
-/// The engines asked for, which are compared with the plain interpreter.
+/// The selected engines, which are compared with the plain interpreter.
 fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     let mut engines = options.engines.clone();
     if engines.is_empty() {
         engines = Engine::ALL.into_iter().filter(|&engine| EngineSubject::probe(engine).is_ok()).collect();
     }
-    // Code that checks what it accesses goes before code that does not.
+    // Code that checks its accesses runs before code that does not.
     engines.sort_by_key(|engine| *engine == Engine::Jit);
     engines.dedup();
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
@@ -87,7 +88,7 @@ fn comparator(options: &Options, cpu: usize) -> Result<Comparator, String> {
     Comparator::new(subjects, kernel.map_err(|error| format!("kernel: {error}"))?, cpu)
 }
 
-/// Seeds after which a child tells what it counted.
+/// Number of seeds after which a child sends its counts.
 const TOLD: u64 = 64;
 
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -105,7 +106,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 fn run_here(options: &Options) -> Outcome {
-    // Programs can ask which CPU they run on.
+    // Programs can read the number of their CPU.
     let pinned = kernel::pin();
     let mut comparator = comparator(options, pinned.cpu())?;
     let shop = Workshop::new(maps());
@@ -123,7 +124,7 @@ fn run_here(options: &Options) -> Outcome {
     Ok(if differences == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the program of a seed. Tells whether engines differ.
+/// Runs the program of a seed. Returns whether engines differ.
 fn one(
     options: &Options,
     seed: u64,
@@ -188,7 +189,7 @@ fn one(
     }
 }
 
-/// The program and its work with what is to be left out left out.
+/// The program and its work without the omitted parts.
 fn less(
     options: &Options,
     shop: &Workshop,
@@ -203,10 +204,10 @@ fn less(
     Ok((candidate, work))
 }
 
-/// Longest that a program which ends the process is shrunk.
+/// Maximum time for shrinking a program that ends the process.
 const SHRINKING: Duration = Duration::from_secs(60);
 
-/// Leaves things out of a program that ends the process as long as it still does, and prints it.
+/// Removes parts of a program that ends the process, as long as it still does, and prints it.
 fn print_smallest_crash(options: &Options, seed: u64) -> Result<(), String> {
     let shop = Workshop::new(maps());
     let Ok((candidate, work)) = shop.work(seed, options.runs) else { return Ok(()) };
@@ -237,7 +238,7 @@ fn print_smallest_crash(options: &Options, seed: u64) -> Result<(), String> {
     if !path.is_empty() && child::crashes(&one_packet)? {
         work.inputs.truncate(1);
     }
-    // The plain interpreter says what should have come out.
+    // The plain interpreter's result is the expected one.
     let mut plain = Comparator::new(Vec::new(), None, kernel::pin().cpu())?;
     say!("{}", plain.to_case(&format!("crash_{}", seed), &work, &shop));
     Ok(())
@@ -268,7 +269,7 @@ fn print_smallest(
 ) {
     let small = comparator.shrink(candidate, work, shop);
     let Some(work) = small.program().and_then(|program| shop.with_program(work, program)) else { return };
-    // Fewer packets, if fewer show it.
+    // Fewer packets, if they suffice.
     let single = (0..work.inputs.len())
         .map(|run| Work { inputs: work.inputs[run..=run].to_vec(), ..work.clone() })
         .find(|single| matches!(comparator.compare(single), Comparison::Different(_)));

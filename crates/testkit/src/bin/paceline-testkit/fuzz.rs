@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Program number n of a run has seed `--seed` + n. A program on which the engines disagree is shrunk and printed as a text
-//! case to put below `tests/cases`, and the run ends with exit status 1.
+//! case for `tests/cases`, and the run ends with exit status 1.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     show: bool,
 }
 
-/// One that runs programs.
+/// An engine for generated programs.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Side {
     Plain,
@@ -139,7 +139,7 @@ fn report(
     let small = shrink(program, |candidate| {
         check(candidate, one, other).is_err_and(|found| found.is_like(disagreement))
     });
-    // The kernel is right where it is asked.
+    // If the kernel is one side, its result is the expected one.
     let expected = match check(&small, one, other) {
         Err(Disagreement::Result { others: Ok(state), .. }) => Some(state),
         _ => None,

@@ -1,5 +1,5 @@
-//! `hostile`: the verifier on instructions that no compiler wrote: it must not panic, must end soon, and what it accepts must run
-//! within what it said. With `--kernel` the kernel is asked as well.
+//! `hostile`: the verifier on inputs that no compiler emits: it must not panic, must end soon, and accepted programs must be
+//! consistent with its facts. With `--kernel` the verdicts are compared with the kernel's.
 //!
 //! ```sh
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- hostile --count 1000000                    # arbitrary bytes
@@ -8,7 +8,7 @@
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- hostile --little --kernel examples/*.o  # the same of objects
 //! ```
 //!
-//! Input n of a run has seed `--seed` + n. Exit status 1 if an input made the verifier panic or a run go wrong.
+//! Input n of a run has seed `--seed` + n. Exit status 1 if the verifier panics or a run contradicts it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +56,7 @@ pub(crate) struct Options {
     show: bool,
 }
 
-/// Programs to change, with the judge over their object's maps; no programs for arbitrary bytes.
+/// Programs to change, with the judge for their object's maps; none for arbitrary bytes.
 struct Source {
     judge: Judge,
     programs: Vec<ProgramSpec>,
@@ -86,14 +86,14 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
     if sources.is_empty() { Err("no object with programs".to_owned()) } else { Ok(sources) }
 }
 
-/// The judge gives the kernel no types of objects, without which there are no global functions.
+/// The judge passes no BTF of objects to the kernel, so that there are no global functions.
 fn without_types(program: &mut ProgramSpec) {
     for function in &mut program.functions {
         (function.linkage, function.btf_id) = (Linkage::Static, 0);
     }
 }
 
-/// The input of a seed: one of the programs changed, or one that was made.
+/// The input of a seed: a changed program, or a generated one.
 fn input(options: &Options, source: &Source, seed: u64, rng: &mut Rng) -> Option<ProgramSpec> {
     match (rng.choice(&source.programs), options.little) {
         (Some(program), true) => Some(changed(program, rng)),
@@ -109,9 +109,9 @@ fn input(options: &Options, source: &Source, seed: u64, rng: &mut Rng) -> Option
 
 #[derive(Default)]
 struct Tally {
-    /// Seeds without an input.
+    /// Number of seeds without an input.
     none: u64,
-    /// Inputs that the kernel was not asked about, for their length and for ours being too complex.
+    /// Number of inputs that the kernel was not asked about: too long, or too complex for our verifier.
     not_asked: [u64; 2],
     both_refuse: u64,
     accepted: u64,
@@ -120,7 +120,7 @@ struct Tally {
     failures: u64,
     slowest: (Duration, u64),
     both_accept: u64,
-    /// By kind: how often, the first seed, and what is left of its program where only what shows it is kept.
+    /// By kind: number, first seed, and the shrunk program.
     disagreements: BTreeMap<String, (u64, u64, ProgramSpec)>,
 }
 
@@ -192,7 +192,7 @@ fn judge(
     Ok(())
 }
 
-/// How the verdicts on a program differ, if they do.
+/// The difference between the verdicts on a program, if any.
 fn disagreement(judge: &Judge, program: &ProgramSpec) -> Option<String> {
     match (judge.ours(program), judge.kernel(program)) {
         (Ok(_), Err(error)) => Some(format!("only we accept: {}", reason_class(error.reason()))),
@@ -203,7 +203,7 @@ fn disagreement(judge: &Judge, program: &ProgramSpec) -> Option<String> {
     }
 }
 
-/// The program with jumps to the next instruction wherever that still shows the same.
+/// The program with as many instructions as possible replaced by jumps to the next one.
 fn smallest(judge: &Judge, program: &ProgramSpec, kind: &str) -> ProgramSpec {
     let blank = RawInsn { opcode: 0x05, ..RawInsn::default() };
     let mut best = program.clone();
@@ -260,7 +260,7 @@ fn report(options: &Options, tally: &Tally) {
     }
 }
 
-/// The process's most resident memory, as Linux tells it.
+/// Peak resident memory of the process, as Linux reports it.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map(|rest| rest.trim().to_owned())

@@ -1,4 +1,4 @@
-//! `list`: which engines run on this machine, and why the others do not.
+//! `list`: the engines that run on this machine, and the reasons why others do not.
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- help
 //! ```
 //!
-//! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with 1 if there was one.
+//! A campaign derives everything from `--seed`, prints what reproduces a failure, and exits with status 1 if there was one.
 #![allow(clippy::print_stderr, reason = "a command")]
 
 mod cases;
@@ -29,11 +29,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use paceline_testkit::child;
 
-/// What a subcommand ends with: its exit status, or why it could not run.
+/// Result of a subcommand: its exit status, or the reason why it could not run.
 type Outcome = Result<ExitCode, String>;
 
 #[derive(Parser)]
-// A child gets a seed of its own after the one it is given.
+// A child's own seed follows the seed of its parent on the command line.
 #[command(
     name = "paceline-testkit",
     args_override_self = true,

@@ -1,4 +1,4 @@
-//! `mutate`: programs of real objects with an instruction or two replaced by near ones, on all engines and the kernel.
+//! `mutate`: programs of real objects with one or two instructions replaced by similar ones, on all engines and the kernel.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::tally::{Tally, cause, line_of};
 
-/// Where Debian's packages have objects (`xdp-tools`, `libxdp1`).
+/// Directories with objects of Debian's packages (`xdp-tools`, `libxdp1`).
 const DEBIAN: &str = "/usr/lib/x86_64-linux-gnu/bpf";
-/// Simulated instructions of programs that are too long to verify again and again.
+/// Number of simulated instructions above which a program is too expensive to verify repeatedly.
 const MOST_INSTRUCTIONS: usize = 20_000;
 
-/// Programs printed that are no failures.
+/// Maximum number of printed programs that are not failures.
 const MOST_SHOWN: usize = 8;
 
 #[derive(clap::Args, Clone)]
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     campaign(&options, &sources)
 }
 
-/// A program that is accepted as it is.
+/// A program that is accepted without changes.
 struct Source {
     path: PathBuf,
     object: Arc<Object>,
@@ -120,7 +120,7 @@ fn sources(options: &Options) -> Result<Vec<Source>, String> {
     Ok(sources)
 }
 
-/// The changed program of a seed, and where it comes from.
+/// The changed program of a seed, and its source.
 fn changed(sources: &[Source], seed: u64) -> Option<(&Source, Object)> {
     let mut rng = Rng::with_seed(seed);
     let source = rng.choice(sources)?;
@@ -239,7 +239,7 @@ fn campaign(options: &Options, sources: &[Source]) -> Outcome {
     Ok(if tally.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The instructions that were changed, after what is to be said of them.
+/// The changed instructions, after the message.
 fn print_program(sources: &[Source], seed: u64, text: &str) {
     say!("seed {seed}: {text}");
     let Some((source, object)) = changed(sources, seed) else { return };

@@ -1,4 +1,4 @@
-//! What children say of programs, and how often.
+//! Reports of children about programs, and their statistics.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use paceline_testkit::say;
 use paceline_testkit::verdict::reason_class;
 use serde_json::{Value, json};
 
-/// What a child says of a program.
+/// Report of a child about a program.
 pub(crate) fn line_of(number: u64, what: &str, findings: &Findings) -> Value {
     let (kernel, reason) = match &findings.verdicts.kernel {
         None => ("not asked", ""),
@@ -38,10 +38,10 @@ pub(crate) struct Tally {
     pub(crate) ours_accepted: u64,
     pub(crate) kernel_asked: u64,
     pub(crate) failures: usize,
-    /// Differences that come from addresses, or from memory that was never written.
+    /// Differences that depend on addresses, or on uninitialized memory.
     pub(crate) impure: u64,
     pub(crate) not_compiled: u64,
-    /// What one side, or both, refuse, or an engine does not take: how often, and the first seed.
+    /// Refusals by one side, both, or an engine: number, and first seed.
     refused: BTreeMap<(&'static str, String), (u64, u64)>,
     pub(crate) slowest: (f64, u64),
 }
@@ -79,7 +79,7 @@ impl Tally {
         if text("kernel") == "not asked" && !text("reason").is_empty() {
             self.count("the kernel is not asked:", &cause(text("reason")), number);
         }
-        // All engines have the same reason where a map cannot be made.
+        // All engines have the same reason if a map cannot be created.
         let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for pair in line["not_taken"].as_array().into_iter().flatten() {
             let part = |index: usize| pair[index].as_str().unwrap_or("?");
@@ -90,7 +90,7 @@ impl Tally {
         }
     }
 
-    /// Prints reasons, the most frequent first: all of them, or what fits a screen and whatever the verdicts disagree on.
+    /// Prints reasons, the most frequent first: all of them, or a limited number and all on which the verdicts differ.
     pub(crate) fn print_reasons(&self, all: bool) {
         let mut refused: Vec<_> = self.refused.iter().collect();
         refused.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -109,10 +109,10 @@ impl Tally {
     }
 }
 
-/// Lines of reasons that a summary has.
+/// Number of lines of reasons in a summary.
 const MOST_REASONS: usize = 14;
 
-/// A reason without what the registers held, hints and numbers.
+/// A reason without contents of registers, hints and numbers.
 pub(crate) fn cause(reason: &str) -> String {
     let reason = reason.split(';').next().unwrap_or(reason);
     let reason = reason.split(" (give ").next().unwrap_or(reason);

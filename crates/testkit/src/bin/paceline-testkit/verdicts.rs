@@ -1,12 +1,12 @@
-//! `verdicts`: random programs judged by our verifier and the kernel's, and run where we accept them:
+//! `verdicts`: random programs, verified by our verifier and the kernel's, and run if we accept them:
 //!
 //! ```sh
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- verdicts --count 100000
 //! cargo run --release -p paceline-testkit --bin paceline-testkit -- verdicts --seed 17 --count 1 --show   # that one again
 //! ```
 //!
-//! Prints how often the verdicts agree, and for each kind of disagreement how often it came and its first seed, shrunk.
-//! A fault while running an accepted program ends the run with exit status 1.
+//! Prints how often the verdicts agree, and for each kind of disagreement its number and first seed, shrunk. A fault of an
+//! accepted program ends the run with exit status 1.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -55,14 +55,14 @@ struct Tally {
     accepted: u64,
     not_asked: u64,
     faults: u64,
-    /// Accepted programs that were held against the states of an exact walk.
+    /// Number of accepted programs that were checked against the states of an exact walk.
     compared: u64,
     runs: usize,
     instructions: u64,
     variety: Variety,
-    /// Our reasons, where the kernel was not asked.
+    /// Our reasons, if the kernel was not asked.
     refusals: BTreeMap<String, u64>,
-    /// By kind: how often, and the first seed.
+    /// By kind: number, and first seed.
     kinds: BTreeMap<String, (u64, u64)>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
                 }
             }
         }
-        // The kernel takes seconds over programs that are too complex, and says the same.
+        // The kernel needs seconds for programs that are too complex, and refuses them as well.
         if options.no_kernel || matches!(&ours, Err(r) if r.cause.is_too_complex()) {
             tally.not_asked += 1;
             if let Err(refusal) = ours {
@@ -143,7 +143,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(if tally.faults == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// `None`: both accept; empty: both refuse; otherwise the kind of disagreement.
+/// `None` if both accept; empty if both refuse; otherwise the kind of disagreement.
 fn kind(judgement: &Judgement) -> Option<String> {
     match (&judgement.ours, &judgement.kernel) {
         (Ok(_), Ok(())) => None,

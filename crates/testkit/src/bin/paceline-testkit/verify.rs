@@ -1,5 +1,5 @@
-//! `verify`: verifies every program of the objects named, here and in the kernel, and compares verdicts and times: the shortest of
-//! 20 rounds, on both sides that of the verifier alone (the kernel's own `verification time`, without the JIT).
+//! `verify`: verifies every program of objects, here and in the kernel, and compares verdicts and times: the minimum of 20
+//! rounds, of the verifier alone on both sides (the kernel's own `verification time`, without the JIT).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use paceline_verifier::{Verified, verify};
 
 use crate::Outcome;
 
-/// Rounds per program; the shortest counts.
+/// Rounds per program; the minimum counts.
 const ROUNDS: u32 = 20;
 
 #[derive(clap::Args)]
@@ -64,7 +64,7 @@ fn report(path: &Path, object: &Object, program: &ProgramSpec) -> bool {
     let verdict = verdict.collect::<Vec<_>>().join("; ");
     let agree = ours.is_ok() == kernel.is_ok();
     let kernel = kernel.unwrap_or_default();
-    // The kernel counts whole microseconds; one that took less than one says 0.
+    // The kernel's resolution is a microsecond; a shorter verification is 0.
     let ratio = our_time.as_secs_f64() / kernel.time.as_secs_f64().max(1e-6);
     say!(
         "| {file}:{} | {slots} | {simulated} | {} | {states} | {} | {our_time:.1?} | {:.1?} | {ratio:.2} | {verdict} |",
@@ -90,7 +90,7 @@ fn shortest<T>(mut run: impl FnMut() -> T) -> (T, Duration) {
     best
 }
 
-/// What the kernel says of its own verification, and what went without types.
+/// The kernel's statistics of its verification, and what was loaded without types.
 fn in_kernel(object: &Object, program: &ProgramSpec) -> Result<(VerifierStats, Vec<String>), String> {
     let options = LoadOptions { btf: object.btf(), leave_out_types: true, ..LoadOptions::default() };
     KernelObject::verify_timed(object.maps(), program, options, ROUNDS as usize)
