@@ -115,7 +115,7 @@ pub(super) fn filters<'a>(
     for (kind, role) in [("JIT", Role::Jit), ("interpreter", Role::Interpreter)] {
         let mut error = 0;
         let slots = u32::try_from(spec.insns.len())?;
-        // SAFETY: as many slots as are told, which outlive the call.
+        // SAFETY: the count is that of the slots, which outlive the call.
         let program = unsafe { dpdk_load_filter(text.as_ptr().cast(), slots, &mut error) };
         let program = loaded(program, error)?;
         // SAFETY: the program is loaded.
@@ -126,8 +126,8 @@ pub(super) fn filters<'a>(
         };
         let run = move |frame: &mut FrameMut<'_>| {
             let program = &program;
-            // SAFETY: DPDK verified that the program reads the packet only by loads, which look at its length; the packets of
-            // the benchmarks are short.
+            // SAFETY: DPDK has verified that the program reads the packet only by packet loads, which check its length; the
+            // packets of the benchmarks are short.
             let kept = unsafe { dpdk_filter(program.0, native, frame.data().cast(), frame.len() as u16) };
             verdicts[usize::from(kept != 0)]
         };
@@ -136,8 +136,8 @@ pub(super) fn filters<'a>(
     Ok(contenders)
 }
 
-/// The same with comparisons of 64 bits, as DPDK has no others: all values of a converted filter have 32, so that only
-/// constants that are negative would differ. Long jumps, which DPDK does not have either, take long filters.
+/// The same with 64-bit comparisons, because DPDK supports no others: all values of a converted filter have 32 bits, so that
+/// only negative constants would differ. Long jumps, which DPDK does not support either, occur only in long filters.
 fn wide_comparisons(insns: &[RawInsn]) -> Result<Vec<RawInsn>, Box<dyn Error>> {
     const CLASS: u8 = 7;
     const JMP: u8 = 5;
@@ -152,9 +152,9 @@ fn wide_comparisons(insns: &[RawInsn]) -> Result<Vec<RawInsn>, Box<dyn Error>> {
     insns.iter().map(widen).collect()
 }
 
-/// The packet, from its length on if that is to be before it.
+/// The packet, or its length followed by the packet.
 fn buffer(frame: &mut FrameMut<'_>, before: usize) -> *mut c_void {
-    // SAFETY: `Packets` put the length there, as metadata.
+    // SAFETY: `Packets` stores the length there, as metadata.
     unsafe { frame.data().sub(before) }.cast()
 }
 

@@ -1,6 +1,6 @@
 //! The kernel's JIT, by test-run.
 //!
-//! A test run repeats one packet, and what it does around the program is in every figure: compare differences.
+//! A test run repeats one packet, and every figure includes its overhead: compare differences.
 
 use std::error::Error;
 use std::os::fd::AsRawFd;
@@ -25,7 +25,7 @@ pub(crate) fn load(object: &Object) -> Result<KernelObject, Box<dyn Error>> {
     Ok(KernelObject::load(object.maps(), object.programs(), options)?)
 }
 
-/// The workload in the kernel; it runs but one packet again and again.
+/// The workload in the kernel, which repeats one packet.
 pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn Error>> {
     let object = Object::parse(OBJECT)?;
     let index = object.programs().iter().position(|program| program.name == workload.program());
@@ -51,7 +51,7 @@ pub(super) fn contender<'a>(workload: Workload) -> Result<Contender<'a>, Box<dyn
     Ok(Contender::looping(name(), Role::Kernel, run).with_counts(counted))
 }
 
-/// A program without maps, of a kind, in the kernel; it runs but one packet again and again.
+/// A program of a type without maps, in the kernel, which repeats one packet.
 pub(super) fn program<'a>(spec: &ProgramSpec, kind: &str) -> Result<Contender<'a>, Box<dyn Error>> {
     let program = kernel::Program::load(&Request { kind: spec.kind, ..Request::xdp(&spec.insns) })?;
     let run = move |frames: &mut [FrameMut<'_>], count: usize| {

@@ -1,4 +1,4 @@
-//! libpcap: its interpreter of classic BPF, on what its compiler makes of tcpdump's expressions.
+//! libpcap: its interpreter of classic BPF, on the output of its compiler for tcpdump's expressions.
 #![allow(unsafe_code, reason = "calls C")]
 
 use std::error::Error;
@@ -15,16 +15,16 @@ unsafe extern "C" {
     fn pcap_lib_version() -> *const c_char;
 }
 
-/// `PASS` and `DROP` of workloads.h: a filter returns how many bytes to keep.
+/// `PASS` and `DROP` of workloads.h: a filter returns the number of bytes to keep.
 const VERDICTS: [u64; 2] = [1, 2];
 
-/// The interpreter on the workload's expression, if it has one. No test of the expressions asks for a netmask.
+/// The interpreter on the workload's expression, if it has one. No expression needs a netmask.
 pub(super) fn contenders<'a>(workload: Workload) -> Result<Vec<Contender<'a>>, Box<dyn Error>> {
     let Some(expression) = workload.expression else { return Ok(Vec::new()) };
     let program = Capture::dead(Linktype::ETHERNET)?.compile(expression, true)?;
     let run = move |frame: &mut FrameMut<'_>| {
         let (len, instructions) = (frame.len() as u32, program.get_instructions());
-        // SAFETY: libpcap made the program, and the packet is as long as it is told.
+        // SAFETY: libpcap compiled the program, and the length is the packet's.
         let kept = unsafe { bpf_filter(instructions.as_ptr(), frame.data(), len, len) };
         VERDICTS[usize::from(kept != 0)]
     };
