@@ -10,12 +10,12 @@ const SYN_OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0x30, 0x39, 0, 
 /// Options of other segments: a time stamp, aligned.
 const STAMP: [u8; 12] = [1, 1, 8, 10, 0, 0, 0x30, 0x3a, 0, 0, 0xd4, 0x31];
 
-/// The side of the network that the example programs guard.
+/// The router of the network that the example programs protect.
 pub(super) fn router() -> Host {
     host("192.0.2.1", 1)
 }
 
-/// A connection from start to end. The client asks, the server answers in full segments.
+/// A complete connection. The client sends a request, the server answers in full segments.
 pub(super) struct Connection {
     pub(super) client: Host,
     pub(super) server: Host,
@@ -122,7 +122,7 @@ pub(super) fn tcp_conversations(trace: &mut Trace) {
     refused_and_scanned(trace, web, web6);
 }
 
-/// Closed ports, blocked sources, and every combination of flags that scanners send.
+/// Closed ports, blocked sources, and all combinations of flags that scanners send.
 fn refused_and_scanned(trace: &mut Trace, web: Host, web6: Host) {
     for blocked in ["203.0.113.66", "198.51.100.7"] {
         let tcp = Tcp { ports: (31_337, 80), flags: SYN, options: SYN_OPTIONS.to_vec(), ..Tcp::default() };

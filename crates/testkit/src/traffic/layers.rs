@@ -1,4 +1,4 @@
-//! Headers, innermost first: each function puts one before a payload.
+//! Headers, innermost first: each function prepends one to a payload.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -61,7 +61,7 @@ pub(super) fn ethernet(destination: Mac, source: Mac, protocol: u16, payload: &[
     [&destination[..], &source, &protocol.to_be_bytes(), payload].concat()
 }
 
-/// A frame with VLAN tags, each a protocol and a tag control word, put after the addresses.
+/// A frame with VLAN tags, each a protocol and a tag control word, after the addresses.
 pub(super) fn tagged(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
     let (addresses, rest) = frame.split_at(12);
     let tags: Vec<u8> =
@@ -79,7 +79,7 @@ fn sum(bytes: &[u8]) -> u32 {
 }
 
 pub(super) fn checksum(parts: &[&[u8]]) -> [u8; 2] {
-    // Parts but the last must be of even length.
+    // All parts but the last must have even length.
     let mut total: u32 = parts.iter().map(|part| sum(part)).sum();
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);
@@ -188,7 +188,7 @@ pub(super) fn datagram(from: Host, to: Host, ports: (u16, u16), payload: &[u8]) 
     let mut datagram = [ports.0, ports.1, 8 + payload.len() as u16, 0].map(u16::to_be_bytes).concat();
     datagram.extend(payload);
     let sum = transport_checksum(from.ip, to.ip, UDP, &datagram);
-    // 0 would mean that there is none.
+    // 0 means that there is no checksum.
     datagram[6..8].copy_from_slice(if sum == [0, 0] { &[0xff, 0xff] } else { &sum });
     datagram
 }
@@ -251,7 +251,7 @@ pub(super) fn control(from: Host, to: Host, kind: u8, code: u8, body: &[u8]) -> 
         IpAddr::V6(_) => (ICMPV6, transport_checksum(from.ip, to.ip, ICMPV6, &message)),
     };
     message[2..4].copy_from_slice(&sum);
-    // Neighbor discovery is believed only with the hop limit that no router leaves.
+    // Receivers accept neighbor discovery only with hop limit 255, which proves that no router forwarded it.
     if protocol == ICMPV6 && (133..=137).contains(&kind) {
         return ethernet(to.mac, from.mac, IPV6, &ipv6_with(0, 0, 255, from.ip, to.ip, ICMPV6, &message));
     }

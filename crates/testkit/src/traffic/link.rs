@@ -1,4 +1,4 @@
-//! Address resolution, VLAN tags, and Ethernet that carries no IP.
+//! Address resolution, VLAN tags, and Ethernet without IP.
 
 use super::Trace;
 use super::conversations::{Connection, router};
@@ -66,7 +66,7 @@ pub(super) fn tags(trace: &mut Trace) {
     connection.request = text(64);
     connection.response = text(1_600);
     connection.run(trace);
-    // A tag with nothing behind it, and half a tag.
+    // A tag without a payload, and a truncated tag.
     let bare = ethernet(web.mac, host("192.0.2.2", 2).mac, VLAN, &[0, 100, 0x08, 0]);
     trace.put(bare.clone());
     trace.put(bare[..16].to_vec());
@@ -121,7 +121,7 @@ pub(super) fn other_protocols(trace: &mut Trace) {
     // The last length and the first type (IEEE 802.3, 3.2.6).
     trace.put(ethernet(router().mac, from.mac, 1500, &[&[0xf0, 0xf0, 3][..], &text(1_497)].concat()));
     trace.put_padded(ethernet(router().mac, from.mac, 0x0600, &text(46)));
-    // The type says one version of IP, the first byte another.
+    // The EtherType and the first byte name different versions of IP.
     let four = ip(from, router(), TCP, &[0; 20]);
     trace.put_padded(ethernet(router().mac, from.mac, IPV6, &four[14..]));
     let (from6, to6) = (host("2001:db8::2", 2), host("2001:db8::1", 1));

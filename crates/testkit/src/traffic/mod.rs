@@ -1,9 +1,9 @@
-//! The shipped capture: varied traffic, made up, the same bytes every time.
+//! The shipped capture: varied synthetic traffic, with the same bytes on every run.
 //!
-//! `cargo run -p paceline-testkit --bin paceline-testkit -- traffic examples` writes it. Addresses are those kept for
-//! documentation (RFC 5737, RFC 3849) and locally administered MAC addresses; the services are those that the
-//! example programs know: the balancer's 192.0.2.10 and 192.0.2.53, the firewall's blocked 203.0.113.66 and
-//! 198.51.100.7, the reflector's 02:00:00:00:00:01.
+//! `cargo run -p paceline-testkit --bin paceline-testkit -- traffic examples` writes it. Addresses are those reserved for
+//! documentation (RFC 5737, RFC 3849) and locally administered MAC addresses; the services are those of the example
+//! programs: the balancer's 192.0.2.10 and 192.0.2.53, the firewall's blocked 203.0.113.66 and 198.51.100.7, the reflector's
+//! 02:00:00:00:00:01.
 
 mod conversations;
 mod layers;
@@ -20,7 +20,7 @@ use paceline_frame::FrameMeta;
 pub struct Packet {
     /// Microseconds since the epoch.
     pub stamp: u64,
-    /// What was captured.
+    /// Captured bytes.
     pub bytes: Vec<u8>,
     /// Length on the wire, more than `bytes` if the capture truncated it.
     pub original: u32,
@@ -29,7 +29,7 @@ pub struct Packet {
 /// When the capture starts, in microseconds since the epoch: 14 November 2023, 22:13:20 UTC.
 const START: u64 = 1_700_000_000_000_000;
 
-/// Packets one after the other, with time passing between.
+/// Consecutive packets, with time passing between them.
 struct Trace {
     packets: Vec<Packet>,
     clock: u64,
@@ -41,14 +41,14 @@ impl Trace {
         Self { packets: Vec::new(), clock: START, seed: 2 }
     }
 
-    /// A number like a random one (Knuth's linear congruential generator). A crate's could change with its version, and
-    /// the capture with it.
+    /// A pseudo-random number (Knuth's linear congruential generator). A crate's generator could change with its version,
+    /// and the capture with it.
     fn number(&mut self) -> u32 {
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.seed >> 32) as u32
     }
 
-    /// A packet as it is, however short.
+    /// A packet without padding, however short.
     fn put(&mut self, bytes: Vec<u8>) {
         let original = bytes.len();
         self.put_cut(bytes, original);
@@ -60,7 +60,7 @@ impl Trace {
         self.put(bytes);
     }
 
-    /// A packet of which the capture kept the first `kept` bytes.
+    /// A packet of which the capture has only the first `kept` bytes.
     fn put_truncated(&mut self, mut bytes: Vec<u8>, kept: usize) {
         let original = bytes.len();
         bytes.truncate(kept);
@@ -73,8 +73,8 @@ impl Trace {
     }
 }
 
-/// All packets of the capture. Those shorter than an Ethernet header, which the kernel's test run does not take,
-/// are the last [`SHORT`].
+/// All packets of the capture. The packets that are shorter than an Ethernet header, which the kernel's test run refuses,
+/// are the last [`SHORT`] ones.
 #[must_use]
 pub fn packets() -> Vec<Packet> {
     let mut trace = Trace::new();
@@ -102,7 +102,7 @@ pub const SHORT: usize = 2;
 /// The capture in the pcap format: little-endian, microseconds.
 ///
 /// # Errors
-/// None in practice: a vector takes everything.
+/// Never: a vector accepts all bytes.
 pub fn pcap() -> Result<Vec<u8>, WriteError> {
     let mut out = Vec::new();
     let mut writer = CaptureWriter::new(&mut out, &Header::Pcap(PcapHeader::new(Resolution::Micro)))?;

@@ -21,7 +21,7 @@ pub(super) fn control_messages(trace: &mut Trace) {
         trace.put_padded(control(client6, router6(), 128, 0, &body));
         trace.put_padded(control(router6(), client6, 129, 0, &body));
     }
-    // Errors carry the start of the packet they are about.
+    // ICMP errors contain the start of the packet that caused them.
     let about = udp(client, Host { ip: address("192.0.2.10"), ..router() }, (40_000, 33_434), &text(24));
     let quoted = &about[14..];
     for (kind, code, rest) in [
@@ -60,7 +60,7 @@ fn neighbor_discovery(trace: &mut Trace) {
     trace.put(control(node, group("ff02::1:ff00:1"), 135, 0, &[&[0; 4][..], &target, &source_mac].concat()));
     let found = [&[0xe0, 0, 0, 0][..], &target, &[2, 1], &gateway.mac].concat();
     trace.put(control(gateway, node, 136, 0, &found));
-    // Duplicate address detection: from nobody.
+    // Duplicate address detection, from the unspecified address.
     let nobody = Host { ip: address("::"), ..node };
     trace.put(control(nobody, group("ff02::1:ff00:81"), 135, 0, &[&[0; 4][..], &v6("fe80::81")].concat()));
     // Multicast listener report, with the router alert in a hop-by-hop header.
@@ -72,7 +72,7 @@ fn neighbor_discovery(trace: &mut Trace) {
     trace.put(ethernet(to.mac, node.mac, IPV6, &ipv6_with(0, 0, 1, node.ip, to.ip, 0, &payload)));
 }
 
-/// The pieces of an IP payload: offset, and whether more follow.
+/// The fragments of an IP payload: offset, and whether more follow.
 fn pieces(payload: &[u8], len: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
     assert_eq!(len % 8, 0);
     payload.chunks(len).enumerate().map(move |(number, piece)| {
@@ -92,14 +92,14 @@ pub(super) fn fragments(trace: &mut Trace) {
         let header = Ipv4 { id: 0x4242, fragment: fragment_field(offset, more), ..Ipv4::default() };
         trace.put_padded(ipv4_with(&header, client, server, UDP, piece));
     }
-    // A first fragment so short that it lacks the flags (RFC 1858), then the rest of the header.
+    // A first fragment too short for the TCP flags (RFC 1858), then the rest of the header.
     let syn =
         Tcp { ports: (45_000, 80), flags: flag::SYN, ..Tcp::default() }.segment(client, server, &text(12));
     for (offset, more, piece) in pieces(&syn, 8) {
         let header = Ipv4 { id: 0x4343, fragment: fragment_field(offset, more), ..Ipv4::default() };
         trace.put_padded(ipv4_with(&header, client, server, TCP, piece));
     }
-    // One that overlaps another, the last missing, and one that ends past 65,535.
+    // An overlapping fragment, a missing last fragment, and one that ends beyond 65,535.
     for (fragment, piece) in
         [(MORE_FRAGMENTS | 3, &text(64)), (0x1fff, &text(64)), (MORE_FRAGMENTS, &text(56))]
     {
@@ -155,10 +155,10 @@ pub(super) fn ipv6_extensions(trace: &mut Trace) {
     let (client, server) = (host("2001:db8:2::95", 0x95), router6());
     let syn_to =
         |to| Tcp { ports: (47_000, 80), flags: flag::SYN, ..Tcp::default() }.segment(client, to, &[]);
-    // The checksum is for the last hop of a route, which a routing header names.
+    // The checksum covers the final destination, which a routing header contains.
     let (syn, syn_routed) = (syn_to(server), syn_to(host("2001:db8:9::9", 0x99)));
     let echo = datagram(client, server, (47_001, 7), b"extended");
-    // Eight bytes each, the first naming what comes next: hop-by-hop, destination options, routing, authentication.
+    // Eight bytes each, beginning with the next header: hop-by-hop, destination options, routing, authentication.
     let header = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
     let routing = |next: u8| [&[next, 2, 0, 1, 0, 0, 0, 0][..], &v6("2001:db8:9::9")].concat();
     let segments = |next: u8| [&[next, 2, 4, 0, 0, 0, 0, 0][..], &v6("2001:db8:9::9")].concat();
@@ -249,7 +249,7 @@ pub(super) fn protocols(trace: &mut Trace) {
     let sum = checksum(&[&pim]);
     pim[2..4].copy_from_slice(&sum);
     trace.put_padded(ipv4_with(&Ipv4 { ttl: 1, ..Ipv4::default() }, one, group("224.0.0.13"), 103, &pim));
-    // Encrypted (ESP), authenticated (AH), unreliable (DCCP), and protocols that are none.
+    // Encrypted (ESP), authenticated (AH), unreliable (DCCP), and unassigned protocols.
     trace.put(ip(one, other, 50, &[&[0, 0, 1, 0, 0, 0, 0, 7][..], &[0xa5; 52]].concat()));
     trace.put(ip(one6, other6, 50, &[&[0, 0, 1, 0, 0, 0, 0, 7][..], &[0xa5; 52]].concat()));
     let authenticated = [&[TCP, 4, 0, 0][..], &[0x5a; 20], &Tcp::default().segment(one, other, &[])].concat();

@@ -1,4 +1,4 @@
-//! What a parser must not trust: wrong lengths, wrong checksums, and packets cut short.
+//! Invalid input for parsers: wrong lengths, wrong checksums, and truncated packets.
 
 use super::Trace;
 use super::conversations::router;
@@ -7,7 +7,7 @@ use super::layers::{
     tagged, text, udp,
 };
 
-/// Start of the IP header, and of what follows an IPv4 header without options.
+/// Offset of the IP header, and of the payload of an IPv4 header without options.
 const IP: usize = 14;
 const TRANSPORT: usize = 34;
 
@@ -31,7 +31,7 @@ fn syn(from: Host, to: Host) -> Vec<u8> {
     Tcp { ports: (48_000, 80), flags: flag::SYN, ..Tcp::default() }.frame(from, to, &[])
 }
 
-/// The frame with some bytes changed, its checksums left as they were.
+/// The frame with some bytes changed, and unchanged checksums.
 fn changed(frame: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[at..at + bytes.len()].copy_from_slice(bytes);
@@ -74,7 +74,7 @@ pub(super) fn wrong_headers(trace: &mut Trace) {
     trace.put(vec![0xff; 60]);
 }
 
-/// Addresses that nobody should send from or to.
+/// Addresses that are invalid as source or destination.
 fn addresses(trace: &mut Trace, tcp: &[u8]) {
     for (from, to) in [
         ("192.0.2.10", "192.0.2.10"),
@@ -91,7 +91,7 @@ fn addresses(trace: &mut Trace, tcp: &[u8]) {
         let (from, to) = (Host { ip: address(from), ..client() }, Host { ip: address(to), ..router() });
         trace.put_padded(syn(from, to));
     }
-    // A group as the sender's MAC address, and time to live 0 and 1.
+    // A multicast source MAC address, and time to live 0 and 1.
     trace.put_padded(changed(tcp, 6, &[0x01, 0, 0x5e, 0, 0, 1]));
     for ttl in [0, 1] {
         let header = Ipv4 { ttl, ..Ipv4::default() };
@@ -118,14 +118,14 @@ pub(super) fn wrong_checksums(trace: &mut Trace) {
     let echo6 = udp(client6(), web6(), (48_003, 7), &text(20));
     trace.put_padded(changed(&echo6, IP + 40 + 6, &[0, 0]));
     trace.put_padded(changed(&echo6, IP + 40 + 6, &[0xba, 0xad]));
-    // A datagram whose checksum comes out as 0 and is sent as all ones.
+    // A datagram whose checksum is computed as 0 and sent as all ones.
     let mut payload = [0; 2];
     let zero = datagram(client(), web(), (48_003, 9), &payload);
     payload.copy_from_slice(&zero[6..8]);
     trace.put_padded(udp(client(), web(), (48_003, 9), &payload));
 }
 
-/// Packets that end in the middle of each header, on the wire and not only in the capture.
+/// Packets that end in the middle of each header, on the wire as well as in the capture.
 pub(super) fn cut_headers(trace: &mut Trace) {
     let tcp = Tcp { ports: (48_004, 80), flags: flag::ACK, options: vec![1; 12], ..Tcp::default() };
     let tcp = tcp.frame(client(), web(), b"cut");

@@ -22,7 +22,7 @@ fn interface(name: &[u8], resolution: u8, offset: i64) -> Vec<u8> {
     block(1, &[&[0, 1, 0, 0, 0, 4, 0, 0][..], &options].concat())
 }
 
-/// Interfaces of the capture: name, units to a second as a power of 10 and as a number, seconds added to stamps.
+/// Interfaces of the capture: name, units per second as a power of 10 and as a number, offset of time stamps in seconds.
 const INTERFACES: [(&[u8], u8, u64, i64); 3] =
     [(b"eth0", 6, 1_000_000, 0), (b"eth1", 9, 1_000_000_000, 0), (b"eth2", 7, 10_000_000, 1_699_999_000)];
 
@@ -36,7 +36,7 @@ pub fn pcapng() -> Vec<u8> {
     for (name, resolution, _, offset) in INTERFACES {
         capture.extend(interface(name, resolution, offset));
     }
-    // Name resolution: one record, and the end of them.
+    // Name resolution: one record, and the end of records.
     let name = [&[0, 1, 0, 20][..], &[192, 0, 2, 10], b"www.example.com\0", &[0; 4]].concat();
     capture.extend(block(4, &name));
     let all = packets();
@@ -58,7 +58,7 @@ pub fn pcapng() -> Vec<u8> {
         }
         capture.extend(block(6, &body));
     }
-    // Statistics: when, and how many packets the interface received.
+    // Interface statistics: time, and number of received packets.
     let end = all.last().map_or(0, |packet| packet.stamp);
     let received = option(4, &(all.len() as u64).to_be_bytes());
     let head = [0, (end >> 32) as u32, end as u32].map(u32::to_be_bytes).concat();
