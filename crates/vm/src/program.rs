@@ -149,7 +149,7 @@ impl Program {
     /// A program that nobody verified, as native code that checks every access as it happens. Otherwise as [`new`](Self::new).
     ///
     /// # Errors
-    /// [`LoadError`]: it is malformed, or there is no native code on this machine.
+    /// [`LoadError`](crate::LoadError): it is malformed, or there is no native code on this machine.
     #[cfg(feature = "testing")]
     pub fn checked_jit(spec: Arc<ProgramSpec>, maps: Vec<Arc<Map>>) -> Result<Self, crate::LoadError> {
         // SAFETY: the code is checked.
