@@ -211,6 +211,16 @@ mod threads {
         assert_eq!(domain.collect(), 0);
     }
 
+    /// The epoch that is known to have passed is between the tags of the two values.
+    #[test]
+    fn a_collection_frees_values_of_all_passed_tags() {
+        let domain = Domain::new();
+        domain.retire(1);
+        assert!(domain.has_passed(domain.advance()));
+        domain.retire(2);
+        assert_eq!((domain.collect(), domain.pending()), (2, 0));
+    }
+
     #[test]
     fn a_reader_that_is_dropped_holds_nothing() {
         let domain = Domain::new();
