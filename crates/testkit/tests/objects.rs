@@ -28,6 +28,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("linux/test_xdp_devmap_helpers:xdpdm_devlog", "invalid context read at offset 20"),
     // The version of Linux 6.1, which current kernels refuse as well.
     ("linux/xdp_synproxy_kern:syncookie_xdp", "the program is too complex"),
+    ("linux/xdp_synproxy_kern:syncookie_tc", "the program is too complex"),
     // Must be refused by loaders.
     ("cilium/fwd_decl-el", "`fwd` is not defined"),
     ("cilium/invalid_map-el", "unknown members in its definition"),
