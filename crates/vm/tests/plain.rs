@@ -119,7 +119,7 @@ fn a_value_ends_where_it_ends() {
 #[test]
 fn a_map_itself_is_no_memory() {
     let near = FaultAddress::Map { name: "hits".to_owned() };
-    assert_out_of_bounds("r1 = map[hits] ll\n r0 = *(u64 *)(r1 + 0)\n exit", 2, Access::Read, &near);
+    assert_out_of_bounds("r1 = map[hits] ll\n r0 = *(u64 *)(r1 + 40)\n exit", 2, Access::Read, &near);
 }
 
 #[test]
