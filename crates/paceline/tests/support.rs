@@ -29,7 +29,7 @@ const TAIL: &str = "
   there for all hosts of that network. TCP's cookies are the kernel's with another secret.
 - A TC classifier's `__sk_buff` has `mark`, `priority`, `tc_index`, `tc_classid`, `cb`, `tstamp` and `hash` 0 when the packet
   comes, and after the run they are in `Host::sk_buff`. `pkt_type` is that of a packet for this host, `napi_id`, `gso_*`
-  and `hwtstamp` are 0, and `wire_len` is the packet's length. `sk` is refused, which needs sockets. A VLAN tag of
+  and `hwtstamp` are 0, and `wire_len` is the length of the packet as it came. `sk` is refused, which needs sockets. A VLAN tag of
   the packet stays in it until a program pops it; one that a program pushes lies beside the packet, as in the kernel, and goes into
   it when the run ends. Packets grow at their head by up to 216 bytes and at their end as far as the buffer goes; then it is
   `ENOMEM`. `bpf_get_hash_recalc` has another key and another function. No network card has summed a packet, so that

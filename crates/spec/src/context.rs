@@ -296,6 +296,9 @@ pub struct SkBuff {
     /// `tstamp_type`: the clock of the timestamp.
     pub tstamp_type: u8,
     _padding: [u8; 2],
+    /// `wire_len`: the packet's length when it entered (`qdisc_skb_cb(skb)->pkt_len`).
+    pub wire_len: u32,
+    _tail: [u8; 4],
 }
 
 impl SkBuff {
@@ -373,7 +376,7 @@ pub static TC_SK_BUFF: Layout = Layout {
         number("napi_id", 84, Place::Zero),
         pointer("data_meta", 140, FieldKind::PacketMeta, Frame::OFFSET_DATA_META),
         Field { permission: Permission::Write, ..sized("tstamp", 152, 8, host!(tstamp, 8)) },
-        number("wire_len", 160, Place::Computed(Rule::PacketLen)),
+        number("wire_len", 160, host!(wire_len, 4, PacketLen)),
         number("gso_segs", 164, Place::Zero),
         number("gso_size", 176, Place::Zero),
         sized("tstamp_type", 180, 1, host!(tstamp_type, 1)),
