@@ -54,7 +54,7 @@ impl Map {
     /// Sets one element after the other until one is refused (`BPF_MAP_UPDATE_BATCH`), and says how many those are.
     ///
     /// # Errors
-    /// What [`update`](Self::update) gives, with the number of elements before. `EINVAL`: flags other than `BPF_F_LOCK`.
+    /// The error of [`update`](Self::update), with the number of elements before it. `EINVAL`: flags other than `BPF_F_LOCK`.
     /// `ENOTSUPP`: the kind has no such batches.
     pub fn update_batch<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
@@ -70,7 +70,7 @@ impl Map {
     /// Removes one element after the other until one is refused (`BPF_MAP_DELETE_BATCH`), and says how many those are.
     ///
     /// # Errors
-    /// What [`delete`](Self::delete) gives, with the number of elements before: `ENOENT` where a key is not there.
+    /// The error of [`delete`](Self::delete), with the number of elements before it: `ENOENT` for a missing key.
     /// `ENOTSUPP`: the kind has no such batches.
     pub fn delete_batch<K: AsRef<[u8]>>(
         &self,

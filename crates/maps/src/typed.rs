@@ -245,7 +245,7 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
     /// Sets the value under a key ([`Map::update`], whose flags these are); adds one to a queue, stack or Bloom filter.
     ///
     /// # Errors
-    /// Those of [`Map::update`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
+    /// As [`Map::update`]; `EINVAL` for [`PerCpu`] values of another number of CPUs.
     pub fn update(&self, key: &K, value: &V, flags: u64) -> Result<(), Errno> {
         self.map.update(key.as_bytes(), &value.to_user(), flags)
     }
@@ -303,7 +303,7 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
     /// Sets one element after the other until one is refused ([`Map::update_batch`]), and says how many those are.
     ///
     /// # Errors
-    /// Those of [`Map::update_batch`].
+    /// As [`Map::update_batch`].
     pub fn update_batch<'a>(
         &self,
         elements: impl IntoIterator<Item = (&'a K, &'a V)>,
@@ -320,7 +320,7 @@ impl<K: Plain, V: MapValue> TypedMap<K, V> {
     /// Removes one element after the other until one is refused ([`Map::delete_batch`]), and says how many those are.
     ///
     /// # Errors
-    /// Those of [`Map::delete_batch`].
+    /// As [`Map::delete_batch`].
     pub fn delete_batch<'a>(&self, keys: impl IntoIterator<Item = &'a K>) -> Result<usize, BatchError>
     where
         K: 'a,

@@ -21,7 +21,7 @@ const REPORT: &str = "
     exit
 ";
 
-/// What the text names.
+/// Names that the program text refers to.
 struct Symbols;
 
 impl Names for Symbols {

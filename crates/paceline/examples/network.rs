@@ -49,7 +49,7 @@ found:
     exit
 ";
 
-/// What the text names.
+/// Names that the program text refers to.
 struct Helpers;
 
 impl Names for Helpers {

@@ -8,7 +8,7 @@ use clap::ValueHint;
 use super::place::PlaceArg;
 use crate::object::ObjectArgs;
 
-/// What a chain is made of.
+/// The programs of a chain, and their order.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SourceArgs {
     /// Object file, and which of its programs where it has several; several are a chain. A chain file ends in `.toml`.
@@ -18,7 +18,7 @@ pub(crate) struct SourceArgs {
     /// Chain file to run.
     #[arg(long, value_name = "FILE.toml", value_hint = ValueHint::FilePath, conflicts_with = "targets")]
     pub(crate) chain: Option<PathBuf>,
-    /// What runs first: the program with the lowest run priority, as with libxdp, or the one given first.
+    /// Order of the programs: by run priority, lowest first, as with libxdp, or as given.
     #[arg(long, value_enum, conflicts_with = "chain")]
     pub(super) order: Option<OrderName>,
     /// Chain-call map: which program runs next, by program and verdict; packets enter at the program given first.

@@ -58,7 +58,7 @@ pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) live: LiveChain,
     pub(crate) parts: Vec<Part>,
-    /// Which part each program is from, by its name in the chain.
+    /// Index of each program's part, by its name in the chain.
     pub(crate) origins: Vec<(String, usize)>,
     /// Programs that were placed by others, and how.
     pub(super) placed: Vec<(String, Placement<String>)>,

@@ -93,7 +93,7 @@ pub(crate) struct RunArgs {
     /// Instructions a program may run for one packet, on engines that count them.
     #[arg(long, value_name = "N", default_value_t = paceline::DEFAULT_BUDGET)]
     pub(super) budget: u64,
-    /// What runs the program: `jit` where there is one, else `threaded`, if left out.
+    /// Engine that runs the program; the default is `jit` where it is supported, else `threaded`.
     ///
     /// `jit` is native code, `threaded` the fast interpreter; `plain` is the interpreter that checks every access as it
     /// happens, and counts the instructions. All come to the same results. `checked-jit` is for whoever looks for gaps in

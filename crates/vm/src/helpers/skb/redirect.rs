@@ -4,8 +4,7 @@ use paceline_frame::{Redirect, RedirectTarget};
 use paceline_isa::Size;
 use paceline_spec::Errno;
 
-use super::with_packet;
-use crate::helpers::{args, fib};
+use crate::helpers::{args, fib, redirect};
 use crate::host::Host;
 use crate::memory;
 
@@ -27,8 +26,7 @@ pub(super) unsafe extern "C" fn redirect(
     _: u64,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: a program that calls this runs over a packet.
-    if flags & !INGRESS != 0 { SHOT } else { unsafe { to_interface(host, ifindex as u32, flags as u32) } }
+    if flags & !INGRESS != 0 { SHOT } else { to_interface(host, ifindex as u32, flags as u32) }
 }
 
 /// `long bpf_redirect_peer(ifindex, flags)`
@@ -40,20 +38,12 @@ pub(super) unsafe extern "C" fn redirect_peer(
     _: u64,
     host: &mut Host,
 ) -> u64 {
-    // SAFETY: a program that calls this runs over a packet.
-    if flags != 0 { SHOT } else { unsafe { to_interface(host, ifindex as u32, PEER) } }
+    if flags != 0 { SHOT } else { to_interface(host, ifindex as u32, PEER) }
 }
 
-/// # Safety
-/// The program must run over a packet, and no other reference to its frame may be in use.
-unsafe fn to_interface(host: &mut Host, ifindex: u32, flags: u32) -> u64 {
-    let redirect = Redirect { target: RedirectTarget::Interface { ifindex }, flags };
-    let set = |packet: &mut super::Packet<'_>| {
-        packet.frame.set_redirect(Some(redirect));
-        Ok(REDIRECT)
-    };
-    // SAFETY: the caller vouches for it.
-    unsafe { with_packet(host, set) }
+fn to_interface(host: &mut Host, ifindex: u32, flags: u32) -> u64 {
+    redirect::set(host, Some(Redirect { target: RedirectTarget::Interface { ifindex }, flags }));
+    REDIRECT
 }
 
 /// `long bpf_fib_lookup(skb, params, plen, flags)`: where the program gives no length, that of the packet is compared with the
@@ -82,7 +72,8 @@ pub(super) unsafe extern "C" fn fib_lookup(
     // SAFETY: as above; a look-up that succeeds has been given all fields.
     let ifindex = unsafe { memory::load(params + IFINDEX, Size::W) };
     let Some(interface) = host.network().interface(ifindex as u32) else { return Errno::ENODEV.to_return() };
-    let (mtu, most) = (interface.mtu, interface.mtu + interface.header + VLAN_HEADER);
+    // The MTU is a user's number of up to 32 bits.
+    let (mtu, most) = (interface.mtu, interface.mtu.saturating_add(interface.header + VLAN_HEADER));
     // SAFETY: as above, and there is a context and thus a packet.
     unsafe {
         memory::store(params + TOTAL_LEN, Size::H, u64::from(mtu));
