@@ -67,8 +67,9 @@ pub enum Rules {
     Libpcap,
 }
 
-/// Options of the conversion.
+/// Options of the conversion, set one after the other: `ConvertOptions::new().returns(Returns::PASS_OR_DROP)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConvertOptions {
     /// Return values.
     pub returns: Returns,
@@ -78,9 +79,38 @@ pub struct ConvertOptions {
     pub rules: Rules,
 }
 
+impl ConvertOptions {
+    /// The number that the filter returns, Ethernet, the kernel's semantics.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { returns: Returns::Number, network_offset: 14, rules: Rules::Kernel }
+    }
+
+    /// Sets the return values.
+    #[must_use]
+    pub const fn returns(mut self, returns: Returns) -> Self {
+        self.returns = returns;
+        self
+    }
+
+    /// Sets the size of the link-layer header in bytes.
+    #[must_use]
+    pub const fn network_offset(mut self, bytes: u32) -> Self {
+        self.network_offset = bytes;
+        self
+    }
+
+    /// Sets the semantics.
+    #[must_use]
+    pub const fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+}
+
 impl Default for ConvertOptions {
     fn default() -> Self {
-        Self { returns: Returns::Number, network_offset: 14, rules: Rules::Kernel }
+        Self::new()
     }
 }
 

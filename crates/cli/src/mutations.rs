@@ -13,8 +13,8 @@ use fastrand::Rng;
 use paceline::capture::{CaptureReader, CaptureWriter};
 use paceline::verifier::{Observer, Options};
 use paceline::{
-    Burst, Collection, FrameMeta, Host, Limits, LoadOptions, Object, Outputs, ProgramSpec, ReplayOptions,
-    Tally, Verdict, replay,
+    Burst, Collection, FrameMeta, Host, LoadOptions, Object, Outputs, ProgramSpec, ReplayOptions, Tally,
+    Verdict, replay,
 };
 
 use crate::commands::dump::Listing;
@@ -31,11 +31,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 const TEMPTING: [u32; 10] = [0, 1, 7, 8, 0x7fff, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, u32::MAX];
 
 /// Enough for the programs that are shipped.
-const OPTIONS: LoadOptions = LoadOptions {
-    limits: Limits { cpus: 2, memory: 16 << 20 },
-    budget: 20_000,
-    engine: paceline::Engine::Plain,
-};
+fn options() -> LoadOptions {
+    LoadOptions::default().cpus(2).map_memory(16 << 20).budget(20_000).engine(paceline::Engine::Plain)
+}
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
@@ -99,7 +97,7 @@ fn mutated_objects_end_every_command_without_a_panic() {
         let Ok(object) = Object::parse(bytes) else { return };
         parsed += 1;
         look_at(&object);
-        let Ok(collection) = object.load(&OPTIONS) else { return };
+        let Ok(collection) = object.load(&options()) else { return };
         ran += u64::from(run_all(&collection, rng));
         maps::write_text(&mut io::sink(), &collection).expect("a sink");
         serde_json::to_writer(io::sink(), &MapsAsJson(&collection)).expect("a sink");
@@ -109,7 +107,7 @@ fn mutated_objects_end_every_command_without_a_panic() {
 }
 
 fn look_at(object: &Object) {
-    let survey = Survey::of("mutant", object, &OPTIONS);
+    let survey = Survey::of("mutant", object, &options());
     write_survey(&mut io::sink(), &survey).expect("a sink");
     let _ = survey.to_json();
     for program in object.programs() {
@@ -124,7 +122,7 @@ fn look_at(object: &Object) {
 fn judge(object: &Object, program: &ProgramSpec) {
     struct Quiet;
     impl Observer for Quiet {}
-    let options = Options { max_instructions: 10_000, ..Options::default() };
+    let options = Options::default().max_instructions(10_000);
     if let Err(refusal) = object.verify_observed(program, &options, &mut Quiet) {
         let diagnosis = Diagnosis::new("mutant", object, &refusal);
         for color in [false, true] {
@@ -159,7 +157,7 @@ fn mutated_captures_are_run_up_to_where_they_are_bad() {
     assert_eq!(captures.len(), 2);
     let object = Object::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/verdicts.o"))
         .expect("verdicts");
-    let collection = object.load(&OPTIONS).expect("verdicts");
+    let collection = object.load(&options()).expect("verdicts");
     let program = collection.program_unverified(None).expect("verdicts");
     let mut packets = 0;
     for_each_mutant(&captures, 2, |bytes, _| {

@@ -18,8 +18,10 @@ use crate::maps::{self, Maps};
 use crate::relocate::Relocator;
 use crate::section::{ProgramSection, program_section};
 
-/// Properties of a kernel and other parameters of loading.
+/// Properties of a kernel and other parameters of loading, set one after the other:
+/// `LoadOptions::default().target_btf(&types).config(&config)`.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LoadOptions<'a> {
     /// Target types for CO-RE relocations: a kernel's, from `/sys/kernel/btf/vmlinux`. Without them, fields have the offsets of the
     /// object's own BTF, and a program that reaches a question whether something exists is refused ([`Needs`] lists what an object
@@ -35,6 +37,43 @@ pub struct LoadOptions<'a> {
     pub kfuncs: &'a [&'a str],
     /// The type of programs in sections whose names do not determine it.
     pub given_type: Option<GivenType<'a>>,
+}
+
+impl<'a> LoadOptions<'a> {
+    /// Sets the target types for CO-RE relocations; `None` relocates nothing.
+    #[must_use]
+    pub fn target_btf(mut self, types: impl Into<Option<&'a Btf>>) -> Self {
+        self.target_btf = types.into();
+        self
+    }
+
+    /// Sets the value of `LINUX_KERNEL_VERSION`.
+    #[must_use]
+    pub const fn kernel_version(mut self, version: KernelVersion) -> Self {
+        self.kernel_version = version;
+        self
+    }
+
+    /// Sets the kernel's configuration options; `None` has none.
+    #[must_use]
+    pub fn config(mut self, config: impl Into<Option<&'a Config>>) -> Self {
+        self.config = config.into();
+        self
+    }
+
+    /// Sets the names of additional kernel functions.
+    #[must_use]
+    pub const fn kfuncs(mut self, names: &'a [&'a str]) -> Self {
+        self.kfuncs = names;
+        self
+    }
+
+    /// Sets the type of programs in sections whose names do not determine it.
+    #[must_use]
+    pub fn given_type(mut self, given: impl Into<Option<GivenType<'a>>>) -> Self {
+        self.given_type = given.into();
+        self
+    }
 }
 
 /// A program type that a loader assigns, as `bpftool prog load ... type` does.

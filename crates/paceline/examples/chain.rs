@@ -12,7 +12,7 @@ const COUNTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/count
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // `arp` as classic BPF, which passes or drops as a program of a chain.
     let arp = text::parse("ldh [12]\n jne #0x806, other\n ret #-1\n other: ret #0")?;
-    let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().returns(Returns::PASS_OR_DROP);
     let arp = program("arp", &Filter::new(arp, Purpose::Socket)?, &options, Engine::best())?.into_program();
     let counter = Object::open(COUNTER)?.load(&LoadOptions::default())?.program(None)?.into_program();
 

@@ -21,7 +21,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         passed: Some(CaptureWriter::new(&mut passed, capture.header())?),
         dropped: Some(CaptureWriter::new(&mut dropped, capture.header())?),
     };
-    let options = ReplayOptions { count: Some(20), ..ReplayOptions::default() };
+    let options = ReplayOptions::default().count(20);
     let (tally, ended) = replay(
         program.program(),
         &mut Host::default(),

@@ -10,15 +10,60 @@ use paceline_vm::{DEFAULT_BUDGET, Engine, LoadError as EngineError, Program};
 use crate::tables::Tables;
 use crate::{NoProgram, Object, SetupError, VerifiedProgram};
 
-/// How an object is loaded.
+/// Options of [`Object::load`], set one after the other.
+///
+/// ```
+/// use paceline::{Engine, LoadOptions};
+///
+/// let options = LoadOptions::default().engine(Engine::Plain).cpus(4).map_memory(1 << 30);
+/// assert_eq!(options.limits.cpus, 4);
+/// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LoadOptions {
-    /// What maps may take.
+    /// Limits of maps.
     pub limits: Limits,
-    /// Instructions a program may run for one packet, on engines that count.
+    /// Maximum number of instructions that a program may run for one packet, on engines that count them.
     pub budget: u64,
-    /// What runs verified programs; those that are not run on the plain interpreter.
+    /// Engine of verified programs. Unverified ones run on the plain interpreter.
     pub engine: Engine,
+}
+
+impl LoadOptions {
+    /// Sets the engine of verified programs.
+    #[must_use]
+    pub const fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Sets the instructions that a program may run for one packet, on engines that count them.
+    #[must_use]
+    pub const fn budget(mut self, instructions: u64) -> Self {
+        self.budget = instructions;
+        self
+    }
+
+    /// Sets the limits of maps.
+    #[must_use]
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the number of CPUs (workers) that have values of their own in per-CPU maps.
+    #[must_use]
+    pub const fn cpus(mut self, cpus: usize) -> Self {
+        self.limits.cpus = cpus;
+        self
+    }
+
+    /// Sets the maximum number of bytes of one map.
+    #[must_use]
+    pub const fn map_memory(mut self, bytes: u64) -> Self {
+        self.limits.memory = bytes;
+        self
+    }
 }
 
 impl Default for LoadOptions {

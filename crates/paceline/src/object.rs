@@ -140,7 +140,7 @@ impl Object {
     /// [`FilterTextError::Check`] and [`FilterTextError::Convert`].
     pub fn of_classic(name: &str, insns: Vec<SockFilter>) -> Result<Self, FilterTextError> {
         let filter = Filter::new(insns, Purpose::Socket)?;
-        let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().returns(Returns::PASS_OR_DROP);
         Ok(Self::of_program(filter.to_xdp(name, &options)?))
     }
 

@@ -53,8 +53,9 @@ impl<W: Write> Default for Outputs<W> {
     }
 }
 
-/// How a capture is run.
+/// Options of [`replay`], set one after the other: `ReplayOptions::default().count(20).queue(1)`.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct ReplayOptions {
     /// Stop after this many packets.
     pub count: Option<u64>,
@@ -67,6 +68,43 @@ pub struct ReplayOptions {
     /// CPUs that packets come in on, all of a flow on the same one and on the queue of its number; 0 is the host's own alone. The
     /// program's maps must have as many, or the packet is a fault. More than one take packets one at a time.
     pub cpus: usize,
+}
+
+impl ReplayOptions {
+    /// Stops after this many packets; `None` runs all.
+    #[must_use]
+    pub fn count(mut self, packets: impl Into<Option<u64>>) -> Self {
+        self.count = packets.into();
+        self
+    }
+
+    /// Sets the index of the ingress interface of all packets; `None` takes the capture's.
+    #[must_use]
+    pub fn ingress(mut self, ifindex: impl Into<Option<u32>>) -> Self {
+        self.ingress = ifindex.into();
+        self
+    }
+
+    /// Sets the receive queue of the ingress interface.
+    #[must_use]
+    pub const fn queue(mut self, queue: u16) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Runs one packet at a time, so that timers fire between any two.
+    #[must_use]
+    pub const fn packet_by_packet(mut self, each: bool) -> Self {
+        self.packet_by_packet = each;
+        self
+    }
+
+    /// Spreads flows over this many CPUs; 0 runs all packets on the host's own.
+    #[must_use]
+    pub const fn cpus(mut self, cpus: usize) -> Self {
+        self.cpus = cpus;
+        self
+    }
 }
 
 /// Why a run ended early. What was counted and written until then is good.

@@ -7,7 +7,7 @@ use paceline::{Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, Progr
 
 fn example(name: &str, engine: Engine) -> Program {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
-    let options = LoadOptions { engine, ..LoadOptions::default() };
+    let options = LoadOptions::default().engine(engine);
     let collection = Object::open(path).unwrap().load(&options).unwrap();
     collection.program(None).unwrap().into_program()
 }

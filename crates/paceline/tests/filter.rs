@@ -27,7 +27,7 @@ fn a_filter_lets_a_chain_go_on() {
     let options = LoadOptions::default();
     let counter = Object::open(path).unwrap().load(&options).unwrap().program(None).unwrap().into_program();
     let arp = filter("ldh [12]\njne #0x806, other\nret #-1\nother: ret #0\n");
-    let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().returns(Returns::PASS_OR_DROP);
     for engine in Engine::ALL.into_iter().filter(|engine| engine.is_available()) {
         let arp = program("arp", &arp, &options, engine).unwrap().into_program();
         let chain = Chain::new(vec![arp, counter.clone()], Graph::sequence(2).unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn lengths_are_those_on_the_wire_by_libpcaps_rules() {
     let long = filter("ld len\njgt #1000, yes, no\nyes: ret #-1\nno: ret #0\n");
     let mut host = Host::default();
     for (rules, expected) in [(Rules::Kernel, 0), (Rules::Libpcap, 0b11)] {
-        let options = ConvertOptions { rules, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().rules(rules);
         let long = PacketFilter::new("long", long.clone(), &options, Engine::best()).unwrap();
         let mut burst = burst(&[0x800, 0x806]);
         for _ in 0..2 {

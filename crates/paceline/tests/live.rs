@@ -29,7 +29,7 @@ fn member_on(name: &str, text: &str, engine: Engine) -> Member {
     let specs = object.specs_mut();
     let spec = specs.programs.first_mut().unwrap();
     *spec = paceline::ProgramSpec::new(name, spec.kind, insns);
-    let collection = object.load(&LoadOptions { engine, ..LoadOptions::default() }).unwrap();
+    let collection = object.load(&LoadOptions::default().engine(engine)).unwrap();
     collection.member(name, None).unwrap()
 }
 

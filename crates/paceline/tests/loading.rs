@@ -49,7 +49,7 @@ fn objects_say_what_they_ask_of_a_kernel() {
     );
     let types = kernel::types(fixture("kernel_types.o").as_ref()).unwrap();
     let verdicts = |target_btf, kernel_version| {
-        let options = ObjectOptions { target_btf, kernel_version, ..ObjectOptions::default() };
+        let options = ObjectOptions::default().target_btf(target_btf).kernel_version(kernel_version);
         let object = Object::parse_with(&bytes, &options).unwrap();
         let collection = object.load(&LoadOptions::default()).unwrap();
         ["asks", "version"].map(|name| {

@@ -10,7 +10,7 @@ fn object() -> Object {
 }
 
 fn load(engine: Engine) -> Collection {
-    object().load(&LoadOptions { engine, ..LoadOptions::default() }).expect("its maps can be made")
+    object().load(&LoadOptions::default().engine(engine)).expect("its maps can be made")
 }
 
 /// What becomes of a UDP datagram to port 0, which `udp` drops, and nobody else.

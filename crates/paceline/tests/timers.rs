@@ -15,7 +15,7 @@ use paceline_epoch::Domain;
 /// Flows that end half a second after their last packet, with the object's maps.
 fn load(engine: Engine) -> Collection {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/expire.o");
-    Object::open(path).unwrap().load(&LoadOptions { engine, ..LoadOptions::default() }).unwrap()
+    Object::open(path).unwrap().load(&LoadOptions::default().engine(engine)).unwrap()
 }
 
 fn map(collection: &Collection, name: &str) -> Arc<Map> {
@@ -131,7 +131,7 @@ fn two_workers_share_timers() {
     const BURSTS: u64 = 3000;
     for engine in [Engine::Plain, Engine::Threaded, Engine::best()] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/expire.o");
-        let mut options = LoadOptions { engine, ..LoadOptions::default() };
+        let mut options = LoadOptions::default().engine(engine);
         options.limits.cpus = 2;
         let collection = Object::open(path).unwrap().load(&options).unwrap();
         let program = collection.program(None).unwrap().into_program();

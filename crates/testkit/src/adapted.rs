@@ -19,5 +19,8 @@ pub fn open(path: &Path) -> Result<Object, OpenError> {
     let needs = Object::needs(&bytes)?;
     let target_btf = TYPES.get_or_init(types).as_ref().filter(|_| needs.relocations > 0);
     let kernel_version = kernel::running_version().unwrap_or(kernel::KernelVersion::DEFAULT);
-    Object::parse_with(&bytes, &ObjectOptions { target_btf, kernel_version, ..ObjectOptions::default() })
+    Object::parse_with(
+        &bytes,
+        &ObjectOptions::default().target_btf(target_btf).kernel_version(kernel_version),
+    )
 }

@@ -218,7 +218,7 @@ struct Ours {
 impl Ours {
     fn new(object: &Object, program: &str, engine: Engine) -> Result<Self, CompareError> {
         let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
-        let options = LoadOptions { limits, engine, ..LoadOptions::default() };
+        let options = LoadOptions::default().limits(limits).engine(engine);
         let failed = |error: &dyn std::fmt::Display| CompareError::Ours(format!("{engine}: {error}"));
         let collection = object.load(&options).map_err(|error| failed(&error))?;
         let program = collection.program(Some(program)).map_err(|error| failed(&error))?.into_program();

@@ -119,7 +119,7 @@ fn expressions_match_what_libpcap_says_in_captures_of_others() {
 
 /// The XDP program on all engines.
 fn engines(filter: &Filter) -> Vec<(Engine, Program)> {
-    let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().rules(Rules::Libpcap);
     let spec = filter.to_xdp("filter", &options).expect("libpcap's programs for files can be converted");
     let verified = verify(&spec, &[], None, &Options::default()).expect("what is converted is safe");
     let load = |engine| match Program::load(&verified, Vec::new(), engine) {

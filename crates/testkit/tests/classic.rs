@@ -110,10 +110,7 @@ fn the_kernel_takes_what_expressions_become() {
     for expression in expressions() {
         let insns = libpcap.compile(&expression, Target::default()).expect("tcpdump takes it");
         let filter = Filter::new(insns, Purpose::Socket).expect("libpcap makes good programs");
-        let verdicts = ConvertOptions {
-            returns: Returns::Verdict { matched: 2, unmatched: 1 },
-            ..ConvertOptions::default()
-        };
+        let verdicts = ConvertOptions::default().returns(Returns::Verdict { matched: 2, unmatched: 1 });
         for spec in [
             filter.to_xdp("filter", &verdicts).expect("it can be converted"),
             filter.to_socket_filter("filter", &ConvertOptions::default()).expect("it can be converted"),
@@ -146,7 +143,7 @@ fn loops_of_protochain_run_and_end() {
     let Some(libpcap) = libpcap(test) else { return };
     let has_kernel = kernel::available_for(test);
     let (mut rng, mut host, mut burst) = (Rng::with_seed(1), Host::default(), Burst::new(1));
-    let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().rules(Rules::Libpcap);
     let (mut matched, mut endless) = (0, 0);
     for expression in
         ["ip protochain 6", "ip6 protochain 17", "protochain 6", "not ip6 protochain 6 or protochain 17"]
@@ -188,7 +185,7 @@ fn random_loops_end_alike_on_all_engines() {
     const JUMP: u16 = 0x05;
     // Unoptimized builds take twenty times as long.
     const SEEDS: u64 = if cfg!(debug_assertions) { 150 } else { 3_000 };
-    let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().rules(Rules::Libpcap);
     let (mut host, mut burst) = (Host::default(), Burst::new(1));
     let (mut ran, mut refused, mut same, mut others) = (0, 0, 0, 0);
     for seed in 0..SEEDS {

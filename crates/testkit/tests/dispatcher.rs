@@ -80,7 +80,7 @@ fn linked(dispatcher: &Object, entrants: &[Entrant]) -> Object {
 }
 
 fn chain(entrants: &[Entrant], engine: Engine) -> LiveChain {
-    let options = LoadOptions { engine, ..LoadOptions::default() };
+    let options = LoadOptions::default().engine(engine);
     let member = |(index, entrant): (usize, &Entrant)| {
         let collection = Object::of_program(entrant.spec.clone()).load(&options).unwrap();
         collection.member(index.to_string(), None).unwrap().with_config(entrant.config)
@@ -106,7 +106,7 @@ fn by_chain(entrants: &[Entrant], engine: Engine, packets: &[Vec<u8>]) -> Vec<(V
 
 fn by_dispatcher(object: &Object, engine: Engine, packets: &[Vec<u8>]) -> Vec<(Verdict, Vec<u8>)> {
     let mut burst = burst(packets);
-    let collection = object.load(&LoadOptions { engine, ..LoadOptions::default() }).unwrap();
+    let collection = object.load(&LoadOptions::default().engine(engine)).unwrap();
     let program = collection.program(Some(PROGRAM)).unwrap_or_else(|error| panic!("{error}"));
     program.run_burst(&mut burst, &mut Host::default()).unwrap();
     results(&burst)

@@ -127,7 +127,7 @@ impl Given {
         let mut reader = CaptureReader::for_filters(&self.bytes[..]).expect("a capture");
         let insns = libpcap.compile(expression, target_of(reader.link())).map_err(|error| error.message)?;
         let filter = Filter::new(insns, Purpose::UserSpace).expect("libpcap makes good programs");
-        let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().rules(Rules::Libpcap);
         let filter = PacketFilter::new("filter", filter, &options, Engine::best())
             .unwrap_or_else(|error| panic!("{expression}: {error}"));
         let mut out = Vec::new();

@@ -65,8 +65,9 @@ pub const MAX_WORK: usize = 1_000_000_000;
 /// Most bytes of states that are kept: a hundred times what the largest real programs take.
 pub const MAX_BYTES: usize = 1 << 30;
 
-/// How to verify.
+/// Options of [`verify`], set one after the other: `Options::default().max_instructions(10_000)`.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Instructions that are simulated at most.
     pub max_instructions: usize,
@@ -82,6 +83,36 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self { max_instructions: MAX_INSTRUCTIONS, max_work: MAX_WORK, max_bytes: MAX_BYTES, exact: false }
+    }
+}
+
+impl Options {
+    /// Sets the maximum number of simulated instructions.
+    #[must_use]
+    pub const fn max_instructions(mut self, instructions: usize) -> Self {
+        self.max_instructions = instructions;
+        self
+    }
+
+    /// Sets the maximum number of steps that comparing and keeping states may take; see [`Stats::work`].
+    #[must_use]
+    pub const fn max_work(mut self, steps: usize) -> Self {
+        self.max_work = steps;
+        self
+    }
+
+    /// Sets the maximum size of all kept states.
+    #[must_use]
+    pub const fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Ends paths only at equal states; see [`exact`](Self#structfield.exact).
+    #[must_use]
+    pub const fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
     }
 }
 

@@ -28,9 +28,9 @@ fn memory_is_told_and_no_more_than_allowed() {
     let verified = verify(&program, &[], None, &Options::default()).unwrap();
     let peak = verified.stats().peak_bytes;
     assert!(peak > 1000 && peak < MAX_BYTES, "{peak}");
-    let enough = Options { max_bytes: peak, ..Options::default() };
+    let enough = Options::default().max_bytes(peak);
     assert_eq!(verify(&program, &[], None, &enough).unwrap().stats().peak_bytes, peak);
-    let too_little = Options { max_bytes: peak - 1, ..Options::default() };
+    let too_little = Options::default().max_bytes(peak - 1);
     let refusal = verify(&program, &[], None, &too_little).unwrap_err();
     assert!(matches!(refusal.cause, Cause::TooMuchMemory(bytes) if bytes == peak), "{refusal}");
     assert!(refusal.cause.is_too_complex());
@@ -39,7 +39,7 @@ fn memory_is_told_and_no_more_than_allowed() {
 #[test]
 fn instructions_are_no_more_than_allowed() {
     let program = branches(60);
-    let options = Options { max_instructions: 100, ..Options::default() };
+    let options = Options::default().max_instructions(100);
     let refusal = verify(&program, &[], None, &options).unwrap_err();
     assert!(matches!(refusal.cause, Cause::TooComplex(100)), "{refusal}");
 }
@@ -48,10 +48,9 @@ fn instructions_are_no_more_than_allowed() {
 fn steps_of_comparisons_are_no_more_than_allowed() {
     let program = branches(60);
     let work = verify(&program, &[], None, &Options::default()).unwrap().stats().work;
-    let enough = Options { max_work: work, ..Options::default() };
+    let enough = Options::default().max_work(work);
     assert_eq!(verify(&program, &[], None, &enough).unwrap().stats().work, work);
-    let refusal =
-        verify(&program, &[], None, &Options { max_work: work / 2, ..Options::default() }).unwrap_err();
+    let refusal = verify(&program, &[], None, &Options::default().max_work(work / 2)).unwrap_err();
     assert!(matches!(refusal.cause, Cause::TooMuchWork(spent) if spent > work / 2), "{refusal}");
     assert!(refusal.cause.is_too_complex());
 }

@@ -45,7 +45,7 @@ impl Ours {
 
     /// `None` if this machine does not have the engine.
     fn new(object: &Object, engine: Engine) -> Result<Option<Self>, Box<dyn Error>> {
-        let collection = object.load(&LoadOptions { engine, ..LoadOptions::default() })?;
+        let collection = object.load(&LoadOptions::default().engine(engine))?;
         let mut programs = Vec::new();
         for spec in object.programs() {
             match collection.program(Some(&spec.name)) {

@@ -13,11 +13,8 @@ use crate::measure::Timing;
 use crate::report::{Bar, Matrix, Report};
 use crate::{Settings, Table};
 
-const OPTIONS: ConvertOptions = ConvertOptions {
-    returns: Returns::PASS_OR_DROP,
-    network_offset: 14,
-    rules: paceline::filter::Rules::Libpcap,
-};
+const OPTIONS: ConvertOptions =
+    ConvertOptions::new().returns(Returns::PASS_OR_DROP).rules(paceline::filter::Rules::Libpcap);
 
 /// `DROP` and `PASS`: a filter says how many bytes to keep.
 const VERDICTS: [u64; 2] = [1, 2];
@@ -95,7 +92,7 @@ fn others<'a>(
     #[cfg(feature = "dpdk")]
     {
         // A failed load returns 0 in DPDK, whatever the numbers of verdicts.
-        let options = ConvertOptions { returns: Returns::Number, ..OPTIONS };
+        let options = OPTIONS.returns(Returns::Number);
         others.extend(super::dpdk::filters(&filter.to_socket_filter("filter", &options)?, VERDICTS)?);
     }
     #[cfg(feature = "kernel")]

@@ -133,7 +133,7 @@ fn contender<'a>(name: &str, role: Role, program: Program, collection: &Collecti
 }
 
 fn load(engine: Engine) -> Result<Collection, Box<dyn Error>> {
-    Ok(Object::parse(OBJECT)?.load(&LoadOptions { engine, ..LoadOptions::default() })?)
+    Ok(Object::parse(OBJECT)?.load(&LoadOptions::default().engine(engine))?)
 }
 
 /// Counters of W4.

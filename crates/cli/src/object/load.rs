@@ -1,6 +1,6 @@
 //! From an object to its maps and programs: the one way of all commands.
 
-use paceline::{Collection, Engine, Limits, LoadOptions, NoProgram, Object};
+use paceline::{Collection, Engine, LoadOptions, NoProgram, Object};
 
 use super::error::ObjectError;
 use super::opener::Opener;
@@ -11,7 +11,7 @@ use crate::maps::{self, JsonFile, MapFileError};
 
 /// Options for loading objects; `map_memory` is the most bytes of one map.
 pub(crate) fn load_options(budget: u64, engine: Engine, map_memory: u64, cpus: usize) -> LoadOptions {
-    LoadOptions { budget, engine, limits: Limits { memory: map_memory, cpus } }
+    LoadOptions::default().budget(budget).engine(engine).map_memory(map_memory).cpus(cpus)
 }
 
 /// Sets the variables that files name, makes the maps, and fills them; `restored` come before those of the command line.

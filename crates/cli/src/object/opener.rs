@@ -37,13 +37,11 @@ impl Opener {
         let needs = Object::needs(&bytes).map_err(malformed)?;
         let kernel = self.kernel.read(&self.args, &needs)?;
         let given_type = self.args.program_type.map(|kind| GivenType { kind, program });
-        let options = ObjectOptions {
-            target_btf: kernel.types,
-            kernel_version: kernel.version,
-            config: kernel.config.as_ref(),
-            given_type,
-            ..ObjectOptions::default()
-        };
+        let options = ObjectOptions::default()
+            .target_btf(kernel.types)
+            .kernel_version(kernel.version)
+            .config(kernel.config.as_ref())
+            .given_type(given_type);
         let mut object = Object::parse_with(&bytes, &options).map_err(malformed)?;
         if let Some(used) = kernel.used(&needs) {
             console::note(format_args!("{}: {used}", name()));

@@ -20,7 +20,7 @@ const MOST_MEMORY: u64 = 1 << 20;
 /// Everything that a caller does with an object.
 fn exercise(bytes: &[u8], target: Option<&Btf>) {
     let _ = Object::needs(bytes);
-    let options = LoadOptions { target_btf: target, ..LoadOptions::default() };
+    let options = LoadOptions::default().target_btf(target);
     let Ok(object) = Object::parse_with(bytes, &options) else { return };
     for program in &object.programs {
         assert!(program.functions.is_sorted_by_key(|f| f.start), "functions are in order");

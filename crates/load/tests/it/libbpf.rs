@@ -131,7 +131,7 @@ fn maps_and_instructions_are_libbpfs() {
         return skip("root");
     }
     let kernel = Btf::parse(&kernel).expect("the kernel's BTF is good");
-    let options = LoadOptions { target_btf: Some(&kernel), ..LoadOptions::default() };
+    let options = LoadOptions::default().target_btf(&kernel);
     let mut compared = 0;
     let debian = objects_in(Path::new("/usr/lib/x86_64-linux-gnu/bpf"));
     for path in fixtures().into_iter().chain(examples()).chain(debian) {
@@ -161,7 +161,7 @@ fn core_relocations_are_libbpfs() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(target).with_extension("btf");
         std::fs::write(&file, &types).expect("a file can be written");
         let types = Btf::parse(&types).expect("they are good");
-        let options = LoadOptions { target_btf: Some(&types), ..LoadOptions::default() };
+        let options = LoadOptions::default().target_btf(&types);
         for path in fixtures() {
             let name = path.file_name().and_then(|n| n.to_str()).expect("a name").to_owned();
             if !name.starts_with("core_") || name.starts_with("core_target") {

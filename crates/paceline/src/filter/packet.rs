@@ -73,7 +73,7 @@ impl PacketFilter {
         options: &ConvertOptions,
         engine: Engine,
     ) -> Result<Self, FilterError> {
-        let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..*options };
+        let options = options.returns(Returns::PASS_OR_DROP);
         let program = program(name, &filter, &options, engine)?;
         let is_length = |operation| matches!(operation, Operation::Load(_, LoadFrom::Length));
         let reads_length = options.rules == Rules::Libpcap

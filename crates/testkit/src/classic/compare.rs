@@ -137,7 +137,7 @@ impl Bench {
     fn by_libpcaps_rules(&mut self, filter: &Filter, sample: &Sample) -> Result<(), Difference> {
         let Some(libpcap) = &self.libpcap else { return Ok(()) };
         let prepared = libpcap.prepare(filter);
-        let options = ConvertOptions { rules: Rules::Libpcap, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().rules(Rules::Libpcap);
         let failed = |error: &dyn std::fmt::Display| Difference::Failed(error.to_string());
         let xdp = filter.to_xdp("filter", &options).map_err(|error| failed(&error))?;
         let socket_filter = filter.to_socket_filter("filter", &options).map_err(|error| failed(&error))?;

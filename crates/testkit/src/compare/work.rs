@@ -54,7 +54,7 @@ impl Workshop {
     /// One over these maps.
     #[must_use]
     pub fn new(specs: Vec<MapSpec>) -> Self {
-        Self { specs, options: Options { max_instructions: LIMIT, ..Options::default() } }
+        Self { specs, options: Options::default().max_instructions(LIMIT) }
     }
 
     /// The maps.

@@ -91,7 +91,7 @@ fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
             } else {
                 drop(Map::create(&spec, &Limits { cpus: 2, memory: 1 << 40 }));
             }
-            let options = LoadOptions { engine, ..LoadOptions::default() };
+            let options = LoadOptions::default().engine(engine);
             if let Ok(object) = object("tables")
                 && let Ok(collection) = object.load(&options)
                 && let Ok(program) = collection.program(Some("tables"))
@@ -102,7 +102,7 @@ fn out_of_memory(world: &mut World, rng: &mut Rng) -> Finding {
         }
     });
     // Refused operations succeed after memory is freed.
-    let options = LoadOptions { engine, ..LoadOptions::default() };
+    let options = LoadOptions::default().engine(engine);
     let collection =
         object("tables")?.load(&options).map_err(|error| refused(format!("memory is back: {error}")))?;
     if !world.denied || engine != Engine::Jit {

@@ -136,7 +136,7 @@ pub(super) fn load_object(
     if changed {
         change_object(&mut object, rng);
     }
-    let options = LoadOptions { engine: world.engine(rng), limits: limits(rng), ..LoadOptions::default() };
+    let options = LoadOptions::default().engine(world.engine(rng)).limits(limits(rng));
     let collection = match object.load(&options) {
         Ok(collection) => collection,
         Err(_) if changed || world.may_refuse() => return Ok(None),
@@ -438,7 +438,7 @@ fn engines(world: &mut World, rng: &mut Rng) -> Finding {
     for engine in world.engines.clone() {
         let rng = &mut Rng::with_seed(seed);
         let object = object(source)?;
-        let options = LoadOptions { engine, limits: cpus, ..LoadOptions::default() };
+        let options = LoadOptions::default().engine(engine).limits(cpus);
         let collection = object.load(&options).map_err(refused)?;
         let mut host = Host::new(0);
         host.seed(seed);

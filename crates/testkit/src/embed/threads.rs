@@ -33,7 +33,7 @@ fn for_two(world: &mut World, rng: &mut Rng, source: &'static str) -> Result<Loa
     let limits = Limits { cpus: 2, memory: 1 << 26 };
     let object = object(source)?;
     let collection = object
-        .load(&LoadOptions { engine, limits, ..LoadOptions::default() })
+        .load(&LoadOptions::default().engine(engine).limits(limits))
         .map_err(|error| refused(format!("{source}: {error}")))?;
     collection.maps().iter().for_each(|map| world.know(map));
     let names = object.programs().iter().map(|program| program.name.clone());
@@ -275,7 +275,7 @@ fn loads(world: &mut World, rng: &mut Rng) -> Finding {
     let engine = world.engine(rng);
     let object = Arc::new(object(source)?);
     growth(&format!("loads of {source} on {engine}"), 4, || {
-        if let Ok(collection) = object.load(&LoadOptions { engine, ..LoadOptions::default() }) {
+        if let Ok(collection) = object.load(&LoadOptions::default().engine(engine)) {
             let mut host = Host::new(0);
             for spec in object.programs() {
                 if let Ok(program) = collection.program(Some(&spec.name)) {
@@ -302,7 +302,7 @@ fn elements(world: &mut World, rng: &mut Rng) -> Finding {
             map.max_entries = count;
         }
     }
-    let options = LoadOptions { engine, ..LoadOptions::default() };
+    let options = LoadOptions::default().engine(engine);
     let collection = object.load(&options).map_err(|error| format!("a large map: {error}"))?;
     let hash = collection.map("hash").ok_or_else(|| refused("no map hash"))?;
     for key in 0..u64::from(count) {

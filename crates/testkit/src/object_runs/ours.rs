@@ -76,7 +76,7 @@ pub fn is_pure(trial: &Trial<'_>, verified: &Verified) -> bool {
 /// The object's maps for one run.
 pub(super) fn collection(object: &Object, engine: Engine) -> Result<Collection, Stopped> {
     let limits = Limits { cpus: kernel::possible_cpus(), ..LoadOptions::default().limits };
-    let options = LoadOptions { limits, engine, ..LoadOptions::default() };
+    let options = LoadOptions::default().limits(limits).engine(engine);
     object.load(&options).map_err(|error| Stopped::Refused(error.to_string()))
 }
 

@@ -62,7 +62,7 @@ impl Judge {
         }
         let theirs = kernel::Map::create_all(&specs, 0).map_err(|error| error.to_string())?;
         // Programs with many simulated instructions are stopped by the limit anyway.
-        let options = Options { max_instructions: 1_000_000, ..Options::default() };
+        let options = Options::default().max_instructions(1_000_000);
         Ok(Self { specs, kernel_maps: theirs, maps: ours, btf: None, host, options })
     }
 

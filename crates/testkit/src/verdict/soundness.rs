@@ -36,7 +36,7 @@ impl States {
     /// The walk refuses the program, although the usual one accepts it.
     pub fn of(program: &ProgramSpec, maps: &[MapSpec], btf: Option<&Btf>) -> Result<Option<Self>, String> {
         let mut states = Self(vec![Vec::new(); program.insns.len()]);
-        let options = Options { exact: true, max_instructions: EXACT_LIMIT, ..Options::default() };
+        let options = Options::default().exact(true).max_instructions(EXACT_LIMIT);
         match verify_observed(program, maps, btf, &options, &mut states) {
             Ok(_) => Ok(Some(states)),
             Err(refusal) if refusal.cause.is_too_complex() => Ok(None),

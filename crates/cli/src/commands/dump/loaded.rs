@@ -11,7 +11,7 @@ pub(super) fn loaded(
     object: &Object,
     programs: &[&ProgramSpec],
 ) -> Result<Vec<Program>, Failure> {
-    let options = LoadOptions { engine: Engine::Jit, ..LoadOptions::default() };
+    let options = LoadOptions::default().engine(Engine::Jit);
     let collection = object.load(&options).map_err(|source| ObjectError::setup(name, source))?;
     let load = |spec: &&ProgramSpec| {
         let program = collection.program(Some(&spec.name));

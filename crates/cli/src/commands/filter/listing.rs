@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use paceline::filter::text::{Language, filter_source, program_source, to_c_array, to_decimal, to_listing};
-use paceline::filter::{ConvertOptions, Converted, Returns};
+use paceline::filter::{Converted, Returns};
 use paceline::isa::{Callee, Insn, disassemble};
 
 use super::args::{FilterArgs, Form};
@@ -24,7 +24,7 @@ pub(super) fn print(args: &FilterArgs, compiled: &Compiled) -> Result<ExitCode, 
         };
         return report::print(|out| out.write_all(text.as_bytes()));
     };
-    let options = ConvertOptions { returns: Returns::PASS_OR_DROP, ..compiled.options() };
+    let options = compiled.options().returns(Returns::PASS_OR_DROP);
     let converted = compiled
         .filter
         .to_xdp_insns(&options)

@@ -77,7 +77,7 @@ impl Compiled {
             Source::Program { .. } => Rules::Kernel,
             Source::All | Source::Expression(_) => Rules::Libpcap,
         };
-        ConvertOptions { rules, ..ConvertOptions::default() }
+        ConvertOptions::default().rules(rules)
     }
 
     pub(super) fn load(&self, engine: Engine) -> Result<PacketFilter, FilterError> {

@@ -186,11 +186,14 @@ impl Replay<'_> {
         if self.args.source.chain_file().is_some() {
             signal_hook::flag::register(SIGHUP, Arc::clone(&again)).map_err(SignalError)?;
         }
-        let (count, ingress, queue) = (self.args.count, self.ingress, self.args.rx_queue);
         let mut maps = loaded.parts.iter().map(|part| part.collection.maps());
         let packet_by_packet = maps.any(|maps| timers_by_packet(self.args, maps));
-        let cpus = self.args.cpus.into();
-        let options = ReplayOptions { count, ingress, queue, packet_by_packet, cpus };
+        let options = ReplayOptions::default()
+            .count(self.args.count)
+            .ingress(self.ingress)
+            .queue(self.args.rx_queue)
+            .packet_by_packet(packet_by_packet)
+            .cpus(self.args.cpus.into());
         let outputs = Outputs { passed: writers.passed, dropped: writers.dropped };
         let start = Instant::now();
         let observe = |tally: &Tally| {

@@ -94,8 +94,12 @@ fn replay_all(
     mut watch: Watch,
 ) -> (Run, Result<(), ReplayError>) {
     let packet_by_packet = timers_by_packet(args, program.maps());
-    let (count, ingress, queue) = (args.count, world.ingress, args.rx_queue);
-    let options = ReplayOptions { count, ingress, queue, packet_by_packet, cpus: args.cpus.into() };
+    let options = ReplayOptions::default()
+        .count(args.count)
+        .ingress(world.ingress)
+        .queue(args.rx_queue)
+        .packet_by_packet(packet_by_packet)
+        .cpus(args.cpus.into());
     let mut counting = Counting::new(program);
     let mut host = world.host(args);
     if let Some(events) = events {

@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         ref names => names.iter().map(named).collect::<Result<_, _>>()?,
     };
     if let (Some(size), [family]) = (options.size, &families[..]) {
-        let limits = VerifierOptions { max_instructions: options.budget, ..VerifierOptions::default() };
+        let limits = VerifierOptions::default().max_instructions(options.budget);
         say!("{}", measure(&family.item(size, options.seed), &limits)?);
         return Ok(ExitCode::SUCCESS);
     }
