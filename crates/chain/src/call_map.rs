@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use paceline_frame::Verdict;
 
-use crate::{Edges, Graph, Next};
+use crate::{Edges, Graph, Next, Node};
 
 /// An entry of a chain-call map: the id of the next program for each verdict, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ pub enum CallMapError {
 /// map.set(7, Calls::default().with(Verdict::Pass, 9))?;
 /// let (graph, programs) = map.graph(7)?;
 /// assert_eq!(programs, [7, 9]);
-/// assert_eq!(graph.after(0, Verdict::Pass as u32), Next::Program(1));
+/// assert_eq!(graph.after(Node::new(0), Verdict::Pass as u32), Next::Program(Node::new(1)));
 /// # Ok::<(), paceline_chain::CallMapError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,14 +122,14 @@ impl CallMap {
             return Err(CallMapError::NoProgram);
         }
         let mut programs = vec![first];
-        let mut nodes = BTreeMap::from([(first, 0)]);
+        let mut nodes = BTreeMap::from([(first, Node::ENTRY)]);
         let mut edges = Vec::new();
         while let Some(program) = programs.get(edges.len()) {
             let calls = self.get(*program).copied().unwrap_or_default();
             for id in calls.programs() {
                 nodes.entry(id).or_insert_with(|| {
                     programs.push(id);
-                    programs.len() - 1
+                    Node::new(programs.len() - 1)
                 });
             }
             edges.push(edges_of(&calls, &nodes));
@@ -140,7 +140,7 @@ impl CallMap {
     }
 }
 
-fn edges_of(calls: &Calls, nodes: &BTreeMap<u32, usize>) -> Edges {
+fn edges_of(calls: &Calls, nodes: &BTreeMap<u32, Node>) -> Edges {
     let next = |id: u32| nodes.get(&id).map(|node| Next::Program(*node));
     let mut edges = Edges::NONE;
     for verdict in Verdict::ALL {
@@ -162,9 +162,9 @@ mod tests {
         map.set(8, Calls::default().with_wildcard(5)).unwrap();
         let (graph, programs) = map.graph(5).unwrap();
         assert_eq!(programs, [5, 3]);
-        assert_eq!(graph.after(0, Verdict::Pass as u32), Next::Program(1));
-        assert_eq!(graph.after(0, 17), Next::Program(0));
-        assert_eq!(graph.after(1, Verdict::Tx as u32), Next::End(Verdict::Tx));
+        assert_eq!(graph.after(Node::new(0), Verdict::Pass as u32), Next::Program(Node::new(1)));
+        assert_eq!(graph.after(Node::new(0), 17), Next::Program(Node::new(0)));
+        assert_eq!(graph.after(Node::new(1), Verdict::Tx as u32), Next::End(Verdict::Tx));
     }
 
     #[test]

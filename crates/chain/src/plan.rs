@@ -145,7 +145,8 @@ impl Plan {
         let order = order.into_iter().map(|(index, _)| index).collect();
         let last = actions.len().saturating_sub(1);
         let to_pass = actions.last().copied().unwrap_or_default().with(Verdict::Pass, false);
-        let warnings = to_pass.iter().map(|verdict| Warning::LastPasses { node: last, verdict }).collect();
+        let warnings =
+            to_pass.iter().map(|verdict| Warning::LastPasses { node: Node::new(last), verdict }).collect();
         let graph = sequence(&actions, Some(Next::End(Verdict::Pass)))?;
         Ok(Self { order, graph, reasons, warnings }.with_unreached())
     }
@@ -166,7 +167,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`PlanError`].
-    pub fn by_edges(first: usize, edges: &[Edges]) -> Result<Self, PlanError> {
+    pub fn by_edges(first: usize, edges: &[Edges<usize>]) -> Result<Self, PlanError> {
         let programs = edges.len();
         if first >= programs && programs > 0 {
             return Err(PlanError::NoEntry { first, programs });
@@ -174,21 +175,22 @@ impl Plan {
         // The entry of a graph is node 0.
         let order: Vec<_> =
             std::iter::once(first).chain((0..programs).filter(|index| *index != first)).collect();
-        let node_of = |index: usize| order.iter().position(|other| *other == index).unwrap_or(index);
+        let node_of =
+            |index: usize| Node::new(order.iter().position(|other| *other == index).unwrap_or(index));
         let moved =
             order.iter().filter_map(|index| edges.get(*index)).map(|edges| edges.map(node_of)).collect();
         let graph = Graph::new(moved)?;
-        let reasons = (0..order.len()).map(|node| reason_in(&graph, node)).collect();
+        let reasons = graph.iter().map(|(node, _)| reason_in(&graph, node)).collect();
         Ok(Self { order, graph, reasons, warnings: Vec::new() }.with_unreached())
     }
 
     fn with_unreached(mut self) -> Self {
         let reached = self.graph.reached();
         let unreached = reached.iter().enumerate().filter(|(_, reached)| !**reached);
-        self.warnings.extend(unreached.map(|(node, _)| Warning::Unreached { node }));
+        self.warnings.extend(unreached.map(|(node, _)| Warning::Unreached { node: Node::new(node) }));
         let ends = self.graph.ends();
         let endless = reached.iter().zip(ends).position(|(reached, ends)| *reached && !ends);
-        self.warnings.extend(endless.map(|node| Warning::Endless { node }));
+        self.warnings.extend(endless.map(|node| Warning::Endless { node: Node::new(node) }));
         self
     }
 }
@@ -200,7 +202,7 @@ fn sequence(actions: &[Actions], end: Option<Next>) -> Result<Graph, PlanError> 
         return Err(PlanError::TooLong(programs));
     }
     let edges = |(node, actions): (usize, &Actions)| {
-        let next = if node + 1 < programs { Some(Next::Program(node + 1)) } else { end };
+        let next = if node + 1 < programs { Some(Next::Program(Node::new(node + 1))) } else { end };
         next.map_or(Edges::NONE, |next| {
             actions.iter().fold(Edges::NONE, |edges, verdict| edges.with(verdict, next))
         })
@@ -230,11 +232,10 @@ fn compare(a: &Entrant, b: &Entrant) -> (Ordering, Option<Tie>) {
 }
 
 fn reason_in(graph: &Graph, node: Node) -> Reason {
-    if node == 0 {
+    if node == Node::ENTRY {
         return Reason::Entry;
     }
-    let leads: Vec<_> =
-        graph.nodes().iter().enumerate().flat_map(|(from, edges)| leads(from, edges, node)).collect();
+    let leads: Vec<_> = graph.iter().flat_map(|(from, edges)| leads(from, edges, node)).collect();
     if leads.is_empty() { Reason::Unreached } else { Reason::Led(leads) }
 }
 
@@ -294,11 +295,12 @@ mod tests {
             entrant.config.actions = Actions::from_iter([Verdict::Drop, Verdict::Tx]);
         }
         let plan = Plan::by_priority(&entrants).unwrap();
-        assert_eq!(plan.graph.after(0, Verdict::Drop as u32), Next::Program(1));
-        assert_eq!(plan.graph.after(0, Verdict::Pass as u32), Next::End(Verdict::Pass));
-        assert_eq!(plan.graph.after(1, Verdict::Drop as u32), Next::End(Verdict::Pass));
-        assert_eq!(plan.graph.after(1, Verdict::Redirect as u32), Next::End(Verdict::Redirect));
-        let verdicts = [Verdict::Drop, Verdict::Tx].map(|verdict| Warning::LastPasses { node: 1, verdict });
+        assert_eq!(plan.graph.after(Node::new(0), Verdict::Drop as u32), Next::Program(Node::new(1)));
+        assert_eq!(plan.graph.after(Node::new(0), Verdict::Pass as u32), Next::End(Verdict::Pass));
+        assert_eq!(plan.graph.after(Node::new(1), Verdict::Drop as u32), Next::End(Verdict::Pass));
+        assert_eq!(plan.graph.after(Node::new(1), Verdict::Redirect as u32), Next::End(Verdict::Redirect));
+        let verdicts =
+            [Verdict::Drop, Verdict::Tx].map(|verdict| Warning::LastPasses { node: Node::new(1), verdict });
         assert_eq!(plan.warnings, verdicts);
     }
 
@@ -306,30 +308,33 @@ mod tests {
     fn a_sequence_ends_with_the_verdict_of_the_last() {
         let actions = [Actions::from_iter([Verdict::Drop]), Actions::from_iter([Verdict::Drop])];
         let plan = Plan::in_sequence(&actions).unwrap();
-        assert_eq!(plan.graph.after(0, Verdict::Drop as u32), Next::Program(1));
-        assert_eq!(plan.graph.after(1, Verdict::Drop as u32), Next::End(Verdict::Drop));
+        assert_eq!(plan.graph.after(Node::new(0), Verdict::Drop as u32), Next::Program(Node::new(1)));
+        assert_eq!(plan.graph.after(Node::new(1), Verdict::Drop as u32), Next::End(Verdict::Drop));
         assert_eq!(plan.warnings, []);
     }
 
     #[test]
     fn programs_behind_one_that_never_goes_on_are_named() {
         let plan = Plan::in_sequence(&[Actions::NONE, Actions::PASS]).unwrap();
-        assert_eq!(plan.warnings, [Warning::Unreached { node: 1 }]);
+        assert_eq!(plan.warnings, [Warning::Unreached { node: Node::new(1) }]);
     }
 
     #[test]
     fn packets_enter_where_it_is_said() {
-        let to = |index| Edges::NONE.with_wildcard(Next::Program(index));
+        let to = |index: usize| Edges::NONE.with_wildcard(Next::Program(index));
         let plan = Plan::by_edges(2, &[to(1), Edges::NONE, to(0), to(0)]).unwrap();
         assert_eq!(plan.order, [2, 0, 1, 3]);
-        assert_eq!(plan.graph.after(0, 9), Next::Program(1));
-        assert_eq!(plan.graph.after(1, 9), Next::Program(2));
+        assert_eq!(plan.graph.after(Node::new(0), 9), Next::Program(Node::new(1)));
+        assert_eq!(plan.graph.after(Node::new(1), 9), Next::Program(Node::new(2)));
         assert_eq!(plan.reasons[0], Reason::Entry);
         assert_eq!(
             plan.reasons[1],
-            Reason::Led(vec![Lead { from: 0, after: None }, Lead { from: 3, after: None }])
+            Reason::Led(vec![
+                Lead { from: Node::new(0), after: None },
+                Lead { from: Node::new(3), after: None }
+            ])
         );
-        assert_eq!(plan.warnings, [Warning::Unreached { node: 3 }]);
+        assert_eq!(plan.warnings, [Warning::Unreached { node: Node::new(3) }]);
         assert_eq!(Plan::by_edges(4, &[Edges::NONE]), Err(PlanError::NoEntry { first: 4, programs: 1 }));
         assert_eq!(Plan::by_edges(0, &[]), Err(PlanError::Graph(GraphError::Empty)));
     }

@@ -4,7 +4,7 @@
 //! constant) and the proven minimum length of the packet. A comparison with the end that this minimum decides leaves one successor;
 //! code that only the other one reaches is not emitted.
 
-use paceline_graph::{Graph, Next};
+use paceline_graph::{Graph, Next, Node};
 use paceline_isa::{AluOp, Callee, Condition, Imm64, Insn, Operand, Reg, Width};
 use paceline_spec::context::FieldKind;
 use paceline_spec::helper::Helper;
@@ -396,14 +396,16 @@ pub(crate) fn narrow(sources: &mut [Source<'_>], graph: &Graph) {
     let nodes = sources.len();
     let (mut bytes, mut found): (Vec<Option<u16>>, Vec<Option<Lengths>>) =
         (vec![None; nodes], vec![None; nodes]);
-    let mut waiting = vec![0];
+    let mut waiting = vec![Node::ENTRY];
     if let Some(first) = bytes.first_mut() {
         *first = Some(0);
     }
     let mut visits = 0;
     while let Some(node) = waiting.pop() {
         visits += 1;
-        let (Some(source), Some(Some(least))) = (sources.get(node), bytes.get(node)) else { continue };
+        let (Some(source), Some(Some(least))) = (sources.get(node.index()), bytes.get(node.index())) else {
+            continue;
+        };
         let lengths = Lengths::of(source, *least);
         // Graphs with cycles that do not converge soon keep their checks.
         if visits > VISITS * nodes {
@@ -415,13 +417,13 @@ pub(crate) fn narrow(sources: &mut [Source<'_>], graph: &Graph) {
                 Some(lengths) => lengths.exits[class],
                 None => Some(0),
             };
-            let (Some(exit), Some(place)) = (exit, bytes.get_mut(next)) else { continue };
+            let (Some(exit), Some(place)) = (exit, bytes.get_mut(next.index())) else { continue };
             let joined = place.map_or(exit, |old| old.min(exit));
             if place.replace(joined) != Some(joined) && !waiting.contains(&next) {
                 waiting.push(next);
             }
         }
-        if let Some(place) = found.get_mut(node) {
+        if let Some(place) = found.get_mut(node.index()) {
             *place = lengths;
         }
     }

@@ -5,7 +5,7 @@
 //! over. State of one packet is set up in the loop.
 
 use paceline_frame::{Frame, Verdict};
-use paceline_graph::{Graph, MAX_RUNS};
+use paceline_graph::{Graph, MAX_RUNS, Next, Node};
 use paceline_verifier::FunctionFact;
 
 use crate::chain_program::ChainProgram;
@@ -54,7 +54,7 @@ pub(crate) struct Loop<'a> {
 pub(crate) struct Block {
     pub(crate) label: Label,
     /// The program that it belongs to.
-    pub(crate) node: usize,
+    pub(crate) node: Node,
     pub(crate) what: BlockKind,
 }
 
@@ -72,10 +72,10 @@ pub(crate) enum BlockKind {
 
 impl Loop<'_> {
     /// The entry of another program, which is queued for emission unless it was emitted.
-    pub(crate) fn lead_to(&mut self, node: usize) -> Option<Label> {
-        let label = self.nodes.get(node).copied()?;
+    pub(crate) fn lead_to(&mut self, node: Node) -> Option<Label> {
+        let label = self.nodes.get(node.index()).copied()?;
         let block = Block { label, node, what: BlockKind::Program };
-        if self.emitted.get(node) == Some(&false) && !self.waiting.contains(&block) {
+        if self.emitted.get(node.index()) == Some(&false) && !self.waiting.contains(&block) {
             self.waiting.push(block);
         }
         Some(label)
@@ -105,7 +105,7 @@ impl<'a> Emitter<'a> {
         let mut label = || self.asm.new_label();
         let (entry, top, done, lacks_cpu) = (label(), label(), label(), label());
         let nodes: Vec<Label> = self.parts.iter().map(|_| label()).collect();
-        let first = Block { label: nodes[0], node: 0, what: BlockKind::Program };
+        let first = Block { label: nodes[0], node: Node::ENTRY, what: BlockKind::Program };
         self.asm.align(ALIGNMENT, Fill::Int3);
         self.asm.bind(entry);
         let has_cpus = self.check_cpu_of_all(lacks_cpu);
@@ -290,16 +290,18 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the main function of a program.
-    fn node_in_loop(&mut self, node: usize) -> Result<(), CompileError> {
-        let (Some(part), Some(looped)) = (self.parts.get(node), &mut self.looped) else {
+    fn node_in_loop(&mut self, node: Node) -> Result<(), CompileError> {
+        let (Some(part), Some(looped)) = (self.parts.get(node.index()), &mut self.looped) else {
             return Err(CompileError::Internal("a node of the loop has no program"));
         };
-        let (Some(&(function, _)), Some(plan)) = (part.functions.first(), looped.plan.nodes.get(node)) else {
+        let (Some(&(function, _)), Some(plan)) =
+            (part.functions.first(), looped.plan.nodes.get(node.index()))
+        else {
             return Err(CompileError::Internal("a node of the loop has no plan"));
         };
         (self.function, self.plan) = (function, plan.clone());
         let (runs_left, host) = (looped.plan.runs_left, looped.plan.host);
-        if let Some(place) = looped.emitted.get_mut(node) {
+        if let Some(place) = looped.emitted.get_mut(node.index()) {
             *place = true;
         }
         if let Some(runs_left) = runs_left {
@@ -332,7 +334,7 @@ impl<'a> Emitter<'a> {
     pub(crate) fn check_fault(&mut self) {
         let Some(looped) = &self.looped else { return };
         let (host, done) = (looped.plan.host, looped.done);
-        if self.parts.get(self.node).is_some_and(|part| part.any(|needs| needs.tail_calls)) {
+        if self.parts.get(self.node.index()).is_some_and(|part| part.any(|needs| needs.tail_calls)) {
             self.asm.alu_mi(Alu::Cmp, OpSize::Q64, Mem::at(host, self.links.host.fault), 0);
             self.asm.jcc(Cond::Ne, done);
         }
@@ -383,18 +385,18 @@ fn may_overrun(graph: &Graph) -> bool {
     let mut changed = true;
     while changed {
         changed = false;
-        for (node, edges) in graph.nodes().iter().enumerate() {
-            let here = longest[node];
+        for (node, edges) in graph.iter() {
+            let here = longest[node.index()];
             if here == 0 {
                 continue;
             }
             for next in edges.iter() {
-                let paceline_graph::Next::Program(to) = next else { continue };
-                if longest[to] < here + 1 {
+                let Next::Program(to) = next else { continue };
+                if longest[to.index()] < here + 1 {
                     if here + 1 > MAX_RUNS {
                         return true;
                     }
-                    longest[to] = here + 1;
+                    longest[to.index()] = here + 1;
                     changed = true;
                 }
             }

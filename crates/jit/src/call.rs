@@ -1,5 +1,6 @@
 //! Calls of helpers and subprograms, and calls of subprograms by helpers (callbacks).
 
+use paceline_graph::Node;
 use paceline_isa::Insn;
 use paceline_spec::helper::Helper;
 
@@ -62,7 +63,7 @@ impl Emitter<'_> {
     /// The entry by which helpers call a function of the program.
     pub(crate) fn callback_of(&mut self, start: usize) -> Option<Label> {
         self.entry_of(start)?;
-        let same = |&&(node, slot, _): &&(usize, usize, Label)| (node, slot) == (self.node, start);
+        let same = |&&(node, slot, _): &&(Node, usize, Label)| (node, slot) == (self.node, start);
         if let Some(&(.., label)) = self.callbacks.iter().find(same) {
             return Some(label);
         }

@@ -1,7 +1,7 @@
 //! Exits of a program in a loop: the edge to another program, or the verdict.
 
 use paceline_frame::{Frame, Verdict};
-use paceline_graph::Next;
+use paceline_graph::{Next, Node};
 use paceline_isa::{Insn, Reg, RegSet};
 use paceline_spec::Actions;
 
@@ -166,7 +166,7 @@ impl Emitter<'_> {
             self.asm.store_imm(OpSize::D32, VERDICT, code.cast_signed());
             return self.next_packet();
         };
-        let index = self.node * COUNTS + code.min(NONE) as usize;
+        let index = self.node.index() * COUNTS + code.min(NONE) as usize;
         match graph.after(self.node, code) {
             Next::Program(next) => {
                 let label = looped.lead_to(next);
@@ -188,7 +188,7 @@ impl Emitter<'_> {
     }
 
     /// Binds a matching queued block here, if one exists: the code that follows is its code.
-    fn bind_waiting(&mut self, is: impl Fn(&Block, usize) -> bool) {
+    fn bind_waiting(&mut self, is: impl Fn(&Block, Node) -> bool) {
         let Some(looped) = &mut self.looped else { return self.internal("no loop over a burst is open") };
         if let Some(index) = looped.waiting.iter().position(|block| is(block, self.node)) {
             let block = looped.waiting.remove(index);
@@ -212,7 +212,7 @@ impl Emitter<'_> {
 
     /// Whether a function of the program has a need.
     fn any_function(&self, need: impl Fn(&Needs) -> bool) -> bool {
-        self.parts.get(self.node).is_some_and(|part| part.any(need))
+        self.parts.get(self.node.index()).is_some_and(|part| part.any(need))
     }
 
     /// Calls the runtime for work that a run defers to its end. Preserves the result in `rax`.

@@ -1,5 +1,6 @@
 //! The emitter: generates the code of a program, function by function.
 
+use paceline_graph::Node;
 use paceline_isa::{Callee, Imm64, Insn, Reg, RegSet};
 use paceline_spec::helper::Helper;
 use paceline_verifier::FunctionFact;
@@ -38,7 +39,7 @@ pub(crate) struct Emitter<'a> {
     /// The programs, by node.
     pub(crate) parts: &'a [ChainProgram<'a>],
     /// Node of the program that is being emitted; the next fields belong to it.
-    pub(crate) node: usize,
+    pub(crate) node: Node,
     pub(crate) source: &'a Source<'a>,
     pub(crate) links: &'a Links,
     /// Liveness of registers by instruction.
@@ -64,7 +65,7 @@ pub(crate) struct Emitter<'a> {
     /// Slot of an instruction that was emitted together with the previous one.
     pub(crate) skipped: Option<usize>,
     /// Functions whose address is taken, by node and first slot, and their callback entries.
-    pub(crate) callbacks: Vec<(usize, usize, Label)>,
+    pub(crate) callbacks: Vec<(Node, usize, Label)>,
     /// The loop that contains the program.
     pub(crate) looped: Option<Loop<'a>>,
     /// The first inconsistent state, see [`internal`](Self::internal).
@@ -91,7 +92,7 @@ impl<'a> Emitter<'a> {
             asm,
             settings,
             parts,
-            node: 0,
+            node: Node::ENTRY,
             source: &first.source,
             links: first.links,
             liveness: &first.liveness,
@@ -121,8 +122,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Switches to another program.
-    pub(crate) fn enter_node(&mut self, node: usize) {
-        let Some(part) = self.parts.get(node) else { return self.internal("a node has no program") };
+    pub(crate) fn enter_node(&mut self, node: Node) {
+        let Some(part) = self.parts.get(node.index()) else { return self.internal("a node has no program") };
         (self.node, self.source, self.links, self.liveness) =
             (node, &part.source, part.links, &part.liveness);
     }
@@ -162,7 +163,7 @@ impl<'a> Emitter<'a> {
 
     /// Label of a function's entry.
     pub(crate) fn entry_of(&self, start: usize) -> Option<Label> {
-        let entries = self.entries.get(self.node)?;
+        let entries = self.entries.get(self.node.index())?;
         let index = entries.binary_search_by_key(&start, |entry| entry.0).ok()?;
         entries.get(index).map(|entry| entry.1)
     }

@@ -1,6 +1,6 @@
 //! Compilation of programs and chains.
 
-use paceline_graph::Graph;
+use paceline_graph::{Graph, Node};
 use paceline_isa::Code;
 use paceline_spec::ProgramKind;
 use paceline_verifier::Verified;
@@ -47,7 +47,7 @@ pub struct Compiled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompiledFunction {
     /// The program, by its node in the graph.
-    pub node: usize,
+    pub node: Node,
     /// The function's first slot.
     pub slot: usize,
     /// Whether it is a main program inlined into a loop over a burst.
@@ -127,7 +127,7 @@ fn compile_program(
 /// one of which counts the results of each program.
 ///
 /// # Errors
-/// Index of the program that cannot be compiled, and the reason.
+/// Node of the program that cannot be compiled, and the reason.
 ///
 /// # Panics
 /// If the number of programs differs from the number of the graph's nodes.
@@ -135,7 +135,7 @@ pub fn compile_chain(
     programs: &[(&Verified, &Links)],
     graph: &Graph,
     settings: &Settings,
-) -> Result<Compiled, (usize, CompileError)> {
+) -> Result<Compiled, (Node, CompileError)> {
     assert_eq!(programs.len(), graph.nodes().len(), "each node is a program");
     let mut sources: Vec<Source<'_>> =
         programs.iter().map(|(verified, _)| Source::verified(verified)).collect();
@@ -143,10 +143,10 @@ pub fn compile_chain(
     let links = programs.iter().map(|(_, links)| *links);
     let parts: Vec<ChainProgram<'_>> =
         sources.into_iter().zip(links).map(|(source, links)| ChainProgram::new(source, links)).collect();
-    let mut emitter = Emitter::new(&parts, settings).map_err(|error| (0, error))?;
+    let mut emitter = Emitter::new(&parts, settings).map_err(|error| (Node::ENTRY, error))?;
     let mut pieces = Pieces::default();
     let entries = emitter.chain(graph, &mut pieces).map_err(|error| (emitter.node, error))?;
-    finish(emitter, &pieces, entries).map_err(|error| (0, error))
+    finish(emitter, &pieces, entries).map_err(|error| (Node::ENTRY, error))
 }
 
 impl<'a> Emitter<'a> {
@@ -154,7 +154,7 @@ impl<'a> Emitter<'a> {
     fn chain(&mut self, graph: &'a Graph, pieces: &mut Pieces) -> Result<Entries, CompileError> {
         let burst = self.burst(Some(graph), false, |piece| pieces.add(piece))?;
         let counted = self.burst(Some(graph), true, |piece| pieces.add(piece))?;
-        for node in 0..self.parts.len() {
+        for node in (0..self.parts.len()).map(Node::new) {
             self.enter_node(node);
             self.functions(pieces)?;
         }
@@ -164,7 +164,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits a function with a call frame of its own; its code begins at `start`.
     fn function(&mut self, index: usize, start: Label, pieces: &mut Pieces) -> Result<(), CompileError> {
-        let plan = self.parts.get(self.node).and_then(|part| part.plan(index, self.settings));
+        let plan = self.parts.get(self.node.index()).and_then(|part| part.plan(index, self.settings));
         let (function, plan) = plan.ok_or(CompileError::Internal("a function has no plan"))?;
         let label = self.entry_of(function.start);
         self.asm.bind(label.ok_or(CompileError::Internal("a function has no entry"))?);
@@ -189,7 +189,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits the subprograms.
     fn functions(&mut self, pieces: &mut Pieces) -> Result<(), CompileError> {
-        let count = self.parts.get(self.node).map_or(0, |part| part.functions.len());
+        let count = self.parts.get(self.node.index()).map_or(0, |part| part.functions.len());
         for index in 1..count {
             self.asm.align(ALIGNMENT, Fill::Int3);
             let start = self.asm.new_label();
@@ -203,7 +203,7 @@ impl<'a> Emitter<'a> {
 /// The code range of a function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    pub(crate) node: usize,
+    pub(crate) node: Node,
     pub(crate) slot: usize,
     pub(crate) burst: bool,
     pub(crate) start: Label,

@@ -57,7 +57,7 @@ impl Emitter<'_> {
     /// A program with per-CPU arrays must not run on a CPU for which they have no values: its code assumes that they exist. Returns
     /// the label of the failure path.
     pub(crate) fn check_cpu(&mut self) -> Option<Label> {
-        let cpus = self.parts.get(self.node).and_then(|part| part.cpus())?;
+        let cpus = self.parts.get(self.node.index()).and_then(|part| part.cpus())?;
         let lacks_cpu = self.asm.new_label();
         let cpu = Mem::at(HOST_ARGUMENT, self.links.host.cpu);
         self.asm.alu_mi(Alu::Cmp, OpSize::Q64, cpu, i32::try_from(cpus).unwrap_or(i32::MAX));

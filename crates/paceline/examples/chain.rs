@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use paceline::chain::Graph;
+use paceline::chain::{Graph, Node};
 use paceline::filter::{ConvertOptions, Filter, Purpose, Returns, program, text};
 use paceline::{Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, Verdict};
 
@@ -25,8 +25,11 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         burst.push(&packet, FrameMeta::default())?;
     }
     chain.run_burst_counted(&mut burst, &mut Host::default(), &mut counts)?;
-    println!("dropped by the filter: {}", counts.of(0, Some(Verdict::Drop)));
-    println!("passed by both: {}", counts.of(1, Some(Verdict::Pass)));
-    assert_eq!((counts.of(0, Some(Verdict::Drop)), counts.of(1, Some(Verdict::Pass))), (1, 2));
+    println!("dropped by the filter: {}", counts.of(Node::new(0), Some(Verdict::Drop)));
+    println!("passed by both: {}", counts.of(Node::new(1), Some(Verdict::Pass)));
+    assert_eq!(
+        (counts.of(Node::new(0), Some(Verdict::Drop)), counts.of(Node::new(1), Some(Verdict::Pass))),
+        (1, 2)
+    );
     Ok(())
 }

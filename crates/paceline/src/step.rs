@@ -35,12 +35,12 @@ pub fn step(
     mut after: impl FnMut(Step, &Frame),
 ) -> Result<Verdict, Box<Fault>> {
     assert!(graph.nodes().len() <= programs.len(), "a program for every node");
-    let mut node = 0;
+    let mut node = Node::ENTRY;
     let mut end = Verdict::Aborted;
     for _ in 0..MAX_RUNS {
         before(node, frame);
         let start = Instant::now();
-        programs[node].run(frame, host)?;
+        programs[node.index()].run(frame, host)?;
         let time = start.elapsed();
         let code = frame.code();
         let next = graph.after(node, code);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use paceline::chain::Graph;
+use paceline::chain::{Graph, Node};
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Returns, Rules, program, text};
 use paceline::{Burst, Chain, Engine, FrameMeta, Host, LoadOptions, Object, Verdict};
 
@@ -35,8 +35,8 @@ fn a_filter_lets_a_chain_go_on() {
         chain.run_burst_counted(&mut burst, &mut Host::default(), &mut counts).unwrap();
         let verdicts: Vec<_> = burst.iter().map(|frame| frame.verdict()).collect();
         assert_eq!(verdicts, [Verdict::Drop, Verdict::Pass, Verdict::Pass, Verdict::Drop], "{engine}");
-        assert_eq!(counts.of(0, Some(Verdict::Drop)), 2);
-        assert_eq!(counts.of(1, Some(Verdict::Pass)), 2, "the counter saw what the filter took");
+        assert_eq!(counts.of(Node::new(0), Some(Verdict::Drop)), 2);
+        assert_eq!(counts.of(Node::new(1), Some(Verdict::Pass)), 2, "the counter saw what the filter took");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Place, RunConfig, SequenceError, Warning};
+use paceline::chain::{Actions, CallMap, Calls, Edges, Next, Node, Place, RunConfig, SequenceError, Warning};
 use paceline::isa::assemble;
 use paceline::port::MemoryPort;
 use paceline::{
@@ -92,7 +92,7 @@ fn programs_are_added_moved_replaced_and_removed() {
     assert_eq!(verdict(&chain), Verdict::Pass);
     let config = RunConfig { actions: Actions::NONE, ..RunConfig::default() };
     let layout = chain.change(None, vec![Change::Configure { name: "a".to_owned(), config }]).unwrap();
-    assert_eq!(layout.warnings, [Warning::Unreached { node: 1 }]);
+    assert_eq!(layout.warnings, [Warning::Unreached { node: Node::new(1) }]);
 }
 
 #[test]
@@ -170,7 +170,9 @@ fn links_say_any_graph_and_follow_what_is_replaced() {
         (layout.names.as_slice(), verdict(&chain)),
         (["d".into(), "a".into(), "b".into()].as_slice(), Verdict::Tx)
     );
-    let edges = Edges::NONE.with(Verdict::Pass, Next::Program(1)).with_wildcard(Next::Program(2));
+    let edges = Edges::NONE
+        .with(Verdict::Pass, Next::Program(Node::new(1)))
+        .with_wildcard(Next::Program(Node::new(2)));
     assert_eq!(layout.graph.nodes()[0], edges);
     let twice = Change::Link { name: "d".to_owned(), links: vec![link(None, "a"), link(None, "b")] };
     assert!(matches!(chain.change(None, vec![twice]).unwrap_err(), ChangeError::TwoLinks { .. }));

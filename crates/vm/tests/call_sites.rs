@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use paceline_exec::Domain;
 use paceline_frame::{Burst, FrameMeta, Verdict};
-use paceline_graph::{Edges, Graph, Next};
+use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
 use paceline_verifier::{Options, verify};
@@ -235,7 +235,7 @@ fn keys_choose_programs() {
 
 #[test]
 fn chains_are_called_like_programs() {
-    let again = Edges::NONE.with(Verdict::Pass, Next::Program(1));
+    let again = Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(1)));
     let graph = Graph::new(vec![again, Edges::NONE.with(Verdict::Tx, Next::End(Verdict::Drop))]).unwrap();
     let programs = vec![program(2, Engine::best()), program(3, Engine::Threaded)];
     let target = Target::from(&Chain::new(programs, graph).unwrap());

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use paceline::{Burst, Chain, Engine, FrameMeta, Host, Map, Program};
 use paceline_frame::Verdict;
-use paceline_graph::{Edges, Graph, Next};
+use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_verifier::Verified;
 
 use crate::engines::Packets;
@@ -270,7 +270,7 @@ fn real_programs(settings: Settings) -> Rows {
 /// A graph in which all programs run, whatever their verdicts; the verdict of the last one is final.
 fn through(nodes: usize) -> Result<Graph, Box<dyn Error>> {
     let edges = |node: usize| match node + 1 {
-        next if next < nodes => Edges::NONE.with_wildcard(Next::Program(next)),
+        next if next < nodes => Edges::NONE.with_wildcard(Next::Program(Node::new(next))),
         _ => Edges::NONE,
     };
     Ok(Graph::new((0..nodes).map(edges).collect())?)

@@ -9,7 +9,7 @@ use crate::Next;
 #[must_use]
 pub fn dot(drawing: &Drawing<'_>) -> String {
     let mut text = "digraph chain {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
-    for node in 0..drawing.graph.nodes().len() {
+    for (node, _) in drawing.graph.iter() {
         let _ = writeln!(text, "  n{node} [label={}];", quoted(drawing.name(node)));
     }
     text.push_str("  in [shape=point];\n  in -> n0;\n");

@@ -21,7 +21,7 @@ pub struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn name(&self, node: Node) -> &str {
-        self.names.get(node).map_or("", String::as_str)
+        self.names.get(node.index()).map_or("", String::as_str)
     }
 }
 
@@ -34,7 +34,7 @@ struct Arrow {
 
 /// The arrows of a graph, by node. For chains that end with the program's own verdict, one arrow per verdict.
 fn arrows(graph: &Graph) -> Vec<Arrow> {
-    graph.nodes().iter().enumerate().flat_map(|(node, edges)| arrows_from(node, edges)).collect()
+    graph.iter().flat_map(|(node, edges)| arrows_from(node, edges)).collect()
 }
 
 fn arrows_from(from: Node, edges: &Edges) -> Vec<Arrow> {

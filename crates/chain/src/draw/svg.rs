@@ -22,33 +22,33 @@ const STYLE: &str = "text{font:13px monospace;text-anchor:middle}rect,path{fill:
 /// The graph as a standalone SVG image. Verdicts without an edge, which end the chain with themselves, are omitted.
 #[must_use]
 pub fn svg(drawing: &Drawing<'_>) -> String {
-    let nodes = drawing.graph.nodes().len();
+    let nodes = || drawing.graph.iter().map(|(node, _)| node);
     let arrows = arrows(drawing.graph);
     let longest = |longest: usize, text: &str| longest.max(text.chars().count());
-    let width = LETTER * (0..nodes).map(|node| drawing.name(node)).fold(6, longest) + 2 * LETTER;
+    let width = LETTER * nodes().map(|node| drawing.name(node)).fold(6, longest) + 2 * LETTER;
     let gap = GAP.max(LETTER * arrows.iter().map(|arrow| arrow.label.as_str()).fold(0, longest));
     let reach =
         |forward: bool| arrows.iter().filter_map(move |arrow| span(arrow, forward)).max().unwrap_or(0);
-    let ends = (0..nodes).map(|node| arrows.iter().filter(|a| a.from == node && end_of(a).is_some()).count());
+    let ends = nodes().map(|node| arrows.iter().filter(|a| a.from == node && end_of(a).is_some()).count());
     let ends = ends.max().unwrap_or(0);
     let top = GAP + RISE * reach(true);
     let row = Row { top, width, gap, under: top + BOX + LINE * (ends + 1) };
-    let (whole, height) = (row.left(nodes), row.under + RISE * reach(false) + GAP);
+    let (whole, height) = (row.left(nodes().len()), row.under + RISE * reach(false) + GAP);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{whole}\" height=\"{height}\">\n<style>{STYLE}</style>\n\
          <marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
          orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker>\n"
     );
     let _ = writeln!(text, "<path d=\"M0 {y}H{gap}\" marker-end=\"url(#a)\"/>", y = top + BOX / 2);
-    for node in 0..nodes {
-        row.draw_box(&mut text, node, drawing.name(node));
+    for node in nodes() {
+        row.draw_box(&mut text, node.index(), drawing.name(node));
         let ends = arrows.iter().filter(|arrow| arrow.from == node).filter_map(|a| Some((end_of(a)?, a)));
         for (line, (verdict, arrow)) in (1..).zip(ends) {
             let y = top + BOX + LINE * line;
             let _ = writeln!(
                 text,
                 "<text class=\"l\" x=\"{}\" y=\"{y}\">{} \u{2192} {verdict}</text>",
-                row.middle(node),
+                row.middle(node.index()),
                 arrow.label
             );
         }
@@ -68,8 +68,8 @@ fn end_of(arrow: &Arrow) -> Option<paceline_frame::Verdict> {
 /// Number of programs that an arrow spans, if it is forward, or backward (including to its own program).
 fn span(arrow: &Arrow, forward: bool) -> Option<usize> {
     match arrow.to {
-        Next::Program(to) if forward && to > arrow.from => Some(to - arrow.from - 1),
-        Next::Program(to) if !forward && to <= arrow.from => Some(arrow.from - to + 1),
+        Next::Program(to) if forward && to > arrow.from => Some(to.index() - arrow.from.index() - 1),
+        Next::Program(to) if !forward && to <= arrow.from => Some(arrow.from.index() - to.index() + 1),
         _ => None,
     }
 }
@@ -104,7 +104,7 @@ impl Row {
 
     fn draw_arrow(&self, text: &mut String, arrow: &Arrow) {
         let Next::Program(to) = arrow.to else { return };
-        let (from, label) = (arrow.from, &arrow.label);
+        let (from, to, label) = (arrow.from.index(), to.index(), &arrow.label);
         let (path, x, y) = if to == from + 1 {
             let (start, end, y) = (self.left(from) + self.width, self.left(to), self.top + BOX / 2);
             (format!("M{start} {y}H{end}"), start.midpoint(end), y - 4)

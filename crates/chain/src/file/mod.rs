@@ -111,7 +111,7 @@ pub enum FileOrder {
         /// Index of the first program.
         first: usize,
         /// The edges of each program, whose targets are indices of programs.
-        edges: Vec<Edges>,
+        edges: Vec<Edges<usize>>,
     },
 }
 

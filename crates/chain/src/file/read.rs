@@ -259,7 +259,7 @@ fn read_order(
     Ok(FileOrder::Edges { first, edges })
 }
 
-fn read_edges(table: &Table<'_>, programs: &[FileProgram]) -> Result<Edges, FileError> {
+fn read_edges(table: &Table<'_>, programs: &[FileProgram]) -> Result<Edges<usize>, FileError> {
     let text = table.text;
     let mut edges = Edges::NONE;
     for key in ["next", "end"] {
@@ -280,7 +280,11 @@ fn read_edges(table: &Table<'_>, programs: &[FileProgram]) -> Result<Edges, File
     Ok(edges)
 }
 
-fn add_edge(edges: Edges, after: &Located<String>, next: Next) -> Result<Edges, FileError> {
+fn add_edge(
+    edges: Edges<usize>,
+    after: &Located<String>,
+    next: Next<usize>,
+) -> Result<Edges<usize>, FileError> {
     let failed = |problem| Err(FileError { at: after.at, problem });
     let twice = FileProblem::Conflict("a verdict has `next` or `end`, not both");
     if after.value == WILDCARD {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use fastrand::Rng;
 use paceline_chain::{
-    Actions, CallMap, Calls, ChainFile, Edges, Entrant, FileOrder, Graph, MAX_RUNS, Meaning, Next, Place,
-    Plan, RunConfig, Sequence,
+    Actions, CallMap, Calls, ChainFile, Edges, Entrant, FileOrder, Graph, MAX_RUNS, Meaning, Next, Node,
+    Place, Plan, RunConfig, Sequence,
 };
 use paceline_frame::Verdict;
 
@@ -35,13 +35,13 @@ impl Row {
         order
     }
 
-    fn edges(&self, position: usize, target: impl Fn(usize) -> usize) -> Edges {
+    fn edges<P: Copy>(&self, position: usize, target: impl Fn(usize) -> P) -> Edges<P> {
         let next = Next::Program(target(position + 1));
         let actions = if position + 1 < self.programs.len() { self.actions[position] } else { Actions::NONE };
         actions.iter().fold(Edges::NONE, |edges, verdict| edges.with(verdict, next))
     }
 
-    fn by_call_map(&self) -> Vec<(u32, Meaning)> {
+    fn by_call_map(&self) -> Vec<(u32, Meaning<u32>)> {
         let mut map = CallMap::default();
         for (position, pair) in self.programs.windows(2).enumerate() {
             let calls = self.actions[position]
@@ -53,7 +53,7 @@ impl Row {
         reached(&graph, &programs)
     }
 
-    fn by_priority(&self, rng: &mut Rng) -> Vec<(u32, Meaning)> {
+    fn by_priority(&self, rng: &mut Rng) -> Vec<(u32, Meaning<u32>)> {
         let order = self.shuffled(rng);
         let mut priorities: Vec<u32> = order.iter().map(|_| rng.u32(0..4)).collect();
         priorities.sort_unstable();
@@ -72,7 +72,7 @@ impl Row {
         reached(&plan.graph, &programs)
     }
 
-    fn in_sequence(&self, rng: &mut Rng) -> Vec<(u32, Meaning)> {
+    fn in_sequence(&self, rng: &mut Rng) -> Vec<(u32, Meaning<u32>)> {
         let mut sequence = Sequence::default();
         let mut present: Vec<usize> = Vec::new();
         for position in self.shuffled(rng) {
@@ -99,7 +99,7 @@ impl Row {
     }
 
     /// With edges, the programs in any order; or in any order with placements; or in file order.
-    fn by_file(&self, rng: &mut Rng) -> Vec<(u32, Meaning)> {
+    fn by_file(&self, rng: &mut Rng) -> Vec<(u32, Meaning<u32>)> {
         let order = if rng.bool() { self.shuffled(rng) } else { (0..self.programs.len()).collect() };
         let with_edges = rng.bool();
         let with_places = !with_edges && !order.is_sorted();
@@ -149,11 +149,11 @@ impl Row {
 }
 
 /// Reachable programs in order of execution, with the successors of each by program.
-fn reached(graph: &Graph, programs: &[u32]) -> Vec<(u32, Meaning)> {
+fn reached(graph: &Graph, programs: &[u32]) -> Vec<(u32, Meaning<u32>)> {
     let reached = graph.reached();
     let named = |next| match next {
-        Next::Program(node) => Next::Program(programs[node] as usize),
-        end => end,
+        Next::Program(node) => Next::Program(programs[Node::index(node)]),
+        Next::End(verdict) => Next::End(verdict),
     };
     let meaning = graph.meaning();
     let mut all: Vec<_> = (0..programs.len())
@@ -170,7 +170,7 @@ fn all_four_ways_give_the_same_graph() {
     for seed in 0..500 {
         let mut rng = Rng::with_seed(seed);
         let row = Row::random(&mut rng);
-        let nodes = (0..row.programs.len()).map(|position| row.edges(position, |node| node));
+        let nodes = (0..row.programs.len()).map(|position| row.edges(position, Node::new));
         let expected = reached(&Graph::new(nodes.collect()).unwrap(), &row.programs);
         assert_eq!(row.by_call_map(), expected, "chain-call map, seed {seed}");
         assert_eq!(row.by_priority(&mut rng), expected, "priorities, seed {seed}");

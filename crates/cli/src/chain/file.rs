@@ -297,16 +297,16 @@ fn order(file: &ChainFile) -> Order {
         FileOrder::Given(_) => Order::Given,
         FileOrder::Priority => Order::Priority,
         FileOrder::Edges { first, edges } => {
-            let links = |(index, edges): (usize, &Edges)| (name(index), links(edges, &name));
+            let links = |(index, edges): (usize, &Edges<usize>)| (name(index), links(edges, &name));
             Order::Links { first: name(*first), links: edges.iter().enumerate().map(links).collect() }
         }
     }
 }
 
-fn links(edges: &Edges, name: &impl Fn(usize) -> String) -> Vec<Link> {
+fn links(edges: &Edges<usize>, name: &impl Fn(usize) -> String) -> Vec<Link> {
     let own = Verdict::ALL.into_iter().map(|verdict| (Some(verdict), edges.own(verdict)));
     let all = own.chain([(None, edges.wildcard())]);
-    let link = |(after, next): (_, Option<Next>)| {
+    let link = |(after, next): (_, Option<Next<usize>>)| {
         let target = match next? {
             Next::Program(index) => LinkTarget::Program(name(index)),
             Next::End(verdict) => LinkTarget::End(verdict),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use paceline::chain::{Actions, Edges, Lead, MAX_RUNS, Next, Place, Placement, Reason, Tie, Warning};
+use paceline::chain::{Actions, Edges, Lead, MAX_RUNS, Next, Node, Place, Placement, Reason, Tie, Warning};
 use paceline::{Layout, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -11,8 +11,8 @@ use super::loaded::Loaded;
 use crate::common::console;
 
 /// The name of a node, fit for a terminal.
-pub(super) fn name(layout: &Layout, node: usize) -> String {
-    layout.names.get(node).map(|name| console::shown(name)).unwrap_or_default()
+pub(super) fn name(layout: &Layout, node: Node) -> String {
+    layout.names.get(node.index()).map(|name| console::shown(name)).unwrap_or_default()
 }
 
 /// Edges by what they are after; the wildcard is `*`.
@@ -31,7 +31,7 @@ pub(crate) fn target(layout: &Layout, next: Next) -> String {
 
 /// Each program, and what follows it.
 pub(crate) fn write_text(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
-    for (node, of) in layout.graph.nodes().iter().enumerate() {
+    for (node, of) in layout.graph.iter() {
         writeln!(out, "{}", name(layout, node))?;
         for (after, next) in edges(of) {
             writeln!(out, "  {after:<8} -> {}", target(layout, next))?;
@@ -42,8 +42,8 @@ pub(crate) fn write_text(out: &mut dyn Write, layout: &Layout) -> io::Result<()>
 
 /// Each program, and why it is where it is.
 pub(crate) fn write_reasons(out: &mut dyn Write, layout: &Layout) -> io::Result<()> {
-    for (node, reason) in layout.reasons.iter().enumerate() {
-        writeln!(out, "{}. {}: {}", node + 1, name(layout, node), reason_text(layout, node, reason))?;
+    for ((node, _), reason) in layout.graph.iter().zip(&layout.reasons) {
+        writeln!(out, "{}. {}: {}", node.index() + 1, name(layout, node), reason_text(layout, node, reason))?;
     }
     write_warnings(out, layout)
 }
@@ -53,8 +53,8 @@ pub(crate) fn write_warnings(out: &mut dyn Write, layout: &Layout) -> io::Result
     layout.warnings.iter().try_for_each(|warning| writeln!(out, "warning: {}", warning_text(layout, warning)))
 }
 
-fn reason_text(layout: &Layout, node: usize, reason: &Reason) -> String {
-    let actions = layout.configs.get(node).map(|config| config.actions).unwrap_or_default();
+fn reason_text(layout: &Layout, node: Node, reason: &Reason) -> String {
+    let actions = layout.configs.get(node.index()).map(|config| config.actions).unwrap_or_default();
     let goes_on = |actions: Actions| match actions.is_empty() {
         true => "never goes on".to_owned(),
         false => format!("goes on after {actions}"),
@@ -66,7 +66,8 @@ fn reason_text(layout: &Layout, node: usize, reason: &Reason) -> String {
         Reason::Unreached => "nothing leads to it".to_owned(),
         Reason::Led(leads) => leads.iter().map(|lead| lead_text(layout, lead)).collect::<Vec<_>>().join(", "),
         Reason::Priority { priority, tie } => {
-            let before = node.checked_sub(1).map(|before| name(layout, before)).unwrap_or_default();
+            let before = node.index().checked_sub(1).map(|before| name(layout, Node::new(before)));
+            let before = before.unwrap_or_default();
             let tie = tie.map(|tie| format!(", behind {before} {}", tie_text(tie))).unwrap_or_default();
             format!("run priority {priority}{tie}; {}", goes_on(actions))
         }
@@ -123,16 +124,16 @@ impl Serialize for LayoutAsJson<'_> {
 impl LayoutAsJson<'_> {
     pub(crate) fn to_json(&self) -> Json {
         let layout = self.0;
-        let programs: Vec<Json> = (0..layout.names.len()).map(|node| program(layout, node)).collect();
+        let programs: Vec<Json> = layout.graph.iter().map(|(node, of)| program(layout, node, of)).collect();
         let warnings = layout.warnings.iter().map(|warning| warning_text(layout, warning));
         let warnings: Vec<_> = warnings.collect();
         json!({ "revision": layout.revision, "programs": programs, "warnings": warnings })
     }
 }
 
-fn program(layout: &Layout, node: usize) -> Json {
-    let name_of = |node: usize| layout.names.get(node).cloned().unwrap_or_default();
-    let config = layout.configs.get(node).copied().unwrap_or_default();
+fn program(layout: &Layout, node: Node, of: &Edges) -> Json {
+    let name_of = |node: Node| layout.names.get(node.index()).cloned().unwrap_or_default();
+    let config = layout.configs.get(node.index()).copied().unwrap_or_default();
     let actions: Vec<_> = config.actions.iter().map(Verdict::name).collect();
     let edge = |(after, next)| {
         let after = if after == "*" { "wildcard" } else { after };
@@ -141,8 +142,8 @@ fn program(layout: &Layout, node: usize) -> Json {
             Next::End(verdict) => json!({ "after": after, "end": verdict.name() }),
         }
     };
-    let edges: Vec<Json> = layout.graph.nodes().get(node).into_iter().flat_map(edges).map(edge).collect();
-    let reason = layout.reasons.get(node).map(|reason| reason_text(layout, node, reason));
+    let edges: Vec<Json> = edges(of).map(edge).collect();
+    let reason = layout.reasons.get(node.index()).map(|reason| reason_text(layout, node, reason));
     json!({
         "name": name_of(node), "priority": config.priority, "actions": actions, "edges": edges, "reason": reason,
     })

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use paceline::chain::Next;
+use paceline::chain::{Next, Node};
 use paceline::{ProgramStatus, Status, Verdict};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
@@ -15,12 +15,16 @@ fn returned(program: &ProgramStatus) -> impl Iterator<Item = (Option<Verdict>, u
     verdicts.chain([(None, program.others)]).filter(|(_, count)| *count > 0)
 }
 
-fn next(status: &Status, node: usize, verdict: Option<Verdict>) -> Next {
+fn by_node(status: &Status) -> impl Iterator<Item = (Node, &ProgramStatus)> {
+    status.layout.graph.iter().map(|(node, _)| node).zip(&status.programs)
+}
+
+fn next(status: &Status, node: Node, verdict: Option<Verdict>) -> Next {
     status.layout.graph.after(node, verdict.map_or(u32::MAX, |verdict| verdict as u32))
 }
 
 pub(crate) fn write_text(out: &mut dyn Write, status: &Status) -> io::Result<()> {
-    for (node, program) in status.programs.iter().enumerate() {
+    for (node, program) in by_node(status) {
         let runs = program.runs();
         write!(out, "  {}: {runs} run{}", name(&status.layout, node), if runs == 1 { "" } else { "s" })?;
         if let Some(time) = program.mean_time() {
@@ -49,13 +53,12 @@ pub(crate) struct StatusAsJson<'a>(pub(crate) &'a Status);
 impl Serialize for StatusAsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let status = self.0;
-        let programs: Vec<Json> =
-            status.programs.iter().enumerate().map(|(node, program)| of(status, node, program)).collect();
+        let programs: Vec<Json> = by_node(status).map(|(node, program)| of(status, node, program)).collect();
         json!({ "programs": programs, "overruns": status.overruns }).serialize(serializer)
     }
 }
 
-fn of(status: &Status, node: usize, program: &ProgramStatus) -> Json {
+fn of(status: &Status, node: Node, program: &ProgramStatus) -> Json {
     let verdicts: Map<String, Json> = Verdict::ALL
         .iter()
         .zip(program.verdicts)
@@ -66,7 +69,7 @@ fn of(status: &Status, node: usize, program: &ProgramStatus) -> Json {
             let after = verdict.map(Verdict::name);
             match next(status, node, verdict) {
                 Next::Program(to) => {
-                    json!({ "after": after, "program": status.layout.names.get(to), "packets": packets })
+                    json!({ "after": after, "program": status.layout.names.get(to.index()), "packets": packets })
                 }
                 Next::End(end) => json!({ "after": after, "end": end.name(), "packets": packets }),
             }
@@ -74,7 +77,7 @@ fn of(status: &Status, node: usize, program: &ProgramStatus) -> Json {
         .collect();
     let mean = program.mean_time().map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     json!({
-        "name": status.layout.names.get(node),
+        "name": status.layout.names.get(node.index()),
         "runs": program.runs(),
         "verdicts": verdicts,
         "unknown_verdicts": program.others,

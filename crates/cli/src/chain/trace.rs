@@ -153,13 +153,13 @@ fn traced(traced: &Traced) -> Json {
 
 fn of(layout: &Layout, step: &TraceStep) -> Json {
     let next = match step.step.next {
-        Next::Program(node) => json!({ "program": layout.names.get(node) }),
+        Next::Program(node) => json!({ "program": layout.names.get(node.index()) }),
         Next::End(verdict) => json!({ "end": verdict.name() }),
     };
     let plain = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let change = |(offset, old, new): (usize, Vec<u8>, Vec<u8>)| json!({ "offset": offset, "old": plain(&old), "new": plain(&new) });
     json!({
-        "name": layout.names.get(step.step.node),
+        "name": layout.names.get(step.step.node.index()),
         "returned": step.step.code,
         "verdict": Verdict::from_code(step.step.code).map(Verdict::name),
         "next": next,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter, Mnemonic, OpKind};
 use paceline_frame::Verdict;
-use paceline_graph::{Edges, Graph, Next};
+use paceline_graph::{Edges, Graph, Next, Node};
 use paceline_isa::assemble;
 use paceline_jit::{Compiled, CompiledFunction, Features, Prefetch, Settings, compile, compile_chain};
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
@@ -51,8 +51,8 @@ pub(crate) fn of(case: &Case) -> String {
     let parts: Vec<_> = programs.iter().map(|program| (program, &links)).collect();
     let edges = |node: usize| match node + 1 {
         next if next == parts.len() => Edges::NONE,
-        next if wildcard => Edges::NONE.with_wildcard(Next::Program(next)),
-        next => Edges::NONE.with(Verdict::Pass, Next::Program(next)),
+        next if wildcard => Edges::NONE.with_wildcard(Next::Program(Node::new(next))),
+        next => Edges::NONE.with(Verdict::Pass, Next::Program(Node::new(next))),
     };
     let graph = Graph::new((0..parts.len()).map(edges).collect()).expect("is a graph");
     let compiled = compile_chain(&parts, &graph, &settings);

@@ -17,7 +17,7 @@ enum Rule {
     /// The nodes of edges are ids.
     Edges {
         first: u32,
-        edges: BTreeMap<u32, Edges>,
+        edges: BTreeMap<u32, Edges<u32>>,
     },
 }
 
@@ -114,7 +114,7 @@ impl State {
     fn remove(&mut self, name: &str) -> Result<(), ChangeError> {
         let id = self.id(name)?;
         if let Rule::Edges { first, edges } = &mut self.rule {
-            let leads = |edges: &Edges| edges.iter().any(|next| next == Next::Program(id as usize));
+            let leads = |edges: &Edges<u32>| edges.iter().any(|next| next == Next::Program(id));
             let by = edges.iter().find(|(from, edges)| **from != id && leads(edges)).map(|(from, _)| *from);
             if *first == id || by.is_some() {
                 let by = by.and_then(|by| self.seats.get(&by)).map(|seat| seat.member.name().to_owned());
@@ -138,15 +138,13 @@ impl State {
         if let Rule::Edges { first, edges } = &mut self.rule {
             let renamed = |id: u32| if id == old { new } else { id };
             *first = renamed(*first);
-            let moved = |(id, of): (&u32, &Edges)| {
-                (renamed(*id), of.map(|node| if node == old as usize { new as usize } else { node }))
-            };
+            let moved = |(id, of): (&u32, &Edges<u32>)| (renamed(*id), of.map(renamed));
             *edges = edges.iter().map(moved).collect();
         }
         Ok(())
     }
 
-    fn set_edges(&mut self, id: u32, of: Edges) -> Result<(), ChangeError> {
+    fn set_edges(&mut self, id: u32, of: Edges<u32>) -> Result<(), ChangeError> {
         let Rule::Edges { edges, .. } = &mut self.rule else { return Err(ChangeError::NoLinks) };
         edges.insert(id, of);
         Ok(self.sequence.touch(None)?)
@@ -192,11 +190,11 @@ impl State {
         Ok(Rule::Edges { first, edges: edges.collect::<Result<_, ChangeError>>()? })
     }
 
-    fn edges(&self, name: &str, links: &[Link]) -> Result<Edges, ChangeError> {
+    fn edges(&self, name: &str, links: &[Link]) -> Result<Edges<u32>, ChangeError> {
         let mut edges = Edges::NONE;
         for link in links {
             let next = match &link.target {
-                Target::Program(target) => Next::Program(self.id(target)? as usize),
+                Target::Program(target) => Next::Program(self.id(target)?),
                 Target::End(verdict) => Next::End(*verdict),
             };
             let taken = link.after.map_or(edges.wildcard(), |verdict| edges.own(verdict));
@@ -211,14 +209,15 @@ impl State {
         Ok(edges)
     }
 
-    fn edges_of_calls(&self, program: u32, calls: Calls) -> Result<Edges, ChangeError> {
+    fn edges_of_calls(&self, program: u32, calls: Calls) -> Result<Edges<u32>, ChangeError> {
         let missing = [program].into_iter().chain(calls.programs()).find(|id| !self.seats.contains_key(id));
         if let Some(id) = missing {
             return Err(ChangeError::NoId(id));
         }
-        let next = |id: u32| (id != 0).then_some(Next::Program(id as usize));
-        let own =
-            |edges: Edges, verdict| next(calls.of(verdict)).map_or(edges, |next| edges.with(verdict, next));
+        let next = |id: u32| (id != 0).then_some(Next::Program(id));
+        let own = |edges: Edges<u32>, verdict| {
+            next(calls.of(verdict)).map_or(edges, |next| edges.with(verdict, next))
+        };
         let edges = Verdict::ALL.into_iter().fold(Edges::NONE, own);
         Ok(next(calls.wildcard()).map_or(edges, |next| edges.with_wildcard(next)))
     }
@@ -260,7 +259,7 @@ impl State {
             Rule::Edges { first, edges } => {
                 let index = |id: u32| ids.iter().position(|other| *other == id).unwrap_or(usize::MAX);
                 let of = |id| edges.get(id).copied().unwrap_or_default();
-                let edges = ids.iter().map(|id| of(id).map(|node| index(node as u32)));
+                let edges = ids.iter().map(|id| of(id).map(index));
                 Plan::by_edges(index(*first), &edges.collect::<Vec<_>>())?
             }
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use paceline_chain::Next;
+use paceline_chain::{Next, Node};
 use paceline_frame::Burst;
 use paceline_vm::{BurstFault, ByKey, Caller, Calls, ChainCounts, Host};
 
@@ -95,7 +95,7 @@ impl ChainWorker {
                     let mut last = None;
                     let note = |step: Step, _: &_| {
                         last = Some(step.next);
-                        if let Some(program) = programs.get_mut(step.node) {
+                        if let Some(program) = programs.get_mut(step.node.index()) {
                             program.count(step.code);
                             program.time += step.time.saturating_sub(*clock);
                             program.timed += 1;
@@ -155,7 +155,7 @@ impl ChainWorker {
                 let told = std::mem::replace(counts, self.version.chain.counts());
                 *bursts = 0;
                 let mut totals = lock(&self.shared.totals);
-                for (node, id) in ids.iter().enumerate() {
+                for (node, id) in self.version.layout.graph.iter().map(|(node, _)| node).zip(ids) {
                     totals.add(*id, &ProgramStatus::of_node(&told, node));
                 }
                 totals.add_overruns(told.overruns());
@@ -166,7 +166,10 @@ impl ChainWorker {
                 *bursts = 0;
                 let mut totals = lock(&self.shared.totals);
                 if let Some(id) = ids.first() {
-                    totals.add(*id, &ProgramStatus { time, timed, ..ProgramStatus::of_node(&told, 0) });
+                    totals.add(
+                        *id,
+                        &ProgramStatus { time, timed, ..ProgramStatus::of_node(&told, Node::ENTRY) },
+                    );
                 }
                 totals.add_overruns(told.overruns());
             }

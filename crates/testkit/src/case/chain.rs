@@ -17,7 +17,7 @@ pub enum CaseChain {
     /// The same, ordered by run priority.
     Priority(Vec<(usize, RunConfig)>),
     /// The edges of all programs, by index, and the entry.
-    Edges(usize, Vec<Edges>),
+    Edges(usize, Vec<Edges<usize>>),
     /// A chain-call map, in which the id of a program is its index plus 1, and the entry.
     Calls(usize, CallMap),
 }
@@ -44,11 +44,11 @@ impl CaseChain {
     ///
     /// # Errors
     /// [`PlanError`].
-    pub fn meaning(&self, programs: &[ProgramSpec]) -> Result<Vec<(usize, Meaning)>, PlanError> {
+    pub fn meaning(&self, programs: &[ProgramSpec]) -> Result<Vec<(usize, Meaning<usize>)>, PlanError> {
         let (plan, nodes) = self.plan(programs)?;
-        let named = |next| match next {
-            Next::Program(node) => Next::Program(nodes[node]),
-            end => end,
+        let named = |next: Next| match next {
+            Next::Program(node) => Next::Program(nodes[node.index()]),
+            Next::End(verdict) => Next::End(verdict),
         };
         let reached = plan.graph.reached();
         let all = nodes.iter().zip(plan.graph.meaning()).zip(reached).filter(|(_, reached)| *reached);
@@ -129,9 +129,11 @@ fn member((line, text): (usize, &str), names: &[&str]) -> Result<(usize, RunConf
 }
 
 /// The successors in an entry of a chain-call map.
-fn edges_of(calls: Calls) -> Edges {
+fn edges_of(calls: Calls) -> Edges<usize> {
     let next = |id: u32| id.checked_sub(1).map(|index| Next::Program(index as usize));
-    let own = |edges: Edges, verdict| next(calls.of(verdict)).map_or(edges, |next| edges.with(verdict, next));
+    let own = |edges: Edges<usize>, verdict| {
+        next(calls.of(verdict)).map_or(edges, |next| edges.with(verdict, next))
+    };
     let edges = Verdict::ALL.into_iter().fold(Edges::NONE, own);
     next(calls.wildcard()).map_or(edges, |next| edges.with_wildcard(next))
 }
@@ -143,7 +145,7 @@ fn calls(at: usize, block: &[(usize, &str)], names: &[&str]) -> Result<CaseChain
     };
     let mut map = CallMap::default();
     for (program, edges) in edges.iter().enumerate() {
-        let id = |next: Next| match next {
+        let id = |next: Next<usize>| match next {
             Next::Program(to) => Ok(to as u32 + 1),
             Next::End(_) => Err(not_a(at, "chain-call map, which has no ends", names[program])),
         };

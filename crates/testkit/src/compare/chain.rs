@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use paceline::{Chain, Engine, FrameMeta, Map};
-use paceline_chain::{Edges, Graph, Next};
+use paceline_chain::{Edges, Graph, Next, Node};
 use paceline_frame::{MAX_BURST, Verdict};
 use paceline_isa::assemble;
 use paceline_spec::{ProgramKind, ProgramSpec, XdpAttach};
@@ -110,7 +110,7 @@ pub(crate) fn random_graph(nodes: usize, rng: &mut Rng) -> Option<Graph> {
         let end = || Next::End(Verdict::ALL[0]);
         match rng.u8(..4) {
             0 => rng.choice(Verdict::ALL).map_or_else(end, Next::End),
-            _ => Next::Program(rng.usize(..nodes)),
+            _ => Next::Program(Node::new(rng.usize(..nodes))),
         }
     };
     let edges = |_| {
@@ -241,7 +241,7 @@ impl ChainSubject {
                 redirect: Some(redirect_of(frame.redirect())),
             }));
         }
-        let all = (0..counts.nodes()).flat_map(|node| {
+        let all = (0..counts.nodes()).map(Node::new).flat_map(|node| {
             Verdict::ALL.map(Some).into_iter().chain([None]).map(move |verdict| (node, verdict))
         });
         let all = all.map(|(node, verdict)| counts.of(node, verdict)).chain([counts.overruns()]);

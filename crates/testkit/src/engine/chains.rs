@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use paceline::chain::Graph;
+use paceline::chain::{Graph, Node};
 use paceline::{Object, RedirectTarget, step};
 use paceline_frame::{Burst, FrameMeta, Verdict};
 use paceline_maps::Map;
@@ -150,7 +150,7 @@ impl Loaded<'_> {
         let ended = if self.way == Way::Uncounted {
             self.chain.run_burst(&mut burst, &mut self.host).map_err(|fault| fault.to_string())
         } else if self.way == Way::Steps {
-            let note = |step: paceline::Step, _: &_| path.push(self.names[step.node].to_owned());
+            let note = |step: paceline::Step, _: &_| path.push(self.names[step.node.index()].to_owned());
             let chain = (self.programs.as_slice(), &self.graph);
             step(chain, &mut burst.frame_mut(0), &mut self.host, |_, _| {}, note)
                 .map_err(|fault| fault.to_string())
@@ -159,7 +159,7 @@ impl Loaded<'_> {
             let mut counts = self.chain.counts();
             let ran = self.chain.run_burst_counted(&mut burst, &mut self.host, &mut counts);
             // The number of runs of each program, without an order.
-            for (node, name) in self.names.iter().enumerate() {
+            for (node, name) in (0..).map(Node::new).zip(&self.names) {
                 let verdicts = Verdict::ALL.into_iter().map(Some).chain([None]);
                 let runs: u64 = verdicts.map(|verdict| counts.of(node, verdict)).sum();
                 path.extend((0..runs).map(|_| (*name).to_owned()));

@@ -1,7 +1,7 @@
 //! Programs of an object as a chain, on all ways to run one.
 
 use paceline::Chain;
-use paceline_chain::Graph;
+use paceline_chain::{Graph, Node};
 use paceline_frame::Verdict;
 use paceline_verifier::Verified;
 
@@ -74,7 +74,8 @@ fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec
     })?;
     observation.maps = contents(collection.maps(), trial.cpu);
     let verdicts = || Verdict::ALL.map(Some).into_iter().chain([None]);
-    let all = (0..counts.nodes()).flat_map(|node| verdicts().map(move |verdict| (node, verdict)));
+    let all =
+        (0..counts.nodes()).map(Node::new).flat_map(|node| verdicts().map(move |verdict| (node, verdict)));
     let all = all.map(|(node, verdict)| counts.of(node, verdict)).chain([counts.overruns()]);
     Ok((observation, way.counts().then(|| all.collect())))
 }

@@ -1,7 +1,7 @@
 //! Chains whose programs are called one by one.
 
 use paceline_frame::{Frame, Verdict};
-use paceline_graph::{MAX_RUNS, Next};
+use paceline_graph::{MAX_RUNS, Next, Node};
 use paceline_jit::COUNTS;
 
 use super::Shared;
@@ -54,9 +54,9 @@ pub(super) unsafe fn decide(frame: u64, verdict: Verdict) {
 /// `frame` must be the address of a frame that nothing else uses during the call.
 unsafe fn run_packet(chain: &Shared, frame: u64, host: &mut Host) -> Option<Verdict> {
     let unset = Unset::uninit();
-    let mut node = 0;
+    let mut node = Node::ENTRY;
     for _ in 0..MAX_RUNS {
-        let program: &Program = chain.programs.get(node)?;
+        let program: &Program = chain.programs.get(node.index())?;
         // SAFETY: the caller vouches for the frame, and the token is the entry's own.
         let r0 = unsafe { (program.image.verdict_entry())(frame, program.token, unset, unset, unset, host) }
             as u32;
@@ -74,8 +74,8 @@ unsafe fn run_packet(chain: &Shared, frame: u64, host: &mut Host) -> Option<Verd
 }
 
 /// Counts what a program returned.
-pub(super) fn count_result(host: &Host, node: usize, code: u32) {
-    count(host, node * COUNTS + (code as usize).min(COUNTS - 1));
+pub(super) fn count_result(host: &Host, node: Node, code: u32) {
+    count(host, node.index() * COUNTS + (code as usize).min(COUNTS - 1));
 }
 
 /// Counts a packet for which too many programs would run.

@@ -1,6 +1,7 @@
 //! Counts of what the programs of a chain return.
 
 use paceline_frame::Verdict;
+use paceline_graph::Node;
 use paceline_jit::COUNTS;
 
 /// How often each program of a chain returned which verdict, on one worker.
@@ -21,9 +22,9 @@ impl ChainCounts {
     /// # Panics
     /// If the chain has no such node.
     #[must_use]
-    pub fn of(&self, node: usize, verdict: Option<Verdict>) -> u64 {
-        assert!(node < self.nodes(), "node {node} of a chain of {}", self.nodes());
-        self.counts[node * COUNTS + verdict.map_or(COUNTS - 1, |verdict| verdict as usize)]
+    pub fn of(&self, node: Node, verdict: Option<Verdict>) -> u64 {
+        assert!(node.index() < self.nodes(), "node {node} of a chain of {}", self.nodes());
+        self.counts[node.index() * COUNTS + verdict.map_or(COUNTS - 1, |verdict| verdict as usize)]
     }
 
     /// Nodes of the chain.

@@ -44,7 +44,7 @@ impl Fused {
 /// Compiles the programs of a chain to one function.
 pub(super) fn load(parts: &[(&Verified, Vec<Arc<Map>>)], graph: Graph) -> Result<Chain, ChainError> {
     let (mut users, mut all_maps, mut pins) = (Vec::new(), Vec::new(), false);
-    for (node, (verified, maps)) in parts.iter().enumerate() {
+    for (node, (verified, maps)) in graph.iter().map(|(node, _)| node).zip(parts) {
         let failed = |error: LoadError| ChainError::Program { node, error };
         check_load(verified, maps, Engine::Jit).map_err(failed)?;
         let code = verified.code();

@@ -7,7 +7,7 @@ mod fused;
 use std::sync::Arc;
 
 use paceline_frame::{Burst, Frame, FrameMut, Verdict};
-use paceline_graph::Graph;
+use paceline_graph::{Graph, Node};
 use paceline_maps::Map;
 use paceline_verifier::Verified;
 
@@ -63,7 +63,7 @@ pub enum ChainError {
     #[error("program {node} of the chain: {error}")]
     Program {
         /// Its node.
-        node: usize,
+        node: Node,
         /// Why.
         #[source]
         error: LoadError,
@@ -95,10 +95,10 @@ impl Chain {
         if engine == Engine::Jit {
             return fused::load(parts, graph);
         }
-        let load = |(node, (verified, maps)): (usize, &(&Verified, Vec<Arc<Map>>))| {
+        let load = |(node, (verified, maps)): (Node, &(&Verified, Vec<Arc<Map>>))| {
             Program::load(verified, maps.clone(), engine).map_err(|error| ChainError::Program { node, error })
         };
-        let programs = parts.iter().enumerate().map(load).collect::<Result<_, _>>()?;
+        let programs = graph.iter().map(|(node, _)| node).zip(parts).map(load).collect::<Result<_, _>>()?;
         Self::new(programs, graph)
     }
 

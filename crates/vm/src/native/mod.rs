@@ -7,7 +7,7 @@ mod links;
 use std::sync::Arc;
 
 use paceline_exec::{Arena, CodeBlock, CodeMap, Function, Relocation, SourceLine};
-use paceline_graph::Graph;
+use paceline_graph::{Graph, Node};
 use paceline_jit::{CompileError, Compiled, Features, Settings};
 use paceline_maps::Map;
 use paceline_spec::ProgramSpec;
@@ -123,8 +123,8 @@ fn install(
 pub(crate) fn chain(
     parts: &[(&Verified, Arc<[Arc<Map>]>)],
     graph: &Graph,
-) -> Result<(CodeBlock, [u32; 2]), (usize, LoadError)> {
-    let arena = Arena::global().map_err(|error| (0, LoadError::Memory(error.to_string())))?;
+) -> Result<(CodeBlock, [u32; 2]), (Node, LoadError)> {
+    let arena = Arena::global().map_err(|error| (Node::ENTRY, LoadError::Memory(error.to_string())))?;
     let links: Vec<_> =
         parts.iter().map(|(verified, maps)| links::links(verified.program(), maps, arena)).collect();
     let programs: Vec<_> =
@@ -132,7 +132,7 @@ pub(crate) fn chain(
     let compiled = paceline_jit::compile_chain(&programs, graph, &settings())
         .map_err(|(node, error)| (node, LoadError::from(error)))?;
     let specs: Vec<&ProgramSpec> = parts.iter().map(|(verified, _)| verified.program()).collect();
-    let block = place(arena, &compiled, &specs).map_err(|error| (0, error))?;
+    let block = place(arena, &compiled, &specs).map_err(|error| (Node::ENTRY, error))?;
     let burst = compiled.burst_entry.unwrap_or(compiled.entry);
     Ok((block, [burst, compiled.counted_entry.unwrap_or(burst)]))
 }
@@ -169,7 +169,7 @@ fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
         let first_at = |offset: u32| compiled.marks.partition_point(|mark| mark.offset < offset);
         let (start, end) = (function.offset, function.offset + function.len);
         let marks = compiled.marks.get(first_at(start)..first_at(end)).unwrap_or_default();
-        let spec = specs.get(function.node)?;
+        let spec = specs.get(function.node.index())?;
         let name = match spec.functions.iter().find(|info| info.start == function.slot) {
             Some(info) => info.name.clone(),
             None => format!("{}+{}", spec.name, function.slot),
@@ -179,7 +179,7 @@ fn functions(compiled: &Compiled, specs: &[&ProgramSpec]) -> Vec<Function> {
             start: function.offset,
             len: function.len,
             map: CodeMap::new(marks.iter().map(|mark| (mark.offset, mark.tag)).collect()),
-            lines: lines.get(function.node)?.clone(),
+            lines: lines.get(function.node.index())?.clone(),
         })
     };
     compiled.functions.iter().filter_map(function).collect()

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use paceline::chain::Next;
+use paceline::chain::{Next, Node};
 use paceline::{Change, Layout, Verdict};
 use serde_json::{Value as Json, json};
 
@@ -78,7 +78,7 @@ fn changed(before: &Layout, after: &Layout) -> Vec<Edge> {
             }
         }
     }
-    let entry = |layout: &Layout| target(layout, Next::Program(0));
+    let entry = |layout: &Layout| target(layout, Next::Program(Node::ENTRY));
     if entry(before) != entry(after) {
         edges.insert(0, ("packets".to_owned(), "entry", entry(before), entry(after)));
     }
