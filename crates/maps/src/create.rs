@@ -35,7 +35,7 @@ pub struct CreateError {
 #[non_exhaustive]
 pub enum CreateErrorKind {
     /// Paceline does not have the kind.
-    #[error("map type {} is not there: it would take {}", .0, .0.would_take())]
+    #[error("map type {} is not supported: needs {}", .0, .0.needs().unwrap_or("an implementation"))]
     Unsupported(MapKind),
     /// A key of zero bytes.
     #[error("key size is zero")]
@@ -191,13 +191,10 @@ fn errno(kind: MapKind, cause: &CreateErrorKind) -> Errno {
         Cause::SpecialField(_) => Errno::EOPNOTSUPP,
         Cause::SpecialAccess(_) => Errno::EACCES,
         Cause::Flags { flags } if kind.is_lru() && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
-        // These two make one check of everything.
-        _ if matches!(kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
-        Cause::TooManyEntries { .. } if kind == MapKind::SockMap => Errno::EINVAL,
         Cause::ValueTooLarge { .. }
         | Cause::KeyTooLarge { .. }
         | Cause::ElementTooLarge { .. }
-        | Cause::TooManyEntries { .. } => Errno::E2BIG,
+        | Cause::TooManyEntries { .. } => kind.rules().over_limit,
         _ => Errno::EINVAL,
     }
 }

@@ -9,7 +9,7 @@ use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::lru::Clock;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::{Batches, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD};
 use crate::slots::{Caller, Permit};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
@@ -210,6 +210,10 @@ impl lookup::Elements for Hash {
 }
 
 impl MapOps for Hash {
+    fn batches(&self) -> Batches {
+        Batches::Take
+    }
+
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         let table = &self.elements.table;
@@ -351,6 +355,10 @@ impl lookup::Elements for PerCpuHash {
 }
 
 impl MapOps for PerCpuHash {
+    fn batches(&self) -> Batches {
+        Batches::Take
+    }
+
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         let table = &self.elements.table;

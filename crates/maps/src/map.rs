@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, InnerLength, MapFlags, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
@@ -16,7 +16,7 @@ use crate::described::Described;
 use crate::freeze::Freeze;
 use crate::lookup::LookupFunction;
 use crate::map_of_maps::InnerMaps;
-use crate::map_ops::{self, LOCK, MapOps, Mode};
+use crate::map_ops::{self, Batches, LOCK, MapOps, Mode};
 use crate::map_user::Users;
 use crate::prog_array::ProgArray;
 use crate::ringbuf::RingBuffer;
@@ -140,11 +140,10 @@ pub enum Mismatch {
 
 /// Whether a map is like the one that was given as an example (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
 pub(crate) fn compare_inner(like: &MapSpec, map: &MapSpec) -> Result<(), Mismatch> {
-    let is_sized = match like.kind {
-        // Programs look into arrays without asking how long they are, unless they were told.
-        MapKind::Array => !like.flags.contains(MapFlags::INNER_MAP),
-        MapKind::XskMap => true,
-        _ => false,
+    let is_sized = match like.kind.rules().inner_length {
+        InnerLength::FixedUnlessFlagged => !like.flags.contains(MapFlags::INNER_MAP),
+        InnerLength::Fixed => true,
+        InnerLength::Any | InnerLength::Forbidden => false,
     };
     let differs = |(what, expected, found): (&'static str, u32, u32)| {
         (expected != found).then_some(Mismatch::Differs { what, expected, found })
@@ -185,11 +184,14 @@ impl Map {
         }
         let mut request = Request { spec: MapSpec { contents: Vec::new(), ..spec.clone() }, limits };
         request.check_user_access()?;
-        if spec.kind != MapKind::BloomFilter {
+        if !spec.kind.rules().has_extra {
             request.check_extra_at_most(0)?;
         }
         let storage = map_ops::open(&mut request)?;
         request.check_special_fields()?;
+        if spec.kind.is_read_only() {
+            request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
+        }
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
         let map = Arc::new(Self {
@@ -299,6 +301,10 @@ impl Map {
     #[must_use]
     pub fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
         self.storage.redirect_target(index)
+    }
+
+    pub(crate) fn batches(&self) -> Batches {
+        self.storage.batches()
     }
 
     pub(crate) fn users(&self) -> &Users {

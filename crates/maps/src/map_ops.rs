@@ -1,5 +1,4 @@
-//! What a kind of map must do, and the list of the kinds there are. A further kind is a file of its own and a line
-//! in [`open`].
+//! The interface of a map kind, and the constructors of all kinds. A new kind is a file of its own and an arm of [`constructor`].
 
 use std::ptr::NonNull;
 
@@ -18,31 +17,65 @@ use crate::{
     xskmap,
 };
 
-/// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
-pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
-    match request.spec.kind {
-        MapKind::Array => array::Array::open(request),
-        MapKind::PerCpuArray => array::PerCpuArray::open(request),
-        MapKind::Hash => hash::Hash::open(request),
-        MapKind::PerCpuHash => hash::PerCpuHash::open(request),
-        MapKind::LruHash => hash::Hash::open_lru(request),
-        MapKind::LruPerCpuHash => hash::PerCpuHash::open_lru(request),
-        MapKind::LpmTrie => lpm_trie::LpmTrie::open(request),
-        MapKind::ProgArray => ProgArray::open(request),
-        MapKind::PerfEventArray => perf_event_array::PerfEventArray::open(request),
-        MapKind::DevMap => devmap::DevMap::open(request),
-        MapKind::DevMapHash => devmap::DevMapHash::open(request),
-        MapKind::CpuMap => cpumap::CpuMap::open(request),
-        MapKind::RingBuf => RingBuffer::open(request),
-        MapKind::Queue | MapKind::Stack => queue::Queue::open(request),
-        MapKind::BloomFilter => bloom_filter::BloomFilter::open(request),
-        MapKind::ArrayOfMaps => map_of_maps::ArrayOfMaps::open(request),
-        MapKind::HashOfMaps => map_of_maps::HashOfMaps::open(request),
-        MapKind::XskMap => xskmap::XskMap::open(request),
-        MapKind::SockMap => sockmap::SockMap::open(request),
-        MapKind::SockHash => sockmap::SockHash::open(request),
-        kind => Err(CreateErrorKind::Unsupported(kind)),
+/// Checks a request by the rules of its kind and allocates the storage.
+type Open = fn(&mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind>;
+
+/// The constructor of a kind; `None` for kinds that Paceline does not have.
+const fn constructor(kind: MapKind) -> Option<Open> {
+    Some(match kind {
+        MapKind::Array => |request| array::Array::open(request),
+        MapKind::PerCpuArray => |request| array::PerCpuArray::open(request),
+        MapKind::Hash => |request| hash::Hash::open(request),
+        MapKind::PerCpuHash => |request| hash::PerCpuHash::open(request),
+        MapKind::LruHash => |request| hash::Hash::open_lru(request),
+        MapKind::LruPerCpuHash => |request| hash::PerCpuHash::open_lru(request),
+        MapKind::LpmTrie => |request| lpm_trie::LpmTrie::open(request),
+        MapKind::ProgArray => |request| ProgArray::open(request),
+        MapKind::PerfEventArray => |request| perf_event_array::PerfEventArray::open(request),
+        MapKind::DevMap => |request| devmap::DevMap::open(request),
+        MapKind::DevMapHash => |request| devmap::DevMapHash::open(request),
+        MapKind::CpuMap => |request| cpumap::CpuMap::open(request),
+        MapKind::RingBuf => |request| RingBuffer::open(request),
+        MapKind::Queue | MapKind::Stack => |request| queue::Queue::open(request),
+        MapKind::BloomFilter => |request| bloom_filter::BloomFilter::open(request),
+        MapKind::ArrayOfMaps => |request| map_of_maps::ArrayOfMaps::open(request),
+        MapKind::HashOfMaps => |request| map_of_maps::HashOfMaps::open(request),
+        MapKind::XskMap => |request| xskmap::XskMap::open(request),
+        MapKind::SockMap => |request| sockmap::SockMap::open(request),
+        MapKind::SockHash => |request| sockmap::SockHash::open(request),
+        _ => return None,
+    })
+}
+
+const _: () = {
+    let mut index = 0;
+    while index < MapKind::ALL.len() {
+        let kind = MapKind::ALL[index];
+        assert!(
+            constructor(kind).is_some() == kind.is_supported(),
+            "a map kind is supported by its row in `paceline-spec` exactly if it has a constructor here"
+        );
+        index += 1;
     }
+};
+
+/// The storage of a new map, after the kernel's checks for its kind.
+pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
+    let kind = request.spec.kind;
+    constructor(kind).ok_or(CreateErrorKind::Unsupported(kind))?(request)
+}
+
+/// The batches of elements that a kind has (`map_lookup_batch` and its like in the kernel's `struct bpf_map_ops`); each variant
+/// includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Batches {
+    None,
+    /// Look-ups and updates.
+    Update,
+    /// Deletes as well.
+    Delete,
+    /// Look-ups that delete as well.
+    Take,
 }
 
 /// `BPF_NOEXIST`, among the flags of an update.
@@ -148,6 +181,11 @@ pub(crate) trait MapOps: Send + Sync {
     /// Appends all values without a key, the oldest first.
     fn values(&self, _out: &mut Vec<Vec<u8>>) -> Result<(), Errno> {
         Err(Errno::ENOTSUPP)
+    }
+
+    /// User space's batches of elements.
+    fn batches(&self) -> Batches {
+        Batches::None
     }
 
     /// What asking for keys gives where there are none.

@@ -206,7 +206,7 @@ fn refusals_name_map_and_cause() {
     let text = |spec: MapSpec| Map::create(&spec, &LIMITS).unwrap_err().to_string();
     assert_eq!(
         text(spec(MapKind::Arena, 4, 4, 1)),
-        "map \"m\": map type arena is not there: it would take memory that programs and user space address alike"
+        "map \"m\": map type arena is not supported: needs memory that programs and user space address alike"
     );
     assert_eq!(text(spec(MapKind::Array, 8, 4, 1)), "map \"m\": key size is 8, must be 4 (EINVAL)");
     assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8 (EINVAL)");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paceline_epoch::defer_drops;
 use paceline_isa::{Imm64, Insn};
 use paceline_maps::{Map, MapUser};
-use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramSpec};
+use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 use paceline_vm::{InstallError, Program};
 
 use crate::{Collection, NoProgram};
@@ -217,8 +217,7 @@ impl Collection {
             Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => usize::try_from(*index).ok(),
             _ => None,
         });
-        let is_table =
-            |map: &usize| self.maps().get(*map).is_some_and(|m| m.spec().kind == MapKind::ProgArray);
+        let is_table = |map: &usize| self.maps().get(*map).is_some_and(|m| m.spec().kind.holds_programs());
         named.filter(is_table).collect::<BTreeSet<_>>().into_iter()
     }
 }

@@ -1,6 +1,6 @@
 //! The side of user space: the commands of `bpf(2)` on elements, and freezing.
 
-use paceline_spec::{Errno, InitialValue, MapFlags, MapKind};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapUse};
 
 use super::{FillError, Map};
 use crate::freeze::Writing;
@@ -104,7 +104,7 @@ impl Map {
     pub fn pop(&self) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
         let _writing = self.user_write()?;
-        if !matches!(self.spec.kind, MapKind::Queue | MapKind::Stack) {
+        if !self.spec.kind.has_use(MapUse::Pop) {
             return Err(Errno::ENOTSUPP);
         }
         let mut value = vec![0; self.value_size];

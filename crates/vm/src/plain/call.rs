@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::DYNPTR_BYTES;
-use paceline_spec::{MAX_LOOPS, MapKind, ObjectKind};
+use paceline_spec::{MAX_LOOPS, ObjectKind};
 
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
@@ -212,7 +212,7 @@ impl Machine<'_> {
                 }
                 Arg::NextValue => {
                     let len = map.map_or(0, |map| u64::from(map.value_size));
-                    let asked = map.is_some_and(|map| map.kind == MapKind::BloomFilter);
+                    let asked = map.is_some_and(|map| map.kind.tests_membership());
                     self.allow(value, 0, len, if asked { Access::Read } else { Access::Write })?;
                     continue;
                 }
