@@ -70,6 +70,6 @@ pub use map::{
 };
 pub use map_user::MapUser;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
-pub use ringbuf::{Origin, Record, RingBuffer};
+pub use ringbuf::{Origin, Record, RingBuffer, RingReader};
 pub use timer::{DueTimer, Timer, TimerQueue, make_timer, timer_at};
 pub use typed::{MapValue, PerCpu, Plain, TypeError, TypedMap};

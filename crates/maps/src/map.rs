@@ -18,8 +18,7 @@ use crate::lookup::LookupFunction;
 use crate::map_of_maps::InnerMaps;
 use crate::map_ops::{self, Batches, LOCK, MapOps, Mode};
 use crate::map_user::Users;
-use crate::prog_array::ProgArray;
-use crate::ringbuf::RingBuffer;
+use crate::ringbuf::RingReader;
 use crate::timer::Timers;
 use crate::words;
 
@@ -241,15 +240,6 @@ impl Map {
         ProgramSide(self)
     }
 
-    /// What programs may do with its values.
-    #[must_use]
-    pub fn program_access(&self) -> ProgramAccess {
-        ProgramAccess {
-            read: !self.spec.flags.contains(MapFlags::WRONLY_PROG),
-            write: !self.spec.flags.contains(MapFlags::RDONLY_PROG) && self.storage.programs_may_write(),
-        }
-    }
-
     /// An update with `BPF_F_LOCK`, in place, under the element's lock; false where there is no element yet.
     fn change_locked(&self, key: &[u8], value: &[u8], flags: u64) -> Result<bool, Errno> {
         let mode = Mode::from_flags(flags & !LOCK)?;
@@ -281,21 +271,6 @@ impl Map {
         self.storage.check_inner(map)
     }
 
-    /// The address `offset` bytes into the only value of an array of one entry: global data
-    /// (`BPF_PSEUDO_MAP_VALUE`).
-    ///
-    /// # Errors
-    /// `ENOTSUPP`: another kind, or more than one entry. `EINVAL`: the offset lies outside the value.
-    pub fn direct_value(&self, offset: u32) -> Result<NonNull<u8>, Errno> {
-        self.storage.direct_value(offset)
-    }
-
-    /// Where the values are, for code that indexes arrays itself; `None` for kinds that are no arrays of values.
-    #[must_use]
-    pub fn array_layout(&self) -> Option<ArrayLayout> {
-        self.storage.array_layout()
-    }
-
     /// Where `bpf_redirect_map` sends a packet for this index or key; `None` when nothing is there, or the kind
     /// has no targets.
     #[must_use]
@@ -313,7 +288,7 @@ impl Map {
 
     /// Lets go of all programs that it holds.
     pub(crate) fn forget_programs(&self) {
-        if let Some(array) = self.prog_array() {
+        if let Some(array) = self.storage.prog_array() {
             array.clear();
         }
         if let Some(timers) = self.timers() {
@@ -326,8 +301,8 @@ impl Map {
 
     /// Whether its entries or values can keep programs, or maps whose can.
     pub(crate) fn holds_programs(&self) -> bool {
-        self.prog_array().is_some()
-            || self.has_timers()
+        self.storage.prog_array().is_some()
+            || self.timers().is_some()
             || self.storage.entry_programs().is_some()
             || self.inner_maps().is_some()
     }
@@ -351,16 +326,10 @@ impl Map {
         self.storage.key_at(value)
     }
 
-    /// The map as a program array, for `bpf_tail_call`.
+    /// The reader of a ring buffer's records; `None` for other kinds.
     #[must_use]
-    pub fn prog_array(&self) -> Option<&ProgArray> {
-        self.storage.prog_array()
-    }
-
-    /// The map as a ring buffer, for the `bpf_ringbuf_` helpers and its reader.
-    #[must_use]
-    pub fn ring_buffer(&self) -> Option<&RingBuffer> {
-        self.storage.ring_buffer()
+    pub fn ring_buffer(&self) -> Option<RingReader<'_>> {
+        self.storage.ring_buffer().map(RingReader::new)
     }
 
     /// Bytes of a value in [`lookup`](Self::lookup) and [`update`](Self::update): the value size, but in the per-CPU kinds the

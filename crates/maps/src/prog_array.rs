@@ -11,7 +11,6 @@ use paceline_spec::Errno;
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::map::Map;
 use crate::map_ops::{MapOps, Mode};
 
 /// Second half of an entry that is there: 0 is a program number too.
@@ -103,6 +102,21 @@ impl ProgArray {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sets an entry; `E2BIG` if it does not exist.
+    pub(crate) fn install(
+        &self,
+        index: usize,
+        program: u32,
+        token: NonZeroU64,
+        owner: Owner,
+    ) -> Result<(), Errno> {
+        if index >= self.len() {
+            return Err(Errno::E2BIG);
+        }
+        self.put(index, Pair { first: program, second: PRESENT }.to_word(), Some((token, owner)));
+        Ok(())
+    }
+
     /// Replaces an entry, with its token and owner; gives the earlier one.
     fn put(&self, index: usize, entry: u64, bound: Option<(NonZeroU64, Owner)>) -> u64 {
         let mut owners = self.owners();
@@ -116,35 +130,6 @@ impl ProgArray {
         // Outside the lock: it may be the last to hold a program, and that the last to hold other maps.
         drop(displaced);
         old
-    }
-}
-
-impl Map {
-    /// `BPF_MAP_UPDATE_ELEM` of a program array, by the engine that knows the program: its number, the engine's token, and what keeps
-    /// it alive as long as the entry names it.
-    ///
-    /// # Errors
-    /// `ENOTSUPP`: another kind. `EPERM`: user space may not write, or the map is frozen. `E2BIG`: no such entry.
-    ///
-    /// # Safety
-    /// The engine whose programs use this map trusts tokens, as addresses to jump to perhaps: the token must be good
-    /// until `owner` is dropped, and dropping that must wait for those who read the token before.
-    pub unsafe fn install_program(
-        &self,
-        index: u32,
-        program: u32,
-        token: NonZeroU64,
-        owner: Owner,
-    ) -> Result<(), Errno> {
-        let array = self.prog_array().ok_or(Errno::ENOTSUPP)?;
-        let _writing = self.user_write()?;
-        let index = index as usize;
-        if index >= array.len() {
-            return Err(Errno::E2BIG);
-        }
-        let entry = Pair { first: program, second: PRESENT }.to_word();
-        array.put(index, entry, Some((token, owner)));
-        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@
 //! record lies at its position modulo the ring's size, and the block is twice that size, so that the one record that
 //! runs over the ring's end lies in one piece all the same.
 
+mod reader;
+
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
@@ -16,6 +18,8 @@ use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::map_ops::{MapOps, Mode};
 use crate::slab::{NoMemory, WORD, Zeroed};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, model_fence};
+
+pub use reader::RingReader;
 
 /// `RINGBUF_MAX_RECORD_SZ`
 const MAX_RECORD: u64 = (u32::MAX / 4) as u64;
@@ -41,7 +45,7 @@ const SIZE: u64 = 1;
 const CONSUMED: u64 = 2;
 const PRODUCED: u64 = 3;
 
-/// What made a record, for readers that [ask](RingBuffer::keep_origins).
+/// What made a record, for readers that [ask](RingReader::keep_origins).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Number of the packet that was run, from 1, where it was known.
@@ -174,9 +178,8 @@ impl RingBuffer {
         self.reserve_from(size, flags, || None)
     }
 
-    /// Keeps what made each record from now on, for [`consume_records`](Self::consume_records). Without a reader that asks, records
-    /// cost nothing more.
-    pub fn keep_origins(&self) {
+    /// Keeps the origin of each record from now on.
+    fn keep_origins(&self) {
         self.keeps_origins.store(true, Ordering::Relaxed);
     }
 
@@ -301,24 +304,6 @@ impl RingBuffer {
         }
     }
 
-    /// Reads the records that are done, up to the first that a program still has, and says how many there were.
-    ///
-    /// A record leaves the ring before `read` is called, without a lock: that may use the ring, this function included, which then
-    /// goes on with the next record, and a record counts as read if it panics. Several readers share the records.
-    pub fn consume(&self, mut read: impl FnMut(&[u8])) -> usize {
-        self.consume_records(|record| read(record.data))
-    }
-
-    /// The same with what made the records, if the ring [keeps](Self::keep_origins) that.
-    pub fn consume_records(&self, mut read: impl FnMut(Record<'_>)) -> usize {
-        let (mut count, mut bytes) = (0, Vec::new());
-        while let Some(origin) = self.take_next(&mut bytes) {
-            read(Record { data: &bytes, origin });
-            count += 1;
-        }
-        count
-    }
-
     /// Takes the next record that is not to be skipped out of the ring, if it is done: its bytes, and what made it.
     fn take_next(&self, bytes: &mut Vec<u8>) -> Option<Option<Origin>> {
         let _reading = lock(&self.reading);
@@ -365,15 +350,12 @@ impl RingBuffer {
         origins.pop_front_if(|(first, _)| *first == position).map(|(_, origin)| origin)
     }
 
-    /// How many records found no room so far.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
+    /// Number of records that found no room.
+    fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until there is a record to read, or a program wakes the reader, for at most this long; false if neither came.
-    /// What a program gives back without waking the reader (`BPF_RB_NO_WAKEUP`) ends no wait that has begun.
-    pub fn wait(&self, timeout: Duration) -> bool {
+    fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut wakeups = lock(&self.wakeups);
         let before = *wakeups;

@@ -254,6 +254,11 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
+    /// The offset in bytes of the timer in a value.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
     /// For a map whose values have these fields; `None` if none is a timer.
     pub(crate) fn of(special: &[SpecialField]) -> Option<Self> {
         let field = special.iter().find(|field| field.kind == SpecialKind::Timer)?;
@@ -280,7 +285,7 @@ impl Timers {
 /// # Errors
 /// `EINVAL`: no timer's field of this map. `EBUSY`: there is a timer already.
 pub fn make_timer(map: &Arc<Map>, address: usize, clock: u64) -> Result<(), Errno> {
-    let timers = map.timers().filter(|_| map.is_timer(address)).ok_or(Errno::EINVAL)?;
+    let timers = map.timers().filter(|_| map.for_programs().is_timer(address)).ok_or(Errno::EINVAL)?;
     let timer = Timer { map: Arc::downgrade(map), address, clock, state: Mutex::default() };
     match lock(&timers.by_address).entry(address) {
         std::collections::hash_map::Entry::Occupied(_) => Err(Errno::EBUSY),
@@ -295,20 +300,6 @@ pub fn make_timer(map: &Arc<Map>, address: usize, clock: u64) -> Result<(), Errn
 #[must_use]
 pub fn timer_at(map: &Map, address: usize) -> Option<Arc<Timer>> {
     lock(&map.timers()?.by_address).get(&address).cloned()
-}
-
-impl Map {
-    /// Whether its values have timers.
-    #[must_use]
-    pub fn has_timers(&self) -> bool {
-        self.timers().is_some()
-    }
-
-    /// Whether an address is that of the timer in a value of this map.
-    #[must_use]
-    pub fn is_timer(&self, address: usize) -> bool {
-        self.timers().is_some_and(|timers| self.offset_in_value(address) == Some(timers.offset))
-    }
 }
 
 #[cfg(all(test, not(loom)))]

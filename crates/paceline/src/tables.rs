@@ -139,7 +139,7 @@ impl Collection {
     /// [`EntryError::NoMap`]; [`EntryError::Install`] for a map that is no program array, and an index past its end.
     pub fn uninstall(&self, map: &str, index: u32) -> Result<bool, EntryError> {
         let (position, map) = self.table(map)?;
-        let entries = map.prog_array().ok_or(InstallError::NoProgramArray)?.len();
+        let entries = map.for_programs().prog_array().ok_or(InstallError::NoProgramArray)?.len();
         if index as usize >= entries {
             return Err(InstallError::Index { index, entries }.into());
         }
@@ -154,7 +154,7 @@ impl Collection {
     #[must_use]
     pub fn installed(&self, map: &str, index: u32) -> Option<String> {
         let (position, map) = self.table(map).ok()?;
-        let id = map.prog_array()?.program(index)?;
+        let id = map.for_programs().prog_array()?.program(index)?;
         let installed = self.tables.installed.lock().unwrap_or_else(PoisonError::into_inner);
         installed.get(&(position, index)).filter(|(known, _)| *known == id).map(|(_, name)| name.clone())
     }

@@ -153,8 +153,8 @@ impl Regions {
                 map.for_programs().contains(address as usize, len as usize)
                     && !map.for_programs().touches_special(address as usize, len as usize)
                     && match access {
-                        Access::Read => map.program_access().read,
-                        Access::Write => map.program_access().write,
+                        Access::Read => map.for_programs().access().read,
+                        Access::Write => map.for_programs().access().write,
                     }
             })
     }

@@ -97,7 +97,50 @@ impl Map {
         Ok(value)
     }
 
-    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a queue or stack.
+    /// Adds a value to a queue, a stack or a Bloom filter (`BPF_MAP_UPDATE_ELEM` without a key).
+    ///
+    /// # Errors
+    /// `E2BIG`: a full queue or stack, unless the flags have `BPF_EXIST`: then the oldest value goes. `EINVAL`: other flags, or a
+    /// wrong length. `EPERM`: the map is read-only for user space, or frozen. `ENOTSUPP`: another kind.
+    pub fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        if !self.spec.kind.has_use(MapUse::Push) {
+            return Err(Errno::ENOTSUPP);
+        }
+        self.update(&[], value, flags)
+    }
+
+    /// The next value of a queue or stack, which stays there (`BPF_MAP_LOOKUP_ELEM` without a key).
+    ///
+    /// # Errors
+    /// `ENOENT`: it is empty. `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
+    pub fn peek(&self) -> Result<Vec<u8>, Errno> {
+        if !self.spec.kind.is_queue() {
+            return Err(Errno::ENOTSUPP);
+        }
+        self.lookup(&[])
+    }
+
+    /// Whether a Bloom filter may have a value (`BPF_MAP_LOOKUP_ELEM` without a key); false if the value was never pushed, with
+    /// few exceptions.
+    ///
+    /// # Errors
+    /// `EINVAL`: wrong length. `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
+    pub fn may_contain(&self, value: &[u8]) -> Result<bool, Errno> {
+        self.check_user_may_read()?;
+        if !self.spec.kind.tests_membership() {
+            return Err(Errno::ENOTSUPP);
+        }
+        if value.len() != self.value_size {
+            return Err(Errno::EINVAL);
+        }
+        match self.storage.peek(&mut value.to_vec()) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Removes and returns the next value of a queue or stack (`BPF_MAP_LOOKUP_AND_DELETE_ELEM` without a key).
     ///
     /// # Errors
     /// `ENOENT`: it is empty. `ENOTSUPP`: another kind. `EPERM`: user space may not read or not write.
