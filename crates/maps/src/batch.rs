@@ -6,13 +6,13 @@ use thiserror::Error;
 use crate::map::{Keys, Map};
 use crate::map_ops::{Batches, LOCK};
 
-/// A batch that ended early.
+/// Error of a batch that ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("after {done} elements: {errno}")]
 pub struct BatchError {
-    /// Elements that were dealt with before.
+    /// Number of elements before the error.
     pub done: usize,
-    /// What the next one met, or what the whole batch is refused for.
+    /// Error of the next element, or of the whole batch.
     pub errno: Errno,
 }
 
@@ -28,8 +28,8 @@ impl Map {
         Ok(Elements { map: self, keys, take: false })
     }
 
-    /// The same, and each one is removed as it is given (`BPF_MAP_LOOKUP_AND_DELETE_BATCH`): no update of a program is lost
-    /// between the two.
+    /// All elements, each removed as it is returned (`BPF_MAP_LOOKUP_AND_DELETE_BATCH`): look-up and delete are one step, so that no update
+    /// of a program is lost between them.
     ///
     /// # Errors
     /// `EPERM`: user space may not read or not write. `ENOTSUPP`: the kind has no such batches.

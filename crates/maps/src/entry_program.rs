@@ -25,7 +25,7 @@ fn programs() -> MutexGuard<'static, Programs> {
     PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often entries have let programs go.
+/// Number of times that an entry released a program.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// Lets entries name a program by its number, instead of the one that had it before.

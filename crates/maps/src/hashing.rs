@@ -1,4 +1,4 @@
-//! How keys are hashed.
+//! Hashing of keys.
 
 use std::hash::{BuildHasher, Hasher};
 

@@ -69,7 +69,7 @@ fn position_of(fits: u64) -> usize {
     (bit / 8) | ((bit & 1) * TAGS)
 }
 
-/// Where an element is.
+/// Location of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     bucket: usize,
@@ -121,7 +121,7 @@ impl Index {
         if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
     }
 
-    /// What `look` makes of the slot under a hash that is the one looked for. It may be asked about any number, also of no slot.
+    /// The result of `look` for the slot with this hash that `look` accepts. `look` may be called with any number, also one of no slot.
     #[inline(always)]
     pub(crate) fn find<T>(&self, hash: u64, look: impl Fn(u32) -> Option<T>) -> Option<T> {
         let line = self.buckets.get(self.home(hash))?;
@@ -137,7 +137,7 @@ impl Index {
         if is_passed { self.find_beyond(hash, look) } else { None }
     }
 
-    /// The same where it may be in another bucket, apart so that the registers are for those that are not.
+    /// Cold path of the look-up, for an element in another bucket; a separate function, so that the hot path has all registers.
     #[cold]
     #[inline(never)]
     fn find_beyond<T>(&self, hash: u64, look: impl Fn(u32) -> Option<T>) -> Option<T> {

@@ -30,8 +30,8 @@ const USED: u64 = 2;
 /// The bits of a hash that a state keeps: the index and the stripes need no others.
 const HASH: u64 = !0xff;
 
-/// What a slot tells of its element: its hash, whether it is there, and whether it was used. Whether it is there changes
-/// under the lock of its stripe.
+/// State of a slot's element: its hash, whether it is present, and whether it was used. Presence changes under the lock of the
+/// element's stripe.
 #[derive(Clone, Copy)]
 pub(crate) struct State<'a>(pub(crate) &'a AtomicU64);
 
@@ -109,7 +109,7 @@ impl Occupied {
 struct Hand(AtomicU32);
 
 pub(crate) struct Clock {
-    /// Where the next run begins.
+    /// Start of the next run.
     next_run: AtomicU32,
     hands: Lanes<Hand>,
 }

@@ -1,4 +1,4 @@
-//! A map as its users see it.
+//! The map: identity, specification and storage.
 
 mod program;
 mod user;
@@ -25,7 +25,7 @@ use crate::words;
 pub use program::ProgramSide;
 pub use user::{KeyCursor, Keys};
 
-/// Numbers given to maps so far in this process.
+/// The last map number of this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The maps of this process, by number.
@@ -41,7 +41,8 @@ impl Drop for Map {
     }
 }
 
-/// A map. Programs know it by its address, and read there what it is.
+/// A map, as user space uses it; [`for_programs`](Self::for_programs) gives the side of programs. The address is the handle of
+/// programs, which read the fields of `struct bpf_map` there.
 #[repr(C)]
 pub struct Map {
     _described: Described,
@@ -56,7 +57,7 @@ pub struct Map {
     storage: Box<dyn MapOps>,
 }
 
-/// What programs may do with the values of a map.
+/// Access of programs to the values of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramAccess {
     /// Load from them: all maps but those with `BPF_F_WRONLY_PROG`.
@@ -66,7 +67,7 @@ pub struct ProgramAccess {
     pub write: bool,
 }
 
-/// Where the values of an array are: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
+/// Layout of the values of an array: the value of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayLayout {
     /// Value of index 0 on CPU 0; good as long as the map lives.
@@ -79,7 +80,7 @@ pub struct ArrayLayout {
     pub entries: u32,
 }
 
-/// Where `bpf_redirect_map` sends a packet.
+/// Target of `bpf_redirect_map`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedirectTarget {
     /// Out of an interface, through the program of that number first unless it is 0.
@@ -109,9 +110,9 @@ pub enum RedirectTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("initial element {index}: {errno}")]
 pub struct FillError {
-    /// Its position in the list.
+    /// Position in the list.
     pub index: usize,
-    /// Why: `EINVAL` for a wrong size, else what [`Map::update`] said.
+    /// Cause: `EINVAL` for a wrong size, otherwise the error of [`Map::update`].
     pub errno: Errno,
 }
 
@@ -122,22 +123,22 @@ pub enum Mismatch {
     /// The map holds no maps.
     #[error("it holds no maps")]
     NoMapOfMaps,
-    /// The inner map differs from what was said of inner maps.
+    /// The inner map differs from the template.
     #[error("the {what} of inner maps is {expected}, of this one {found}")]
     Differs {
-        /// What differs.
+        /// Name of the property that differs.
         what: &'static str,
-        /// As it was said.
+        /// Value in the template.
         expected: u32,
-        /// As it is.
+        /// Value in this map.
         found: u32,
     },
-    /// Its values have other fields that are not for loads and stores.
+    /// The special fields of its values differ.
     #[error("locks, timers and the like in values of inner maps are not those of this one's")]
     SpecialFields,
 }
 
-/// Whether a map is like the one that was given as an example (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
+/// Compares a map with the template of inner maps (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
 pub(crate) fn compare_inner(like: &MapSpec, map: &MapSpec) -> Result<(), Mismatch> {
     let is_sized = match like.kind.rules().inner_length {
         InnerLength::FixedUnlessFlagged => !like.flags.contains(MapFlags::INNER_MAP),
@@ -208,7 +209,7 @@ impl Map {
         Ok(map)
     }
 
-    /// The map of a number, as long as somebody has it.
+    /// The map of a number, if it still exists.
     #[must_use]
     pub fn by_id(id: u32) -> Option<Arc<Self>> {
         all_maps().get(&id)?.upgrade()
@@ -226,7 +227,7 @@ impl Map {
         self.id
     }
 
-    /// What the map was made from, without initial elements; `max_entries` and `flags` as completed at creation
+    /// The specification of the map, without initial elements; `max_entries` and `flags` as completed at creation
     /// (a perf event array gets an entry per CPU, a device map `BPF_F_RDONLY_PROG`).
     #[must_use]
     pub fn spec(&self) -> &MapSpec {
@@ -271,8 +272,7 @@ impl Map {
         self.storage.check_inner(map)
     }
 
-    /// Where `bpf_redirect_map` sends a packet for this index or key; `None` when nothing is there, or the kind
-    /// has no targets.
+    /// Target of `bpf_redirect_map` for an index or key; `None` if there is no element, or the kind has no targets.
     #[must_use]
     pub fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
         self.storage.redirect_target(index)
@@ -286,7 +286,7 @@ impl Map {
         &self.users
     }
 
-    /// Lets go of all programs that it holds.
+    /// Releases all programs that the map holds.
     pub(crate) fn forget_programs(&self) {
         if let Some(array) = self.storage.prog_array() {
             array.clear();
@@ -299,7 +299,7 @@ impl Map {
         }
     }
 
-    /// Whether its entries or values can keep programs, or maps whose can.
+    /// Whether entries or values can hold programs, or maps that can.
     pub(crate) fn holds_programs(&self) -> bool {
         self.storage.prog_array().is_some()
             || self.timers().is_some()

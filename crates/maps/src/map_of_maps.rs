@@ -23,7 +23,7 @@ use crate::slots::Caller;
 use crate::table::{Found, Table, TableShape};
 use crate::words;
 
-/// What inner maps must look like.
+/// Template that inner maps must match.
 struct Template(MapSpec);
 
 impl Template {
@@ -62,14 +62,14 @@ fn from_handle(word: u64) -> Option<NonNull<u8>> {
     NonNull::new(word as *mut u8)
 }
 
-/// What keeps a map in another.
+/// References of a map of maps to an element.
 struct Held {
     map: Arc<Map>,
-    /// For the users of the map that it is in, as long as there are any.
+    /// The user on behalf of the outer map's users, as long as there are any.
     user: Option<MapUser>,
 }
 
-/// Lets go of a map that programs may have found.
+/// Releases a map that programs may have looked up.
 fn retire(held: Option<Held>) {
     if let Some(Held { map, user }) = held {
         user.into_iter().for_each(MapUser::leave);
@@ -78,7 +78,7 @@ fn retire(held: Option<Held>) {
     }
 }
 
-/// What keeps the maps in a map, by key. Whoever changes an entry has the lock.
+/// References to the inner maps, by key. Changes of entries hold the lock.
 struct Kept<K>(Mutex<State<K>>);
 
 struct State<K> {

@@ -125,12 +125,12 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// The same as a function, where generated code gains by calling that.
+    /// The look-up as a function, for kinds where calling it from generated code is faster.
     fn lookup_function(&self) -> Option<LookupFunction> {
         None
     }
 
-    /// Whether what a look-up found can be another element's later: programs that use the map run pinned.
+    /// Whether a found value can belong to another element later: programs that use the map run pinned.
     fn frees_values(&self) -> bool {
         false
     }
@@ -140,8 +140,8 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// A program's update, with its flags unchecked: kinds differ in which rule comes first. The verifier lets no
-    /// program update a kind that lacks this.
+    /// A program's update, with unchecked flags: kinds differ in the order of their checks. The verifier lets no program
+    /// update a kind without this use.
     fn update(&self, _key: &[u8], _value: &[u8], _flags: u64, _cpu: usize) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -188,7 +188,7 @@ pub(crate) trait MapOps: Send + Sync {
         Batches::None
     }
 
-    /// What asking for keys gives where there are none.
+    /// Error of listing keys, for kinds without keys.
     fn has_keys(&self) -> Result<(), Errno> {
         Ok(())
     }
@@ -208,12 +208,12 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// What the kinds have whose entries name programs to run.
+    /// Programs of entries, for kinds that have them.
     fn entry_programs(&self) -> Option<&Kept> {
         None
     }
 
-    /// What the kinds have that hold maps.
+    /// Inner maps, for kinds that hold maps.
     fn inner_maps(&self) -> Option<&dyn InnerMaps> {
         None
     }
@@ -242,7 +242,7 @@ pub(crate) trait MapOps: Send + Sync {
     /// User space's update.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno>;
 
-    /// The same, with its flags unchecked: kinds differ in which rule comes first.
+    /// User space's update with unchecked flags: kinds differ in the order of their checks.
     fn set_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.set(key, value, Mode::from_flags(flags)?)
     }
@@ -266,12 +266,12 @@ pub(crate) trait MapOps: Send + Sync {
         Err(Errno::ENOTSUPP)
     }
 
-    /// Where the values of an array are.
+    /// Layout of the values of an array.
     fn array_layout(&self) -> Option<ArrayLayout> {
         None
     }
 
-    /// Where `bpf_redirect_map` would send a packet.
+    /// Target of `bpf_redirect_map`.
     fn redirect_target(&self, _index: u32) -> Option<RedirectTarget> {
         None
     }

@@ -1,4 +1,4 @@
-//! Who uses maps that hold programs.
+//! Users of maps that hold programs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ impl Users {
 /// itself. The users of a map of maps use those that are in it.
 pub struct MapUser {
     map: Arc<Map>,
-    /// Whether what the map holds goes with its last user.
+    /// Whether the last user releases the map's programs.
     forgets: bool,
 }
 
@@ -42,7 +42,7 @@ impl MapUser {
         Some(Self { map: map.clone(), forgets: true })
     }
 
-    /// Goes, and leaves what the map holds, as the kernel does when a map is taken out of another.
+    /// Ends the use without releasing the map's programs, as the kernel does when an inner map is removed.
     pub(crate) fn leave(mut self) {
         self.forgets = false;
     }

@@ -16,7 +16,7 @@ use crate::map_ops::{MapOps, Mode};
 /// Second half of an entry that is there: 0 is a program number too.
 const PRESENT: u32 = 1;
 
-/// What keeps a program alive while an entry names it. Dropping it must wait for whoever still runs the program.
+/// Owner that keeps a program alive while an entry names it. Its drop must wait for workers that still run the program.
 pub type Owner = Box<dyn Send + Sync>;
 
 /// An array of programs. An entry is a program's number, given by user space, and beside it a token, given by the
@@ -26,11 +26,11 @@ pub struct ProgArray {
     programs: Entries,
     /// The owners of the entries that are there, if they were given.
     owners: Mutex<BTreeMap<usize, Option<Owner>>>,
-    /// What all programs that use the array have in common; the first one decides.
+    /// Property that all programs using the array share; the first program sets it.
     kind: OnceLock<u64>,
 }
 
-/// Where the tokens are, for generated code: that of index `i` at `base + i * stride`, 0 where there is none.
+/// Layout of the tokens, for generated code: the token of index `i` is at `base + i * stride`; 0 if the entry is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLayout {
     /// Token of index 0; good as long as the map lives.
@@ -84,7 +84,7 @@ impl ProgArray {
         NonZeroU64::new(self.programs.companion(index as usize)?.load(Ordering::Acquire))
     }
 
-    /// Where the tokens are.
+    /// Layout of the tokens.
     #[must_use]
     pub fn token_layout(&self) -> TokenLayout {
         let base = self.programs.companion(0).map_or(NonNull::dangling(), NonNull::from);

@@ -39,13 +39,13 @@ const NO_WAKEUP: u64 = 1;
 /// Wake the reader in any case (`BPF_RB_FORCE_WAKEUP`).
 const FORCE_WAKEUP: u64 = 2;
 
-/// What [`RingBuffer::query`] can be asked for (`BPF_RB_AVAIL_DATA` and so on).
+/// Questions of [`RingBuffer::query`] (`BPF_RB_AVAIL_DATA` and so on).
 const AVAILABLE: u64 = 0;
 const SIZE: u64 = 1;
 const CONSUMED: u64 = 2;
 const PRODUCED: u64 = 3;
 
-/// What made a record, for readers that [ask](RingReader::keep_origins).
+/// Origin of a record, for readers that [request](RingReader::keep_origins) it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Number of the packet that was run, from 1, where it was known.
@@ -56,12 +56,12 @@ pub struct Origin {
     pub time_ns: u64,
 }
 
-/// A record that a program gave back.
+/// A record that a program submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its bytes.
     pub data: &'a [u8],
-    /// What made it, where the ring keeps that.
+    /// Origin, if the ring keeps origins.
     pub origin: Option<Origin>,
 }
 
@@ -70,9 +70,9 @@ pub struct RingBuffer {
     words: Zeroed<AtomicU64>,
     /// Bytes of the ring less one, a mask for positions.
     mask: u64,
-    /// Where the reader is.
+    /// Position of the reader.
     consumed: AtomicU64,
-    /// Where the next record goes; changed under the lock of `pending`.
+    /// Position of the next record; changed under the lock of `pending`.
     produced: AtomicU64,
     /// Records for which there was no room.
     lost: AtomicU64,
@@ -80,11 +80,11 @@ pub struct RingBuffer {
     keeps_origins: AtomicBool,
     /// The origins of records that were not read yet, by their positions.
     origins: Mutex<VecDeque<(u64, Origin)>>,
-    /// Where the first record is that a program still has.
+    /// Position of the first record that a program still holds.
     pending: Mutex<u64>,
     /// Held while a record is taken out.
     reading: Mutex<()>,
-    /// How often the reader was woken.
+    /// Number of wake-ups of the reader.
     wakeups: Mutex<u64>,
     wakeup: Condvar,
 }
@@ -144,7 +144,7 @@ impl RingBuffer {
         &self.words
     }
 
-    /// Where in the block an address lies, in bytes.
+    /// Offset of an address in the block, in bytes.
     fn offset_of(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.words().as_ptr().addr())?;
         (offset < self.words().len() * WORD).then_some(offset)
@@ -183,7 +183,7 @@ impl RingBuffer {
         self.keeps_origins.store(true, Ordering::Relaxed);
     }
 
-    /// The same as [`reserve`](Self::reserve), by a program that can say what made the record.
+    /// [`reserve`](Self::reserve) with the origin of the record.
     #[must_use]
     pub fn reserve_from(
         &self,
@@ -259,7 +259,7 @@ impl RingBuffer {
         self.output_from(bytes, flags, || None)
     }
 
-    /// The same, by a program that can say what made the record.
+    /// [`output`](Self::output) with the origin of the record.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
@@ -312,7 +312,7 @@ impl RingBuffer {
             let len = header & LENGTH;
             let words = self.words().get(self.place(position) + 1..).unwrap_or_default();
             let wanted = (len as usize).div_ceil(WORD);
-            // That of a record that is skipped goes as well.
+            // Skipped records lose their origins too.
             let origin = self.origin_of(position);
             let is_discarded = header & DISCARDED != 0;
             if !is_discarded {
@@ -338,7 +338,7 @@ impl RingBuffer {
         (header & BUSY == 0).then_some((position, header))
     }
 
-    /// What made the record at a position; forgets those before it.
+    /// Takes the origin of the record at a position; drops earlier origins.
     fn origin_of(&self, position: u64) -> Option<Origin> {
         if !self.keeps_origins.load(Ordering::Relaxed) {
             return None;
@@ -372,15 +372,15 @@ impl RingBuffer {
         }
     }
 
-    /// Whether a program has the record at an address.
+    /// Whether a program holds the record at an address.
     #[must_use]
     pub fn is_reserved(&self, address: usize) -> bool {
         self.reserved(address).is_some_and(|(start, _)| start == address)
     }
 
-    /// First byte and length of the record that an address is in, if a program has it.
+    /// First byte and length of the record that contains an address, if a program holds it.
     fn reserved(&self, address: usize) -> Option<(usize, usize)> {
-        // What is in a reservation is found in order, from the oldest that a program can still have.
+        // Reservations are searched in order, from the oldest that a program can still hold.
         let pending = lock(&self.pending);
         let produced = self.produced.load(Ordering::Acquire);
         let base = self.words().as_ptr().addr();

@@ -68,7 +68,7 @@ struct Node {
     lines: u32,
 }
 
-/// Where a node is found: after so many of these bits of the address.
+/// Position of a node: the number of address bits before it, and those bits.
 #[derive(Clone, Copy)]
 struct Path {
     bits: u32,
@@ -164,8 +164,8 @@ impl Routes {
         self.find_long(address).or_else(|| self.find_short(address, changes))
     }
 
-    /// The same where the trie has nothing, which was asked after so many changes of the short ones. It is asked once more
-    /// if there were others since: a prefix may have come there as the short one went.
+    /// Look-up among the short prefixes, after the trie had no match at `changes` changes of the short ones. The trie is searched again after
+    /// further changes: a prefix may have been added there while the short one was removed.
     fn find_short(&self, address: u32, mut changes: u32) -> Option<u32> {
         loop {
             let short = self.short.find(address);
@@ -279,7 +279,7 @@ impl Routes {
         }
     }
 
-    /// The same in an entry that is found after so many bits of the address.
+    /// Replaces in the entry at a depth in bits.
     fn replace_in_place(&self, entry: &AtomicU32, depth: u32, prefix: (u32, u32), values: (u32, u32)) {
         let (old, new) = values;
         let found = entry.load(Relaxed);
@@ -427,7 +427,7 @@ impl Routes {
         Some(place)
     }
 
-    /// What comes in place of an entry that is found after so many bits of the address.
+    /// Replacement of the entry at a depth in bits.
     fn changed(
         &self,
         unused: &mut Unused,
@@ -513,7 +513,7 @@ fn positions(bits: u32, length: u32, depth: u32, width: u32) -> Range<usize> {
     if fixed == 0 { 0..count } else { first..first + count }
 }
 
-/// What all entries of a node are, if that is one prefix or none.
+/// The common value of all entries of a node, if they are one prefix or all empty.
 fn uniform(entries: &[u32; ENTRIES]) -> Option<u32> {
     let first = entries[0];
     (first & NODE == 0 && entries.iter().all(|entry| *entry == first)).then_some(first)

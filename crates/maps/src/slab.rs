@@ -23,7 +23,7 @@ const HALF_WORD: usize = WORD / 2;
 /// Lanes start this far apart at least: two cache lines, because adjacent lines are prefetched in pairs.
 const LANE_ALIGN: usize = 128;
 
-/// How a block is cut.
+/// Division of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Rows of cells.

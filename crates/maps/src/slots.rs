@@ -29,11 +29,11 @@ const RESERVE_SHARE: u64 = 4;
 /// Slots that each lane may have waiting at least.
 const LEAST_RESERVE: u64 = 16;
 
-/// How long user space lets workers run when all slots wait: longer than a worker is kept from its burst by others that
-/// want its CPU. Not for ever: its thread may be pinned itself.
+/// Maximum time that user space waits for workers when no slot is free: longer than the preemption of a worker within its burst. It is
+/// limited because the waiting thread may be pinned itself.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Who wants a slot.
+/// Caller that requests a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A worker in its burst: no packet waits for another worker, and two that wait for each other would never end.
@@ -42,7 +42,7 @@ pub(crate) enum Caller {
     User,
 }
 
-/// How many slots a table has.
+/// Number of slots of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotCount {
     pub(crate) elements: u32,
@@ -72,7 +72,7 @@ pub(crate) struct Slots {
     lanes: Lanes<Mutex<Lane>>,
     /// Permits that were given back to each lane. Apart from the slots: whoever runs out of permits looks at those of all.
     permits: Lanes<AtomicU32>,
-    /// Those that were never taken.
+    /// Slots that were never taken.
     first_permits: AtomicU32,
     /// Slots from this one on were never used.
     fresh: AtomicU32,
@@ -87,9 +87,9 @@ pub(crate) struct Slots {
 struct Lane {
     /// The one that waited longest first: so slots come back in the order in which they went.
     free: VecDeque<u32>,
-    /// Those that wait for a tag.
+    /// Slots that wait for a tag.
     open: Vec<u32>,
-    /// Those that wait for the end of their grace period, by ascending tag.
+    /// Slots that wait for the end of their grace period, by ascending tag.
     waiting: VecDeque<(u64, Vec<u32>)>,
 }
 

@@ -18,7 +18,7 @@ pub trait Plain: FromBytes + IntoBytes + Immutable {}
 
 impl<T: FromBytes + IntoBytes + Immutable> Plain for T {}
 
-/// What a [`TypedMap`] gives and takes as a value: a [`Plain`] type, or [`PerCpu`] of one in the per-CPU kinds.
+/// A type of values of a [`TypedMap`]: a [`Plain`] type, or [`PerCpu`] of one in the per-CPU kinds.
 pub trait MapValue: Sized {
     /// The type of one value.
     type One: Plain;
@@ -99,7 +99,7 @@ pub enum TypeError {
     Key {
         /// Name of the map.
         map: String,
-        /// Its key size.
+        /// Key size of the map.
         size: u32,
         /// The type.
         ty: &'static str,
@@ -111,7 +111,7 @@ pub enum TypeError {
     Value {
         /// Name of the map.
         map: String,
-        /// Its value size.
+        /// Value size of the map.
         size: u32,
         /// The type.
         ty: &'static str,

@@ -185,7 +185,7 @@ pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS
     std::array::from_fn(|i| u64::from_le(half(2 * i) | half(2 * i + 1) << 32))
 }
 
-/// The same.
+/// Cold path of [`load_words`], for addresses that are not aligned to half a word.
 ///
 /// # Safety
 /// As for [`load_bytes`].

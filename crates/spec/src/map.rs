@@ -42,17 +42,17 @@ impl std::ops::BitOr for MapFlags {
     }
 }
 
-/// Whether the map is shared by name with other objects (`LIBBPF_PIN_BY_NAME`).
+/// Sharing of a map with other objects (`LIBBPF_PIN_BY_NAME`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pinning {
-    /// The object's own.
+    /// The map belongs to its object.
     #[default]
     None,
     /// One map for all objects that name it.
     ByName,
 }
 
-/// A value that the object gives to an element of a map.
+/// Initial value of an element of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialValue {
     /// Plain bytes, at most the value size; the rest is zero.
@@ -68,37 +68,36 @@ pub enum InitialValue {
 pub struct MapSpec {
     /// Name in the object.
     pub name: String,
-    /// Its kind.
+    /// Kind.
     pub kind: MapKind,
     /// Size of a key.
     pub key_size: u32,
     /// Size of a value.
     pub value_size: u32,
-    /// Most elements it may hold; 0 where the kind has none or the loader must choose.
+    /// Maximum number of elements; 0 if the kind has none or the loader must choose.
     pub max_entries: u32,
     /// Creation flags.
     pub flags: MapFlags,
     /// Kind-specific extra (`map_extra`): hash count of a bloom filter, address of an arena.
     pub extra: u64,
-    /// Sharing.
+    /// Sharing with other objects.
     pub pinning: Pinning,
     /// BTF type id of the key, 0 when unknown.
     pub key_type: u32,
     /// BTF type id of the value, 0 when unknown. For `.data`, `.rodata` and `.bss` maps the id of the section's type.
     pub value_type: u32,
-    /// Fields of the value that are not for loads and stores, by rising offset: what its type says of them.
+    /// Special fields of the value, which programs cannot load or store, by rising offset; from the value's type.
     pub special: Box<[SpecialField]>,
-    /// What inner maps of a map of maps look like.
+    /// Template of the inner maps of a map of maps.
     pub inner: Option<Box<MapSpec>>,
     /// Elements present from the start: key (4 bytes, native order for arrays) and value.
     pub contents: Vec<(Vec<u8>, InitialValue)>,
-    /// Whether user space may no longer change it once the contents are in: `.rodata`.
+    /// Whether the map is frozen after its contents are written, as `.rodata` is.
     pub frozen: bool,
 }
 
 impl MapSpec {
-    /// A map of this kind and these sizes, in bytes, and of what else a definition may leave out: no flags, not pinned,
-    /// of unknown types, empty.
+    /// A map of this kind and these sizes in bytes: without flags, pinning, types and initial elements.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -125,8 +124,8 @@ impl MapSpec {
         }
     }
 
-    /// Finds the [`special`](Self::special) fields of its values and of those of its inner maps, where their type is
-    /// known and as large as they are.
+    /// Sets the [`special`](Self::special) fields of its values and of those of its inner maps, if their type is
+    /// known and has the value size.
     pub fn find_special_fields(&mut self, btf: &Btf) {
         let is_known = self.value_type != 0
             && self.kind.has_element_types()

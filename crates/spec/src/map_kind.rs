@@ -12,7 +12,7 @@ use crate::{Errno, MapUse};
 
 /// Helpers on elements with keys of bytes.
 const VALUES: &[MapUse] = &[MapUse::Lookup, MapUse::Update, MapUse::Delete, MapUse::ForEach];
-/// The same where each CPU has its own value.
+/// Helpers on elements with a value per CPU.
 const CPU_VALUES: &[MapUse] =
     &[MapUse::Lookup, MapUse::LookupPerCpu, MapUse::Update, MapUse::Delete, MapUse::ForEach];
 const ELEMENTS: &[MapUse] = &[MapUse::Lookup, MapUse::Update, MapUse::Delete];
@@ -22,7 +22,7 @@ const ENDS: &[MapUse] = &[MapUse::Push, MapUse::Pop, MapUse::Peek];
 /// All special fields.
 const ALL_FIELDS: &[SpecialKind] =
     &[SpinLock, ResilientSpinLock, Timer, Workqueue, TaskWork, ListHead, TreeRoot, KernelPointer, Refcount];
-/// Special fields of values that another element may take over at any time.
+/// Special fields of LRU values: `map_check_btf` excludes locks.
 const NO_LOCKS: &[SpecialKind] = &[Timer, Workqueue, TaskWork, ListHead, TreeRoot, KernelPointer, Refcount];
 const REFERENCES: &[SpecialKind] = &[KernelPointer, Refcount];
 const LOCKS: &[SpecialKind] = &[SpinLock, ResilientSpinLock];
@@ -168,7 +168,7 @@ impl MapKind {
         self.rules().needs
     }
 
-    /// Whether programs may use maps of this kind in a way.
+    /// Whether programs may make a use of maps of this kind.
     #[must_use]
     pub fn has_use(self, by: MapUse) -> bool {
         self.rules().uses.contains(&by)

@@ -1,4 +1,4 @@
-//! The side of user space: the commands of `bpf(2)` on elements, and freezing.
+//! User space's side: the commands of `bpf(2)` on elements, and freezing.
 
 use paceline_spec::{Errno, InitialValue, MapFlags, MapUse};
 
@@ -26,7 +26,8 @@ impl Map {
         Ok(value)
     }
 
-    /// The same with `BPF_F_LOCK`: under the element's lock, so that no program that has the lock changes it meanwhile.
+    /// [`lookup`](Self::lookup) with `BPF_F_LOCK`: under the element's lock, so that no program that holds the lock changes the value
+    /// meanwhile.
     ///
     /// # Errors
     /// `EINVAL` besides: the values have no `bpf_spin_lock`.

@@ -27,7 +27,7 @@ impl<'a> RingReader<'a> {
         self.consume_records(|record| read(record.data))
     }
 
-    /// The same with the origins of the records, if the ring [keeps](Self::keep_origins) them.
+    /// [`consume`](Self::consume) with the origins of the records, if the ring [keeps](Self::keep_origins) them.
     pub fn consume_records(self, mut read: impl FnMut(Record<'_>)) -> usize {
         let (mut count, mut bytes) = (0, Vec::new());
         while let Some(origin) = self.0.take_next(&mut bytes) {
