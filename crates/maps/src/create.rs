@@ -277,7 +277,7 @@ impl Request<'_> {
         self.reject_both(MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG)
     }
 
-    /// User space may read or write (`bpf_get_file_flag` in `kernel/bpf/syscall.c`), whatever the kind.
+    /// Refuses maps that user space may neither read nor write (`bpf_get_file_flag` in `kernel/bpf/syscall.c`), for all kinds.
     pub(crate) fn check_user_access(&self) -> Result<(), CreateErrorKind> {
         self.reject_both(MapFlags::RDONLY | MapFlags::WRONLY)
     }
@@ -369,7 +369,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The last check: `needed` is what the map declares, `None` where that cannot be counted.
+    /// The last check: `needed` is the declared size in bytes, `None` if it overflows.
     pub(crate) fn check_memory(&self, needed: Option<u64>) -> Result<(), CreateErrorKind> {
         let (needed, limit) = (needed.unwrap_or(u64::MAX), self.limits.memory);
         if needed > limit {

@@ -339,8 +339,8 @@ impl Map {
         self.storage.user_value_size()
     }
 
-    /// Bytes from one CPU's value to the next one's in what [`lookup`](Self::lookup) and [`update`](Self::update) have, in the per-CPU kinds;
-    /// in the others the value size.
+    /// Bytes from one CPU's value to the next in the values of [`lookup`](Self::lookup) and [`update`](Self::update) of the per-CPU
+    /// kinds; for other kinds the value size.
     #[must_use]
     pub fn value_stride(&self) -> usize {
         if self.spec.kind.is_per_cpu() { self.value_size.next_multiple_of(8) } else { self.value_size }

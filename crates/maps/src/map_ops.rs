@@ -228,7 +228,7 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// Whether programs may change what they find, flags aside.
+    /// Whether programs may write to found values, apart from flags.
     fn programs_may_write(&self) -> bool {
         true
     }

@@ -14,10 +14,10 @@ impl Users {
     }
 }
 
-/// A user of a map that holds programs: of a program array, a device or CPU map, one whose values have timers, which call
-/// programs, or one of maps. When the last one goes the array's entries, the timers, and the programs of entries are removed, as
-/// the kernel does when the last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep
-/// itself. The users of a map of maps use those that are in it.
+/// A user of a map that holds programs: a program array, a device or CPU map, a map with timers, which call programs, or a map of
+/// maps. The drop of the last user removes the array's entries, the timers, and the programs of entries, as the kernel does when the
+/// last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep itself alive. The users of a
+/// map of maps also use its inner maps.
 pub struct MapUser {
     map: Arc<Map>,
     /// Whether the last user releases the map's programs.

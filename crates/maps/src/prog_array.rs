@@ -19,9 +19,8 @@ const PRESENT: u32 = 1;
 /// Owner that keeps a program alive while an entry names it. Its drop must wait for workers that still run the program.
 pub type Owner = Box<dyn Send + Sync>;
 
-/// An array of programs. An entry is a program's number, given by user space, and beside it a token, given by the
-/// engine that runs the programs: whatever it needs to jump there. A number alone leaves the entry without a token,
-/// and tail calls to it fail.
+/// An array of programs. An entry is a program's number, set by user space, with a token of the engine that runs the programs, by
+/// which the engine jumps to the program. An entry without a token has a number alone, and tail calls to it fail.
 pub struct ProgArray {
     programs: Entries,
     /// The owners of the entries that are there, if they were given.

@@ -241,8 +241,8 @@ impl RingBuffer {
         // Release: a reader that finds the record done sees its bytes.
         header.store(done, Ordering::SeqCst);
         model_fence();
-        // Either this sees that the reader has come to the record, or the reader, who looks after it has told where it
-        // is, sees that the record is done.
+        // Either this load sees that the reader has arrived at the record, or the reader, which publishes its position before it reads the
+        // header, sees that the record is done.
         let position = self.consumed.load(Ordering::SeqCst) & self.mask;
         let is_next = START as u64 + position / WORD as u64 == old >> 32;
         if flags & FORCE_WAKEUP != 0 || is_next && flags & NO_WAKEUP == 0 {
@@ -304,7 +304,7 @@ impl RingBuffer {
         }
     }
 
-    /// Takes the next record that is not to be skipped out of the ring, if it is done: its bytes, and what made it.
+    /// Takes the next submitted record out of the ring, without discarded ones: its bytes and its origin.
     fn take_next(&self, bytes: &mut Vec<u8>) -> Option<Option<Origin>> {
         let _reading = lock(&self.reading);
         loop {
@@ -360,7 +360,7 @@ impl RingBuffer {
         let mut wakeups = lock(&self.wakeups);
         let before = *wakeups;
         loop {
-            // Under the lock that who wakes takes: a record that is done after this look ends the wait.
+            // Under the lock of the waker: a record that is done after this check ends the wait.
             if *wakeups != before || self.next_done().is_some() {
                 return true;
             }

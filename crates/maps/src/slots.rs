@@ -70,7 +70,7 @@ pub(crate) struct Slots {
     /// Of the workers that look elements up.
     domain: Domain,
     lanes: Lanes<Mutex<Lane>>,
-    /// Permits that were given back to each lane. Apart from the slots: whoever runs out of permits looks at those of all.
+    /// Permits that were returned to each lane. Apart from the slots, because a thread without permits searches the lanes of all threads.
     permits: Lanes<AtomicU32>,
     /// Slots that were never taken.
     first_permits: AtomicU32,
@@ -79,7 +79,7 @@ pub(crate) struct Slots {
     total: u32,
     chunk: u32,
     batch: usize,
-    /// The tag that a thread has waited for long enough: nobody waits for it again.
+    /// The tag after which a wait has timed out: no thread waits for it again.
     waited_for: AtomicU64,
 }
 
@@ -119,7 +119,7 @@ impl Slots {
         lock(self.lanes.own())
     }
 
-    /// A slot that nobody looks at. `None` when workers that are in a burst may be using all that are left.
+    /// A slot without readers. `None` if workers in a burst may be using all remaining slots.
     pub(crate) fn take(&self, caller: Caller) -> Option<u32> {
         let own = self.lane().take(self);
         own.or_else(|| match caller {
@@ -153,7 +153,7 @@ impl Slots {
         }
     }
 
-    /// Gives back a slot that nobody but the caller has seen.
+    /// Returns a slot that was never published.
     pub(crate) fn put_back(&self, slot: u32) {
         self.lane().free.push_front(slot);
     }
@@ -169,7 +169,7 @@ impl Slots {
             let take = |left: u32| left.checked_sub(1);
             permits.load(Relaxed) != 0 && permits.fetch_update(AcqRel, Relaxed, take).is_ok()
         };
-        // Permits go from where they are to the one who takes them: none is missed on its way.
+        // Permits move directly to their taker, so that the search misses none in transit.
         let found = take(self.permits.own()) || take(&self.first_permits) || self.permits.iter().any(take);
         found.then(|| Permit(self))
     }

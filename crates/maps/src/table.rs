@@ -118,7 +118,7 @@ impl Found<'_> {
 #[derive(Default)]
 struct Stripe(Mutex<()>);
 
-/// A stripe that is locked. What is dropped with an element is dropped after the lock.
+/// A locked stripe. Values of removed elements are dropped after the unlock.
 struct StripeGuard<'a> {
     _lock: MutexGuard<'a, ()>,
     _drops: Option<Deferral>,
@@ -313,12 +313,12 @@ impl Table {
 
     fn lock_stripe(&self, hash: u64) -> StripeGuard<'_> {
         let stripe = &self.stripes[(hash >> 16) as usize & (self.stripes.len() - 1)];
-        // An element that goes ends its timer, and that retires what it calls.
+        // The removal of an element cancels its timer, which retires the callback.
         let drops = self.timers.as_ref().map(|_| defer_drops());
         StripeGuard { _lock: stripe.0.lock().unwrap_or_else(PoisonError::into_inner), _drops: drops }
     }
 
-    /// A slot for an element that is going to be added or replaced, with its key; its payload holds what an earlier element left.
+    /// A slot for an element to add or replace, with its key; its payload has the bytes of an earlier element.
     /// `ENOMEM` when workers in their bursts may be using all that are left.
     pub(crate) fn spare(&self, key: &[u8], caller: Caller) -> Result<Spare<'_>, Errno> {
         let slot = self.slots.take(caller).ok_or(Errno::ENOMEM)?;

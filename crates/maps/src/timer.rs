@@ -82,7 +82,7 @@ impl DueTimer {
 }
 
 impl Timer {
-    /// The clock that it goes by, as `bpf_timer_init` was told: `CLOCK_REALTIME`, `CLOCK_MONOTONIC` or `CLOCK_BOOTTIME`.
+    /// The clock, from `bpf_timer_init`: `CLOCK_REALTIME`, `CLOCK_MONOTONIC` or `CLOCK_BOOTTIME`.
     #[must_use]
     pub fn clock(&self) -> u64 {
         self.clock
@@ -91,7 +91,7 @@ impl Timer {
     /// Sets the callback.
     ///
     /// # Errors
-    /// `EINVAL`: its element has gone. `ENOMEM`: workers that stall keep too much of what was replaced before.
+    /// `EINVAL`: the element was freed. `ENOMEM`: stalled workers keep too many retired values.
     ///
     /// # Safety
     /// The engine that fires due timers calls the function, if it knows the function, with a key and a value of the timer's map: the function
@@ -127,7 +127,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Stops it and forgets what it calls; whether it ran. A function that another worker is in goes on.
+    /// Cancels the timer and drops the callback; returns whether it was started. A callback that another worker executes continues.
     pub fn cancel(&self) -> bool {
         let mut state = lock(&self.state);
         let ((ran, queue), callback) = (state.stop(), state.callback.take());
@@ -265,7 +265,7 @@ impl Timers {
         Some(Self { offset: field.offset as usize, by_address: Mutex::default() })
     }
 
-    /// Ends the timer of a value whose element goes, or comes where another was.
+    /// Cancels the timer of a value whose element is freed, or replaced in its place.
     pub(crate) fn forget(&self, value: usize) {
         let timer = lock(&self.by_address).remove(&value.wrapping_add(self.offset));
         if let Some(timer) = timer {

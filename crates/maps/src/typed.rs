@@ -25,7 +25,7 @@ pub trait MapValue: Sized {
     /// Whether there is one for each CPU.
     const PER_CPU: bool;
 
-    /// From what [`Map::lookup`] gives; `None` for another number of bytes.
+    /// The value of the bytes of [`Map::lookup`]; `None` for another number of bytes.
     fn from_user(bytes: &[u8]) -> Option<Self>;
 
     /// As [`Map::update`] takes it.
@@ -142,8 +142,8 @@ pub enum TypeError {
     },
 }
 
-/// A map as user space sees it, its keys and values of Rust types; from [`Map::typed`]. What is refused is refused as by the
-/// operations of [`Map`] that it is made of, with their error numbers.
+/// User space's side of a map with keys and values of Rust types, from [`Map::typed`]. Errors are those of the operations of
+/// [`Map`].
 pub struct TypedMap<K, V> {
     map: Arc<Map>,
     types: PhantomData<fn() -> (K, V)>,

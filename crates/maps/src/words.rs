@@ -118,7 +118,7 @@ pub(crate) fn load_first(words: &[AtomicU64]) -> u64 {
     words.first().map_or(0, |word| word.load(Relaxed))
 }
 
-/// Whether the words are what [`fill`] makes of the bytes.
+/// Whether the words equal the result of [`fill`] for the bytes.
 pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     words.iter().zip(as_words(bytes)).all(|(word, value)| word.load(Relaxed) == value)
 }

@@ -225,7 +225,7 @@ impl<'a> ProgramSide<'a> {
         self.0.storage.has_target(index)
     }
 
-    /// All keys, whatever user space may do (`bpf_for_each_map_elem`).
+    /// All keys, regardless of user space's access (`bpf_for_each_map_elem`).
     #[must_use]
     pub fn keys(self) -> Keys<'a> {
         Keys::new(self.0)

@@ -48,8 +48,8 @@ impl Map {
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
-    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers; what the entries of device, CPU and program maps
-    /// refuse besides, their files say.
+    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers. Device, CPU and
+    /// program maps refuse entries as the kernel does.
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let _writing = self.user_write()?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
@@ -191,12 +191,12 @@ impl Map {
         self.storage.next_key(after).ok_or(Errno::ENOENT)
     }
 
-    /// Sets the initial elements that are plain bytes, zero-filled up to the value size, and freezes the map where
-    /// its spec says so. Maps and programs among the elements are left to whoever can resolve them.
+    /// Sets the initial elements that are plain bytes, zero-filled up to the value size, and freezes the map if its specification
+    /// says so. Elements that are maps or programs are left to the caller, which can resolve them.
     ///
     /// # Errors
-    /// The first element that the map does not take; those before it stay. `EPERM` for a map that is frozen, also before an
-    /// element; `EBUSY`, after the last one: somebody else writes to the map that is to be frozen.
+    /// The first element that the map refuses; earlier ones stay. `EPERM`: the map is already frozen. `EBUSY` after the last element:
+    /// another thread is writing to the map that is to be frozen.
     pub fn fill(&self, contents: &[(Vec<u8>, InitialValue)]) -> Result<(), FillError> {
         for (index, (key, value)) in contents.iter().enumerate() {
             let InitialValue::Bytes(bytes) = value else { continue };
@@ -219,11 +219,11 @@ impl Map {
         self.storage.set(key, &value, Mode::Any)
     }
 
-    /// `BPF_MAP_FREEZE`: user space may change the map no more; programs still may. What others write meanwhile is in the map
-    /// when this returns, or refused.
+    /// `BPF_MAP_FREEZE`: user space can no longer change the map; programs still can. Concurrent writes are in the map when this
+    /// returns, or refused.
     ///
     /// # Errors
-    /// `EPERM`: it may not be changed already. `EBUSY`: somebody is writing to it.
+    /// `EPERM`: the map is read-only for user space, or frozen. `EBUSY`: another thread is writing to it.
     pub fn freeze(&self) -> Result<(), Errno> {
         self.check_user_access()?;
         self.freeze.freeze()
