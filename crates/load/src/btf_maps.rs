@@ -81,10 +81,10 @@ fn add_initial_value(
     let key = u32::try_from(distance / 8).map_err(|_| wrong())?;
     let target = symbol.value.checked_add_signed(addend);
     let value = match (symbol.place, target) {
-        (Place::Section(at), Some(target)) if at == section && maps::holds_maps(spec.kind) => {
+        (Place::Section(at), Some(target)) if at == section && spec.kind.holds_maps() => {
             maps.at(at, target).map(InitialValue::Map)
         }
-        (Place::Section(at), Some(target)) if spec.kind == MapKind::ProgArray && target % 8 == 0 => {
+        (Place::Section(at), Some(target)) if spec.kind.holds_programs() && target % 8 == 0 => {
             let function = i64::try_from(target / 8).ok().and_then(|slot| functions.starting_at(at, slot));
             function.and_then(|f| functions.get(f)).map(|f| InitialValue::Program(f.name.to_owned()))
         }
@@ -123,7 +123,7 @@ impl Definition {
         for m in &definition.members {
             parsed.read_member(btf, m, outermost)?;
         }
-        if matches!(kind, MapKind::RingBuf | MapKind::UserRingBuf) {
+        if kind.is_ring_buffer() {
             parsed.spec.max_entries = maps::ring_size(parsed.spec.max_entries);
         }
         Ok(parsed)
@@ -171,7 +171,7 @@ impl Definition {
         let (_, Type::Array { element, .. }) = btf.resolve(m.ty)? else { return Err(form()) };
         let (_, Type::Ptr(target)) = btf.resolve(*element)? else { return Err(form()) };
         match self.spec.kind {
-            kind if maps::holds_maps(kind) => {
+            kind if kind.holds_maps() => {
                 if !outermost {
                     return Err(MapProblem::Inner);
                 }
@@ -181,8 +181,10 @@ impl Definition {
                 }
                 self.spec.inner = Some(Box::new(inner.spec));
             }
-            MapKind::ProgArray if matches!(btf.resolve(*target)?.1, Type::FuncProto { .. }) => {}
-            MapKind::ProgArray => return Err(form()),
+            kind if kind.holds_programs() => match btf.resolve(*target)?.1 {
+                Type::FuncProto { .. } => {}
+                _ => return Err(form()),
+            },
             kind => return Err(MapProblem::Values(kind.name())),
         }
         set_size(&mut self.spec.value_size, "value", 4)?;

@@ -124,7 +124,7 @@ fn resolve_inner(definitions: &[(usize, Definition)], maps: &mut Maps) -> Result
     let by_id: HashMap<_, _> = definitions.iter().rev().map(|(map, d)| (d.id, *map)).collect();
     for (outer, definition) in definitions {
         let Some(spec) = maps.specs.get(*outer) else { continue };
-        if !maps::holds_maps(spec.kind) || definition.inner_id == 0 {
+        if !spec.kind.holds_maps() || definition.inner_id == 0 {
             continue;
         }
         let inner = by_id.get(&definition.inner_id).and_then(|index| maps.specs.get(*index)).cloned();
@@ -132,7 +132,7 @@ fn resolve_inner(definitions: &[(usize, Definition)], maps: &mut Maps) -> Result
             map: spec.name.clone(),
             problem: MapProblem::NoInner(definition.inner_id),
         })?;
-        if maps::holds_maps(inner.kind) {
+        if inner.kind.holds_maps() {
             return Err(LoadError::Map { map: spec.name.clone(), problem: MapProblem::Inner });
         }
         if let Some(spec) = maps.specs.get_mut(*outer) {

@@ -81,11 +81,6 @@ pub(crate) fn blank(name: &str, kind: MapKind) -> MapSpec {
     MapSpec::new(name, kind, 0, 0, 0)
 }
 
-/// Whether the values of maps of this kind are maps.
-pub(crate) const fn holds_maps(kind: MapKind) -> bool {
-    matches!(kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps)
-}
-
 /// Size of a ring buffer in bytes, rounded up as by libbpf (`adjust_ringbuf_sz`) to a power of two of pages. 0 and sizes that are
 /// too large are unchanged, for the kernel's checks to refuse.
 pub(crate) fn ring_size(bytes: u32) -> u32 {

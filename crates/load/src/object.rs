@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use paceline_btf::{Btf, BtfExt, Type};
-use paceline_spec::{MapKind, MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::{MapSpec, ProgramKind, ProgramSpec};
 
 use crate::LoadError;
 use crate::core::{self, CoreRelocations};
@@ -254,17 +254,14 @@ impl Object {
                 .find(|spec| spec.name == map),
         };
         let Some(spec) = spec else { return false };
-        spec.max_entries = match spec.kind {
-            MapKind::RingBuf | MapKind::UserRingBuf => maps::ring_size(entries),
-            _ => entries,
-        };
+        spec.max_entries = if spec.kind.is_ring_buffer() { maps::ring_size(entries) } else { entries };
         true
     }
 
     /// Sets the definition of the inner maps of a map of maps before it is created (`bpf_map__set_inner_map_fd`). Returns false if
     /// no map of maps has this name.
     pub fn set_inner(&mut self, map: &str, inner: MapSpec) -> bool {
-        let found = self.maps.iter_mut().find(|spec| spec.name == map && maps::holds_maps(spec.kind));
+        let found = self.maps.iter_mut().find(|spec| spec.name == map && spec.kind.holds_maps());
         let Some(spec) = found else { return false };
         let name = format!("{map}.inner");
         spec.inner = Some(Box::new(MapSpec { name, inner: None, ..inner }));

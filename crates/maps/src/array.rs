@@ -7,7 +7,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::map::ArrayLayout;
-use crate::map_ops::{LOCK, MapOps, Mode};
+use crate::map_ops::{Batches, LOCK, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD};
 use crate::timer::Timers;
 use crate::{spin_lock, words};
@@ -105,6 +105,10 @@ impl Array {
 }
 
 impl MapOps for Array {
+    fn batches(&self) -> Batches {
+        Batches::Update
+    }
+
     #[inline]
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(0, index_of(key, self.entries)?)
@@ -231,6 +235,10 @@ pub(crate) fn fill_all_cpus(slab: &Slab, cell: usize, value: &[u8]) {
 }
 
 impl MapOps for PerCpuArray {
+    fn batches(&self) -> Batches {
+        Batches::Update
+    }
+
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         self.slab.cell(cpu, index_of(key, self.entries)?)

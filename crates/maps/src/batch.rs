@@ -1,30 +1,19 @@
 //! Many elements in one call (`BPF_MAP_LOOKUP_BATCH` and its like, `kernel/bpf/syscall.c`).
 
-use paceline_spec::{Errno, MapKind};
+use paceline_spec::Errno;
 use thiserror::Error;
 
 use crate::map::{Keys, Map};
-use crate::map_ops::LOCK;
+use crate::map_ops::{Batches, LOCK};
 
-/// A batch that ended early.
+/// Error of a batch that ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("after {done} elements: {errno}")]
 pub struct BatchError {
-    /// Elements that were dealt with before.
+    /// Number of elements before the error.
     pub done: usize,
-    /// What the next one met, or what the whole batch is refused for.
+    /// Error of the next element, or of the whole batch.
     pub errno: Errno,
-}
-
-/// The kinds whose batches the kernel has: look-ups, updates, deletes, look-ups that delete.
-fn has_batches(kind: MapKind) -> [bool; 4] {
-    use MapKind as K;
-    match kind {
-        K::Array | K::PerCpuArray | K::ArrayOfMaps => [true, true, false, false],
-        K::LpmTrie => [true, true, true, false],
-        K::Hash | K::PerCpuHash | K::LruHash | K::LruPerCpuHash | K::HashOfMaps => [true; 4],
-        _ => [false; 4],
-    }
 }
 
 impl Map {
@@ -35,19 +24,19 @@ impl Map {
     /// `EPERM`: the map is write-only for user space. `ENOTSUPP`: the kind has no such batches.
     pub fn elements(&self) -> Result<Elements<'_>, Errno> {
         let keys = self.keys()?;
-        self.check_batches(0)?;
+        self.check_batches(Batches::Update)?;
         Ok(Elements { map: self, keys, take: false })
     }
 
-    /// The same, and each one is removed as it is given (`BPF_MAP_LOOKUP_AND_DELETE_BATCH`): no update of a program is lost
-    /// between the two.
+    /// All elements, each removed as it is returned (`BPF_MAP_LOOKUP_AND_DELETE_BATCH`): look-up and delete are one step, so that no update
+    /// of a program is lost between them.
     ///
     /// # Errors
     /// `EPERM`: user space may not read or not write. `ENOTSUPP`: the kind has no such batches.
     pub fn drain(&self) -> Result<Elements<'_>, Errno> {
         let keys = self.keys()?;
         self.check_user_may_write()?;
-        self.check_batches(3)?;
+        self.check_batches(Batches::Take)?;
         Ok(Elements { map: self, keys, take: true })
     }
 
@@ -61,7 +50,7 @@ impl Map {
         elements: impl IntoIterator<Item = (K, V)>,
         flags: u64,
     ) -> Result<usize, BatchError> {
-        let allowed = self.check_user_may_write().and_then(|()| self.check_batches(1));
+        let allowed = self.check_user_may_write().and_then(|()| self.check_batches(Batches::Update));
         let allowed = allowed.and(if flags & !LOCK == 0 { Ok(()) } else { Err(Errno::EINVAL) });
         allowed.map_err(|errno| BatchError { done: 0, errno })?;
         one_by_one(elements, |(key, value)| self.update(key.as_ref(), value.as_ref(), flags))
@@ -76,13 +65,13 @@ impl Map {
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<usize, BatchError> {
-        let allowed = self.check_user_may_write().and_then(|()| self.check_batches(2));
+        let allowed = self.check_user_may_write().and_then(|()| self.check_batches(Batches::Delete));
         allowed.map_err(|errno| BatchError { done: 0, errno })?;
         one_by_one(keys, |key| self.delete(key.as_ref()))
     }
 
-    fn check_batches(&self, which: usize) -> Result<(), Errno> {
-        if has_batches(self.spec().kind)[which] { Ok(()) } else { Err(Errno::ENOTSUPP) }
+    fn check_batches(&self, needed: Batches) -> Result<(), Errno> {
+        if self.batches() >= needed { Ok(()) } else { Err(Errno::ENOTSUPP) }
     }
 }
 

@@ -12,9 +12,9 @@ use crate::map_ops::{MapOps, Mode};
 use crate::slab::{Shape, Slab};
 use crate::words;
 
-/// The low bits of `map_extra` are how many hashes there are.
+/// Mask of the number of hashes in `map_extra`.
 const MAX_HASHES: u64 = 15;
-/// Where they are 0.
+/// Number of hashes if the low bits are 0.
 const DEFAULT_HASHES: u64 = 5;
 
 /// `BPF_MAP_TYPE_BLOOM_FILTER`

@@ -64,7 +64,7 @@ impl MapOps for CpuMap {
     }
 
     /// A queue of 0 empties the entry; `EOVERFLOW` when it is too long, `ENODEV` for a CPU that is not there, and
-    /// `ENOMEM`, whatever the kernel means by it, for a program that is not made for CPUs.
+    /// `ENOMEM` for a program of another attach type, as in the kernel.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno> {
         let index = self.entries.index_for_update(key, mode)?;
         let value = Pair::from_value(value).with_program_number();

@@ -1,4 +1,4 @@
-//! What a new map is checked for, as `map_alloc_check` of each kind does in the kernel.
+//! Checks of a new map (`map_alloc_check` of each kind in the kernel).
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::slab::NoMemory;
 
-/// What maps may take.
+/// Limits on the resources of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// CPUs (workers) that have a value of their own in per-CPU maps; at least 1.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub memory: u64,
 }
 
-/// A map that cannot be made, and why; shown with the kernel's error number where the kernel refuses it too.
+/// Error of a map that cannot be created; printed with the kernel's error number if the kernel refuses it too.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("map {name:?}: {cause}{}", of_kernel(*.kind, .cause))]
 pub struct CreateError {
@@ -26,16 +26,16 @@ pub struct CreateError {
     pub name: String,
     /// Its kind.
     pub kind: MapKind,
-    /// Why.
+    /// Cause.
     pub cause: CreateErrorKind,
 }
 
-/// Why a map cannot be made; sizes in bytes.
+/// Cause of a [`CreateError`]; sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CreateErrorKind {
     /// Paceline does not have the kind.
-    #[error("map type {} is not there: it would take {}", .0, .0.would_take())]
+    #[error("map type {} is not supported: needs {}", .0, .0.needs().unwrap_or("an implementation"))]
     Unsupported(MapKind),
     /// A key of zero bytes.
     #[error("key size is zero")]
@@ -105,18 +105,18 @@ pub enum CreateErrorKind {
     /// `map_extra` is more than the kind allows.
     #[error("map_extra is {extra:#x}, at most {limit:#x} allowed")]
     Extra {
-        /// What was asked for.
+        /// The requested value.
         extra: u64,
         /// The most.
         limit: u64,
     },
-    /// A map of maps without a word on what these look like.
+    /// A map of maps without a specification of its inner maps.
     #[error("nothing says what its inner maps look like")]
     NoInner,
     /// Inner maps that would have inner maps.
     #[error("inner maps may not hold maps")]
     NestedInner,
-    /// A kind that cannot be found in a map.
+    /// A kind that cannot be an element of a map.
     #[error("inner maps cannot be of type {0}")]
     InnerKind(MapKind),
     /// An inner map cannot be made.
@@ -173,7 +173,7 @@ pub enum CreateErrorKind {
 }
 
 impl CreateError {
-    /// What `bpf(BPF_MAP_CREATE)` gives in the same case.
+    /// The error number of `bpf(BPF_MAP_CREATE)` in the same case.
     #[must_use]
     pub fn errno(&self) -> Errno {
         errno(self.kind, &self.cause)
@@ -191,13 +191,10 @@ fn errno(kind: MapKind, cause: &CreateErrorKind) -> Errno {
         Cause::SpecialField(_) => Errno::EOPNOTSUPP,
         Cause::SpecialAccess(_) => Errno::EACCES,
         Cause::Flags { flags } if kind.is_lru() && *flags == MapFlags::NO_PREALLOC.0 => Errno::ENOTSUPP,
-        // These two make one check of everything.
-        _ if matches!(kind, MapKind::DevMapHash | MapKind::LpmTrie) => Errno::EINVAL,
-        Cause::TooManyEntries { .. } if kind == MapKind::SockMap => Errno::EINVAL,
         Cause::ValueTooLarge { .. }
         | Cause::KeyTooLarge { .. }
         | Cause::ElementTooLarge { .. }
-        | Cause::TooManyEntries { .. } => Errno::E2BIG,
+        | Cause::TooManyEntries { .. } => kind.rules().over_limit,
         _ => Errno::EINVAL,
     }
 }
@@ -208,7 +205,7 @@ impl From<NoMemory> for CreateErrorKind {
     }
 }
 
-/// The error number in words, but for the limits that are ours.
+/// The error number as text; empty for limits that the kernel does not have.
 fn of_kernel(kind: MapKind, cause: &CreateErrorKind) -> String {
     use CreateErrorKind as Cause;
     match cause {
@@ -241,7 +238,7 @@ impl fmt::Display for OneOf<'_> {
     }
 }
 
-/// `MAX_BPF_STACK`: programs have their keys there.
+/// `MAX_BPF_STACK`: keys are limited to the stack of programs.
 pub(crate) const MAX_STACK: u32 = 512;
 
 /// `KMALLOC_MAX_SIZE`
@@ -256,7 +253,7 @@ pub(crate) const ACCESS: MapFlags =
 /// Flags of the maps whose entries are references: they limit user space, and programs have no access to limit.
 pub(crate) const REFERENCE_FLAGS: MapFlags = MapFlags(NUMA_NODE.0 | MapFlags::RDONLY.0 | MapFlags::WRONLY.0);
 
-/// A map on its way into being: a kind checks it, and may complete its spec as the kernel does.
+/// Request for a new map: a kind checks it, and may complete its specification as the kernel does.
 pub(crate) struct Request<'a> {
     pub(crate) spec: MapSpec,
     pub(crate) limits: &'a Limits,
@@ -280,7 +277,7 @@ impl Request<'_> {
         self.reject_both(MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG)
     }
 
-    /// User space may read or write (`bpf_get_file_flag` in `kernel/bpf/syscall.c`), whatever the kind.
+    /// Refuses maps that user space may neither read nor write (`bpf_get_file_flag` in `kernel/bpf/syscall.c`), for all kinds.
     pub(crate) fn check_user_access(&self) -> Result<(), CreateErrorKind> {
         self.reject_both(MapFlags::RDONLY | MapFlags::WRONLY)
     }
@@ -372,7 +369,7 @@ impl Request<'_> {
         Ok(())
     }
 
-    /// The last check: `needed` is what the map declares, `None` where that cannot be counted.
+    /// The last check: `needed` is the declared size in bytes, `None` if it overflows.
     pub(crate) fn check_memory(&self, needed: Option<u64>) -> Result<(), CreateErrorKind> {
         let (needed, limit) = (needed.unwrap_or(u64::MAX), self.limits.memory);
         if needed > limit {

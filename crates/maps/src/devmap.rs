@@ -5,7 +5,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use paceline_spec::{Errno, MapFlags, XdpAttach};
+use paceline_spec::{Errno, XdpAttach};
 
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
@@ -19,13 +19,11 @@ use crate::words;
 /// `DEVMAP_HASH` rounds its size up to a power of two in 32 bits.
 const MAX_HASH_ENTRIES: u32 = 1 << 31;
 
-/// Checks a device map and marks it read-only for programs, as the kernel does: programs see the values themselves.
-fn check(request: &mut Request<'_>) -> Result<(), CreateErrorKind> {
+fn check(request: &Request<'_>) -> Result<(), CreateErrorKind> {
     request.check_entries()?;
     request.check_index_key()?;
     request.check_value_is_one_of(&[4, 8])?;
     request.check_flags(REFERENCE_FLAGS)?;
-    request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
     Ok(())
 }
 
@@ -47,7 +45,7 @@ pub(crate) struct DevMap {
 }
 
 impl DevMap {
-    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request)?;
         let (entries, programs) = (Entries::open(request)?, Kept::default());
         Ok(Box::new(Self { entries, programs, value_size: request.value_size() }))
@@ -123,7 +121,7 @@ pub(crate) struct DevMapHash {
 }
 
 impl DevMapHash {
-    pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
+    pub(crate) fn open(request: &Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
         check(request)?;
         request.check_entries_at_most(MAX_HASH_ENTRIES)?;
         let shape = TableShape::of(request, 1);

@@ -22,7 +22,7 @@ impl Entries {
         Self::with_words(request, 1)
     }
 
-    /// The same with a second word beside each, for [`companion`](Self::companion).
+    /// Entries with a second word each, for [`companion`](Self::companion).
     pub(crate) fn with_companions(request: &Request<'_>) -> Result<Self, CreateErrorKind> {
         Self::with_words(request, 2)
     }

@@ -19,29 +19,29 @@ pub trait EntryProgram: Any + Send + Sync {
 
 type Programs = BTreeMap<u32, Weak<dyn EntryProgram>>;
 
-/// The programs of this process, by number, as long as somebody has them.
+/// The programs of this process, by number, while they exist.
 fn programs() -> MutexGuard<'static, Programs> {
     static PROGRAMS: Mutex<Programs> = Mutex::new(BTreeMap::new());
     PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often entries have let programs go.
+/// Number of times that an entry released a program.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// Lets entries name a program by its number, instead of the one that had it before.
+/// Registers a program by its number, for entries to name; replaces an earlier one.
 pub fn announce(number: u32, program: Weak<dyn EntryProgram>) {
     let mut programs = programs();
     programs.retain(|_, program| program.strong_count() > 0);
     programs.insert(number, program);
 }
 
-/// The program of a number, as long as somebody has it.
+/// The program of a number, if it still exists.
 #[must_use]
 pub fn entry_program(number: u32) -> Option<Arc<dyn EntryProgram>> {
     programs().get(&number)?.upgrade()
 }
 
-/// A number that changes whenever an entry lets its program go: whoever keeps what they found should look again.
+/// A number that changes whenever an entry releases its program: cached programs of entries must be looked up again.
 #[must_use]
 pub fn entry_program_changes() -> u64 {
     CHANGES.load(Ordering::Acquire)
@@ -68,7 +68,7 @@ pub(crate) fn named(
 pub(crate) struct Kept(Mutex<BTreeMap<u32, Arc<dyn EntryProgram>>>);
 
 impl Kept {
-    /// Changes an entry, and what it keeps if that went well.
+    /// Changes an entry, and the program it keeps if the change succeeded.
     pub(crate) fn change<T, E>(
         &self,
         key: u32,

@@ -1,21 +1,21 @@
-//! `BPF_MAP_FREEZE`: user space changes a map no more.
+//! `BPF_MAP_FREEZE`: user space can no longer change a map.
 //!
-//! The verifier takes what a frozen map holds for constants, so a freeze is a point in time: what is written by user space is
-//! in the map before it, or refused. As in the kernel (`map_freeze` and `bpf_map_write_active` in `kernel/bpf/syscall.c`)
-//! those who write are counted, and there is no freeze while one does. Here the count and the mark are one word.
+//! The verifier treats the contents of a frozen map as constants, so a freeze is a point in time: each write by user space is in the
+//! map before it, or refused. As in the kernel (`map_freeze` and `bpf_map_write_active` in `kernel/bpf/syscall.c`) writers are counted,
+//! and a map with writers cannot be frozen. The count and the mark share one word.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use paceline_spec::Errno;
 
-/// The mark; the bits below count who writes.
+/// The mark; the bits below count the writers.
 const FROZEN: u64 = 1 << 63;
 
-/// Whether a map is frozen, and how many write meanwhile.
+/// The mark of a frozen map, and the number of writers.
 #[derive(Default)]
 pub(crate) struct Freeze(AtomicU64);
 
-/// Somebody who writes: the map is not frozen as long as this lives.
+/// A writer: the map cannot be frozen while it lives.
 #[must_use]
 pub(crate) struct Writing<'a>(&'a Freeze);
 
@@ -30,12 +30,12 @@ impl Freeze {
         if before & FROZEN == 0 { Ok(writing) } else { Err(Errno::EPERM) }
     }
 
-    /// Lets nobody write from now on.
+    /// Refuses writers from now on.
     ///
     /// # Errors
-    /// `EPERM`: it is frozen already. `EBUSY`: somebody writes.
+    /// `EPERM`: it is frozen already. `EBUSY`: there are writers.
     pub(crate) fn freeze(&self) -> Result<(), Errno> {
-        // Acquire: what was written is seen by who relies on the freeze.
+        // Acquire: readers that rely on the freeze see all writes.
         let frozen = self.0.compare_exchange(0, FROZEN, Ordering::AcqRel, Ordering::Acquire);
         frozen.map(drop).map_err(|now| if now & FROZEN == 0 { Errno::EBUSY } else { Errno::EPERM })
     }

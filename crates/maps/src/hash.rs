@@ -9,7 +9,7 @@ use crate::array::{MAX_PER_CPU_VALUE, append_all_cpus, fill_all_cpus};
 use crate::create::{ACCESS, CreateErrorKind, MAX_ALLOCATION, NUMA_NODE, Request};
 use crate::lookup::{self, Elements as _, LookupFunction};
 use crate::lru::Clock;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::{Batches, MapOps, Mode};
 use crate::slab::{Shape, Slab, WORD};
 use crate::slots::{Caller, Permit};
 use crate::table::{Found, Locked, Spare, Table, TableShape};
@@ -93,7 +93,7 @@ impl Elements {
         Self { table: self.table.with_timers(timers), ..self }
     }
 
-    /// Gives a key an element, or a new one in place of its own, with what `write` puts into its payload.
+    /// Adds or replaces the element of a key, with the payload that `write` writes.
     fn set(&self, key: &[u8], mode: Mode, caller: Caller, write: impl FnOnce(u32)) -> Result<(), Errno> {
         let mut spare = self.table.spare(key, caller)?;
         write(spare.slot());
@@ -111,7 +111,7 @@ impl Elements {
     ) -> Result<(), Errno> {
         let mut spare: Option<Spare<'_>> = None;
         loop {
-            // Not under the lock: whoever waits for a spare slot keeps nobody from it.
+            // Not under the lock: a wait for a spare slot must not block others.
             if spare.is_none() && self.table.inspect(key, drop).is_none() {
                 let fresh = self.table.spare(key, caller)?;
                 new(fresh.slot());
@@ -210,6 +210,10 @@ impl lookup::Elements for Hash {
 }
 
 impl MapOps for Hash {
+    fn batches(&self) -> Batches {
+        Batches::Take
+    }
+
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         let table = &self.elements.table;
@@ -230,7 +234,7 @@ impl MapOps for Hash {
 
     fn change_locked(&self, key: &[u8], value: &[u8], mode: Mode, lock: usize) -> Result<bool, Errno> {
         let table = &self.elements.table;
-        // Nobody gives the slot to another key meanwhile.
+        // The slot is not reused for another key meanwhile.
         let entry = table.lock(key);
         let found = entry.slot();
         mode.check(found.is_some())?;
@@ -351,6 +355,10 @@ impl lookup::Elements for PerCpuHash {
 }
 
 impl MapOps for PerCpuHash {
+    fn batches(&self) -> Batches {
+        Batches::Take
+    }
+
     #[inline]
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         let table = &self.elements.table;

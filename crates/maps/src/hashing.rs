@@ -1,4 +1,4 @@
-//! How keys are hashed.
+//! Hashing of keys.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -9,8 +9,8 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of a key's words. The same key of another length, or as bytes, has another.
 ///
-/// Keys often differ in one word alone, and count up there. What foldhash makes of those is evenly spread for most seeds, but for
-/// one in fifty it falls into a few of the buckets; one more multiplication spreads it for all.
+/// Keys often differ in one word only, which counts up. foldhash spreads such keys evenly for most seeds, but for one seed in fifty it
+/// maps them to a few of the buckets; one more multiplication spreads them for all seeds.
 #[inline(always)]
 pub(crate) fn hash(seed: &SeedableRandomState, words: impl Iterator<Item = u64>) -> u64 {
     let mut hasher = seed.build_hasher();

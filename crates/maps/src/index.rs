@@ -1,4 +1,4 @@
-//! Which slot has a key: an open-addressed table whose buckets are cache lines.
+//! The index from keys to slots: an open-addressed table whose buckets are cache lines.
 //!
 //! A bucket has twelve positions: a tag, eight bits of the key's hash, and the number of a slot. A look-up compares the
 //! tags of a bucket at once and reads the key in the slot only where one fits: two cache misses for a key that is there,
@@ -8,15 +8,15 @@
 //! keys itself cannot keep values where they are.
 //!
 //! # Changes under look-ups
-//! Look-ups take no lock. Whoever changes a key has the lock of its stripe; changes of different stripes meet in one
-//! bucket, hence the atomics.
+//! Look-ups take no lock. Changes of a key hold the lock of its stripe; changes of different stripes can affect one bucket, hence
+//! the atomics.
 //! * An insertion writes the slot, claims a position by putting the slot's number there, counts itself in the buckets that
 //!   it passed, and only then shows the tag.
 //! * A replacement puts another slot's number in place of the old one: a look-up finds one or the other.
 //! * A removal hides the tag first.
 //!
-//! A look-up may read a number after the position was given to another key, so it always compares the key. What it
-//! compares is whole: slots are not written again before the look-up's burst is over.
+//! A look-up may read a number after the position was reused for another key, so it always compares the key. The compared slot is
+//! consistent: slots are not rewritten before the look-up's burst ends.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -69,7 +69,7 @@ fn position_of(fits: u64) -> usize {
     (bit / 8) | ((bit & 1) * TAGS)
 }
 
-/// Where an element is.
+/// Location of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     bucket: usize,
@@ -121,7 +121,8 @@ impl Index {
         if bucket + 1 == self.buckets.len() { 0 } else { bucket + 1 }
     }
 
-    /// What `look` makes of the slot under a hash that is the one looked for. It may be asked about any number, also of no slot.
+    /// The result of `look` for the slot with this hash that `look` accepts. `look` may be called with any number, also one without a
+    /// slot.
     #[inline(always)]
     pub(crate) fn find<T>(&self, hash: u64, look: impl Fn(u32) -> Option<T>) -> Option<T> {
         let line = self.buckets.get(self.home(hash))?;
@@ -137,7 +138,7 @@ impl Index {
         if is_passed { self.find_beyond(hash, look) } else { None }
     }
 
-    /// The same where it may be in another bucket, apart so that the registers are for those that are not.
+    /// Cold path of the look-up, for an element in another bucket; a separate function, so that the hot path has all registers.
     #[cold]
     #[inline(never)]
     fn find_beyond<T>(&self, hash: u64, look: impl Fn(u32) -> Option<T>) -> Option<T> {
@@ -186,7 +187,7 @@ impl Index {
 
     fn claim(&self, hash: u64, slot: u32) -> Option<Place> {
         let mut bucket = self.home(hash);
-        // A position can be taken by somebody else while this looks, but there are more than elements.
+        // Another thread can take a position meanwhile, but there are more positions than elements.
         for _ in 0..self.buckets.len().saturating_mul(POSITIONS) {
             for (position, number) in self.buckets[bucket].slots.iter().enumerate() {
                 // Release: the key is written.

@@ -25,7 +25,7 @@ impl<T: Default> Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// That of the calling thread. More threads than lanes share them.
+    /// The lane of the calling thread. Threads share lanes if there are more threads than lanes.
     pub(crate) fn own(&self) -> &T {
         &self.0[thread_number() % self.0.len()].0
     }

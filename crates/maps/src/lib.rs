@@ -9,19 +9,18 @@
 //!   Rust types.
 //!
 //! # Memory
-//! The values of a map lie in one block whose addresses never change. What a look-up found stays the element's as long as
-//! the worker is pinned ([`paceline_epoch`]): an element that is replaced or deleted keeps its bytes, and they are not given to
-//! another one before all workers are done that may have found them. That is more than the kernel promises for
-//! preallocated maps. A worker that is not pinned reads another value of the same map at worst. Pages are committed when they are first written.
+//! The values of a map lie in one block whose addresses never change. A found value belongs to its element as long as the worker is
+//! pinned ([`paceline_epoch`]): a replaced or deleted element keeps its bytes, which are reused only after all workers that may have
+//! found them have ended their bursts. The kernel does not guarantee this for preallocated maps. A worker that is not pinned reads
+//! another value of the same map at worst. Pages are committed when they are first written.
 //!
 //! # Threads and races
 //! All operations may be called from any number of threads. Programs' look-ups take no lock and never wait. Changes of
-//! hashes take a lock that few keys share; so do user space's look-ups, which therefore see no half of a change.
+//! hashes take a lock that few keys share; so do user space's look-ups, which therefore never see a partial change.
 //!
-//! Between operations of this crate a value is never seen
-//! half written where the kernel promises that: an update of a hash element replaces it. Updates of arrays,
-//! per-CPU values and device, CPU and socket maps happen in place, an aligned 8-byte word at a time. Programs
-//! write through pointers whenever they like, and whoever reads meanwhile sees, per word, the old bytes or the new.
+//! Operations of this crate never see a value half written where the kernel guarantees that: an update of a hash element replaces
+//! it. Updates of arrays, per-CPU values and device, CPU and socket maps happen in place, an aligned 8-byte word at a time. Programs
+//! write through pointers at any time; a concurrent reader sees, per word, the old bytes or the new.
 
 mod array;
 mod batch;
@@ -70,6 +69,6 @@ pub use map::{
 };
 pub use map_user::MapUser;
 pub use prog_array::{Owner, ProgArray, TokenLayout};
-pub use ringbuf::{Origin, Record, RingBuffer};
+pub use ringbuf::{Origin, Record, RingBuffer, RingReader};
 pub use timer::{DueTimer, Timer, TimerQueue, make_timer, timer_at};
 pub use typed::{MapValue, PerCpu, Plain, TypeError, TypedMap};

@@ -32,7 +32,7 @@ impl Lines {
         }
     }
 
-    /// The same from the first run that has them, if that begins before a line.
+    /// Takes lines from the first run that is long enough, if the run begins before a line.
     pub(crate) fn take_before(&mut self, count: u32, line: u32) -> Option<u32> {
         let long_enough = self.by_length.get(count as usize..)?;
         let first = long_enough.iter().filter_map(|runs| runs.first().copied()).min()?;
@@ -83,7 +83,7 @@ impl Lines {
         &mut self.by_length[longest.min(length as usize)]
     }
 
-    /// How many lines are free.
+    /// Number of free lines.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn free(&self) -> u32 {
         self.all - self.fresh + self.runs.values().sum::<u32>()

@@ -15,13 +15,13 @@ pub struct LookupFunction {
     /// The context must be the one beside, and its map alive; the map's key size of bytes must be readable at the address
     /// of the key.
     pub function: unsafe extern "C" fn(context: u64, key: u64, cpu: u64) -> u64,
-    /// The same for keys that fit a word, with the key in the place of its address: its bytes in memory order, the others
-    /// zero. Keys are put together field by field; whoever has the fields need not wait until they are in memory.
+    /// The function for keys that fit a word, which is passed by value: its bytes in memory order, the others zero. Programs write keys field by
+    /// field; passing the word avoids the store-forwarding stall of loading it from memory.
     ///
     /// # Safety
     /// The context must be the one beside, and its map alive.
     pub by_word: Option<unsafe extern "C" fn(context: u64, key: u64, cpu: u64) -> u64>,
-    /// What the functions take first; good as long as the map lives.
+    /// First argument of the functions; valid as long as the map lives.
     pub context: u64,
     /// Whether the number of the CPU matters.
     pub takes_cpu: bool,
@@ -34,7 +34,7 @@ pub(crate) trait Elements {
 }
 
 impl LookupFunction {
-    /// That of a kind with a table, made for the size of its keys.
+    /// The functions of a kind with a table, specialized by key size.
     pub(crate) fn of_table<E: Elements>(elements: &E, takes_cpu: bool) -> Self {
         let table = elements.table();
         let (function, by_word): (_, unsafe extern "C" fn(u64, u64, u64) -> u64) = if table.has_state() {

@@ -13,7 +13,7 @@ use paceline_spec::{Errno, MapFlags};
 
 use crate::create::{ACCESS, CreateErrorKind, NUMA_NODE, Request};
 use crate::lookup::LookupFunction;
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::{Batches, MapOps, Mode};
 use crate::routes::{Prefix, Routes};
 use crate::slots::Caller;
 use crate::table::{Spare, Table, TableShape};
@@ -257,6 +257,10 @@ impl Changes<'_> {
 }
 
 impl MapOps for LpmTrie {
+    fn batches(&self) -> Batches {
+        Batches::Delete
+    }
+
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         let slot = match key.try_into() {
             Ok(key) => self.route(u64::from_ne_bytes(key)),

@@ -1,7 +1,7 @@
-//! Which element of a full table to give up: the clock algorithm (second chance), an approximation of least recently
-//! used, as the kernel's reference bits and inactive lists are one (`kernel/bpf/bpf_lru_list.c`). A look-up marks its
-//! slot; a hand goes round the slots, takes marks away and stops at the first slot without one. So an element that is
-//! used at least once in each round stays, unless so many in a row are in use that looking on would take too long.
+//! Eviction from full tables: the clock algorithm (second chance), an approximation of least recently used, like the kernel's
+//! reference bits and inactive lists (`kernel/bpf/bpf_lru_list.c`). A look-up marks its slot; a hand sweeps the slots, clears marks and
+//! stops at the first slot without one. An element that is used at least once per round stays, unless the hand has passed too many
+//! used elements in a row.
 //!
 //! Each thread has a hand of its own, which sweeps a run of slots before it asks for the next one: workers meet there only.
 //!
@@ -20,7 +20,7 @@ use crate::table::Table;
 
 /// Slots that a hand sweeps alone: those of a word of bits.
 const RUN: u32 = u64::BITS;
-/// Elements in use after which the next one goes all the same, as in `__bpf_lru_list_shrink`.
+/// Number of used elements in a row after which the next one is evicted all the same, as in `__bpf_lru_list_shrink`.
 const PATIENCE: usize = 256;
 
 /// An element is there.
@@ -30,8 +30,8 @@ const USED: u64 = 2;
 /// The bits of a hash that a state keeps: the index and the stripes need no others.
 const HASH: u64 = !0xff;
 
-/// What a slot tells of its element: its hash, whether it is there, and whether it was used. Whether it is there changes
-/// under the lock of its stripe.
+/// State of a slot's element: its hash, whether it is present, and whether it was used. Presence changes under the lock of the
+/// element's stripe.
 #[derive(Clone, Copy)]
 pub(crate) struct State<'a>(pub(crate) &'a AtomicU64);
 
@@ -109,7 +109,7 @@ impl Occupied {
 struct Hand(AtomicU32);
 
 pub(crate) struct Clock {
-    /// Where the next run begins.
+    /// Start of the next run.
     next_run: AtomicU32,
     hands: Lanes<Hand>,
 }

@@ -1,4 +1,4 @@
-//! A map as its users see it.
+//! The map: identity, specification and storage.
 
 mod program;
 mod user;
@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, InnerLength, MapFlags, MapSpec};
 use thiserror::Error;
 
 use crate::create::{CreateError, CreateErrorKind, Limits, Request};
@@ -16,17 +16,16 @@ use crate::described::Described;
 use crate::freeze::Freeze;
 use crate::lookup::LookupFunction;
 use crate::map_of_maps::InnerMaps;
-use crate::map_ops::{self, LOCK, MapOps, Mode};
+use crate::map_ops::{self, Batches, LOCK, MapOps, Mode};
 use crate::map_user::Users;
-use crate::prog_array::ProgArray;
-use crate::ringbuf::RingBuffer;
+use crate::ringbuf::RingReader;
 use crate::timer::Timers;
 use crate::words;
 
 pub use program::ProgramSide;
 pub use user::{KeyCursor, Keys};
 
-/// Numbers given to maps so far in this process.
+/// The last map number of this process.
 static LAST_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The maps of this process, by number.
@@ -42,7 +41,8 @@ impl Drop for Map {
     }
 }
 
-/// A map. Programs know it by its address, and read there what it is.
+/// A map, as user space uses it; [`for_programs`](Self::for_programs) gives the side of programs. The address is the handle of
+/// programs, which read the fields of `struct bpf_map` there.
 #[repr(C)]
 pub struct Map {
     _described: Described,
@@ -57,7 +57,7 @@ pub struct Map {
     storage: Box<dyn MapOps>,
 }
 
-/// What programs may do with the values of a map.
+/// Access of programs to the values of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramAccess {
     /// Load from them: all maps but those with `BPF_F_WRONLY_PROG`.
@@ -67,7 +67,7 @@ pub struct ProgramAccess {
     pub write: bool,
 }
 
-/// Where the values of an array are: that of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
+/// Layout of the values of an array: the value of index `i` on CPU `c` is at `base + c * cpu_stride + i * stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayLayout {
     /// Value of index 0 on CPU 0; good as long as the map lives.
@@ -80,7 +80,7 @@ pub struct ArrayLayout {
     pub entries: u32,
 }
 
-/// Where `bpf_redirect_map` sends a packet.
+/// Target of `bpf_redirect_map`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedirectTarget {
     /// Out of an interface, through the program of that number first unless it is 0.
@@ -110,9 +110,9 @@ pub enum RedirectTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("initial element {index}: {errno}")]
 pub struct FillError {
-    /// Its position in the list.
+    /// Position in the list.
     pub index: usize,
-    /// Why: `EINVAL` for a wrong size, else what [`Map::update`] said.
+    /// Cause: `EINVAL` for a wrong size, otherwise the error of [`Map::update`].
     pub errno: Errno,
 }
 
@@ -123,28 +123,27 @@ pub enum Mismatch {
     /// The map holds no maps.
     #[error("it holds no maps")]
     NoMapOfMaps,
-    /// The inner map differs from what was said of inner maps.
+    /// The inner map differs from the template.
     #[error("the {what} of inner maps is {expected}, of this one {found}")]
     Differs {
-        /// What differs.
+        /// Name of the property that differs.
         what: &'static str,
-        /// As it was said.
+        /// Value in the template.
         expected: u32,
-        /// As it is.
+        /// Value in this map.
         found: u32,
     },
-    /// Its values have other fields that are not for loads and stores.
+    /// The special fields of its values differ.
     #[error("locks, timers and the like in values of inner maps are not those of this one's")]
     SpecialFields,
 }
 
-/// Whether a map is like the one that was given as an example (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
+/// Compares a map with the template of inner maps (`bpf_map_meta_equal` in `kernel/bpf/map_in_map.c`).
 pub(crate) fn compare_inner(like: &MapSpec, map: &MapSpec) -> Result<(), Mismatch> {
-    let is_sized = match like.kind {
-        // Programs look into arrays without asking how long they are, unless they were told.
-        MapKind::Array => !like.flags.contains(MapFlags::INNER_MAP),
-        MapKind::XskMap => true,
-        _ => false,
+    let is_sized = match like.kind.rules().inner_length {
+        InnerLength::FixedUnlessFlagged => !like.flags.contains(MapFlags::INNER_MAP),
+        InnerLength::Fixed => true,
+        InnerLength::Any | InnerLength::Forbidden => false,
     };
     let differs = |(what, expected, found): (&'static str, u32, u32)| {
         (expected != found).then_some(Mismatch::Differs { what, expected, found })
@@ -185,11 +184,14 @@ impl Map {
         }
         let mut request = Request { spec: MapSpec { contents: Vec::new(), ..spec.clone() }, limits };
         request.check_user_access()?;
-        if spec.kind != MapKind::BloomFilter {
+        if !spec.kind.rules().has_extra {
             request.check_extra_at_most(0)?;
         }
         let storage = map_ops::open(&mut request)?;
         request.check_special_fields()?;
+        if spec.kind.is_read_only() {
+            request.spec.flags = request.spec.flags | MapFlags::RDONLY_PROG;
+        }
         let last = LAST_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |id| id.checked_add(1));
         let last = last.map_err(|_| CreateErrorKind::NoIds)?;
         let map = Arc::new(Self {
@@ -207,7 +209,7 @@ impl Map {
         Ok(map)
     }
 
-    /// The map of a number, as long as somebody has it.
+    /// The map of a number, if it still exists.
     #[must_use]
     pub fn by_id(id: u32) -> Option<Arc<Self>> {
         all_maps().get(&id)?.upgrade()
@@ -225,7 +227,7 @@ impl Map {
         self.id
     }
 
-    /// What the map was made from, without initial elements; `max_entries` and `flags` as completed at creation
+    /// The specification of the map, without initial elements; `max_entries` and `flags` as completed at creation
     /// (a perf event array gets an entry per CPU, a device map `BPF_F_RDONLY_PROG`).
     #[must_use]
     pub fn spec(&self) -> &MapSpec {
@@ -237,15 +239,6 @@ impl Map {
     #[must_use]
     pub fn for_programs(&self) -> ProgramSide<'_> {
         ProgramSide(self)
-    }
-
-    /// What programs may do with its values.
-    #[must_use]
-    pub fn program_access(&self) -> ProgramAccess {
-        ProgramAccess {
-            read: !self.spec.flags.contains(MapFlags::WRONLY_PROG),
-            write: !self.spec.flags.contains(MapFlags::RDONLY_PROG) && self.storage.programs_may_write(),
-        }
     }
 
     /// An update with `BPF_F_LOCK`, in place, under the element's lock; false where there is no element yet.
@@ -279,35 +272,23 @@ impl Map {
         self.storage.check_inner(map)
     }
 
-    /// The address `offset` bytes into the only value of an array of one entry: global data
-    /// (`BPF_PSEUDO_MAP_VALUE`).
-    ///
-    /// # Errors
-    /// `ENOTSUPP`: another kind, or more than one entry. `EINVAL`: the offset lies outside the value.
-    pub fn direct_value(&self, offset: u32) -> Result<NonNull<u8>, Errno> {
-        self.storage.direct_value(offset)
-    }
-
-    /// Where the values are, for code that indexes arrays itself; `None` for kinds that are no arrays of values.
-    #[must_use]
-    pub fn array_layout(&self) -> Option<ArrayLayout> {
-        self.storage.array_layout()
-    }
-
-    /// Where `bpf_redirect_map` sends a packet for this index or key; `None` when nothing is there, or the kind
-    /// has no targets.
+    /// Target of `bpf_redirect_map` for an index or key; `None` if there is no element, or the kind has no targets.
     #[must_use]
     pub fn redirect_target(&self, index: u32) -> Option<RedirectTarget> {
         self.storage.redirect_target(index)
+    }
+
+    pub(crate) fn batches(&self) -> Batches {
+        self.storage.batches()
     }
 
     pub(crate) fn users(&self) -> &Users {
         &self.users
     }
 
-    /// Lets go of all programs that it holds.
+    /// Releases all programs that the map holds.
     pub(crate) fn forget_programs(&self) {
-        if let Some(array) = self.prog_array() {
+        if let Some(array) = self.storage.prog_array() {
             array.clear();
         }
         if let Some(timers) = self.timers() {
@@ -318,10 +299,10 @@ impl Map {
         }
     }
 
-    /// Whether its entries or values can keep programs, or maps whose can.
+    /// Whether entries or values can hold programs, or maps that can.
     pub(crate) fn holds_programs(&self) -> bool {
-        self.prog_array().is_some()
-            || self.has_timers()
+        self.storage.prog_array().is_some()
+            || self.timers().is_some()
             || self.storage.entry_programs().is_some()
             || self.inner_maps().is_some()
     }
@@ -345,16 +326,10 @@ impl Map {
         self.storage.key_at(value)
     }
 
-    /// The map as a program array, for `bpf_tail_call`.
+    /// The reader of a ring buffer's records; `None` for other kinds.
     #[must_use]
-    pub fn prog_array(&self) -> Option<&ProgArray> {
-        self.storage.prog_array()
-    }
-
-    /// The map as a ring buffer, for the `bpf_ringbuf_` helpers and its reader.
-    #[must_use]
-    pub fn ring_buffer(&self) -> Option<&RingBuffer> {
-        self.storage.ring_buffer()
+    pub fn ring_buffer(&self) -> Option<RingReader<'_>> {
+        self.storage.ring_buffer().map(RingReader::new)
     }
 
     /// Bytes of a value in [`lookup`](Self::lookup) and [`update`](Self::update): the value size, but in the per-CPU kinds the
@@ -364,8 +339,8 @@ impl Map {
         self.storage.user_value_size()
     }
 
-    /// Bytes from one CPU's value to the next one's in what [`lookup`](Self::lookup) and [`update`](Self::update) have, in the per-CPU kinds;
-    /// in the others the value size.
+    /// Bytes from one CPU's value to the next in the values of [`lookup`](Self::lookup) and [`update`](Self::update) of the per-CPU
+    /// kinds; for other kinds the value size.
     #[must_use]
     pub fn value_stride(&self) -> usize {
         if self.spec.kind.is_per_cpu() { self.value_size.next_multiple_of(8) } else { self.value_size }

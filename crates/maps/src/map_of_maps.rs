@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use paceline_epoch::Domain;
-use paceline_spec::{Errno, MapKind, MapSpec};
+use paceline_spec::{Errno, InnerLength, MapSpec};
 
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
@@ -17,24 +17,24 @@ use crate::entries::Entries;
 use crate::hash;
 use crate::lookup::{self, LookupFunction};
 use crate::map::{Map, Mismatch};
-use crate::map_ops::{MapOps, Mode};
+use crate::map_ops::{Batches, MapOps, Mode};
 use crate::map_user::MapUser;
 use crate::slots::Caller;
 use crate::table::{Found, Table, TableShape};
 use crate::words;
 
-/// What inner maps must look like.
+/// Template that inner maps must match.
 struct Template(MapSpec);
 
 impl Template {
     /// Makes one inner map, as libbpf does, to see whether it can be made.
     fn of(request: &Request<'_>) -> Result<Self, CreateErrorKind> {
         let inner = request.spec.inner.as_deref().ok_or(CreateErrorKind::NoInner)?;
-        match inner.kind {
-            MapKind::ArrayOfMaps | MapKind::HashOfMaps => return Err(CreateErrorKind::NestedInner),
-            // Which programs an array may hold is not known before it is used.
-            MapKind::ProgArray => return Err(CreateErrorKind::InnerKind(inner.kind)),
-            _ => {}
+        if inner.kind.holds_maps() {
+            return Err(CreateErrorKind::NestedInner);
+        }
+        if inner.kind.rules().inner_length == InnerLength::Forbidden {
+            return Err(CreateErrorKind::InnerKind(inner.kind));
         }
         let made = Map::try_create(inner, request.limits)
             .map_err(|error| CreateErrorKind::Inner(Box::new(error)))?;
@@ -62,14 +62,14 @@ fn from_handle(word: u64) -> Option<NonNull<u8>> {
     NonNull::new(word as *mut u8)
 }
 
-/// What keeps a map in another.
+/// References of a map of maps to an element.
 struct Held {
     map: Arc<Map>,
-    /// For the users of the map that it is in, as long as there are any.
+    /// The user on behalf of the outer map's users, as long as there are any.
     user: Option<MapUser>,
 }
 
-/// Lets go of a map that programs may have found.
+/// Releases a map that programs may have looked up.
 fn retire(held: Option<Held>) {
     if let Some(Held { map, user }) = held {
         user.into_iter().for_each(MapUser::leave);
@@ -78,7 +78,7 @@ fn retire(held: Option<Held>) {
     }
 }
 
-/// What keeps the maps in a map, by key. Whoever changes an entry has the lock.
+/// References to the inner maps, by key. Changes of entries hold the lock.
 struct Kept<K>(Mutex<State<K>>);
 
 struct State<K> {
@@ -160,6 +160,10 @@ impl ArrayOfMaps {
 }
 
 impl MapOps for ArrayOfMaps {
+    fn batches(&self) -> Batches {
+        Batches::Update
+    }
+
     fn lookup(&self, key: &[u8], _cpu: usize) -> Option<NonNull<u8>> {
         from_handle(self.handles.load(self.handles.index(key)?)?)
     }
@@ -258,6 +262,10 @@ impl lookup::Elements for HashOfMaps {
 }
 
 impl MapOps for HashOfMaps {
+    fn batches(&self) -> Batches {
+        Batches::Take
+    }
+
     fn lookup(&self, key: &[u8], cpu: usize) -> Option<NonNull<u8>> {
         lookup::Elements::value(self, self.table.found(self.table.find(key)?), cpu)
     }

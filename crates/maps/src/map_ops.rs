@@ -1,5 +1,4 @@
-//! What a kind of map must do, and the list of the kinds there are. A further kind is a file of its own and a line
-//! in [`open`].
+//! The interface of a map kind, and the constructors of all kinds. A new kind is a file of its own and an arm of [`constructor`].
 
 use std::ptr::NonNull;
 
@@ -18,31 +17,65 @@ use crate::{
     xskmap,
 };
 
-/// Makes the storage that a request asks for, once it has passed the kernel's checks for its kind.
-pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
-    match request.spec.kind {
-        MapKind::Array => array::Array::open(request),
-        MapKind::PerCpuArray => array::PerCpuArray::open(request),
-        MapKind::Hash => hash::Hash::open(request),
-        MapKind::PerCpuHash => hash::PerCpuHash::open(request),
-        MapKind::LruHash => hash::Hash::open_lru(request),
-        MapKind::LruPerCpuHash => hash::PerCpuHash::open_lru(request),
-        MapKind::LpmTrie => lpm_trie::LpmTrie::open(request),
-        MapKind::ProgArray => ProgArray::open(request),
-        MapKind::PerfEventArray => perf_event_array::PerfEventArray::open(request),
-        MapKind::DevMap => devmap::DevMap::open(request),
-        MapKind::DevMapHash => devmap::DevMapHash::open(request),
-        MapKind::CpuMap => cpumap::CpuMap::open(request),
-        MapKind::RingBuf => RingBuffer::open(request),
-        MapKind::Queue | MapKind::Stack => queue::Queue::open(request),
-        MapKind::BloomFilter => bloom_filter::BloomFilter::open(request),
-        MapKind::ArrayOfMaps => map_of_maps::ArrayOfMaps::open(request),
-        MapKind::HashOfMaps => map_of_maps::HashOfMaps::open(request),
-        MapKind::XskMap => xskmap::XskMap::open(request),
-        MapKind::SockMap => sockmap::SockMap::open(request),
-        MapKind::SockHash => sockmap::SockHash::open(request),
-        kind => Err(CreateErrorKind::Unsupported(kind)),
+/// Checks a request by the rules of its kind and allocates the storage.
+type Open = fn(&mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind>;
+
+/// The constructor of a kind; `None` for kinds that Paceline does not have.
+const fn constructor(kind: MapKind) -> Option<Open> {
+    Some(match kind {
+        MapKind::Array => |request| array::Array::open(request),
+        MapKind::PerCpuArray => |request| array::PerCpuArray::open(request),
+        MapKind::Hash => |request| hash::Hash::open(request),
+        MapKind::PerCpuHash => |request| hash::PerCpuHash::open(request),
+        MapKind::LruHash => |request| hash::Hash::open_lru(request),
+        MapKind::LruPerCpuHash => |request| hash::PerCpuHash::open_lru(request),
+        MapKind::LpmTrie => |request| lpm_trie::LpmTrie::open(request),
+        MapKind::ProgArray => |request| ProgArray::open(request),
+        MapKind::PerfEventArray => |request| perf_event_array::PerfEventArray::open(request),
+        MapKind::DevMap => |request| devmap::DevMap::open(request),
+        MapKind::DevMapHash => |request| devmap::DevMapHash::open(request),
+        MapKind::CpuMap => |request| cpumap::CpuMap::open(request),
+        MapKind::RingBuf => |request| RingBuffer::open(request),
+        MapKind::Queue | MapKind::Stack => |request| queue::Queue::open(request),
+        MapKind::BloomFilter => |request| bloom_filter::BloomFilter::open(request),
+        MapKind::ArrayOfMaps => |request| map_of_maps::ArrayOfMaps::open(request),
+        MapKind::HashOfMaps => |request| map_of_maps::HashOfMaps::open(request),
+        MapKind::XskMap => |request| xskmap::XskMap::open(request),
+        MapKind::SockMap => |request| sockmap::SockMap::open(request),
+        MapKind::SockHash => |request| sockmap::SockHash::open(request),
+        _ => return None,
+    })
+}
+
+const _: () = {
+    let mut index = 0;
+    while index < MapKind::ALL.len() {
+        let kind = MapKind::ALL[index];
+        assert!(
+            constructor(kind).is_some() == kind.is_supported(),
+            "a map kind is supported by its row in `paceline-spec` exactly if it has a constructor here"
+        );
+        index += 1;
     }
+};
+
+/// The storage of a new map, after the kernel's checks for its kind.
+pub(crate) fn open(request: &mut Request<'_>) -> Result<Box<dyn MapOps>, CreateErrorKind> {
+    let kind = request.spec.kind;
+    constructor(kind).ok_or(CreateErrorKind::Unsupported(kind))?(request)
+}
+
+/// The batches of elements that a kind has (`map_lookup_batch` and its like in the kernel's `struct bpf_map_ops`); each variant
+/// includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Batches {
+    None,
+    /// Look-ups and updates.
+    Update,
+    /// Deletes as well.
+    Delete,
+    /// Look-ups that delete as well.
+    Take,
 }
 
 /// `BPF_NOEXIST`, among the flags of an update.
@@ -92,12 +125,12 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// The same as a function, where generated code gains by calling that.
+    /// The look-up as a function, for kinds where calling it from generated code is faster.
     fn lookup_function(&self) -> Option<LookupFunction> {
         None
     }
 
-    /// Whether what a look-up found can be another element's later: programs that use the map run pinned.
+    /// Whether a found value can belong to another element later: programs that use the map run pinned.
     fn frees_values(&self) -> bool {
         false
     }
@@ -107,8 +140,8 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// A program's update, with its flags unchecked: kinds differ in which rule comes first. The verifier lets no
-    /// program update a kind that lacks this.
+    /// A program's update, with unchecked flags: kinds differ in the order of their checks. The verifier lets no program
+    /// update a kind without this use.
     fn update(&self, _key: &[u8], _value: &[u8], _flags: u64, _cpu: usize) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -150,7 +183,12 @@ pub(crate) trait MapOps: Send + Sync {
         Err(Errno::ENOTSUPP)
     }
 
-    /// What asking for keys gives where there are none.
+    /// User space's batches of elements.
+    fn batches(&self) -> Batches {
+        Batches::None
+    }
+
+    /// Error of listing keys, for kinds without keys.
     fn has_keys(&self) -> Result<(), Errno> {
         Ok(())
     }
@@ -170,12 +208,12 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// What the kinds have whose entries name programs to run.
+    /// Programs of entries, for kinds that have them.
     fn entry_programs(&self) -> Option<&Kept> {
         None
     }
 
-    /// What the kinds have that hold maps.
+    /// Inner maps, for kinds that hold maps.
     fn inner_maps(&self) -> Option<&dyn InnerMaps> {
         None
     }
@@ -190,7 +228,7 @@ pub(crate) trait MapOps: Send + Sync {
         None
     }
 
-    /// Whether programs may change what they find, flags aside.
+    /// Whether programs may write to found values, apart from flags.
     fn programs_may_write(&self) -> bool {
         true
     }
@@ -204,7 +242,7 @@ pub(crate) trait MapOps: Send + Sync {
     /// User space's update.
     fn set(&self, key: &[u8], value: &[u8], mode: Mode) -> Result<(), Errno>;
 
-    /// The same, with its flags unchecked: kinds differ in which rule comes first.
+    /// User space's update with unchecked flags: kinds differ in the order of their checks.
     fn set_with(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         self.set(key, value, Mode::from_flags(flags)?)
     }
@@ -228,12 +266,12 @@ pub(crate) trait MapOps: Send + Sync {
         Err(Errno::ENOTSUPP)
     }
 
-    /// Where the values of an array are.
+    /// Layout of the values of an array.
     fn array_layout(&self) -> Option<ArrayLayout> {
         None
     }
 
-    /// Where `bpf_redirect_map` would send a packet.
+    /// Target of `bpf_redirect_map`.
     fn redirect_target(&self, _index: u32) -> Option<RedirectTarget> {
         None
     }

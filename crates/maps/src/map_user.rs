@@ -1,4 +1,4 @@
-//! Who uses maps that hold programs.
+//! Users of maps that hold programs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,13 +14,13 @@ impl Users {
     }
 }
 
-/// A user of a map that holds programs: of a program array, a device or CPU map, one whose values have timers, which call
-/// programs, or one of maps. When the last one goes the array's entries, the timers, and the programs of entries are removed, as
-/// the kernel does when the last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep
-/// itself. The users of a map of maps use those that are in it.
+/// A user of a map that holds programs: a program array, a device or CPU map, a map with timers, which call programs, or a map of
+/// maps. The drop of the last user removes the array's entries, the timers, and the programs of entries, as the kernel does when the
+/// last descriptor of the map is closed: programs hold their maps, so a map that holds programs would keep itself alive. The users of a
+/// map of maps also use its inner maps.
 pub struct MapUser {
     map: Arc<Map>,
-    /// Whether what the map holds goes with its last user.
+    /// Whether the last user releases the map's programs.
     forgets: bool,
 }
 
@@ -42,7 +42,7 @@ impl MapUser {
         Some(Self { map: map.clone(), forgets: true })
     }
 
-    /// Goes, and leaves what the map holds, as the kernel does when a map is taken out of another.
+    /// Ends the use without releasing the map's programs, as the kernel does when an inner map is removed.
     pub(crate) fn leave(mut self) {
         self.forgets = false;
     }

@@ -11,27 +11,25 @@ use paceline_spec::Errno;
 use crate::array;
 use crate::create::{CreateErrorKind, REFERENCE_FLAGS, Request};
 use crate::entries::{Entries, Pair};
-use crate::map::Map;
 use crate::map_ops::{MapOps, Mode};
 
 /// Second half of an entry that is there: 0 is a program number too.
 const PRESENT: u32 = 1;
 
-/// What keeps a program alive while an entry names it. Dropping it must wait for whoever still runs the program.
+/// Owner that keeps a program alive while an entry names it. Its drop must wait for workers that still run the program.
 pub type Owner = Box<dyn Send + Sync>;
 
-/// An array of programs. An entry is a program's number, given by user space, and beside it a token, given by the
-/// engine that runs the programs: whatever it needs to jump there. A number alone leaves the entry without a token,
-/// and tail calls to it fail.
+/// An array of programs. An entry is a program's number, set by user space, with a token of the engine that runs the programs, by
+/// which the engine jumps to the program. An entry without a token has a number alone, and tail calls to it fail.
 pub struct ProgArray {
     programs: Entries,
     /// The owners of the entries that are there, if they were given.
     owners: Mutex<BTreeMap<usize, Option<Owner>>>,
-    /// What all programs that use the array have in common; the first one decides.
+    /// Property that all programs using the array share; the first program sets it.
     kind: OnceLock<u64>,
 }
 
-/// Where the tokens are, for generated code: that of index `i` at `base + i * stride`, 0 where there is none.
+/// Layout of the tokens, for generated code: the token of index `i` is at `base + i * stride`; 0 if the entry is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLayout {
     /// Token of index 0; good as long as the map lives.
@@ -85,7 +83,7 @@ impl ProgArray {
         NonZeroU64::new(self.programs.companion(index as usize)?.load(Ordering::Acquire))
     }
 
-    /// Where the tokens are.
+    /// Layout of the tokens.
     #[must_use]
     pub fn token_layout(&self) -> TokenLayout {
         let base = self.programs.companion(0).map_or(NonNull::dangling(), NonNull::from);
@@ -103,6 +101,21 @@ impl ProgArray {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sets an entry; `E2BIG` if it does not exist.
+    pub(crate) fn install(
+        &self,
+        index: usize,
+        program: u32,
+        token: NonZeroU64,
+        owner: Owner,
+    ) -> Result<(), Errno> {
+        if index >= self.len() {
+            return Err(Errno::E2BIG);
+        }
+        self.put(index, Pair { first: program, second: PRESENT }.to_word(), Some((token, owner)));
+        Ok(())
+    }
+
     /// Replaces an entry, with its token and owner; gives the earlier one.
     fn put(&self, index: usize, entry: u64, bound: Option<(NonZeroU64, Owner)>) -> u64 {
         let mut owners = self.owners();
@@ -116,35 +129,6 @@ impl ProgArray {
         // Outside the lock: it may be the last to hold a program, and that the last to hold other maps.
         drop(displaced);
         old
-    }
-}
-
-impl Map {
-    /// `BPF_MAP_UPDATE_ELEM` of a program array, by the engine that knows the program: its number, the engine's token, and what keeps
-    /// it alive as long as the entry names it.
-    ///
-    /// # Errors
-    /// `ENOTSUPP`: another kind. `EPERM`: user space may not write, or the map is frozen. `E2BIG`: no such entry.
-    ///
-    /// # Safety
-    /// The engine whose programs use this map trusts tokens, as addresses to jump to perhaps: the token must be good
-    /// until `owner` is dropped, and dropping that must wait for those who read the token before.
-    pub unsafe fn install_program(
-        &self,
-        index: u32,
-        program: u32,
-        token: NonZeroU64,
-        owner: Owner,
-    ) -> Result<(), Errno> {
-        let array = self.prog_array().ok_or(Errno::ENOTSUPP)?;
-        let _writing = self.user_write()?;
-        let index = index as usize;
-        if index >= array.len() {
-            return Err(Errno::E2BIG);
-        }
-        let entry = Pair { first: program, second: PRESENT }.to_word();
-        array.put(index, entry, Some((token, owner)));
-        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::words;
 /// `BPF_MAP_TYPE_QUEUE` and `BPF_MAP_TYPE_STACK`
 pub(crate) struct Queue {
     slab: Slab,
-    /// Whoever changes a value has the lock.
+    /// Changes of values hold the lock.
     ends: Mutex<Ends>,
     entries: usize,
     value_size: usize,

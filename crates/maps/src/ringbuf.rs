@@ -5,6 +5,8 @@
 //! record lies at its position modulo the ring's size, and the block is twice that size, so that the one record that
 //! runs over the ring's end lies in one piece all the same.
 
+mod reader;
+
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
@@ -16,6 +18,8 @@ use crate::create::{CreateErrorKind, NUMA_NODE, Request};
 use crate::map_ops::{MapOps, Mode};
 use crate::slab::{NoMemory, WORD, Zeroed};
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, model_fence};
+
+pub use reader::RingReader;
 
 /// `RINGBUF_MAX_RECORD_SZ`
 const MAX_RECORD: u64 = (u32::MAX / 4) as u64;
@@ -35,13 +39,13 @@ const NO_WAKEUP: u64 = 1;
 /// Wake the reader in any case (`BPF_RB_FORCE_WAKEUP`).
 const FORCE_WAKEUP: u64 = 2;
 
-/// What [`RingBuffer::query`] can be asked for (`BPF_RB_AVAIL_DATA` and so on).
+/// Questions of [`RingBuffer::query`] (`BPF_RB_AVAIL_DATA` and so on).
 const AVAILABLE: u64 = 0;
 const SIZE: u64 = 1;
 const CONSUMED: u64 = 2;
 const PRODUCED: u64 = 3;
 
-/// What made a record, for readers that [ask](RingBuffer::keep_origins).
+/// Origin of a record, for readers that [request](RingReader::keep_origins) it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Number of the packet that was run, from 1, where it was known.
@@ -52,12 +56,12 @@ pub struct Origin {
     pub time_ns: u64,
 }
 
-/// A record that a program gave back.
+/// A record that a program submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its bytes.
     pub data: &'a [u8],
-    /// What made it, where the ring keeps that.
+    /// Origin, if the ring keeps origins.
     pub origin: Option<Origin>,
 }
 
@@ -66,9 +70,9 @@ pub struct RingBuffer {
     words: Zeroed<AtomicU64>,
     /// Bytes of the ring less one, a mask for positions.
     mask: u64,
-    /// Where the reader is.
+    /// Position of the reader.
     consumed: AtomicU64,
-    /// Where the next record goes; changed under the lock of `pending`.
+    /// Position of the next record; changed under the lock of `pending`.
     produced: AtomicU64,
     /// Records for which there was no room.
     lost: AtomicU64,
@@ -76,11 +80,11 @@ pub struct RingBuffer {
     keeps_origins: AtomicBool,
     /// The origins of records that were not read yet, by their positions.
     origins: Mutex<VecDeque<(u64, Origin)>>,
-    /// Where the first record is that a program still has.
+    /// Position of the first record that a program still holds.
     pending: Mutex<u64>,
     /// Held while a record is taken out.
     reading: Mutex<()>,
-    /// How often the reader was woken.
+    /// Number of wake-ups of the reader.
     wakeups: Mutex<u64>,
     wakeup: Condvar,
 }
@@ -140,7 +144,7 @@ impl RingBuffer {
         &self.words
     }
 
-    /// Where in the block an address lies, in bytes.
+    /// Offset of an address in the block, in bytes.
     fn offset_of(&self, address: usize) -> Option<usize> {
         let offset = address.checked_sub(self.words().as_ptr().addr())?;
         (offset < self.words().len() * WORD).then_some(offset)
@@ -174,13 +178,12 @@ impl RingBuffer {
         self.reserve_from(size, flags, || None)
     }
 
-    /// Keeps what made each record from now on, for [`consume_records`](Self::consume_records). Without a reader that asks, records
-    /// cost nothing more.
-    pub fn keep_origins(&self) {
+    /// Keeps the origin of each record from now on.
+    fn keep_origins(&self) {
         self.keeps_origins.store(true, Ordering::Relaxed);
     }
 
-    /// The same as [`reserve`](Self::reserve), by a program that can say what made the record.
+    /// [`reserve`](Self::reserve) with the origin of the record.
     #[must_use]
     pub fn reserve_from(
         &self,
@@ -238,8 +241,8 @@ impl RingBuffer {
         // Release: a reader that finds the record done sees its bytes.
         header.store(done, Ordering::SeqCst);
         model_fence();
-        // Either this sees that the reader has come to the record, or the reader, who looks after it has told where it
-        // is, sees that the record is done.
+        // Either this load sees that the reader has arrived at the record, or the reader, which publishes its position before it reads the
+        // header, sees that the record is done.
         let position = self.consumed.load(Ordering::SeqCst) & self.mask;
         let is_next = START as u64 + position / WORD as u64 == old >> 32;
         if flags & FORCE_WAKEUP != 0 || is_next && flags & NO_WAKEUP == 0 {
@@ -256,7 +259,7 @@ impl RingBuffer {
         self.output_from(bytes, flags, || None)
     }
 
-    /// The same, by a program that can say what made the record.
+    /// [`output`](Self::output) with the origin of the record.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
@@ -301,25 +304,7 @@ impl RingBuffer {
         }
     }
 
-    /// Reads the records that are done, up to the first that a program still has, and says how many there were.
-    ///
-    /// A record leaves the ring before `read` is called, without a lock: that may use the ring, this function included, which then
-    /// goes on with the next record, and a record counts as read if it panics. Several readers share the records.
-    pub fn consume(&self, mut read: impl FnMut(&[u8])) -> usize {
-        self.consume_records(|record| read(record.data))
-    }
-
-    /// The same with what made the records, if the ring [keeps](Self::keep_origins) that.
-    pub fn consume_records(&self, mut read: impl FnMut(Record<'_>)) -> usize {
-        let (mut count, mut bytes) = (0, Vec::new());
-        while let Some(origin) = self.take_next(&mut bytes) {
-            read(Record { data: &bytes, origin });
-            count += 1;
-        }
-        count
-    }
-
-    /// Takes the next record that is not to be skipped out of the ring, if it is done: its bytes, and what made it.
+    /// Takes the next submitted record out of the ring, without discarded ones: its bytes and its origin.
     fn take_next(&self, bytes: &mut Vec<u8>) -> Option<Option<Origin>> {
         let _reading = lock(&self.reading);
         loop {
@@ -327,7 +312,7 @@ impl RingBuffer {
             let len = header & LENGTH;
             let words = self.words().get(self.place(position) + 1..).unwrap_or_default();
             let wanted = (len as usize).div_ceil(WORD);
-            // That of a record that is skipped goes as well.
+            // Skipped records lose their origins too.
             let origin = self.origin_of(position);
             let is_discarded = header & DISCARDED != 0;
             if !is_discarded {
@@ -353,7 +338,7 @@ impl RingBuffer {
         (header & BUSY == 0).then_some((position, header))
     }
 
-    /// What made the record at a position; forgets those before it.
+    /// Takes the origin of the record at a position; drops earlier origins.
     fn origin_of(&self, position: u64) -> Option<Origin> {
         if !self.keeps_origins.load(Ordering::Relaxed) {
             return None;
@@ -365,20 +350,17 @@ impl RingBuffer {
         origins.pop_front_if(|(first, _)| *first == position).map(|(_, origin)| origin)
     }
 
-    /// How many records found no room so far.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
+    /// Number of records that found no room.
+    fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until there is a record to read, or a program wakes the reader, for at most this long; false if neither came.
-    /// What a program gives back without waking the reader (`BPF_RB_NO_WAKEUP`) ends no wait that has begun.
-    pub fn wait(&self, timeout: Duration) -> bool {
+    fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         let mut wakeups = lock(&self.wakeups);
         let before = *wakeups;
         loop {
-            // Under the lock that who wakes takes: a record that is done after this look ends the wait.
+            // Under the lock of the waker: a record that is done after this check ends the wait.
             if *wakeups != before || self.next_done().is_some() {
                 return true;
             }
@@ -390,15 +372,15 @@ impl RingBuffer {
         }
     }
 
-    /// Whether a program has the record at an address.
+    /// Whether a program holds the record at an address.
     #[must_use]
     pub fn is_reserved(&self, address: usize) -> bool {
         self.reserved(address).is_some_and(|(start, _)| start == address)
     }
 
-    /// First byte and length of the record that an address is in, if a program has it.
+    /// First byte and length of the record that contains an address, if a program holds it.
     fn reserved(&self, address: usize) -> Option<(usize, usize)> {
-        // What is in a reservation is found in order, from the oldest that a program can still have.
+        // Reservations are searched in order, from the oldest that a program can still hold.
         let pending = lock(&self.pending);
         let produced = self.produced.load(Ordering::Acquire);
         let base = self.words().as_ptr().addr();

@@ -68,7 +68,7 @@ struct Node {
     lines: u32,
 }
 
-/// Where a node is found: after so many of these bits of the address.
+/// Position of a node: the number of address bits before it, and those bits.
 #[derive(Clone, Copy)]
 struct Path {
     bits: u32,
@@ -104,7 +104,7 @@ pub(crate) struct Routes {
     unused: Mutex<Unused>,
 }
 
-/// Lines without a node in the trie. Whoever changes the trie has the lock.
+/// Lines without a node in the trie. Changes of the trie hold the lock.
 struct Unused {
     /// Of the workers that look addresses up.
     domain: Domain,
@@ -116,7 +116,7 @@ struct Unused {
     /// Nodes that the running change made, and those that it replaces.
     made: Vec<Node>,
     replaced: Vec<Node>,
-    /// The tag that a thread has waited for long enough: nobody waits for it again.
+    /// The tag after which a wait has timed out: no thread waits for it again.
     waited_for: u64,
 }
 
@@ -164,8 +164,8 @@ impl Routes {
         self.find_long(address).or_else(|| self.find_short(address, changes))
     }
 
-    /// The same where the trie has nothing, which was asked after so many changes of the short ones. It is asked once more
-    /// if there were others since: a prefix may have come there as the short one went.
+    /// Look-up among the short prefixes, after the trie had no match at `changes` changes of the short ones. The trie is searched again
+    /// after further changes: a prefix may have been added there while the short one was removed.
     fn find_short(&self, address: u32, mut changes: u32) -> Option<u32> {
         loop {
             let short = self.short.find(address);
@@ -205,7 +205,7 @@ impl Routes {
     /// One of the 256 entries of a node.
     #[inline(always)]
     fn entry(&self, line: u32, index: usize) -> Option<u32> {
-        // Acquire: what an entry leads to is written, also if it was changed where it is.
+        // Acquire: the target of an entry is written, also if the entry was changed in place.
         self.number(line, HEADER + self.run_of(line, index)?).map(|entry| entry.load(Acquire))
     }
 
@@ -279,13 +279,13 @@ impl Routes {
         }
     }
 
-    /// The same in an entry that is found after so many bits of the address.
+    /// Replaces in the entry at a depth in bits.
     fn replace_in_place(&self, entry: &AtomicU32, depth: u32, prefix: (u32, u32), values: (u32, u32)) {
         let (old, new) = values;
         let found = entry.load(Relaxed);
         if found & NODE == 0 {
             if found == old {
-                // Release: who finds the other prefix sees what it is.
+                // Release: a reader of the new prefix sees its contents.
                 entry.store(new, Release);
             }
             return;
@@ -414,7 +414,7 @@ impl Routes {
         Some(())
     }
 
-    /// The entry that leads to what is at a path.
+    /// The entry that refers to a path.
     fn entry_of(&self, path: Path) -> Option<&AtomicU32> {
         let mut place = self.root_entry(path.bits >> (u32::BITS - ROOT_BITS))?;
         let mut depth = ROOT_BITS;
@@ -427,7 +427,7 @@ impl Routes {
         Some(place)
     }
 
-    /// What comes in place of an entry that is found after so many bits of the address.
+    /// Replacement of the entry at a depth in bits.
     fn changed(
         &self,
         unused: &mut Unused,
@@ -474,7 +474,7 @@ impl Routes {
         })
     }
 
-    /// Writes a node that nobody sees yet.
+    /// Writes an unpublished node.
     fn write(&self, unused: &mut Unused, entries: &[u32; ENTRIES]) -> Result<u32, Errno> {
         let lines = lines_of(runs(entries));
         let line = unused.free.take(lines).ok_or(Errno::ENOMEM)?;
@@ -513,7 +513,7 @@ fn positions(bits: u32, length: u32, depth: u32, width: u32) -> Range<usize> {
     if fixed == 0 { 0..count } else { first..first + count }
 }
 
-/// What all entries of a node are, if that is one prefix or none.
+/// The common value of all entries of a node, if they are one prefix or all empty.
 fn uniform(entries: &[u32; ENTRIES]) -> Option<u32> {
     let first = entries[0];
     (first & NODE == 0 && entries.iter().all(|entry| *entry == first)).then_some(first)
@@ -528,7 +528,7 @@ const fn lines_of(runs: usize) -> u32 {
 }
 
 impl Unused {
-    /// Nodes that nobody has seen.
+    /// Unpublished nodes.
     fn give_back(&mut self) {
         for node in std::mem::take(&mut self.made) {
             self.free.put(node.line, node.lines);

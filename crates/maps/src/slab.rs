@@ -1,9 +1,9 @@
 //! The memory of a map: one zeroed block, cut into cells of equal size, one row of cells (a lane) per CPU where a
 //! kind is per CPU. All unsafe code of the crate is here.
 //!
-//! Cells are handed out as slices of [`AtomicU64`], so the crate itself never races in Rust's sense: what it reads
-//! and writes concurrently it reads and writes in relaxed 8-byte atomics. Programs get raw pointers and may use
-//! any width; such a race gives what it gives in the kernel, old bytes or new ones, whole words at least.
+//! Cells are slices of [`AtomicU64`], so the crate itself has no data races in Rust's sense: concurrent reads and writes are relaxed
+//! 8-byte atomics. Programs get raw pointers and may access any width; such a race has the kernel's outcome, old bytes or new ones, at
+//! least whole words.
 
 use std::alloc::Layout;
 #[cfg(not(feature = "guard"))]
@@ -23,7 +23,7 @@ const HALF_WORD: usize = WORD / 2;
 /// Lanes start this far apart at least: two cache lines, because adjacent lines are prefetched in pairs.
 const LANE_ALIGN: usize = 128;
 
-/// How a block is cut.
+/// Division of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Rows of cells.

@@ -29,11 +29,11 @@ const RESERVE_SHARE: u64 = 4;
 /// Slots that each lane may have waiting at least.
 const LEAST_RESERVE: u64 = 16;
 
-/// How long user space lets workers run when all slots wait: longer than a worker is kept from its burst by others that
-/// want its CPU. Not for ever: its thread may be pinned itself.
+/// Maximum time that user space waits for workers when no slot is free: longer than the preemption of a worker within its burst. It is
+/// limited because the waiting thread may be pinned itself.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Who wants a slot.
+/// Caller that requests a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A worker in its burst: no packet waits for another worker, and two that wait for each other would never end.
@@ -42,7 +42,7 @@ pub(crate) enum Caller {
     User,
 }
 
-/// How many slots a table has.
+/// Number of slots of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotCount {
     pub(crate) elements: u32,
@@ -70,16 +70,16 @@ pub(crate) struct Slots {
     /// Of the workers that look elements up.
     domain: Domain,
     lanes: Lanes<Mutex<Lane>>,
-    /// Permits that were given back to each lane. Apart from the slots: whoever runs out of permits looks at those of all.
+    /// Permits that were returned to each lane. Apart from the slots, because a thread without permits searches the lanes of all threads.
     permits: Lanes<AtomicU32>,
-    /// Those that were never taken.
+    /// Slots that were never taken.
     first_permits: AtomicU32,
     /// Slots from this one on were never used.
     fresh: AtomicU32,
     total: u32,
     chunk: u32,
     batch: usize,
-    /// The tag that a thread has waited for long enough: nobody waits for it again.
+    /// The tag after which a wait has timed out: no thread waits for it again.
     waited_for: AtomicU64,
 }
 
@@ -87,9 +87,9 @@ pub(crate) struct Slots {
 struct Lane {
     /// The one that waited longest first: so slots come back in the order in which they went.
     free: VecDeque<u32>,
-    /// Those that wait for a tag.
+    /// Slots that wait for a tag.
     open: Vec<u32>,
-    /// Those that wait for the end of their grace period, by ascending tag.
+    /// Slots that wait for the end of their grace period, by ascending tag.
     waiting: VecDeque<(u64, Vec<u32>)>,
 }
 
@@ -119,7 +119,7 @@ impl Slots {
         lock(self.lanes.own())
     }
 
-    /// A slot that nobody looks at. `None` when workers that are in a burst may be using all that are left.
+    /// A slot without readers. `None` if workers in a burst may be using all remaining slots.
     pub(crate) fn take(&self, caller: Caller) -> Option<u32> {
         let own = self.lane().take(self);
         own.or_else(|| match caller {
@@ -153,7 +153,7 @@ impl Slots {
         }
     }
 
-    /// Gives back a slot that nobody but the caller has seen.
+    /// Returns a slot that was never published.
     pub(crate) fn put_back(&self, slot: u32) {
         self.lane().free.push_front(slot);
     }
@@ -169,7 +169,7 @@ impl Slots {
             let take = |left: u32| left.checked_sub(1);
             permits.load(Relaxed) != 0 && permits.fetch_update(AcqRel, Relaxed, take).is_ok()
         };
-        // Permits go from where they are to the one who takes them: none is missed on its way.
+        // Permits move directly to their taker, so that the search misses none in transit.
         let found = take(self.permits.own()) || take(&self.first_permits) || self.permits.iter().any(take);
         found.then(|| Permit(self))
     }

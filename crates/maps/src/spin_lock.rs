@@ -1,19 +1,19 @@
-//! The lock of a map value: a word that is 0 while nobody has it, and 1 otherwise.
+//! The lock of a map value: a word that is 1 while the lock is held, and 0 otherwise.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Waits until nobody else has the lock, and takes it.
+/// Waits until the lock is free, and takes it.
 pub fn take(word: &AtomicU32) {
     while word.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        // Looking does not take the cache line from whoever has the lock.
+        // A load does not take the cache line from the holder of the lock.
         while word.load(Ordering::Relaxed) != 0 {
             spin_loop();
         }
     }
 }
 
-/// Does something while nobody else has the lock.
+/// Runs a function under the lock.
 pub(crate) fn hold<T>(word: &AtomicU32, action: impl FnOnce() -> T) -> T {
     take(word);
     let result = action();

@@ -1,4 +1,4 @@
-//! What the lock-free parts are made of, and what the model checker replaces it by (`--cfg loom`).
+//! Primitives of the lock-free parts, and their replacements in the model checker (`--cfg loom`).
 
 pub(crate) use std::sync::atomic::Ordering;
 

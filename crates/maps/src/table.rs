@@ -32,7 +32,7 @@ const MAX_STRIPES: usize = 4096;
 /// Places visited in one part of an iteration.
 const PLACES_PER_PART: usize = 4096;
 
-/// What a table is made for.
+/// Parameters of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableShape {
     pub(crate) key_size: usize,
@@ -49,7 +49,7 @@ pub(crate) struct TableShape {
 }
 
 impl TableShape {
-    /// What a request asks for, with so many words of payload.
+    /// The shape that a request needs, with this number of words of payload.
     pub(crate) fn of(request: &Request<'_>, payload_words: usize) -> Self {
         Self {
             key_size: request.key_size(),
@@ -98,7 +98,7 @@ impl TableShape {
     }
 }
 
-/// What a look-up finds: the slot, and its payload, which is not empty in kinds whose values are there.
+/// Result of a look-up: the slot, and its payload, which is not empty in kinds that keep values in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub(crate) slot: u32,
@@ -118,7 +118,7 @@ impl Found<'_> {
 #[derive(Default)]
 struct Stripe(Mutex<()>);
 
-/// A stripe that is locked. What is dropped with an element is dropped after the lock.
+/// A locked stripe. Values of removed elements are dropped after the unlock.
 struct StripeGuard<'a> {
     _lock: MutexGuard<'a, ()>,
     _drops: Option<Deferral>,
@@ -137,7 +137,7 @@ pub(crate) struct Table {
     occupied: Option<Occupied>,
     stripes: Box<[Stripe]>,
     seed: SeedableRandomState,
-    /// Those of the values in its payloads.
+    /// Timers of the values in the payloads.
     timers: Option<Timers>,
 }
 
@@ -249,8 +249,7 @@ impl Table {
         Some(slot)
     }
 
-    /// The same for a key of so many words, the last one filled up with zeros, in a table whose slots have so many words of
-    /// state.
+    /// [`find`](Self::find) specialized by words of the key, the last one padded with zeros, and words of slot state.
     #[inline(always)]
     pub(crate) fn find_words<const WORDS: usize, const STATE: usize>(
         &self,
@@ -268,7 +267,7 @@ impl Table {
         })
     }
 
-    /// What a look-up finds with a slot.
+    /// Look-up result of a slot.
     #[inline]
     pub(crate) fn found(&self, slot: u32) -> Found<'_> {
         Found { slot, payload: self.payload(slot) }
@@ -314,12 +313,12 @@ impl Table {
 
     fn lock_stripe(&self, hash: u64) -> StripeGuard<'_> {
         let stripe = &self.stripes[(hash >> 16) as usize & (self.stripes.len() - 1)];
-        // An element that goes ends its timer, and that retires what it calls.
+        // The removal of an element cancels its timer, which retires the callback.
         let drops = self.timers.as_ref().map(|_| defer_drops());
         StripeGuard { _lock: stripe.0.lock().unwrap_or_else(PoisonError::into_inner), _drops: drops }
     }
 
-    /// A slot for an element that is going to be added or replaced, with its key; its payload holds what an earlier element left.
+    /// A slot for an element to add or replace, with its key; its payload has the bytes of an earlier element.
     /// `ENOMEM` when workers in their bursts may be using all that are left.
     pub(crate) fn spare(&self, key: &[u8], caller: Caller) -> Result<Spare<'_>, Errno> {
         let slot = self.slots.take(caller).ok_or(Errno::ENOMEM)?;

@@ -1,10 +1,10 @@
 //! Timers in values of maps (`bpf_timer_init` and the others in `kernel/bpf/helpers.c`).
 //!
-//! What a program sees of a timer is a field of a value, which it neither reads nor writes. The map keeps the timers that were
-//! made in it, by the address of that field. When an element goes, so does its timer.
+//! A timer is a special field of a value, which programs neither load nor store. The map keeps its initialized timers by the address of
+//! the field. An element that is freed cancels its timer.
 //!
-//! A timer that runs is in the [queue](TimerQueue) of the worker that started it, who fires it between bursts, as the kernel fires
-//! a timer on the CPU that started it. Locks are taken in this order: that of a map's timers, a timer's, a queue's.
+//! A started timer is in the [queue](TimerQueue) of the worker that started it, which fires it between bursts, as the kernel fires
+//! a timer on the CPU that started it. Lock order: the timers of a map, a timer, a queue.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -17,8 +17,8 @@ use paceline_spec::Errno;
 
 use crate::map::Map;
 
-/// The function that a timer calls, and what keeps it: whatever the engine needs that runs it. Dropping it must wait for
-/// whoever still runs the function.
+/// The callback of a timer, as the engine that runs it represents it. Its drop must wait for workers that still run the
+/// function.
 type Callback = Arc<dyn Any + Send + Sync>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -44,9 +44,9 @@ pub struct Timer {
 #[derive(Default)]
 struct State {
     callback: Option<Callback>,
-    /// Where it runs.
+    /// Queue and due time, if started.
     running: Option<(Weak<TimerQueue>, Due)>,
-    /// Whether its element has gone.
+    /// Whether the element was freed.
     is_gone: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct DueTimer {
 }
 
 impl DueTimer {
-    /// What it calls. It stays with the timer: the function takes the keys and values of this map alone.
+    /// The callback. It must not be used with other timers: the function is verified for keys and values of this map alone.
     #[must_use]
     pub fn callback(&self) -> &(dyn Any + Send + Sync) {
         &*self.callback
@@ -82,20 +82,20 @@ impl DueTimer {
 }
 
 impl Timer {
-    /// The clock that it goes by, as `bpf_timer_init` was told: `CLOCK_REALTIME`, `CLOCK_MONOTONIC` or `CLOCK_BOOTTIME`.
+    /// The clock, from `bpf_timer_init`: `CLOCK_REALTIME`, `CLOCK_MONOTONIC` or `CLOCK_BOOTTIME`.
     #[must_use]
     pub fn clock(&self) -> u64 {
         self.clock
     }
 
-    /// Sets what it calls.
+    /// Sets the callback.
     ///
     /// # Errors
-    /// `EINVAL`: its element has gone. `ENOMEM`: workers that stall keep too much of what was replaced before.
+    /// `EINVAL`: the element was freed. `ENOMEM`: stalled workers keep too many retired values.
     ///
     /// # Safety
-    /// Whoever fires due timers calls the function, if it is one that he knows, with a key and a value of the timer's map: the
-    /// function must have been proven for that map.
+    /// The engine that fires due timers calls the function, if it knows the function, with a key and a value of the timer's map: the function
+    /// must have been verified for that map.
     pub unsafe fn set_callback(&self, callback: Callback) -> Result<(), Errno> {
         if !Domain::global().has_room() {
             return Err(Errno::ENOMEM);
@@ -127,7 +127,7 @@ impl Timer {
         Ok(())
     }
 
-    /// Stops it and forgets what it calls; whether it ran. A function that another worker is in goes on.
+    /// Cancels the timer and drops the callback; returns whether it was started. A callback that another worker executes continues.
     pub fn cancel(&self) -> bool {
         let mut state = lock(&self.state);
         let ((ran, queue), callback) = (state.stop(), state.callback.take());
@@ -142,7 +142,7 @@ impl Timer {
         self.cancel();
     }
 
-    /// What firing it takes; `None` if it was stopped or started anew since it was due.
+    /// The due timer; `None` if it was cancelled or restarted since it was due.
     fn fire(self: Arc<Self>, due: Due) -> Option<DueTimer> {
         let mut state = lock(&self.state);
         if state.running.as_ref().is_none_or(|(_, running)| *running != due) {
@@ -254,13 +254,18 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
+    /// The offset in bytes of the timer in a value.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
     /// For a map whose values have these fields; `None` if none is a timer.
     pub(crate) fn of(special: &[SpecialField]) -> Option<Self> {
         let field = special.iter().find(|field| field.kind == SpecialKind::Timer)?;
         Some(Self { offset: field.offset as usize, by_address: Mutex::default() })
     }
 
-    /// Ends the timer of a value whose element goes, or comes where another was.
+    /// Cancels the timer of a value whose element is freed, or replaced in its place.
     pub(crate) fn forget(&self, value: usize) {
         let timer = lock(&self.by_address).remove(&value.wrapping_add(self.offset));
         if let Some(timer) = timer {
@@ -280,7 +285,7 @@ impl Timers {
 /// # Errors
 /// `EINVAL`: no timer's field of this map. `EBUSY`: there is a timer already.
 pub fn make_timer(map: &Arc<Map>, address: usize, clock: u64) -> Result<(), Errno> {
-    let timers = map.timers().filter(|_| map.is_timer(address)).ok_or(Errno::EINVAL)?;
+    let timers = map.timers().filter(|_| map.for_programs().is_timer(address)).ok_or(Errno::EINVAL)?;
     let timer = Timer { map: Arc::downgrade(map), address, clock, state: Mutex::default() };
     match lock(&timers.by_address).entry(address) {
         std::collections::hash_map::Entry::Occupied(_) => Err(Errno::EBUSY),
@@ -295,20 +300,6 @@ pub fn make_timer(map: &Arc<Map>, address: usize, clock: u64) -> Result<(), Errn
 #[must_use]
 pub fn timer_at(map: &Map, address: usize) -> Option<Arc<Timer>> {
     lock(&map.timers()?.by_address).get(&address).cloned()
-}
-
-impl Map {
-    /// Whether its values have timers.
-    #[must_use]
-    pub fn has_timers(&self) -> bool {
-        self.timers().is_some()
-    }
-
-    /// Whether an address is that of the timer in a value of this map.
-    #[must_use]
-    pub fn is_timer(&self, address: usize) -> bool {
-        self.timers().is_some_and(|timers| self.offset_in_value(address) == Some(timers.offset))
-    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -331,7 +322,7 @@ mod tests {
         (map, timer)
     }
 
-    /// What [`TimerQueue::take_due`] has done when it lets go of the queue.
+    /// State of [`TimerQueue::take_due`] after it unlocks the queue.
     fn take(queue: &TimerQueue) -> (Due, Arc<Timer>) {
         lock(&queue.timers).by_due.pop_first().unwrap()
     }

@@ -18,14 +18,14 @@ pub trait Plain: FromBytes + IntoBytes + Immutable {}
 
 impl<T: FromBytes + IntoBytes + Immutable> Plain for T {}
 
-/// What a [`TypedMap`] gives and takes as a value: a [`Plain`] type, or [`PerCpu`] of one in the per-CPU kinds.
+/// A type of values of a [`TypedMap`]: a [`Plain`] type, or [`PerCpu`] of one in the per-CPU kinds.
 pub trait MapValue: Sized {
     /// The type of one value.
     type One: Plain;
     /// Whether there is one for each CPU.
     const PER_CPU: bool;
 
-    /// From what [`Map::lookup`] gives; `None` for another number of bytes.
+    /// The value of the bytes of [`Map::lookup`]; `None` for another number of bytes.
     fn from_user(bytes: &[u8]) -> Option<Self>;
 
     /// As [`Map::update`] takes it.
@@ -99,7 +99,7 @@ pub enum TypeError {
     Key {
         /// Name of the map.
         map: String,
-        /// Its key size.
+        /// Key size of the map.
         size: u32,
         /// The type.
         ty: &'static str,
@@ -111,7 +111,7 @@ pub enum TypeError {
     Value {
         /// Name of the map.
         map: String,
-        /// Its value size.
+        /// Value size of the map.
         size: u32,
         /// The type.
         ty: &'static str,
@@ -142,8 +142,8 @@ pub enum TypeError {
     },
 }
 
-/// A map as user space sees it, its keys and values of Rust types; from [`Map::typed`]. What is refused is refused as by the
-/// operations of [`Map`] that it is made of, with their error numbers.
+/// User space's side of a map with keys and values of Rust types, from [`Map::typed`]. Errors are those of the operations of
+/// [`Map`].
 pub struct TypedMap<K, V> {
     map: Arc<Map>,
     types: PhantomData<fn() -> (K, V)>,

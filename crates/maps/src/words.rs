@@ -118,7 +118,7 @@ pub(crate) fn load_first(words: &[AtomicU64]) -> u64 {
     words.first().map_or(0, |word| word.load(Relaxed))
 }
 
-/// Whether the words are what [`fill`] makes of the bytes.
+/// Whether the words equal the result of [`fill`] for the bytes.
 pub(crate) fn equal(words: &[AtomicU64], bytes: &[u8]) -> bool {
     words.iter().zip(as_words(bytes)).all(|(word, value)| word.load(Relaxed) == value)
 }
@@ -185,7 +185,7 @@ pub(crate) unsafe fn load_words<const WORDS: usize>(address: u64) -> [u64; WORDS
     std::array::from_fn(|i| u64::from_le(half(2 * i) | half(2 * i + 1) << 32))
 }
 
-/// The same.
+/// Cold path of [`load_words`], for addresses that are not aligned to half a word.
 ///
 /// # Safety
 /// As for [`load_bytes`].

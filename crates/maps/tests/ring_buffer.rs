@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use paceline_maps::{Limits, Map, Origin, RingBuffer};
+use paceline_maps::{Limits, Map, Origin, RingBuffer, RingReader};
 use paceline_spec::{Errno, MapFlags, MapKind};
 
 mod common;
@@ -15,9 +15,9 @@ fn create(bytes: u32) -> Arc<Map> {
     Map::create(&spec, &Limits { cpus: 1, memory: 1 << 24 }).unwrap()
 }
 
-fn drain(ring: &RingBuffer) -> Vec<Vec<u8>> {
+fn drain(reader: RingReader<'_>) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
-    ring.consume(|record| records.push(record.to_vec()));
+    reader.consume(|record| records.push(record.to_vec()));
     records
 }
 
@@ -29,7 +29,7 @@ fn commit(record: NonNull<u8>, discard: bool) {
 #[test]
 fn records_are_read_in_the_order_of_their_reservation() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     let records = [8, 0, 13].map(|size| ring.reserve(size, 0).unwrap());
     for (record, size) in records.iter().zip([8, 0, 13]) {
         assert!(
@@ -41,10 +41,10 @@ fn records_are_read_in_the_order_of_their_reservation() {
     // SAFETY: the record has 13 bytes.
     unsafe { records[2].as_ptr().write_bytes(7, 13) };
     commit(records[2], false);
-    assert_eq!(drain(ring), [[0; 0]; 0], "the first is not done");
+    assert_eq!(drain(reader), [[0; 0]; 0], "the first is not done");
     commit(records[1], true);
     commit(records[0], false);
-    assert_eq!(drain(ring), [vec![0; 8], vec![7; 13]], "one was discarded");
+    assert_eq!(drain(reader), [vec![0; 8], vec![7; 13]], "one was discarded");
     assert_eq!([0, 1, 2, 3, 4].map(|question| ring.query(question)), [0, 4096, 48, 48, 0]);
     assert!(!ring.is_reserved(records[0].addr().get()));
 }
@@ -52,7 +52,7 @@ fn records_are_read_in_the_order_of_their_reservation() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     assert!(ring.reserve(4089, 0).is_none() && ring.reserve(8, 1).is_none());
     assert!(ring.reserve(u64::from(u32::MAX), 0).is_none() && ring.reserve(u64::MAX, 0).is_none());
     // A ring is never quite full: positions a whole ring apart would look alike.
@@ -60,24 +60,24 @@ fn what_does_not_fit_is_refused() {
     commit(ring.reserve(4080, 0).unwrap(), false);
     assert_eq!(ring.output(&[1], 0), Err(Errno::EAGAIN));
     assert_eq!(ring.output(&[1], 4), Err(Errno::EINVAL));
-    assert_eq!(drain(ring).len(), 1);
+    assert_eq!(drain(reader).len(), 1);
     // A record that the program keeps holds up those after it, however much was read.
     let kept = ring.reserve(2000, 0).unwrap();
     commit(ring.reserve(2000, 0).unwrap(), false);
     assert!(ring.reserve(100, 0).is_none());
     commit(kept, false);
-    assert_eq!(drain(ring).len(), 2);
+    assert_eq!(drain(reader).len(), 2);
     assert_eq!(ring.output(&[1; 100], 0), Ok(()));
 }
 
 #[test]
 fn a_record_over_the_end_is_in_one_piece() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     for round in 0..100_u8 {
         let bytes: Vec<u8> = (0..1001).map(|i| (i % 251) as u8 ^ round).collect();
         ring.output(&bytes, 0).unwrap();
-        assert_eq!(drain(ring), [bytes]);
+        assert_eq!(drain(reader), [bytes]);
     }
 }
 
@@ -85,7 +85,7 @@ fn a_record_over_the_end_is_in_one_piece() {
 fn several_writers_and_a_reader_lose_nothing() {
     const EACH: u32 = 20_000;
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     let done = AtomicBool::new(false);
     let mut seen = [0_u32; 2];
     std::thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn several_writers_and_a_reader_lose_nothing() {
         scope.spawn(move || {
             loop {
                 let last = done.load(Ordering::Acquire);
-                ring.consume(|record| {
+                reader.consume(|record| {
                     let (pairs, rest) = record.as_chunks::<8>();
                     assert!(rest.is_empty() && pairs.iter().all(|pair| *pair == pairs[0]), "{record:?}");
                     let [a, b, c, d, e, f, g, h] = pairs[0];
@@ -119,7 +119,7 @@ fn several_writers_and_a_reader_lose_nothing() {
                 if last {
                     return;
                 }
-                ring.wait(Duration::from_millis(1));
+                reader.wait(Duration::from_millis(1));
             }
         });
         writers.into_iter().for_each(|writer| writer.join().unwrap());
@@ -131,28 +131,28 @@ fn several_writers_and_a_reader_lose_nothing() {
 #[test]
 fn a_reader_that_waits_is_woken() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
-    assert!(!ring.wait(Duration::from_millis(1)));
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
+    assert!(!reader.wait(Duration::from_millis(1)));
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| ring.wait(Duration::from_secs(20)));
-        while !reader.is_finished() {
+        let waiting = scope.spawn(|| reader.wait(Duration::from_secs(20)));
+        while !waiting.is_finished() {
             // Each wakes only who waits already.
             ring.output(&[1], 2).unwrap();
-            drain(ring);
+            drain(reader);
         }
-        assert!(reader.join().unwrap());
+        assert!(waiting.join().unwrap());
     });
 }
 
 #[test]
 fn a_reader_may_use_the_ring_from_its_function() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     (0..3).for_each(|byte| ring.output(&[byte], 0).unwrap());
     let mut inner = Vec::new();
-    let outer = ring.consume(|record| {
-        assert!(record != [0] || ring.wait(Duration::from_secs(5)), "there is another");
-        ring.consume(|record| inner.push(record.to_vec()));
+    let outer = reader.consume(|record| {
+        assert!(record != [0] || reader.wait(Duration::from_secs(5)), "there is another");
+        reader.consume(|record| inner.push(record.to_vec()));
     });
     assert_eq!((outer, inner), (1, vec![vec![1], vec![2]]));
 }
@@ -160,18 +160,18 @@ fn a_reader_may_use_the_ring_from_its_function() {
 #[test]
 fn a_record_whose_reader_panics_is_read() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
     (0..2).for_each(|byte| ring.output(&[byte], 0).unwrap());
-    let first = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ring.consume(|_| panic!("stop"))));
+    let first = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reader.consume(|_| panic!("stop"))));
     assert!(first.is_err());
-    assert_eq!(drain(ring), [[1]]);
+    assert_eq!(drain(reader), [[1]]);
 }
 
 #[test]
 fn what_made_a_record_is_asked_without_a_lock() {
     let map = create(4096);
-    let ring = map.ring_buffer().unwrap();
-    ring.keep_origins();
+    let (ring, reader) = (map.for_programs().ring_buffer().unwrap(), map.ring_buffer().unwrap());
+    reader.keep_origins();
     let origin = Origin { packet: Some(1), cpu: 2, time_ns: 3 };
     let record = ring.reserve_from(8, 0, || {
         ring.output(&[7], 0).unwrap();
@@ -179,6 +179,6 @@ fn what_made_a_record_is_asked_without_a_lock() {
     });
     commit(record.unwrap(), false);
     let mut records = Vec::new();
-    ring.consume_records(|record| records.push((record.data.len(), record.origin)));
+    reader.consume_records(|record| records.push((record.data.len(), record.origin)));
     assert_eq!(records, [(1, None), (8, Some(origin))]);
 }

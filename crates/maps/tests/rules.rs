@@ -114,18 +114,18 @@ fn a_stale_pointer_keeps_the_old_value_over_one_update() {
 fn global_data_is_an_array_of_one() {
     let map = create(MapKind::Array, 4, 20, 1);
     let base = map.for_programs().lookup(&key(0), 0).unwrap();
-    assert_eq!(map.direct_value(0), Ok(base));
-    assert_eq!(map.direct_value(19).map(|p| p.addr().get()), Ok(base.addr().get() + 19));
-    assert_eq!(map.direct_value(20), Err(Errno::EINVAL));
-    assert_eq!(create(MapKind::Array, 4, 20, 2).direct_value(0), Err(Errno::ENOTSUPP));
-    assert_eq!(create(MapKind::Hash, 4, 20, 1).direct_value(0), Err(Errno::ENOTSUPP));
+    assert_eq!(map.for_programs().direct_value(0), Ok(base));
+    assert_eq!(map.for_programs().direct_value(19).map(|p| p.addr().get()), Ok(base.addr().get() + 19));
+    assert_eq!(map.for_programs().direct_value(20), Err(Errno::EINVAL));
+    assert_eq!(create(MapKind::Array, 4, 20, 2).for_programs().direct_value(0), Err(Errno::ENOTSUPP));
+    assert_eq!(create(MapKind::Hash, 4, 20, 1).for_programs().direct_value(0), Err(Errno::ENOTSUPP));
 }
 
 #[test]
 fn array_layout_finds_every_value() {
     for kind in [MapKind::Array, MapKind::PerCpuArray] {
         let map = create(kind, 4, 12, 5);
-        let layout = map.array_layout().unwrap();
+        let layout = map.for_programs().array_layout().unwrap();
         assert_eq!(layout.entries, 5);
         for (cpu, index) in (0..CPUS).flat_map(|cpu| (0..5).map(move |i| (cpu, i))) {
             let offset = cpu * layout.cpu_stride + index * layout.stride;
@@ -133,19 +133,19 @@ fn array_layout_finds_every_value() {
             assert_eq!(value.addr().get(), layout.base.addr().get() + offset);
         }
     }
-    assert!(create(MapKind::Hash, 4, 12, 5).array_layout().is_none());
+    assert!(create(MapKind::Hash, 4, 12, 5).for_programs().array_layout().is_none());
 }
 
 #[test]
 fn access_flags_hold() {
     let with = |flags| Map::create(&MapSpec { flags, ..spec(MapKind::Hash, 4, 8, 4) }, &LIMITS).unwrap();
     let map = with(MapFlags::RDONLY_PROG);
-    assert!(map.program_access().read && !map.program_access().write);
+    assert!(map.for_programs().access().read && !map.for_programs().access().write);
     assert_eq!(map.for_programs().update(&key(1), &[0; 8], ANY, 0), Err(Errno::EPERM));
     assert_eq!(map.for_programs().delete(&key(1)), Err(Errno::EPERM));
     map.update(&key(1), &[0; 8], ANY).unwrap();
     let map = with(MapFlags::WRONLY_PROG);
-    assert!(!map.program_access().read && map.program_access().write);
+    assert!(!map.for_programs().access().read && map.for_programs().access().write);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn refusals_name_map_and_cause() {
     let text = |spec: MapSpec| Map::create(&spec, &LIMITS).unwrap_err().to_string();
     assert_eq!(
         text(spec(MapKind::Arena, 4, 4, 1)),
-        "map \"m\": map type arena is not there: it would take memory that programs and user space address alike"
+        "map \"m\": map type arena is not supported: needs memory that programs and user space address alike"
     );
     assert_eq!(text(spec(MapKind::Array, 8, 4, 1)), "map \"m\": key size is 8, must be 4 (EINVAL)");
     assert_eq!(text(spec(MapKind::DevMap, 4, 5, 1)), "map \"m\": value size is 5, must be 4 or 8 (EINVAL)");
@@ -276,7 +276,7 @@ fn redirect_targets() {
     assert!(
         map.for_programs().contains(value.addr().get(), 8) && map.for_programs().lookup(&key(0), 0).is_none()
     );
-    assert!(!map.program_access().write);
+    assert!(!map.for_programs().access().write);
 
     let map = create(MapKind::DevMapHash, 4, 4, 4);
     map.update(&key(1000), &key(7), ANY).unwrap();
@@ -307,12 +307,13 @@ fn redirect_targets() {
 fn program_arrays_bind_programs_to_tokens() {
     let map = create(MapKind::ProgArray, 4, 4, 4);
     let token = NonZeroU64::new(0xfeed).unwrap();
-    let table = map.prog_array().unwrap();
+    let table = map.for_programs().prog_array().unwrap();
     map.update(&key(1), &key(0), ANY).unwrap();
     assert_eq!((table.len(), table.program(1), table.token(1)), (4, Some(0), None));
     // SAFETY: nobody jumps to these tokens.
-    let install =
-        |index, owner: &Arc<()>| unsafe { map.install_program(index, 7, token, Box::new(owner.clone())) };
+    let install = |index, owner: &Arc<()>| unsafe {
+        map.for_programs().install_program(index, 7, token, Box::new(owner.clone()))
+    };
     let owner = Arc::new(());
     assert_eq!((install(1, &owner), install(9, &owner)), (Ok(()), Err(Errno::E2BIG)));
     assert_eq!((table.token(1), table.token(2)), (Some(token), None));
@@ -408,4 +409,28 @@ fn special_fields_are_for_some_kinds_only() {
     assert_eq!(errno(&timer(MapKind::PerCpuArray)), Err(Errno::EOPNOTSUPP));
     let read_only = MapSpec { flags: MapFlags::RDONLY_PROG, ..lock(MapKind::Array) };
     assert_eq!(errno(&read_only), Err(Errno::EACCES));
+}
+
+/// Pushes, peeks and membership are for the kinds without keys that have them.
+#[test]
+fn values_without_keys() {
+    let other = Err(Errno::ENOTSUPP);
+    let (hash, filter) = (create(MapKind::Hash, 4, 4, 4), create(MapKind::BloomFilter, 0, 4, 4));
+    assert_eq!((hash.push(&[1; 4], 0), hash.peek()), (other, Err(Errno::ENOTSUPP)));
+    assert_eq!(hash.may_contain(&[1; 4]), Err(Errno::ENOTSUPP));
+    assert_eq!((filter.push(&[1; 4], 0), filter.peek()), (Ok(()), Err(Errno::ENOTSUPP)));
+    assert_eq!((filter.may_contain(&[1; 4]), filter.may_contain(&[2; 4])), (Ok(true), Ok(false)));
+    assert_eq!(filter.may_contain(&[1; 5]), Err(Errno::EINVAL));
+    for kind in [MapKind::Queue, MapKind::Stack] {
+        let map = create(kind, 0, 4, 2);
+        assert_eq!(map.peek(), Err(Errno::ENOENT));
+        assert_eq!((map.push(&[1; 4], 0), map.push(&[2; 4], 0)), (Ok(()), Ok(())));
+        let (first, second) =
+            if kind == MapKind::Queue { (vec![1; 4], vec![2; 4]) } else { (vec![2; 4], vec![1; 4]) };
+        assert_eq!([map.peek(), map.pop(), map.pop()], [Ok(first.clone()), Ok(first), Ok(second)]);
+        assert_eq!((map.push(&[1; 3], 0), map.push(&[1; 4], 8)), (Err(Errno::EINVAL), Err(Errno::EINVAL)));
+        assert_eq!(map.may_contain(&[1; 4]), Err(Errno::ENOTSUPP));
+        map.freeze().unwrap();
+        assert_eq!(map.push(&[1; 4], 0), Err(Errno::EPERM));
+    }
 }

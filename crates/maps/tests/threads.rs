@@ -165,13 +165,13 @@ fn iteration_sees_every_key_that_stays() {
 #[test]
 fn a_tail_call_sees_a_token_of_its_program_only() {
     let map = create(MapKind::ProgArray, 4, 1);
-    let table = map.prog_array().unwrap();
+    let table = map.for_programs().prog_array().unwrap();
     let program_of = |token: u64| (token >> 1) as u32;
     let change = |rng: &mut fastrand::Rng| {
         let program = rng.u32(..3);
         let token = (u64::from(program) << 1 | 1).try_into().unwrap();
         // SAFETY: nobody jumps to these tokens.
-        unsafe { map.install_program(0, program, token, Box::new(())) }.unwrap();
+        unsafe { map.for_programs().install_program(0, program, token, Box::new(())) }.unwrap();
         if rng.bool() {
             map.update(&[0; 4], &program.to_ne_bytes(), 0).unwrap();
         }

@@ -108,11 +108,12 @@ pub use paceline_load::{
 };
 pub use paceline_maps::{
     BatchError, CreateError, CreateErrorKind, Elements, FillError, Limits, Map, MapValue, Mismatch, Origin,
-    PerCpu, Plain, Record, RedirectTarget as MapTarget, TypeError, TypedMap,
+    PerCpu, Plain, Record, RedirectTarget as MapTarget, RingReader, TypeError, TypedMap,
 };
 pub use paceline_spec::{
-    Action, Actions, Errno, FunctionInfo, InitialValue, KfuncRef, LineInfo, Linkage, MapFlags, MapKind,
-    MapSpec, Meaning, Pinning, Poison, ProgramKind, ProgramSpec, Rules, XdpAttach,
+    Action, Actions, ElementKind, Errno, FunctionInfo, InitialValue, InnerLength, KeyKind, KfuncRef,
+    LineInfo, Linkage, MapFlags, MapKind, MapRules, MapSpec, MapUse, Meaning, Pinning, Poison, ProgramKind,
+    ProgramSpec, Rules, XdpAttach,
 };
 pub use paceline_vm::{
     Access, BurstFault, ByKey, ByProgram, CallSite, Caller, Calls, Chain, ChainCounts, ChainError, Choice,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use paceline_btf::{Btf, Type};
 use paceline_epoch::defer_drops;
 use paceline_maps::Map;
-use paceline_spec::{MapFlags, MapKind, MapSpec, Pinning};
+use paceline_spec::{MapFlags, MapSpec, Pinning};
 
 use crate::{Collection, LoadOptions, Object, SetupError};
 
@@ -51,7 +51,7 @@ pub enum Difference {
 fn difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
     let is_part_of_a_program = match (wanted.frozen || found.frozen, wanted.kind) {
         (true, _) => Some(Difference::Constants),
-        (false, MapKind::ProgArray) if found.kind == wanted.kind => Some(Difference::Programs),
+        (false, kind) if kind.holds_programs() && found.kind == kind => Some(Difference::Programs),
         _ => None,
     };
     is_part_of_a_program.or_else(|| shape_difference(wanted, found))
@@ -61,10 +61,9 @@ fn difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
 /// (`map_is_reuse_compat` in `libbpf.c`), and what the verifier relies on besides.
 fn shape_difference(wanted: &MapSpec, found: &MapSpec) -> Option<Difference> {
     // What creation adds by itself.
-    let is_device_map = matches!(wanted.kind, MapKind::DevMap | MapKind::DevMapHash);
-    let added = if is_device_map { MapFlags::RDONLY_PROG.0 } else { 0 };
+    let added = if wanted.kind.is_read_only() { MapFlags::RDONLY_PROG.0 } else { 0 };
     let flags = |spec: &MapSpec| (spec.flags.0 | added, spec.extra);
-    let counts_cpus = wanted.kind == MapKind::PerfEventArray && wanted.max_entries == 0;
+    let counts_cpus = wanted.kind.holds_events() && wanted.max_entries == 0;
     let checks = [
         (wanted.kind != found.kind, Difference::Kind),
         (wanted.key_size != found.key_size, Difference::KeySize(wanted.key_size, found.key_size)),

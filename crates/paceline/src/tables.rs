@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use paceline_epoch::defer_drops;
 use paceline_isa::{Imm64, Insn};
 use paceline_maps::{Map, MapUser};
-use paceline_spec::{Errno, InitialValue, MapKind, MapSpec, ProgramSpec};
+use paceline_spec::{Errno, InitialValue, MapSpec, ProgramSpec};
 use paceline_vm::{InstallError, Program};
 
 use crate::{Collection, NoProgram};
@@ -139,7 +139,7 @@ impl Collection {
     /// [`EntryError::NoMap`]; [`EntryError::Install`] for a map that is no program array, and an index past its end.
     pub fn uninstall(&self, map: &str, index: u32) -> Result<bool, EntryError> {
         let (position, map) = self.table(map)?;
-        let entries = map.prog_array().ok_or(InstallError::NoProgramArray)?.len();
+        let entries = map.for_programs().prog_array().ok_or(InstallError::NoProgramArray)?.len();
         if index as usize >= entries {
             return Err(InstallError::Index { index, entries }.into());
         }
@@ -154,7 +154,7 @@ impl Collection {
     #[must_use]
     pub fn installed(&self, map: &str, index: u32) -> Option<String> {
         let (position, map) = self.table(map).ok()?;
-        let id = map.prog_array()?.program(index)?;
+        let id = map.for_programs().prog_array()?.program(index)?;
         let installed = self.tables.installed.lock().unwrap_or_else(PoisonError::into_inner);
         installed.get(&(position, index)).filter(|(known, _)| *known == id).map(|(_, name)| name.clone())
     }
@@ -217,8 +217,7 @@ impl Collection {
             Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => usize::try_from(*index).ok(),
             _ => None,
         });
-        let is_table =
-            |map: &usize| self.maps().get(*map).is_some_and(|m| m.spec().kind == MapKind::ProgArray);
+        let is_table = |map: &usize| self.maps().get(*map).is_some_and(|m| m.spec().kind.holds_programs());
         named.filter(is_table).collect::<BTreeSet<_>>().into_iter()
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 
 use paceline::helper::{Helper, has_helper};
 use paceline::kfunc::{ABSENT, Kfunc};
-use paceline::{CreateErrorKind, Limits, Map, MapKind, MapSpec, ProgramKind, XdpAttach};
+use paceline::{MapKind, ProgramKind, XdpAttach};
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/SUPPORT.md");
 const XDP: ProgramKind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
@@ -60,27 +60,15 @@ const TAIL: &str = "
   uses it up within one burst gets `ENOMEM` until the burst is over; the kernel allocates more.
 ";
 
-fn map(kind: MapKind) -> MapSpec {
-    MapSpec::new(kind.name(), kind, 4, 4, 1)
-}
-
-/// Whether there are such maps; that this one cannot be made for its sizes does not matter.
-fn has_map(kind: MapKind) -> bool {
-    let made = Map::create(&map(kind), &Limits { cpus: 1, memory: 1 << 20 });
-    !matches!(made, Err(error) if matches!(error.cause, CreateErrorKind::Unsupported(_)))
-}
-
 fn yes(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
 }
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    page.push_str("\n## Map types\n\n| map type | there | it would take |\n|---|---|---|\n");
+    page.push_str("\n## Map types\n\n| map type | supported | needs |\n|---|---|---|\n");
     for &kind in MapKind::ALL {
-        let is_there = has_map(kind);
-        let take = if is_there { "" } else { kind.would_take() };
-        let _ = writeln!(page, "| {kind} | {} | {take} |", yes(is_there));
+        let _ = writeln!(page, "| {kind} | {} | {} |", yes(kind.is_supported()), kind.needs().unwrap_or(""));
     }
     page.push_str(
         "\n## Helpers\n\n| helper | XDP | TC | socket filters | there | it would take |\n|---|---|---|---|---|---|\n",

@@ -62,7 +62,11 @@ fn entries_stay_as_long_as_the_collection() {
     assert_eq!(collection.installed("protocols", 17).as_deref(), Some("udp"));
     let array = collection.map("protocols").expect("a map").clone();
     drop(collection);
-    assert_eq!(array.prog_array().and_then(|array| array.program(17)), None, "programs hold their maps");
+    assert_eq!(
+        array.for_programs().prog_array().and_then(|array| array.program(17)),
+        None,
+        "programs hold their maps"
+    );
 }
 
 #[test]

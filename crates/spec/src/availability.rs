@@ -4,8 +4,8 @@
 //! `bpf_base_func_proto` in `kernel/bpf/helpers.c`, for a privileged loader; the flags are those of
 //! each helper's `struct bpf_func_proto`.
 
+use crate::ProgramKind;
 use crate::helper::Helper;
-use crate::{MapKind, ProgramKind};
 
 /// Helpers that XDP programs may call, by name without `bpf_`.
 pub(crate) const XDP: &[&str] = &[
@@ -298,28 +298,6 @@ const GPL_COMPATIBLE: &[&str] =
 #[must_use]
 pub fn is_gpl_compatible(license: &str) -> bool {
     GPL_COMPATIBLE.contains(&license)
-}
-
-impl MapKind {
-    /// What it would take to have maps of this kind, where they are not there.
-    #[must_use]
-    pub const fn would_take(self) -> &'static str {
-        use MapKind as K;
-        match self {
-            K::ReuseportSockArray | K::SkStorage => SOCKETS,
-            K::StackTrace
-            | K::CgroupArray
-            | K::CgroupStorage
-            | K::PerCpuCgroupStorage
-            | K::InodeStorage
-            | K::TaskStorage
-            | K::CgrpStorage => TASKS,
-            K::StructOps => "operations of a kernel that are programs",
-            K::UserRingBuf => DYNPTRS,
-            K::Arena => "memory that programs and user space address alike",
-            _ => "an implementation",
-        }
-    }
 }
 
 impl Helper {

@@ -1,7 +1,7 @@
-//! Contexts: what `r1` points to when a program starts, as data.
+//! Layouts of contexts, the structures that `r1` points to on entry.
 //!
-//! A field is what a program sees at an offset of its context structure. Where the kernel's structure has a 32-bit
-//! field that stands for a pointer (`xdp_md.data`), a load of the field gives the real 64-bit pointer.
+//! A field lies at an offset of the context structure. A load of a 32-bit field that represents a pointer (`xdp_md.data`) gives the
+//! real 64-bit pointer.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use paceline_frame::Frame;
 
 use crate::{ProgramKind, XdpAttach};
 
-/// What a load of a field gives.
+/// Kind of the value that a load of a field gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
     /// Pointer to the first byte of the packet.
@@ -27,7 +27,7 @@ pub enum FieldKind {
 pub enum Rule {
     /// Length of the packet in bytes.
     PacketLen,
-    /// Whom the packet is for by its destination address (`PACKET_HOST` 0, `PACKET_BROADCAST` 1,
+    /// Receiver of the packet by its destination address (`PACKET_HOST` 0, `PACKET_BROADCAST` 1,
     /// `PACKET_MULTICAST` 2, `PACKET_OTHERHOST` 3 in `linux/if_packet.h`).
     PacketType,
     /// Protocol of the Ethernet header, in network order; for frames with a length there, `ETH_P_802_3` or
@@ -42,8 +42,8 @@ impl Rule {
     pub const ALL: [Self; 4] = [Self::PacketLen, Self::PacketType, Self::Protocol, Self::RxQueue];
 }
 
-/// Where the bytes of a field lie, the first of the field at the first. Bytes that it does not have are 0, as the high ones
-/// of a 16-bit member are.
+/// Place of the bytes of a field, from the first byte on. Bytes beyond the place are 0, such as the high bytes of a 16-bit
+/// member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A member of the packet's [`Frame`].
@@ -79,7 +79,7 @@ pub enum Sizes {
     Any,
 }
 
-/// What programs of a type may do with a field.
+/// Access of programs of a type to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Permission {
     /// Nothing.
@@ -104,13 +104,13 @@ pub struct Field {
     pub offset: u16,
     /// Size in bytes.
     pub size: u16,
-    /// What a load of it gives.
+    /// Kind of the loaded value.
     pub kind: FieldKind,
-    /// Where it lies.
+    /// Place of the bytes.
     pub place: Place,
-    /// How much of it can be accessed at once.
+    /// Allowed sizes of access.
     pub sizes: Sizes,
-    /// What may be done with it.
+    /// Allowed access.
     pub permission: Permission,
 }
 
@@ -169,9 +169,9 @@ impl Field {
 pub struct Layout {
     /// Name of the UAPI structure.
     pub name: &'static str,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u16,
-    /// Its fields by rising offset.
+    /// Fields by rising offset.
     pub fields: &'static [Field],
     /// Eight-byte words of the packet's own area in the host that its fields lie in.
     pub area: Range<u16>,
@@ -222,7 +222,7 @@ const fn number(name: &'static str, offset: u16, place: Place) -> Field {
     Field { sizes: Sizes::Narrow, ..whole(name, offset, place) }
 }
 
-/// The same, which may also be written.
+/// A number of four bytes that may be read and written in parts.
 const fn writable(name: &'static str, offset: u16, place: Place) -> Field {
     Field { permission: Permission::Write, ..number(name, offset, place) }
 }
@@ -289,7 +289,7 @@ pub struct SkBuff {
     pub has_hash: u8,
     /// Bytes by which the network's header is farther from the packet's start than an Ethernet header is long.
     pub network_moved: u16,
-    /// Where the transport's header starts, in bytes from the packet's start; 0 if nothing has said it.
+    /// Start of the transport header, in bytes from the packet's start; 0 if it was not set.
     pub transport: u16,
     /// `encapsulation`: 0 or 1.
     pub encapsulation: u8,

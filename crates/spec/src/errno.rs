@@ -47,7 +47,7 @@ errnos! {
 }
 
 impl Errno {
-    /// What a helper returns to a program: the negated number as a 64-bit value.
+    /// The return value of a helper: the negated number as a 64-bit value.
     #[must_use]
     pub const fn to_return(self) -> u64 {
         (self.0 as i64).wrapping_neg() as u64

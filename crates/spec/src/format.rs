@@ -1,7 +1,7 @@
 //! Formats of `bpf_trace_printk`, `bpf_trace_vprintk` and `bpf_snprintf`: the kernel's subset of printf
 //! (`bpf_bprintf_prepare` in `kernel/bpf/helpers.c`).
 
-/// What a conversion prints its argument as.
+/// Form in which a conversion prints its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
     /// `%p` and its like: an address in hexadecimal.
@@ -21,12 +21,12 @@ pub enum Conversion {
     Number {
         /// Whether it is a `long` or `long long` rather than an `int`.
         long: bool,
-        /// In which form.
+        /// Form.
         form: NumberForm,
     },
 }
 
-/// How a number is printed.
+/// Form of a printed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberForm {
     /// `%d`, `%i`
@@ -50,7 +50,7 @@ pub struct Field {
     pub plus: bool,
     /// A space where the sign would be.
     pub space: bool,
-    /// Fewest characters, where the format says it.
+    /// Minimum number of characters, if given.
     pub width: Option<u32>,
 }
 
@@ -73,7 +73,7 @@ impl Field {
             width = Some(width.unwrap_or(0_i32).wrapping_mul(10).wrapping_add(digit));
             rest = tail;
         }
-        // A negative one pads nothing, and -1 is how the kernel says that there is none.
+        // A negative width pads nothing; the kernel represents a missing width as -1.
         field.width = width.filter(|width| *width != -1).map(|width| width.max(0) as u32);
         (field, rest)
     }
@@ -88,7 +88,7 @@ pub enum Piece {
     Argument(Field, Conversion),
 }
 
-/// Whether a format prints what lies at an address.
+/// Whether a format reads memory at an address.
 #[must_use]
 pub fn reads_memory(format: &[u8]) -> bool {
     let reads = |piece: Piece| matches!(piece, Piece::Argument(_, Conversion::Text | Conversion::Ip { .. }));

@@ -5,7 +5,7 @@
 //! cannot is refused at load, by its name. Numbers and names are those of
 //! `___BPF_FUNC_MAPPER` in `include/uapi/linux/bpf.h`; prototypes follow `struct bpf_func_proto` of each helper.
 
-use crate::{MapKind, ObjectKind};
+use crate::{MapKind, MapUse, ObjectKind};
 
 /// What a helper takes in one of `r1` to `r5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,54 +163,33 @@ impl Helper {
         HELPERS.iter().find(|helper| &helper.name[4..] == bare)
     }
 
-    /// Whether the helper can be called on a map of a kind (`check_map_func_compatibility` in
-    /// `kernel/bpf/verifier.c`).
+    /// Whether the helper can be called on a map of a kind (`check_map_func_compatibility` in `kernel/bpf/verifier.c`).
     #[must_use]
     pub fn takes_map(&self, kind: MapKind) -> bool {
-        use MapKind as K;
-        match self.name {
-            "bpf_redirect_map" => matches!(kind, K::DevMap | K::DevMapHash | K::CpuMap | K::XskMap),
+        self.map_use().is_none_or(|by| kind.has_use(by))
+    }
+
+    /// The use that the helper makes of the map among its arguments; `None` if it takes maps of every kind, or none.
+    #[must_use]
+    pub fn map_use(&self) -> Option<MapUse> {
+        Some(match self.name {
+            "bpf_map_lookup_elem" => MapUse::Lookup,
+            "bpf_map_lookup_percpu_elem" => MapUse::LookupPerCpu,
+            "bpf_map_update_elem" => MapUse::Update,
+            "bpf_map_delete_elem" => MapUse::Delete,
+            "bpf_for_each_map_elem" => MapUse::ForEach,
+            "bpf_map_push_elem" => MapUse::Push,
+            "bpf_map_pop_elem" => MapUse::Pop,
+            "bpf_map_peek_elem" => MapUse::Peek,
+            "bpf_redirect_map" => MapUse::Redirect,
             "bpf_ringbuf_output"
             | "bpf_ringbuf_reserve"
             | "bpf_ringbuf_query"
-            | "bpf_ringbuf_reserve_dynptr" => kind == K::RingBuf,
-            "bpf_tail_call" => kind == K::ProgArray,
-            "bpf_perf_event_output" => kind == K::PerfEventArray,
-            "bpf_map_push_elem" | "bpf_map_peek_elem" => {
-                matches!(kind, K::Queue | K::Stack | K::BloomFilter)
-            }
-            "bpf_map_pop_elem" => matches!(kind, K::Queue | K::Stack),
-            "bpf_map_lookup_percpu_elem" => kind.is_per_cpu(),
-            // Those with a `map_for_each_callback` among their operations.
-            "bpf_for_each_map_elem" => matches!(
-                kind,
-                K::Hash | K::Array | K::PerCpuHash | K::PerCpuArray | K::LruHash | K::LruPerCpuHash
-            ),
-            "bpf_map_lookup_elem" => !matches!(
-                kind,
-                K::ProgArray
-                    | K::PerfEventArray
-                    | K::CpuMap
-                    | K::RingBuf
-                    | K::Queue
-                    | K::Stack
-                    | K::BloomFilter
-                    | K::Arena
-            ),
-            "bpf_map_update_elem" | "bpf_map_delete_elem" => matches!(
-                kind,
-                K::Hash
-                    | K::Array
-                    | K::PerCpuHash
-                    | K::PerCpuArray
-                    | K::LruHash
-                    | K::LruPerCpuHash
-                    | K::LpmTrie
-                    | K::SockMap
-                    | K::SockHash
-            ),
-            _ => true,
-        }
+            | "bpf_ringbuf_reserve_dynptr" => MapUse::RingBuffer,
+            "bpf_perf_event_output" => MapUse::PerfEvent,
+            "bpf_tail_call" => MapUse::TailCall,
+            _ => return None,
+        })
     }
 
     /// Whether it changes the elements of the map that it is called on.

@@ -1,4 +1,4 @@
-//! What a program is.
+//! Programs before they are loaded.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use paceline_isa::RawInsn;
 
 use crate::kfunc::Kfunc;
 
-/// Where in the kernel an XDP program attaches (`SEC("xdp")`, `SEC("xdp/devmap")`, `SEC("xdp/cpumap")`).
+/// Attachment point of an XDP program in the kernel (`SEC("xdp")`, `SEC("xdp/devmap")`, `SEC("xdp/cpumap")`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XdpAttach {
     /// To an interface.
@@ -23,9 +23,9 @@ pub enum XdpAttach {
 pub enum ProgramKind {
     /// `BPF_PROG_TYPE_XDP`.
     Xdp {
-        /// Where it attaches.
+        /// Attachment point.
         attach: XdpAttach,
-        /// Whether the program says it understands packets in several buffers (`xdp.frags`).
+        /// Whether the program supports packets in several buffers (`xdp.frags`).
         frags: bool,
     },
     /// `BPF_PROG_TYPE_SOCKET_FILTER`.
@@ -48,9 +48,9 @@ pub enum Linkage {
 pub struct FunctionInfo {
     /// Slot of its first instruction.
     pub start: usize,
-    /// Its name in the object.
+    /// Name in the object.
     pub name: String,
-    /// Its linkage.
+    /// Linkage.
     pub linkage: Linkage,
     /// BTF type id of the function, 0 when there is none.
     pub btf_id: u32,
@@ -96,13 +96,13 @@ impl KfuncRef {
     }
 }
 
-/// An instruction that could not be relocated and was replaced by a call of a helper that does not exist, as libbpf
-/// does it: the program is good as long as control never gets there.
+/// An instruction that could not be relocated and was replaced by a call of a helper that does not exist, as by libbpf: the
+/// program is valid if the instruction is unreachable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Poison {
     /// Slot of the replaced instruction.
     pub slot: usize,
-    /// Why, in words for the user.
+    /// Cause, as text for the user.
     pub reason: Arc<str>,
 }
 
@@ -118,7 +118,7 @@ pub struct ProgramSpec {
     pub name: String,
     /// ELF section it came from; empty for programs that came from elsewhere.
     pub section: String,
-    /// Its type.
+    /// Type.
     pub kind: ProgramKind,
     /// Slots of the main program and of the subprograms it reaches, in that order. Maps are
     /// [`Imm64::MapIndex`](paceline_isa::Imm64::MapIndex) and
@@ -135,7 +135,7 @@ pub struct ProgramSpec {
     pub kfuncs: Vec<KfuncRef>,
     /// Instructions that could not be relocated, by rising `slot`.
     pub poisoned: Vec<Poison>,
-    /// Whether it is loaded without being asked for; false for sections that start with `?`.
+    /// Whether it is loaded by default; false for sections that start with `?`.
     pub autoload: bool,
 }
 
@@ -164,7 +164,7 @@ impl ProgramSpec {
         usize::try_from(index).ok().and_then(|index| self.kfuncs.get(index))?.kfunc()
     }
 
-    /// Why the instruction of a slot was replaced, if it was.
+    /// The cause for which the instruction of a slot was replaced, if it was.
     #[must_use]
     pub fn poison_at(&self, slot: usize) -> Option<&Poison> {
         self.poisoned.binary_search_by_key(&slot, |p| p.slot).ok().and_then(|i| self.poisoned.get(i))

@@ -1,4 +1,4 @@
-//! The table of program types: all in which they differ.
+//! The table of program types: all differences between them.
 
 use paceline_frame::Verdict;
 
@@ -11,23 +11,23 @@ use crate::context::{Layout, SK_BUFF, TC_SK_BUFF, XDP_MD};
 pub struct Action {
     /// The number, the low 32 bits of `r0`.
     pub value: u32,
-    /// Its name in the UAPI header, without the prefix and in lower case.
+    /// Name in the UAPI header, without the prefix and in lower case.
     pub name: &'static str,
-    /// What becomes of the packet.
+    /// Fate of the packet.
     pub verdict: Verdict,
 }
 
 /// The numbers that programs of a type return, where they are others than those of [`Verdict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actions {
-    /// Those that have a name.
+    /// Numbers with names.
     pub list: &'static [Action],
-    /// What all others mean.
+    /// Meaning of all other numbers.
     pub other: Verdict,
 }
 
 impl Actions {
-    /// What a number means.
+    /// Meaning of a number.
     #[must_use]
     pub fn verdict(&self, value: u32) -> Verdict {
         let found = self.list.iter().find(|action| action.value == value);
@@ -35,19 +35,19 @@ impl Actions {
     }
 }
 
-/// What `r0` means when a program exits. The kernel lets programs of all these types return any number.
+/// Meaning of `r0` on exit. The kernel allows programs of all these types to return any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The number of a [`Verdict`]; others count as aborted.
     Verdict,
     /// One of other actions.
     Action(&'static Actions),
-    /// How many bytes of the packet are kept: 0 drops it, more than it has keeps all.
+    /// Number of bytes of the packet to keep: 0 drops it, more than its length keeps all.
     BytesKept,
 }
 
 impl Meaning {
-    /// What a packet's frame gets when its program has returned a number: that of a verdict, or of bytes to keep.
+    /// The code that a packet's frame gets for a return value: the number of a verdict, or of bytes to keep.
     #[inline]
     #[must_use]
     pub fn code(self, r0: u64) -> u32 {
@@ -64,14 +64,14 @@ impl Meaning {
     }
 }
 
-/// What a type of program is given and may do.
+/// Inputs and permissions of a program type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Name of the type, as the kernel has it after `BPF_PROG_TYPE_`, in lower case.
     pub name: &'static str,
-    /// Its number (`enum bpf_prog_type`).
+    /// Number in `enum bpf_prog_type`.
     pub number: u32,
-    /// What `r1` points to.
+    /// Layout of the context in `r1`.
     pub context: &'static Layout,
     /// The helpers it may call, in lists of names without `bpf_`.
     pub helpers: &'static [&'static [&'static str]],
@@ -81,7 +81,7 @@ pub struct Rules {
     pub packet_arguments: bool,
     /// Whether it may use spin locks (`check_map_prog_compatibility`).
     pub spin_locks: bool,
-    /// What it returns.
+    /// Meaning of the return value.
     pub meaning: Meaning,
 }
 

@@ -33,7 +33,7 @@ pub mod wire;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use paceline_spec::MapKind;
+use paceline_spec::{ElementKind, MapKind};
 
 /// Elements of a map by key; for per-CPU maps the values of the CPU that ran the program. Keys of queues and stacks are
 /// positions in pop order, 4 bytes big-endian.
@@ -72,20 +72,5 @@ pub fn skip(name: &str, reason: &dyn fmt::Display) {
 /// Whether elements of a map are bytes that can be compared between engines, and not programs, maps or buffers.
 #[must_use]
 pub fn has_byte_contents(kind: MapKind) -> bool {
-    use MapKind as K;
-    matches!(
-        kind,
-        K::Array
-            | K::PerCpuArray
-            | K::Hash
-            | K::PerCpuHash
-            | K::LruHash
-            | K::LruPerCpuHash
-            | K::LpmTrie
-            | K::DevMap
-            | K::DevMapHash
-            | K::CpuMap
-            | K::Queue
-            | K::Stack
-    )
+    matches!(kind.rules().elements, ElementKind::Bytes | ElementKind::Devices | ElementKind::Cpus)
 }

@@ -190,7 +190,7 @@ fn check_insn(
         Insn::LoadImm64 { value: Imm64::MapIndex(index), .. } => map_at(maps, slot, index).map(drop),
         Insn::LoadImm64 { value: Imm64::MapValueIndex { index, offset }, .. } => {
             let map = map_at(maps, slot, index)?;
-            match map.direct_value(offset) {
+            match map.for_programs().direct_value(offset) {
                 Ok(_) => Ok(()),
                 Err(_) => Err(ProgramError::NoDirectValue { slot, map: map.spec().name.clone(), offset }),
             }

@@ -105,7 +105,7 @@ pub(crate) struct Native {
 
 /// CPUs that a per-CPU array has values for; `None` for other maps.
 pub(crate) fn cpus_of(map: &Map) -> Option<usize> {
-    let is_array = map.array_layout().is_some() && map.spec().kind.is_per_cpu();
+    let is_array = map.for_programs().array_layout().is_some() && map.spec().kind.is_per_cpu();
     // User space sees the values of all CPUs side by side.
     is_array.then(|| map.user_value_size() / map.value_stride())
 }

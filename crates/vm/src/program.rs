@@ -212,7 +212,7 @@ impl Program {
     /// # Errors
     /// [`InstallError`].
     pub fn install(&self, map: &Map, index: u32) -> Result<(), InstallError> {
-        let array = map.prog_array().ok_or(InstallError::NoProgramArray)?;
+        let array = map.for_programs().prog_array().ok_or(InstallError::NoProgramArray)?;
         if !array.admits(self.image.kind()) {
             return Err(InstallError::Kind);
         }
@@ -220,7 +220,7 @@ impl Program {
         let owner: Owner = Box::new(Installed(Some(self.image.clone())));
         let token = NonZeroU64::new(Arc::as_ptr(&self.image) as u64).ok_or(InstallError::NoProgramArray)?;
         // SAFETY: the token is the address of the image, which the owner keeps until no run that is pinned now is left.
-        let installed = unsafe { map.install_program(index, self.image.id, token, owner) };
+        let installed = unsafe { map.for_programs().install_program(index, self.image.id, token, owner) };
         installed.map_err(|errno| match errno {
             Errno::E2BIG => InstallError::Index { index, entries: array.len() },
             errno => InstallError::Refused(errno),
@@ -367,7 +367,7 @@ impl Uses {
         let mut uses = Self { tables: Vec::new(), pins: tail_calls };
         for map in named {
             uses.pins |= map.for_programs().frees_values();
-            if map.prog_array().is_some_and(|array| !array.admits(kind)) {
+            if map.for_programs().prog_array().is_some_and(|array| !array.admits(kind)) {
                 return Err(ProgramError::ProgramArray { map: map.spec().name.clone() });
             }
             uses.tables.extend(MapUser::new(map));

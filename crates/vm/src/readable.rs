@@ -60,7 +60,8 @@ pub(crate) fn readable_at(address: u64, most: usize, maps: &[Arc<Map>], stack: R
         return most.min((stack.end - address) as usize);
     }
     let start = address as usize;
-    let may_read = |map: &&Arc<Map>| map.program_access().read && map.for_programs().contains(start, 1);
+    let may_read =
+        |map: &&Arc<Map>| map.for_programs().access().read && map.for_programs().contains(start, 1);
     let Some(map) = maps.iter().find(may_read) else { return 0 };
     let is_there = |len: usize| {
         map.for_programs().contains(start, len) && !map.for_programs().touches_special(start, len)

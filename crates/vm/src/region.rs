@@ -7,7 +7,7 @@ use std::sync::Arc;
 use paceline_frame::Frame;
 use paceline_isa::Size;
 use paceline_maps::Map;
-use paceline_spec::{MapKind, ObjectKind};
+use paceline_spec::ObjectKind;
 
 use crate::memory;
 
@@ -126,8 +126,7 @@ impl Regions {
     /// # Safety
     /// `found` must be what a look-up in the map of the handle has just found, if that is one of the run's, on a pinned host.
     pub(crate) unsafe fn note_inner(&mut self, handle: u64, found: u64) {
-        let holds_maps =
-            |map: &Arc<Map>| matches!(map.spec().kind, MapKind::ArrayOfMaps | MapKind::HashOfMaps);
+        let holds_maps = |map: &Arc<Map>| map.spec().kind.holds_maps();
         if found == 0 || !self.map(handle).is_some_and(holds_maps) || self.map(found).is_some() {
             return;
         }
@@ -154,8 +153,8 @@ impl Regions {
                 map.for_programs().contains(address as usize, len as usize)
                     && !map.for_programs().touches_special(address as usize, len as usize)
                     && match access {
-                        Access::Read => map.program_access().read,
-                        Access::Write => map.program_access().write,
+                        Access::Read => map.for_programs().access().read,
+                        Access::Write => map.for_programs().access().write,
                     }
             })
     }

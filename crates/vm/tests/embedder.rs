@@ -376,7 +376,7 @@ fn records_of_a_program_that_fails_block_no_ring() {
         assert!(load(&forgets).run_burst(&mut burst(1), &mut host).is_ok());
         assert!(load(&submits).run_burst(&mut burst(1), &mut host).is_ok());
         let ring = maps[0].ring_buffer().expect("is one");
-        assert_eq!((ring.consume(|_| {}), ring.query(0)), (1, 0), "the one that was submitted");
+        assert_eq!((ring.consume(|_| {}), ring.available()), (1, 0), "the one that was submitted");
     }
 }
 
@@ -384,7 +384,7 @@ fn records_of_a_program_that_fails_block_no_ring() {
 fn a_program_gives_back_no_record_of_another() {
     let specs = [MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096)];
     let maps = made(&specs);
-    let record = maps[0].ring_buffer().expect("is one").reserve(8, 0).expect("there is room");
+    let record = maps[0].for_programs().ring_buffer().expect("is one").reserve(8, 0).expect("there is room");
     let text = format!("r1 = {} ll\nr2 = 0\ncall bpf_ringbuf_submit\nr0 = 2\nexit", record.addr());
     let program = Program::new(Arc::new(spec(&text)), maps.clone()).expect("loads");
     let fault = program.run_burst(&mut burst(1), &mut Host::new(0)).expect_err("it has none");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use paceline::btf::Btf;
 use paceline::json::JsonError;
-use paceline::{Collection, EntryError, Errno, Map, MapKind, MissingMap, NoProgram, Program};
+use paceline::{Collection, EntryError, Errno, Map, MissingMap, NoProgram, Program};
 use serde_json::Value as Json;
 
 use super::encode::{encode, encode_key};
@@ -115,7 +115,7 @@ impl Target<'_> {
     fn store(&self, element: &Part<'_>, key: &[u8], given: Given<'_>) -> Result<(), MapFailure> {
         let spec = self.map.spec();
         let value = match given {
-            Given::One(part) if spec.kind == MapKind::ProgArray => return self.install(&part, key),
+            Given::One(part) if spec.kind.holds_programs() => return self.install(&part, key),
             Given::One(part) if spec.inner.is_some() => return self.put_map(&part, key),
             Given::One(part) if spec.kind.is_per_cpu() => {
                 let mut value = self.encode(&part)?;
@@ -151,7 +151,7 @@ impl Target<'_> {
     /// Takes everything out; what is in an array becomes zero.
     fn clear(&self) {
         let (map, spec) = (self.map, self.map.spec());
-        if spec.kind == MapKind::ProgArray {
+        if spec.kind.holds_programs() {
             (0..spec.max_entries).for_each(|index| drop(self.collection.uninstall(&spec.name, index)));
             return;
         }

@@ -149,18 +149,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { errno, kind, entries } = self;
         match (*errno, kind) {
-            (
-                Errno::E2BIG,
-                MapKind::Array
-                | MapKind::PerCpuArray
-                | MapKind::ProgArray
-                | MapKind::PerfEventArray
-                | MapKind::ArrayOfMaps
-                | MapKind::DevMap
-                | MapKind::CpuMap
-                | MapKind::XskMap
-                | MapKind::SockMap,
-            ) => {
+            (Errno::E2BIG, kind) if kind.has_indices() => {
                 write!(f, "the index is out of range, the map has {entries} entries")
             }
             (Errno::E2BIG | Errno::ENOSPC, _) => write!(f, "the map is full: it holds {entries} entries"),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use paceline::btf::{Btf, Value};
 use paceline::json::{hex, to_json as value_to_json};
-use paceline::{Collection, Map, MapFlags, MapKind, MapSpec};
+use paceline::{Collection, Map, MapFlags, MapSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
     }
 
     fn is_array(&self) -> bool {
-        matches!(self.spec.kind, MapKind::Array | MapKind::PerCpuArray)
+        self.spec.kind.is_array()
     }
 
     fn holds_variables(&self) -> bool {
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
     /// A key by its type; keys of arrays are numbers even without one.
     fn key(&self, bytes: &[u8]) -> Option<Value> {
         let index = || {
-            let is_index = self.is_array() || self.spec.kind == MapKind::ProgArray;
+            let is_index = self.is_array() || self.spec.kind.holds_programs();
             let index = bytes.try_into().ok().filter(|_| is_index);
             index.map(|bytes| Value::Unsigned(u32::from_ne_bytes(bytes).into()))
         };
@@ -112,7 +112,7 @@ impl<'a> View<'a> {
     /// A value by its type; programs by their names.
     fn value(&self, key: &[u8], bytes: &[u8]) -> Option<Value> {
         let spec = self.spec;
-        if spec.kind == MapKind::ProgArray {
+        if spec.kind.holds_programs() {
             let index = u32::from_ne_bytes(key.try_into().ok()?);
             let id = u32::from_ne_bytes(bytes.try_into().ok()?);
             let name = self.collection.installed(&spec.name, index);
@@ -209,8 +209,8 @@ pub(super) fn write_state(out: &mut dyn Write, collection: &Collection, indent: 
 pub(super) fn is_restorable(map: &Map) -> bool {
     let spec = map.spec();
     let one_way = spec.flags.contains(MapFlags::RDONLY) || spec.flags.contains(MapFlags::WRONLY);
-    let cannot_be_listed =
-        matches!(spec.kind, MapKind::BloomFilter | MapKind::RingBuf | MapKind::PerfEventArray);
+    let kind = spec.kind;
+    let cannot_be_listed = kind.tests_membership() || kind.is_ring_buffer() || kind.holds_events();
     !map.is_frozen() && !one_way && !cannot_be_listed
 }
 

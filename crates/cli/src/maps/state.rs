@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use paceline::{Collection, MapKind, MapSpec, Object};
+use paceline::{Collection, MapSpec, Object};
 use serde_json::Value as Json;
 
 use super::error::{MapFailure, MapFileError, Problem};
@@ -159,7 +159,7 @@ fn write_file(file: File, objects: &[(&str, &Collection)]) -> io::Result<File> {
 
 /// Notes the maps that cannot be restored in a later run.
 fn announce_missing(collection: &Collection) {
-    let holds_events = |spec: &MapSpec| matches!(spec.kind, MapKind::RingBuf | MapKind::PerfEventArray);
+    let holds_events = |spec: &MapSpec| spec.kind.is_ring_buffer() || spec.kind.holds_events();
     for map in collection.maps() {
         let spec = map.spec();
         if !is_restorable(map) && !map.is_frozen() && !holds_events(spec) {
@@ -167,7 +167,7 @@ fn announce_missing(collection: &Collection) {
                 "{OPTION}: map {} is left out: what is in a {} cannot be {}",
                 spec.name,
                 spec.kind,
-                if spec.kind == MapKind::BloomFilter { "listed" } else { "both read and written" }
+                if spec.kind.tests_membership() { "listed" } else { "both read and written" }
             ));
         }
     }

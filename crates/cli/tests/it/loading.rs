@@ -44,7 +44,7 @@ fn a_program_is_not_kept_from_running_by_the_maps_of_others() {
     both_refuse(
         &loader("grouped"),
         &[],
-        &["program grouped: map \"groups\": map type cgroup_array is not there"],
+        &["program grouped: map \"groups\": map type cgroup_array is not supported"],
     );
     let folder = Folder::new();
     let file = folder.write("groups.json", b"[]");
@@ -54,7 +54,7 @@ fn a_program_is_not_kept_from_running_by_the_maps_of_others() {
 /// A missing map is not filled.
 fn both_refuse_map(target: &str, map: &str) {
     for done in verify_and_run(target, &["--map", map]) {
-        done.fails(1, "", &["map type cgroup_array is not there"]);
+        done.fails(1, "", &["map type cgroup_array is not supported"]);
     }
 }
 

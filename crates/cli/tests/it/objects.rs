@@ -38,7 +38,7 @@ skipped, because they are no XDP programs
   classify  section action
 
 needs what Paceline does not have
-  map groups     map type cgroup_array: it would take a kernel's tasks, control groups and memory
+  map groups     map type cgroup_array: needs a kernel's tasks, control groups and memory
   program needs  helper bpf_get_current_pid_tgid: it would take a kernel's tasks, control groups and memory
 ";
     assert!(out.ends_with(tail), "{out}");

@@ -1,18 +1,86 @@
 //! The side of programs: the helpers on elements, and the facts that engines ask for.
 
+use std::num::NonZeroU64;
 use std::ptr::NonNull;
 
-use paceline_spec::Errno;
+use paceline_spec::{Errno, MapFlags};
 
-use super::{Keys, Map};
+use super::{ArrayLayout, Keys, Map, ProgramAccess};
 use crate::lookup::LookupFunction;
 use crate::map_ops::LOCK;
+use crate::prog_array::{Owner, ProgArray};
+use crate::ringbuf::RingBuffer;
 
 /// A map as programs see it, from [`Map::for_programs`]: the semantics of the helpers, on one CPU, with addresses of values.
 #[derive(Clone, Copy)]
 pub struct ProgramSide<'a>(pub(super) &'a Map);
 
 impl<'a> ProgramSide<'a> {
+    /// Access of programs to the values.
+    #[inline]
+    #[must_use]
+    pub fn access(self) -> ProgramAccess {
+        let flags = self.0.spec.flags;
+        ProgramAccess {
+            read: !flags.contains(MapFlags::WRONLY_PROG),
+            write: !flags.contains(MapFlags::RDONLY_PROG) && self.0.storage.programs_may_write(),
+        }
+    }
+
+    /// The address `offset` bytes into the only value of an array of one entry: global data (`BPF_PSEUDO_MAP_VALUE`).
+    ///
+    /// # Errors
+    /// `ENOTSUPP`: another kind, or more than one entry. `EINVAL`: the offset lies outside the value.
+    pub fn direct_value(self, offset: u32) -> Result<NonNull<u8>, Errno> {
+        self.0.storage.direct_value(offset)
+    }
+
+    /// The place of the values, for code that indexes arrays itself; `None` for kinds that are no arrays of values.
+    #[must_use]
+    pub fn array_layout(self) -> Option<ArrayLayout> {
+        self.0.storage.array_layout()
+    }
+
+    /// The map as a ring buffer, for the `bpf_ringbuf_` helpers.
+    #[must_use]
+    pub fn ring_buffer(self) -> Option<&'a RingBuffer> {
+        self.0.storage.ring_buffer()
+    }
+
+    /// Sets an entry of a program array (`BPF_MAP_UPDATE_ELEM`), by the engine that knows the program: its number, the engine's token,
+    /// and an owner that keeps it alive as long as the entry names it.
+    ///
+    /// # Errors
+    /// `ENOTSUPP`: another kind. `EPERM`: user space may not write, or the map is frozen. `E2BIG`: no such entry.
+    ///
+    /// # Safety
+    /// The engine whose programs use this map trusts tokens, possibly as addresses to jump to: the token must be valid until
+    /// `owner` is dropped, and dropping `owner` must wait for those who read the token before.
+    pub unsafe fn install_program(
+        self,
+        index: u32,
+        program: u32,
+        token: NonZeroU64,
+        owner: Owner,
+    ) -> Result<(), Errno> {
+        let array = self.prog_array().ok_or(Errno::ENOTSUPP)?;
+        let _writing = self.0.user_write()?;
+        array.install(index as usize, program, token, owner)
+    }
+
+    /// The map as a program array, for `bpf_tail_call`.
+    #[inline]
+    #[must_use]
+    pub fn prog_array(self) -> Option<&'a ProgArray> {
+        self.0.storage.prog_array()
+    }
+
+    /// Whether an address is that of the `bpf_timer` in a value of this map.
+    #[must_use]
+    pub fn is_timer(self, address: usize) -> bool {
+        self.0.timers().is_some_and(|timers| self.0.offset_in_value(address) == Some(timers.offset()))
+    }
+
     /// `bpf_map_lookup_elem` and `bpf_map_lookup_percpu_elem`: the address of the value under a key, on this CPU
     /// for the per-CPU kinds. The address is good for `value_size` bytes as long as the map lives, even when the
     /// element is deleted. `None` as well for a key of the wrong length and a CPU the map does not have.
@@ -111,7 +179,7 @@ impl<'a> ProgramSide<'a> {
 
     #[inline]
     fn check_program_may_write(self) -> Result<(), Errno> {
-        if self.0.program_access().write { Ok(()) } else { Err(Errno::EPERM) }
+        if self.access().write { Ok(()) } else { Err(Errno::EPERM) }
     }
 
     /// `bpf_map_push_elem`: adds a value to a queue, a stack or a Bloom filter.
@@ -144,7 +212,7 @@ impl<'a> ProgramSide<'a> {
     }
 
     /// Whether `len` bytes at `address` lie wholly inside one value of this map, live or stale. Takes a fixed time.
-    /// True says that the memory may be touched; [`program_access`](Map::program_access) says how.
+    /// True says that the memory may be touched; [`access`](Self::access) says how.
     #[inline]
     #[must_use]
     pub fn contains(self, address: usize, len: usize) -> bool {
@@ -157,7 +225,7 @@ impl<'a> ProgramSide<'a> {
         self.0.storage.has_target(index)
     }
 
-    /// All keys, whatever user space may do (`bpf_for_each_map_elem`).
+    /// All keys, regardless of user space's access (`bpf_for_each_map_elem`).
     #[must_use]
     pub fn keys(self) -> Keys<'a> {
         Keys::new(self.0)

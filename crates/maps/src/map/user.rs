@@ -1,6 +1,6 @@
-//! The side of user space: the commands of `bpf(2)` on elements, and freezing.
+//! User space's side: the commands of `bpf(2)` on elements, and freezing.
 
-use paceline_spec::{Errno, InitialValue, MapFlags, MapKind};
+use paceline_spec::{Errno, InitialValue, MapFlags, MapUse};
 
 use super::{FillError, Map};
 use crate::freeze::Writing;
@@ -26,7 +26,8 @@ impl Map {
         Ok(value)
     }
 
-    /// The same with `BPF_F_LOCK`: under the element's lock, so that no program that has the lock changes it meanwhile.
+    /// [`lookup`](Self::lookup) with `BPF_F_LOCK`: under the element's lock, so that no program that holds the lock changes the value
+    /// meanwhile.
     ///
     /// # Errors
     /// `EINVAL` besides: the values have no `bpf_spin_lock`.
@@ -47,8 +48,8 @@ impl Map {
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.
-    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers; what the entries of device, CPU and program maps
-    /// refuse besides, their files say.
+    /// `EEXIST`, `ENOENT`, `E2BIG`, `ENOSPC` as for programs; `ENOMEM` after a fifth of a second of waiting for workers. Device, CPU and
+    /// program maps refuse entries as the kernel does.
     pub fn update(&self, key: &[u8], value: &[u8], flags: u64) -> Result<(), Errno> {
         let _writing = self.user_write()?;
         if key.len() != self.key_size || value.len() != self.user_value_size() {
@@ -97,14 +98,57 @@ impl Map {
         Ok(value)
     }
 
-    /// `BPF_MAP_LOOKUP_AND_DELETE_ELEM` of a queue or stack.
+    /// Adds a value to a queue, a stack or a Bloom filter (`BPF_MAP_UPDATE_ELEM` without a key).
+    ///
+    /// # Errors
+    /// `E2BIG`: a full queue or stack, unless the flags have `BPF_EXIST`: then the oldest value goes. `EINVAL`: other flags, or a
+    /// wrong length. `EPERM`: the map is read-only for user space, or frozen. `ENOTSUPP`: another kind.
+    pub fn push(&self, value: &[u8], flags: u64) -> Result<(), Errno> {
+        if !self.spec.kind.has_use(MapUse::Push) {
+            return Err(Errno::ENOTSUPP);
+        }
+        self.update(&[], value, flags)
+    }
+
+    /// The next value of a queue or stack, which stays there (`BPF_MAP_LOOKUP_ELEM` without a key).
+    ///
+    /// # Errors
+    /// `ENOENT`: it is empty. `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
+    pub fn peek(&self) -> Result<Vec<u8>, Errno> {
+        if !self.spec.kind.is_queue() {
+            return Err(Errno::ENOTSUPP);
+        }
+        self.lookup(&[])
+    }
+
+    /// Whether a Bloom filter may have a value (`BPF_MAP_LOOKUP_ELEM` without a key); false if the value was never pushed, with
+    /// few exceptions.
+    ///
+    /// # Errors
+    /// `EINVAL`: wrong length. `EPERM`: the map is write-only for user space. `ENOTSUPP`: another kind.
+    pub fn may_contain(&self, value: &[u8]) -> Result<bool, Errno> {
+        self.check_user_may_read()?;
+        if !self.spec.kind.tests_membership() {
+            return Err(Errno::ENOTSUPP);
+        }
+        if value.len() != self.value_size {
+            return Err(Errno::EINVAL);
+        }
+        match self.storage.peek(&mut value.to_vec()) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Removes and returns the next value of a queue or stack (`BPF_MAP_LOOKUP_AND_DELETE_ELEM` without a key).
     ///
     /// # Errors
     /// `ENOENT`: it is empty. `ENOTSUPP`: another kind. `EPERM`: user space may not read or not write.
     pub fn pop(&self) -> Result<Vec<u8>, Errno> {
         self.check_user_may_read()?;
         let _writing = self.user_write()?;
-        if !matches!(self.spec.kind, MapKind::Queue | MapKind::Stack) {
+        if !self.spec.kind.has_use(MapUse::Pop) {
             return Err(Errno::ENOTSUPP);
         }
         let mut value = vec![0; self.value_size];
@@ -147,12 +191,12 @@ impl Map {
         self.storage.next_key(after).ok_or(Errno::ENOENT)
     }
 
-    /// Sets the initial elements that are plain bytes, zero-filled up to the value size, and freezes the map where
-    /// its spec says so. Maps and programs among the elements are left to whoever can resolve them.
+    /// Sets the initial elements that are plain bytes, zero-filled up to the value size, and freezes the map if its specification
+    /// says so. Elements that are maps or programs are left to the caller, which can resolve them.
     ///
     /// # Errors
-    /// The first element that the map does not take; those before it stay. `EPERM` for a map that is frozen, also before an
-    /// element; `EBUSY`, after the last one: somebody else writes to the map that is to be frozen.
+    /// The first element that the map refuses; earlier ones stay. `EPERM`: the map is already frozen. `EBUSY` after the last element:
+    /// another thread is writing to the map that is to be frozen.
     pub fn fill(&self, contents: &[(Vec<u8>, InitialValue)]) -> Result<(), FillError> {
         for (index, (key, value)) in contents.iter().enumerate() {
             let InitialValue::Bytes(bytes) = value else { continue };
@@ -175,11 +219,11 @@ impl Map {
         self.storage.set(key, &value, Mode::Any)
     }
 
-    /// `BPF_MAP_FREEZE`: user space may change the map no more; programs still may. What others write meanwhile is in the map
-    /// when this returns, or refused.
+    /// `BPF_MAP_FREEZE`: user space can no longer change the map; programs still can. Concurrent writes are in the map when this
+    /// returns, or refused.
     ///
     /// # Errors
-    /// `EPERM`: it may not be changed already. `EBUSY`: somebody is writing to it.
+    /// `EPERM`: the map is read-only for user space, or frozen. `EBUSY`: another thread is writing to it.
     pub fn freeze(&self) -> Result<(), Errno> {
         self.check_user_access()?;
         self.freeze.freeze()

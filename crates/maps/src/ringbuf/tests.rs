@@ -7,7 +7,7 @@ mod model {
 
     use loom::thread;
 
-    use super::super::RingBuffer;
+    use super::super::{RingBuffer, RingReader};
 
     impl RingBuffer {
         /// A record of one word, as a program makes it: reserved, written and given back. Not through its address, which
@@ -35,7 +35,8 @@ mod model {
             };
             let mut read = Vec::new();
             while read.len() < 2 {
-                ring.consume(|record| read.push(u64::from_ne_bytes(record.try_into().unwrap())));
+                RingReader::new(&ring)
+                    .consume(|record| read.push(u64::from_ne_bytes(record.try_into().unwrap())));
                 if read.len() < 2 {
                     assert!(ring.wait(Duration::MAX));
                 }
@@ -52,7 +53,7 @@ mod threads {
     use std::thread;
     use std::time::Duration;
 
-    use super::super::{Origin, RingBuffer};
+    use super::super::{Origin, RingBuffer, RingReader};
 
     /// Room for many records, and what it takes to give them back by their addresses.
     fn ring() -> Box<RingBuffer> {
@@ -68,7 +69,7 @@ mod threads {
         ring.output(&[1; 8], 0).unwrap();
         ring.output(&[2; 8], 0).unwrap();
         assert!(ring.wait(Duration::from_secs(3600)), "nobody wakes it again");
-        assert_eq!(ring.consume(|_| {}), 2);
+        assert_eq!(RingReader::new(&ring).consume(|_| {}), 2);
         assert!(!ring.wait(Duration::from_millis(1)));
         let busy = ring.reserve(8, 0).unwrap();
         ring.output(&[3; 8], 0).unwrap();
@@ -96,7 +97,7 @@ mod threads {
             let mut read = 0;
             while read < RECORDS {
                 let was_done = done.load(Ordering::Acquire);
-                read += ring.consume(|_| {}) as u64;
+                read += RingReader::new(&ring).consume(|_| {}) as u64;
                 assert!(read == RECORDS || ring.wait(Duration::from_secs(60)) || was_done, "{read} read");
             }
         });
@@ -111,7 +112,8 @@ mod threads {
             let record = ring.reserve_from(8, 0, origin).unwrap();
             // SAFETY: just reserved.
             unsafe { RingBuffer::commit(record, number % 10 != 0, 0) };
-            ring.consume_records(|record| assert_eq!(record.origin.unwrap().packet, Some(number)));
+            RingReader::new(&ring)
+                .consume_records(|record| assert_eq!(record.origin.unwrap().packet, Some(number)));
             assert!(ring.origins.lock().unwrap().is_empty());
         }
     }

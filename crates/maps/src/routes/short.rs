@@ -35,7 +35,7 @@ impl ShortPrefixes {
     /// The slot of an address's longest short prefix.
     pub(super) fn find(&self, address: u32) -> Option<u32> {
         let index = (address >> (u32::BITS - SHORT_BITS)) as usize;
-        // Acquire: what the slot holds is written, and what is asked after this is not older.
+        // Acquire: the slot is written, and later loads are not older.
         self.entry(index)?.load(Acquire).checked_sub(1)
     }
 
@@ -60,7 +60,7 @@ impl ShortPrefixes {
         self.changes.fetch_add(1, Release);
         for entry in positions(bits, length, 0, SHORT_BITS).filter_map(|index| self.entry(index)) {
             let new = change(entry.load(Relaxed).checked_sub(1));
-            // Release: who finds the other prefix sees what it is.
+            // Release: a reader of the new prefix sees its contents.
             entry.store(new.map_or(0, |slot| slot + 1), Release);
         }
         // Release: with this number all entries are seen.

@@ -15,7 +15,7 @@ mod references;
 use std::sync::Arc;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, MapFlags, MapKind, MapSpec};
+use paceline_spec::{Errno, KeyKind, MapFlags, MapKind, MapSpec};
 
 use bpf::KernelMap;
 use common::spec;
@@ -102,10 +102,5 @@ impl Twin {
 
 /// Whether the kind's iteration has an order that is part of its interface.
 fn has_order(kind: MapKind) -> bool {
-    use MapKind::{DevMapHash, Hash, HashOfMaps, LpmTrie, LruHash, LruPerCpuHash, PerCpuHash, SockHash};
-    let without = matches!(
-        kind,
-        Hash | PerCpuHash | LruHash | LruPerCpuHash | LpmTrie | DevMapHash | HashOfMaps | SockHash
-    );
-    !without
+    matches!(kind.rules().keys, KeyKind::Index)
 }

@@ -204,7 +204,10 @@ fn program_arrays() {
                 let ours = twin.ours.update(&key, &program.id().to_ne_bytes(), flags);
                 assert_eq!(ours, twin.kernels.set(&key, &program.fd().to_ne_bytes(), flags));
             }
-            3 => assert_eq!(twin.get(&key).is_ok(), twin.ours.prog_array().unwrap().program(index).is_some()),
+            3 => assert_eq!(
+                twin.get(&key).is_ok(),
+                twin.ours.for_programs().prog_array().unwrap().program(index).is_some()
+            ),
             4 => drop(twin.remove(&key)),
             _ => twin.compare_keys(),
         }

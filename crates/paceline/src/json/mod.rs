@@ -5,7 +5,7 @@
 mod map;
 
 use paceline_btf::{Btf, TypeId, Value, ValueError, address_bytes, prefix_bytes};
-use paceline_spec::{MapKind, MapSpec};
+use paceline_spec::MapSpec;
 use serde_json::Value as Json;
 
 pub use map::{ElementError, JsonMap};
@@ -60,7 +60,7 @@ pub fn encode(json: &Json, btf: Option<&Btf>, ty: TypeId, size: usize) -> Result
 /// As [`encode`].
 pub fn encode_key(json: &Json, btf: Option<&Btf>, spec: &MapSpec) -> Result<Vec<u8>, JsonError> {
     let size = spec.key_size as usize;
-    let prefix = json.as_str().filter(|_| spec.kind == MapKind::LpmTrie);
+    let prefix = json.as_str().filter(|_| spec.kind.has_prefixes());
     match prefix.and_then(|text| prefix_bytes(text, size)) {
         Some(key) => Ok(key),
         None => encode(json, btf, spec.key_type, size),

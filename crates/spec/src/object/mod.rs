@@ -14,7 +14,7 @@ pub enum ObjectKind {
     SockCommon,
     /// A tracked connection (`struct nf_conn`).
     Connection,
-    /// One that is not yet in the table (`struct nf_conn___init`).
+    /// A connection that is not yet in the table (`struct nf_conn___init`).
     NewConnection,
     /// A map itself (`struct bpf_map`).
     Map,
@@ -116,7 +116,7 @@ static CONNECTION: &[ObjectField] = &[
     field("proto.tcp.state", 224, 1, Sizes::Any),
 ];
 
-/// `struct bpf_map`, the same. The hash of its contents is zero, as in a kernel until user space asks for it, and no map is for one
+/// `struct bpf_map` of Linux 6.18 on machines of 64 bits. The hash of its contents is zero, as in a kernel until user space asks for it, and no map is for one
 /// program only.
 static MAP: &[ObjectField] = &[
     field("sha", 0, 32, Sizes::Any),
@@ -157,7 +157,7 @@ pub fn is_structure(name: &str) -> bool {
     is_one_of(&[ObjectKind::Connection, ObjectKind::Map], name)
 }
 
-/// The same for the structures that `bpf_cast_to_kern_ctx` leads to.
+/// Whether a structure of the kernel is one that `bpf_cast_to_kern_ctx` leads to, with the layout of [`types`].
 #[must_use]
 pub fn is_context_structure(name: &str) -> bool {
     is_one_of(&[ObjectKind::XdpBuff, ObjectKind::RxQueue, ObjectKind::Device], name)
@@ -182,7 +182,7 @@ impl ObjectKind {
         }
     }
 
-    /// In words.
+    /// Name in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -203,7 +203,7 @@ impl ObjectKind {
         matches!(self, Self::Socket | Self::SockCommon)
     }
 
-    /// Whether a program that was given one must give it back.
+    /// Whether a program that acquired one must release it.
     #[must_use]
     pub const fn is_acquired(self) -> bool {
         matches!(self, Self::Socket | Self::SockCommon | Self::Connection | Self::NewConnection)

@@ -55,7 +55,7 @@ impl Draft {
         self.btf.add(Type::Union(composite))
     }
 
-    /// `struct bpf_map`, the same.
+    /// `struct bpf_map` as in Linux 6.18.
     fn map(&mut self) {
         let (byte, word) = (self.unsigned("unsigned char", 1), self.unsigned("unsigned int", 4));
         let long = self.unsigned("unsigned long long", 8);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use paceline_btf::Btf;
 use paceline_frame::Verdict;
-use paceline_spec::{InitialValue, Linkage, MapKind};
+use paceline_spec::{InitialValue, Linkage};
 
 use super::data::parse_number;
 use super::directive::{Directive, Stage, directives};
@@ -341,7 +341,7 @@ impl<'a> Builder<'a> {
         }
         let map = &self.case.maps[index];
         let mut contents = Contents::new();
-        if matches!(map.kind, MapKind::Array | MapKind::PerCpuArray) {
+        if map.kind.is_array() {
             let zero = vec![0; map.value_size as usize];
             contents.extend((0..map.max_entries).map(|key| (key.to_ne_bytes().to_vec(), zero.clone())));
         }
@@ -349,7 +349,7 @@ impl<'a> Builder<'a> {
             let at = |problem| ParseError { line, problem };
             let (key, value) = text.split_once(" = ").ok_or(at(Problem::NotAnElement))?;
             // Keys of queues and stacks are positions, in pop order.
-            let has_places = matches!(map.kind, MapKind::Queue | MapKind::Stack);
+            let has_places = map.kind.is_queue();
             let key = sized("key", key, if has_places { 4 } else { map.key_size }).map_err(at)?;
             contents.insert(key, sized("value", value, map.value_size).map_err(at)?);
         }

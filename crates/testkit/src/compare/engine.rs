@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use paceline::{Burst, Engine, EngineError, FrameMeta, Host, Limits, Map, Program};
 use paceline_frame::MAX_BURST;
-use paceline_spec::{MapKind, MapSpec, ProgramKind};
+use paceline_spec::{MapSpec, ProgramKind};
 use paceline_verifier::Verified;
 
 use super::dirt::Dirt;
-use super::work::{contents, is_keyed};
+use super::work::contents;
 use super::{Left, Stopped, Subject, Work, redirect_of};
 use crate::Contents;
 use crate::engine::{fill_map, map_contents};
@@ -100,7 +100,7 @@ impl EngineSubject {
     /// Ring buffers are created anew, which discards records of earlier programs.
     pub(super) fn renew_rings(&mut self, work: &Work) -> Result<(), String> {
         for &index in &work.used {
-            let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind == MapKind::RingBuf) else {
+            let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind.is_ring_buffer()) else {
                 continue;
             };
             *map = Map::create(&map.spec().clone(), &limits()).map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ impl EngineSubject {
         for &index in &work.used {
             let Some(map) = self.maps.get(index) else { continue };
             let spec = map.spec();
-            if is_keyed(spec.kind) {
+            if spec.kind.is_keyed() {
                 for key in map.keys().map_err(|errno| errno.to_string())? {
                     map.delete(&key).map_err(|errno| errno.to_string())?;
                 }

@@ -4,11 +4,11 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use paceline_isa::{AluOp, Callee, Imm64, Insn, Operand, Reg};
 use paceline_spec::kfunc::KfuncArg;
-use paceline_spec::{Errno, MapKind, MapSpec, ProgramKind, ProgramSpec};
+use paceline_spec::{Errno, MapSpec, ProgramKind, ProgramSpec};
 use paceline_verifier::Verified;
 
 use super::engine::random_array;
-use super::work::{contents, is_keyed};
+use super::work::contents;
 use super::{Left, Stopped, Subject, Work};
 use crate::Contents;
 use crate::kernel::{self, KernelError, Map, Packet, Program, Request};
@@ -52,7 +52,7 @@ impl KernelSubject {
     fn renew_rings(&mut self, work: &Work) -> Result<(), KernelError> {
         for &index in &work.used {
             let (Some(spec), Some(map)) = (self.specs.get(index), self.maps.get_mut(index)) else { continue };
-            if spec.kind == MapKind::RingBuf {
+            if spec.kind.is_ring_buffer() {
                 *map = Map::create(spec, None, None)?;
             }
         }
@@ -62,7 +62,7 @@ impl KernelSubject {
     fn fill(&self, work: &Work) -> Result<(), KernelError> {
         for &index in &work.used {
             let (Some(spec), Some(map)) = (self.specs.get(index), self.maps.get(index)) else { continue };
-            if is_keyed(spec.kind) {
+            if spec.kind.is_keyed() {
                 for key in map.contents(self.cpu)?.unwrap_or_default().into_keys() {
                     map.delete(&key)?;
                 }
@@ -226,7 +226,10 @@ mod tests {
         assert!(uses_unlike(&insn(index)) && !uses_unlike(&insn(0)));
         // In maps that are not withheld, all inner arrays have the length of their template.
         for (index, spec) in specs.iter().enumerate().filter(|(index, _)| !is_unlike_template(*index)) {
-            let Some(like) = spec.inner.as_ref().filter(|like| like.kind != MapKind::Hash) else { continue };
+            let Some(like) = spec.inner.as_ref().filter(|like| like.kind != paceline_spec::MapKind::Hash)
+            else {
+                continue;
+            };
             for (_, value) in &spec.contents {
                 let paceline_spec::InitialValue::Map(inner) = value else { continue };
                 assert_eq!(specs[*inner].max_entries, like.max_entries, "map {index}");

@@ -15,7 +15,6 @@ pub use self::chain::{ChainSubject, ChainWay, ChainWork, compare_chains};
 pub use self::engine::EngineSubject;
 pub(crate) use self::engine::records;
 pub use self::kernel::KernelSubject;
-pub(crate) use self::work::is_keyed;
 pub use work::{Input, Work, Workshop};
 
 use std::fmt::Write;

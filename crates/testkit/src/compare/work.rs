@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use fastrand::Rng;
 use paceline_isa::{Imm64, Insn};
-use paceline_spec::{InitialValue, MapKind, MapSpec, ProgramSpec};
+use paceline_spec::{InitialValue, MapSpec, ProgramSpec};
 use paceline_verifier::{Options, Refusal, Verified, verify};
 
 use crate::random::{Candidate, Purpose, btf, candidate};
@@ -131,8 +131,8 @@ impl Workshop {
 /// The initial elements of a map.
 pub(super) fn contents(spec: &MapSpec, index: usize, seed: u64) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     let mut rng = Rng::with_seed(seed ^ (index as u64) << 32);
-    let keyed = is_keyed(spec.kind);
-    let has_values = keyed || matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
+    let keyed = spec.kind.is_keyed();
+    let has_values = keyed || spec.kind.is_array();
     let (kind, key_size, value_size) = (spec.kind, spec.key_size as usize, spec.value_size as usize);
     let count = if has_values && !spec.frozen { spec.max_entries.min(6) } else { 0 };
     (0..count).filter_map(move |element| {
@@ -141,22 +141,16 @@ pub(super) fn contents(spec: &MapSpec, index: usize, seed: u64) -> impl Iterator
         }
         let number = element.to_ne_bytes();
         let mut key = vec![0; key_size];
-        match kind {
-            MapKind::LpmTrie => {
+        match kind.has_prefixes() {
+            true => {
                 key[..4].copy_from_slice(&rng.choice([0u32, 8, 16, 24, 32]).unwrap_or(0).to_ne_bytes());
                 key[4..8].copy_from_slice(&number);
             }
-            _ => key[..4].copy_from_slice(&number),
+            false => key[..4].copy_from_slice(&number),
         }
         let value = (0..value_size).map(|_| [rng.u8(..), rng.u8(..4), 0, 0xff][rng.usize(..4)]).collect();
         Some((key, value))
     })
-}
-
-/// Whether elements of such a map can be deleted.
-pub(crate) fn is_keyed(kind: MapKind) -> bool {
-    use MapKind as K;
-    matches!(kind, K::Hash | K::PerCpuHash | K::LruHash | K::LruPerCpuHash | K::LpmTrie)
 }
 
 fn used_maps(programs: &[Verified], specs: &[MapSpec]) -> Vec<usize> {
@@ -169,7 +163,7 @@ fn used_maps(programs: &[Verified], specs: &[MapSpec]) -> Vec<usize> {
             } => usize::try_from(*index).ok(),
             _ => None,
         })
-        .filter(|&index| specs.get(index).is_some_and(|spec| spec.kind != MapKind::ProgArray))
+        .filter(|&index| specs.get(index).is_some_and(|spec| !spec.kind.holds_programs()))
         .collect();
     let inner = |&index: &usize| {
         let contents = specs.get(index).map_or(&[][..], |spec| &spec.contents);

@@ -89,9 +89,9 @@ fn call(world: &mut World, rng: &mut Rng) -> Finding {
     host.set_events(Box::new(move |_| {
         let _ = seen.set_program(1, Some(&Target::from(&other)));
         let _ = seen.set_program(2, None);
-        if let Some(ring) = ring.ring_buffer() {
+        if let (Some(ring), Some(reader)) = (ring.for_programs().ring_buffer(), ring.ring_buffer()) {
             let _ = ring.output(&[0; 8], 0);
-            ring.consume(|_| {});
+            reader.consume(|_| {});
         }
         let (mut burst, mut host) = (packets(&[0], 1), Host::new(0));
         let _ = other.run_burst(&mut burst, &mut host);

@@ -46,7 +46,7 @@ fn records(world: &mut World, rng: &mut Rng) -> Finding {
             torn += usize::from(words.len() != 4 || words[3] != words[0] + words[1] + words[2]);
         });
         if (came, torn) != (submitted, 0) {
-            let waiting = ring.query(0);
+            let waiting = ring.available();
             return Err(format!(
                 "{submitted} records are submitted, {came} come out, {torn} torn; {waiting} bytes wait, {} lost",
                 ring.lost()
@@ -92,14 +92,16 @@ fn wait(world: &mut World, rng: &mut Rng) -> Finding {
     )
     .map_err(|error| error.to_string())?;
     world.know(&map);
-    let Some(ring) = map.ring_buffer() else { return Ok(()) };
+    let (Some(writer), Some(ring)) = (map.for_programs().ring_buffer(), map.ring_buffer()) else {
+        return Ok(());
+    };
     let (done, read) = (AtomicBool::new(false), AtomicU64::new(0));
     let spins = rng.u32(1..200);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut written = 0;
             while !done.load(Ordering::Relaxed) {
-                if read.load(Ordering::Acquire) == written && ring.output(&[1; 8], 0).is_ok() {
+                if read.load(Ordering::Acquire) == written && writer.output(&[1; 8], 0).is_ok() {
                     written += 1;
                 }
                 (0..written as u32 % spins).for_each(|_| std::hint::spin_loop());
@@ -113,7 +115,7 @@ fn wait(world: &mut World, rng: &mut Rng) -> Finding {
             let woken = ring.wait(Duration::from_millis(300));
             // The writer had enough time for its next record, and did not write it.
             if !woken && began.elapsed() >= Duration::from_millis(300) {
-                let there = ring.query(0) > 0;
+                let there = ring.available() > 0;
                 std::thread::sleep(Duration::from_millis(20));
                 if there {
                     result = Err("a reader waits while there is a record".to_owned());

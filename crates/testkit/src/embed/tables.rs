@@ -376,8 +376,17 @@ fn odd(world: &mut World, rng: &mut Rng) -> Finding {
     if map.update(&key, &value, rng.u64(..)).is_ok() {
         return Err(format!("{:?} takes a value of {} bytes", map.spec().kind, value.len()));
     }
-    let _ = (map.lookup(&key), map.next_key(Some(&key)), map.direct_value(rng.u32(..)), map.array_layout());
-    let _ = (map.redirect_target(rng.u32(..)), map.ring_buffer().is_some(), map.prog_array().is_some());
+    let _ = (
+        map.lookup(&key),
+        map.next_key(Some(&key)),
+        map.for_programs().direct_value(rng.u32(..)),
+        map.for_programs().array_layout(),
+    );
+    let _ = (
+        map.redirect_target(rng.u32(..)),
+        map.ring_buffer().is_some(),
+        map.for_programs().prog_array().is_some(),
+    );
     if key.len() != map.spec().key_size as usize && map.delete(&key).is_ok() {
         return Err("a key of another length is removed".to_owned());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use paceline_maps::{Limits, Map};
-use paceline_spec::{Errno, InitialValue, MapKind, MapSpec};
+use paceline_spec::{Errno, InitialValue, MapSpec};
 
 use super::Unsupported;
 use crate::Contents;
@@ -72,7 +72,7 @@ pub fn map_contents(map: &Map, cpu: usize) -> Option<Contents> {
     if !crate::has_byte_contents(spec.kind) {
         return None;
     }
-    if matches!(spec.kind, MapKind::Queue | MapKind::Stack) {
+    if spec.kind.is_queue() {
         let values = std::iter::from_fn(|| map.pop().ok());
         return Some((0_u32..).map(|place| place.to_be_bytes().to_vec()).zip(values).collect());
     }

@@ -42,9 +42,9 @@ impl Map {
         inner: Option<&Self>,
         types: Option<ElementTypes<'_>>,
     ) -> Result<Self, KernelError> {
-        let max_entries = match (spec.kind, spec.max_entries) {
-            (MapKind::PerfEventArray, 0) => u32::try_from(possible_cpus()).unwrap_or(1),
-            (_, entries) => entries,
+        let max_entries = match spec.max_entries {
+            0 if spec.kind.holds_events() => u32::try_from(possible_cpus()).unwrap_or(1),
+            entries => entries,
         };
         let attr = MapCreate {
             map_type: spec.kind.number(),
@@ -193,8 +193,8 @@ impl Map {
     /// The kernel's refusal.
     pub fn contents(&self, cpu: usize) -> Result<Option<Contents>, KernelError> {
         match self.kind {
-            MapKind::Array | MapKind::PerCpuArray => self.by_index(cpu).map(Some),
-            MapKind::Queue | MapKind::Stack => self.popped().map(Some),
+            kind if kind.is_array() => self.by_index(cpu).map(Some),
+            kind if kind.is_queue() => self.popped().map(Some),
             kind if crate::has_byte_contents(kind) => self.by_key(cpu).map(Some),
             _ => Ok(None),
         }

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use paceline::Object;
-use paceline_spec::{InitialValue, MapKind, MapSpec};
+use paceline_spec::{ElementKind, InitialValue, MapSpec};
 
 use super::pool;
 
@@ -15,10 +15,10 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Sets a small size for maps whose size the object leaves to its loader.
 pub fn size_maps(maps: &mut [MapSpec]) {
     for map in maps.iter_mut().filter(|map| map.max_entries == 0) {
-        map.max_entries = match map.kind {
+        map.max_entries = match map.kind.rules().elements {
             // One entry per CPU, or a power of two that is a multiple of the page size.
-            MapKind::PerfEventArray => continue,
-            MapKind::RingBuf | MapKind::UserRingBuf => 1 << 16,
+            ElementKind::Events => continue,
+            ElementKind::Records => 1 << 16,
             _ => MOST,
         };
     }
@@ -44,11 +44,11 @@ pub fn fill_from_seed(object: &mut Object, seed: u64) {
         }
         let mut rng = Rng::with_seed(seed ^ of_name(&spec.name));
         let elements: Vec<_> = match spec.kind {
-            MapKind::Array | MapKind::PerCpuArray => {
+            kind if kind.is_array() => {
                 let keys = (0..spec.max_entries.min(MOST)).map(|key| key.to_ne_bytes().to_vec());
                 keys.collect()
             }
-            kind if crate::compare::is_keyed(kind) => {
+            kind if kind.is_keyed() => {
                 (0..spec.max_entries.min(MOST) / 2).map(|number| key(spec, number, &mut rng)).collect()
             }
             _ => Vec::new(),
@@ -72,7 +72,7 @@ fn byte(rng: &mut Rng) -> u8 {
 fn key(spec: &MapSpec, number: u32, rng: &mut Rng) -> Vec<u8> {
     let size = spec.key_size as usize;
     let mut key = vec![0; size];
-    let data = if spec.kind == MapKind::LpmTrie { 4.min(size) } else { 0 };
+    let data = if spec.kind.has_prefixes() { 4.min(size) } else { 0 };
     if rng.bool() {
         let bytes = number.to_ne_bytes();
         let len = (size - data).min(4);
@@ -83,7 +83,7 @@ fn key(spec: &MapSpec, number: u32, rng: &mut Rng) -> Vec<u8> {
         let bytes = packet.iter().skip(start).take(size - data);
         key[data..].iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
     }
-    if spec.kind == MapKind::LpmTrie {
+    if spec.kind.has_prefixes() {
         let bits = 8 * (size - data) as u32;
         key[..data].copy_from_slice(&rng.u32(..=bits).to_ne_bytes()[..data]);
     }

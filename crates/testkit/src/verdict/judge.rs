@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use paceline::{Burst, FrameMeta, Host, Limits, Map, Program};
 use paceline_btf::Btf;
-use paceline_spec::{MapKind, MapSpec, ProgramSpec};
+use paceline_spec::{MapSpec, ProgramSpec};
 use paceline_verifier::{Options, Refusal, Verified, verify};
 
 use super::{States, Witness};
@@ -184,20 +184,13 @@ fn random_packet(rng: &mut Rng) -> Burst {
 fn fill_randomly(maps: &[Arc<Map>], rng: &mut Rng) {
     for map in maps {
         let spec = map.spec();
-        let keyed = matches!(
-            spec.kind,
-            MapKind::Hash
-                | MapKind::PerCpuHash
-                | MapKind::LruHash
-                | MapKind::LruPerCpuHash
-                | MapKind::LpmTrie
-        );
-        if spec.frozen || !(keyed || matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray)) {
+        let keyed = spec.kind.is_keyed();
+        if spec.frozen || !(keyed || spec.kind.is_array()) {
             continue;
         }
         for index in 0..spec.max_entries.min(8) {
             let mut key = vec![0; spec.key_size as usize];
-            let start = if spec.kind == MapKind::LpmTrie { 4 } else { 0 };
+            let start = if spec.kind.has_prefixes() { 4 } else { 0 };
             for (place, byte) in key.iter_mut().skip(start).zip(index.to_ne_bytes()) {
                 *place = byte;
             }

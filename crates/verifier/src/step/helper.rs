@@ -4,7 +4,7 @@ use paceline_isa::Reg;
 use paceline_spec::availability::is_gpl_compatible;
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::Kfunc;
-use paceline_spec::{MapFlags, MapKind, MapSpec, ObjectKind};
+use paceline_spec::{InnerLength, MapFlags, MapSpec, ObjectKind};
 
 use super::memory::{Access, Span, check_context_pointer, describe};
 use super::stack::check_aligned;
@@ -130,7 +130,7 @@ impl Walk<'_> {
                     let spec = self.map_of(&arguments);
                     let size = spec.map_or(0, |spec| u64::from(spec.value_size));
                     // A filter is asked for the value (`resolve_map_arg_type`).
-                    let asked = spec.is_some_and(|spec| spec.kind == MapKind::BloomFilter);
+                    let asked = spec.is_some_and(|spec| spec.kind.tests_membership());
                     let access = if asked { Access::Read } else { Access::Write };
                     self.check_memory(helper, reg, &value, size, access, &mut arguments)?;
                 }
@@ -467,14 +467,13 @@ impl Walk<'_> {
     /// A value found in a map, or null; for a map of maps, a map.
     fn looked_up(&mut self, map: MapRef, key: Option<u64>) -> Value {
         let Some(spec) = self.map(map) else { return Value::unknown() };
-        let is_array = matches!(spec.kind, MapKind::Array | MapKind::PerCpuArray);
         // The key of an array is its index; one within the array is always there. `bpf_map_lookup_percpu_elem` may still
         // find no such CPU, so its key is not looked at.
-        let is_sized = is_array && !(map.inner && may_differ_in_length(spec));
+        let is_sized = spec.kind.is_array() && !(map.inner && may_differ_in_length(spec));
         let key = key.filter(|&key| is_sized && key < u64::from(spec.max_entries));
-        let target = match spec.kind {
-            MapKind::ArrayOfMaps | MapKind::HashOfMaps => Target::Map(MapRef { inner: true, ..map }),
-            _ => Target::MapValue(map),
+        let target = match spec.kind.holds_maps() {
+            true => Target::Map(MapRef { inner: true, ..map }),
+            false => Target::MapValue(map),
         };
         self.facts.key(self.slot, key.and_then(|key| u32::try_from(key).ok()));
         let id = self.new_id();
@@ -488,10 +487,13 @@ impl Walk<'_> {
     }
 }
 
-/// Whether inner maps may have another number of entries than their template: only arrays whose flags do not leave it open
-/// may not (`array_map_meta_equal`; all other kinds, per-CPU arrays too, have `bpf_map_meta_equal`).
+/// Whether inner maps may have another number of entries than their template.
 fn may_differ_in_length(template: &MapSpec) -> bool {
-    template.kind != MapKind::Array || template.flags.contains(MapFlags::INNER_MAP)
+    match template.kind.rules().inner_length {
+        InnerLength::Any => true,
+        InnerLength::FixedUnlessFlagged => template.flags.contains(MapFlags::INNER_MAP),
+        InnerLength::Fixed | InnerLength::Forbidden => false,
+    }
 }
 
 /// Where the kernel wants memory aligned whatever it is (`MEM_ALIGNED`); the packet starts 2 bytes past a multiple of 4, so

@@ -2,7 +2,7 @@
 
 use paceline_isa::{AtomicOp, Operand, Reg, Size, Width};
 use paceline_spec::context::{Field, FieldKind};
-use paceline_spec::{InitialValue, MapFlags, MapKind, MapSpec, ObjectKind};
+use paceline_spec::{InitialValue, MapFlags, MapSpec, ObjectKind};
 
 use super::object::load_object;
 use super::stack::check_aligned;
@@ -403,16 +403,16 @@ fn sign_extended(value: Value, size: Size) -> Value {
     }
 }
 
-/// Whether programs may only read a map's values; those of device maps always (`dev_map_init_map`).
+/// Whether programs may only read a map's values: by its flags, or by its kind.
 fn is_read_only(spec: &MapSpec) -> bool {
-    spec.flags.contains(MapFlags::RDONLY_PROG) || matches!(spec.kind, MapKind::DevMap | MapKind::DevMapHash)
+    spec.flags.contains(MapFlags::RDONLY_PROG) || spec.kind.is_read_only()
 }
 
 /// Whether a map's value is the same for ever, and can be looked at (`bpf_map_is_rdonly`, `map_direct_value_addr`).
 fn is_constant(spec: &MapSpec) -> bool {
     spec.frozen
         && spec.flags.contains(MapFlags::RDONLY_PROG)
-        && spec.kind == MapKind::Array
+        && spec.kind.rules().is_addressable
         && spec.max_entries == 1
 }
 

@@ -19,7 +19,7 @@ mod text;
 use std::collections::HashSet;
 
 use paceline_isa::{Imm64, Insn, Operand, Reg, Size};
-use paceline_spec::{MapKind, MapSpec, Poison};
+use paceline_spec::{MapSpec, Poison};
 
 use crate::MAX_USED_MAPS;
 use crate::domain::Number;
@@ -149,7 +149,7 @@ impl Walk<'_> {
     fn map_address(&self, map: MapRef, offset: u32) -> Check<Value> {
         match self.map(map) {
             Some(spec)
-                if spec.kind == MapKind::Array && spec.max_entries == 1 && offset < spec.value_size =>
+                if spec.kind.rules().is_addressable && spec.max_entries == 1 && offset < spec.value_size =>
             {
                 let fixed = i32::try_from(offset).unwrap_or(i32::MAX);
                 Ok(Value::Pointer(Pointer { fixed, ..Pointer::to(Target::MapValue(map)) }))

@@ -192,7 +192,7 @@ pub(super) unsafe extern "C" fn reserve(
 ) -> u64 {
     let size = size as u32;
     // SAFETY: the arguments fit the prototype.
-    let ring = unsafe { args::map(ringbuf) }.ring_buffer();
+    let ring = unsafe { args::map(ringbuf) }.for_programs().ring_buffer();
     let record = match (flags, size > SIZE) {
         (0, false) => {
             let record = ring.and_then(|ring| ring.reserve_from(size.into(), 0, || Some(host.origin())));

@@ -1,7 +1,7 @@
 //! Helpers on maps (`kernel/bpf/helpers.c`).
 
 use paceline_maps::{LookupFunction, Map};
-use paceline_spec::{Errno, MapKind};
+use paceline_spec::Errno;
 
 use super::args;
 use crate::host::Host;
@@ -154,7 +154,7 @@ pub(super) unsafe extern "C" fn peek_elem(map: u64, value: u64, _: u64, _: u64, 
     // SAFETY: the arguments fit the prototype.
     let map = unsafe { args::map(map) };
     let len = map.spec().value_size as usize;
-    if map.spec().kind == MapKind::BloomFilter {
+    if map.spec().kind.tests_membership() {
         // SAFETY: the arguments fit the prototype.
         return status(map.for_programs().peek(&mut unsafe { args::bytes(value, len) }));
     }

@@ -2,7 +2,7 @@
 //! can go to different targets.
 
 use paceline_frame::{Redirect, RedirectTarget, Verdict};
-use paceline_spec::MapKind;
+use paceline_spec::ElementKind;
 
 use super::args;
 use crate::host::Host;
@@ -49,8 +49,8 @@ pub(super) unsafe extern "C" fn redirect_map(
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
     let map = unsafe { args::map(map) };
-    let allowed = match map.spec().kind {
-        MapKind::DevMap | MapKind::DevMapHash => ACTION | BROADCAST | EXCLUDE_INGRESS,
+    let allowed = match map.spec().kind.rules().elements {
+        ElementKind::Devices => ACTION | BROADCAST | EXCLUDE_INGRESS,
         _ => ACTION,
     };
     if flags & !allowed != 0 {

@@ -18,7 +18,7 @@ pub(super) unsafe extern "C" fn reserve(
     host: &mut Host,
 ) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    let ring = unsafe { args::map(ringbuf) }.ring_buffer();
+    let ring = unsafe { args::map(ringbuf) }.for_programs().ring_buffer();
     ring.and_then(|ring| ring.reserve_from(size, flags, || Some(host.origin())))
         .map_or(0, |record| record.as_ptr() as u64)
 }
@@ -60,6 +60,7 @@ pub(super) unsafe extern "C" fn output(
     // SAFETY: the arguments fit the prototype.
     let (map, bytes) = unsafe { (args::map(ringbuf), args::bytes(data, size as u32 as usize)) };
     let done = map
+        .for_programs()
         .ring_buffer()
         .map_or(Err(Errno::EINVAL), |ring| ring.output_from(&bytes, flags, || Some(host.origin())));
     done.map_or_else(Errno::to_return, |()| 0)
@@ -68,5 +69,5 @@ pub(super) unsafe extern "C" fn output(
 /// `u64 bpf_ringbuf_query(ringbuf, flags)`
 pub(super) unsafe extern "C" fn query(ringbuf: u64, flags: u64, _: u64, _: u64, _: u64, _: &mut Host) -> u64 {
     // SAFETY: the arguments fit the prototype.
-    unsafe { args::map(ringbuf) }.ring_buffer().map_or(0, |ring| ring.query(flags))
+    unsafe { args::map(ringbuf) }.for_programs().ring_buffer().map_or(0, |ring| ring.query(flags))
 }

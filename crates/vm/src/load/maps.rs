@@ -67,8 +67,7 @@ fn difference(proven: &MapSpec, made: &MapSpec) -> Option<&'static str> {
 fn known_flags(kind: MapKind, flags: MapFlags) -> MapFlags {
     let known = MapFlags::RDONLY_PROG | MapFlags::WRONLY_PROG | MapFlags::INNER_MAP;
     // Creation adds it.
-    let is_device_map = matches!(kind, MapKind::DevMap | MapKind::DevMapHash);
-    let added = if is_device_map { MapFlags::RDONLY_PROG } else { MapFlags::default() };
+    let added = if kind.is_read_only() { MapFlags::RDONLY_PROG } else { MapFlags::default() };
     MapFlags(flags.0 & known.0) | added
 }
 

@@ -76,13 +76,13 @@ fn in_map(map: &Arc<Map>, address: u64) -> Option<String> {
         return Some(format!("map[{name}]"));
     }
     let within = |base: u64, len: u64| address.checked_sub(base).filter(|offset| *offset < len);
-    if let Some(array) = map.prog_array() {
+    if let Some(array) = map.for_programs().prog_array() {
         let layout = array.token_layout();
         let base = layout.base.as_ptr() as u64;
         let offset = within(base, layout.stride as u64 * u64::from(layout.entries))?;
         return Some(format!("map_entries[{name}] + {offset}"));
     }
-    let layout = map.array_layout()?;
+    let layout = map.for_programs().array_layout()?;
     // The values of one CPU come after those of the one before.
     let len = layout.stride as u64 * u64::from(layout.entries);
     let offset = within(layout.base.as_ptr() as u64, len)?;

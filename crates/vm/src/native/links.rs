@@ -82,13 +82,13 @@ pub(crate) fn links(spec: &ProgramSpec, maps: &[Arc<Map>], arena: &Arena) -> Lin
 
 fn map_link(map: &Arc<Map>) -> MapLink {
     let cpus = cpus_of(map).map(|cpus| cpus as u32);
-    let array = map.array_layout().map(|layout| ArrayLink {
+    let array = map.for_programs().array_layout().map(|layout| ArrayLink {
         base: layout.base.as_ptr() as u64,
         stride: layout.stride as u64,
         cpu_stride: if cpus == Some(1) { 0 } else { layout.cpu_stride as u64 },
         entries: layout.entries,
     });
-    let programs = map.prog_array().map(|array| {
+    let programs = map.for_programs().prog_array().map(|array| {
         let layout = array.token_layout();
         ProgArrayLink {
             base: layout.base.as_ptr() as u64,
@@ -98,7 +98,7 @@ fn map_link(map: &Arc<Map>) -> MapLink {
     });
     MapLink {
         handle: Arc::as_ptr(map) as u64,
-        value: map.direct_value(0).ok().map(|value| value.as_ptr() as u64),
+        value: map.for_programs().direct_value(0).ok().map(|value| value.as_ptr() as u64),
         array,
         cpus,
         programs,
@@ -124,7 +124,10 @@ extern "C" fn no_cpu(host: &mut Host) -> u64 {
 unsafe extern "C" fn find_program(map: u64, index: u64) -> u64 {
     // SAFETY: a handle is the map's address.
     let map = unsafe { &*(map as *const Map) };
-    map.prog_array().and_then(|array| array.token(index as u32)).map_or(0, std::num::NonZeroU64::get)
+    map.for_programs()
+        .prog_array()
+        .and_then(|array| array.token(index as u32))
+        .map_or(0, std::num::NonZeroU64::get)
 }
 
 /// Functions that compute a number of the context.

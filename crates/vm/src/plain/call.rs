@@ -6,7 +6,7 @@ use std::sync::Arc;
 use paceline_isa::{Insn, Reg};
 use paceline_spec::helper::{Arg, Helper, Prototype, Return};
 use paceline_spec::kfunc::DYNPTR_BYTES;
-use paceline_spec::{MAX_LOOPS, MapKind, ObjectKind};
+use paceline_spec::{MAX_LOOPS, ObjectKind};
 
 use super::rounds::CallingBack;
 use super::{Caller, Machine, Next};
@@ -151,7 +151,8 @@ impl Machine<'_> {
             self.check_arguments(helper, prototype)?;
         }
         let [_, context, map, index, ..] = self.registers;
-        let token = self.regions.map(map).and_then(|map| map.prog_array()?.token(index as u32));
+        let token =
+            self.regions.map(map).and_then(|map| map.for_programs().prog_array()?.token(index as u32));
         let Some(token) = token.filter(|_| self.host.tail_calls < MAX_TAIL_CALLS) else {
             return Ok(Next::Follow);
         };
@@ -191,7 +192,7 @@ impl Machine<'_> {
                 Arg::Map => match self.regions.map(value) {
                     None => "map",
                     Some(found) if !helper.takes_map(found.spec().kind) => "map of a kind that it takes",
-                    Some(found) if helper.changes_map() && !found.program_access().write => {
+                    Some(found) if helper.changes_map() && !found.for_programs().access().write => {
                         "map that programs may write"
                     }
                     Some(found) => {
@@ -212,7 +213,7 @@ impl Machine<'_> {
                 }
                 Arg::NextValue => {
                     let len = map.map_or(0, |map| u64::from(map.value_size));
-                    let asked = map.is_some_and(|map| map.kind == MapKind::BloomFilter);
+                    let asked = map.is_some_and(|map| map.kind.tests_membership());
                     self.allow(value, 0, len, if asked { Access::Read } else { Access::Write })?;
                     continue;
                 }
@@ -257,7 +258,9 @@ impl Machine<'_> {
                 Arg::Function if self.function(value).is_some() => continue,
                 Arg::Function => "function",
                 Arg::StackOrNull => continue,
-                Arg::Timer if self.regions.maps().any(|map| map.is_timer(value as usize)) => continue,
+                Arg::Timer if self.regions.maps().any(|map| map.for_programs().is_timer(value as usize)) => {
+                    continue;
+                }
                 Arg::Timer => "timer of a map value",
                 Arg::SpinLock if self.is_spin_lock(value) => continue,
                 Arg::SpinLock => "spin lock of a map value",

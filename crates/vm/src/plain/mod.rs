@@ -406,9 +406,9 @@ impl Machine<'_> {
         match value {
             Imm64::Value(value) => Some(value),
             Imm64::MapIndex(index) => map(index).map(|map| Arc::as_ptr(map) as u64),
-            Imm64::MapValueIndex { index, offset } => {
-                map(index).and_then(|map| map.direct_value(offset).ok()).map(|value| value.as_ptr() as u64)
-            }
+            Imm64::MapValueIndex { index, offset } => map(index)
+                .and_then(|map| map.for_programs().direct_value(offset).ok())
+                .map(|value| value.as_ptr() as u64),
             // Functions are known by their slot; only calls that take a callback can use it.
             Imm64::Code { .. } => Insn::LoadImm64 { dst: Reg::R0, value }
                 .subprogram_target(self.slot)

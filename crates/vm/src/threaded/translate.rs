@@ -268,7 +268,7 @@ impl Translator<'_> {
             Imm64::MapIndex(index) => self.map(index).map(|map| Arc::as_ptr(map) as u64),
             Imm64::MapValueIndex { index, offset } => self
                 .map(index)
-                .and_then(|map| map.direct_value(offset).ok())
+                .and_then(|map| map.for_programs().direct_value(offset).ok())
                 .map(|value| value.as_ptr() as u64),
             Imm64::Code { .. } | Imm64::MapFd(_) | Imm64::MapValueFd { .. } | Imm64::Variable { .. } => None,
         };
@@ -328,7 +328,10 @@ impl Translator<'_> {
     fn lookup(&mut self) -> bool {
         let fact = self.verified.fact(self.slot);
         let Some(MapFact::Always(map)) = fact.map else { return false };
-        let layout = self.map(map.index as i32).filter(|_| !map.inner).and_then(|map| map.array_layout());
+        let layout = self
+            .map(map.index as i32)
+            .filter(|_| !map.inner)
+            .and_then(|map| map.for_programs().array_layout());
         let Some(layout) = layout.filter(|layout| layout.cpu_stride == 0) else { return false };
         let Ok(stride) = i32::try_from(layout.stride) else { return false };
         let base = layout.base.as_ptr() as u64;

@@ -48,7 +48,7 @@ fn map_of(error: &SetupError) -> &str {
 fn of_map(error: &SetupError) -> String {
     match error {
         SetupError::Map(CreateError { cause: CreateErrorKind::Unsupported(kind), .. }) => {
-            needs("map type", kind.name(), kind.would_take())
+            format!("map type {kind}: needs {}", kind.needs().unwrap_or("an implementation"))
         }
         SetupError::Map(error) => error.cause.to_string(),
         SetupError::Fill { source, .. } => source.to_string(),

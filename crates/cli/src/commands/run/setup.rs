@@ -51,7 +51,7 @@ pub(super) fn save_to(
 
 /// Whether packets must run one by one: timers then fire between them when the capture's time says so.
 pub(super) fn timers_by_packet(args: &RunArgs, maps: &[Arc<Map>]) -> bool {
-    args.clock == ClockArg::Capture && maps.iter().any(|map| map.has_timers())
+    args.clock == ClockArg::Capture && maps.iter().any(|map| map.spec().timer().is_some())
 }
 
 /// Writes the events that are left, and counts them.

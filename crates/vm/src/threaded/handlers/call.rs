@@ -101,7 +101,8 @@ pub(super) unsafe fn tail_call(ip: *const Op, host: *mut Host) -> *const Op {
     unsafe {
         let host = &mut *host;
         let [_, context, map, index, ..] = host.machine.registers;
-        let token = (*(map as *const Map)).prog_array().and_then(|array| array.token(index as u32));
+        let token =
+            (*(map as *const Map)).for_programs().prog_array().and_then(|array| array.token(index as u32));
         let Some(token) = token.filter(|_| host.tail_calls < MAX_TAIL_CALLS) else { return ip.add(1) };
         host.tail_calls += 1;
         let image = &*(token.get() as *const Image);
