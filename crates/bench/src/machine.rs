@@ -5,6 +5,8 @@ use std::process::Command;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::record::Run;
+
 /// The measuring core, and the number of cores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cores {
@@ -22,18 +24,36 @@ pub(crate) fn pin() -> rustix::io::Result<Cores> {
     Ok(Cores { pinned, usable: allowed.count() })
 }
 
-/// Information for comparisons of figures: processor, core, kernel, compiler, date.
-pub(crate) fn description(cores: Cores) -> String {
-    let processor = line_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
-    format!(
-        "{processor}, core {} of {}, Linux {}, {}, {}, on {}",
-        cores.pinned,
-        cores.usable,
-        kernel(),
-        output_of("rustc", &["--version"]),
-        if cfg!(debug_assertions) { "NOT OPTIMIZED" } else { "optimized" },
-        output_of("date", &["-u", "+%Y-%m-%d"]),
-    )
+/// The circumstances of a run of a table, to judge and to repeat it.
+pub(crate) fn run(cores: Cores, table: &str) -> Run {
+    Run {
+        machine: line_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned()),
+        core: cores.pinned as u64,
+        cores: u64::from(cores.usable),
+        kernel: kernel(),
+        rustc: output_of("rustc", &["--version"]).unwrap_or_else(|| "rustc unknown".to_owned()),
+        optimized: !cfg!(debug_assertions),
+        date: output_of("date", &["-u", "+%Y-%m-%d"]).unwrap_or_default(),
+        commit: git(&["rev-parse", "--short=12", "HEAD"]),
+        dirty: git(&["status", "--porcelain", "--", ":/", ":!/docs"]).map(|changes| !changes.is_empty()),
+        command: command(table),
+    }
+}
+
+/// The command that runs a table with the features of this build.
+fn command(table: &str) -> String {
+    let features = [
+        ("rivals", cfg!(feature = "rivals")),
+        ("native", cfg!(feature = "native")),
+        ("libpcap", cfg!(feature = "libpcap")),
+        ("dpdk", cfg!(feature = "dpdk")),
+        ("kernel", cfg!(feature = "kernel")),
+    ];
+    let features: Vec<&str> =
+        features.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
+    let features =
+        if features.is_empty() { String::new() } else { format!(" --features {}", features.join(",")) };
+    format!("cargo run --release -p paceline-bench{features} -- {table}")
 }
 
 /// The kernel's release.
@@ -48,8 +68,15 @@ pub(crate) fn line_of(file: &str, key: &str) -> Option<String> {
     Some(value.trim().to_owned())
 }
 
-fn output_of(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output();
-    let text = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    text.map_or_else(|| format!("{program} unknown"), |text| text.trim().to_owned())
+/// Output of git in the sources of this build.
+fn git(arguments: &[&str]) -> Option<String> {
+    let in_sources = ["-C", env!("CARGO_MANIFEST_DIR")];
+    output_of("git", &[&in_sources, arguments].concat())
+}
+
+/// What a program prints, without the last line break; `None` if it fails.
+fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let output =
+        Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -1,25 +1,32 @@
 //! Measures Paceline and its rivals, and reports whether the bars are met.
 //!
-//! `cargo run --release -p paceline-bench -- TABLE [--json] [--smoke]`, where `TABLE` is one of [`TABLES`] or `all`. Prints
-//! a Markdown table, or with `--json` one object per row. `--smoke` runs every row once and briefly, as a test; its figures
-//! mean nothing.
+//! `cargo run --release -p paceline-bench -- TABLE` runs one of [`TABLES`], or `all`, and prints Markdown; with `--json`, or
+//! with `--record` into a file, it gives the results as a [`record::Record`]. `--smoke` runs every row once and briefly, as
+//! a test; its figures mean nothing. `report` makes the tables of the page from the records, `compare` shows what became
+//! slower.
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
+mod arguments;
 mod bulk;
 mod captures;
 mod chains;
 mod code;
+mod compare;
 mod dispatcher;
 mod engines;
 mod machine;
 mod maps;
 mod measure;
+mod page;
+mod record;
 mod report;
 mod verification;
 
 use std::process::ExitCode;
 
+use arguments::{Command, Output};
+use record::Record;
 use report::{Report, Row};
 
 /// Settings of a table.
@@ -51,56 +58,38 @@ const TABLES: &[(&str, Make)] = &[
     ("verification", verification::table),
 ];
 
-struct Arguments {
-    table: String,
-    json: bool,
-    settings: Settings,
-}
-
-fn arguments() -> Result<Arguments, lexopt::Error> {
-    use lexopt::prelude::*;
-    let (mut table, mut json, mut smoke) = (None, false, false);
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Short('h') | Long("help") => {
-                println!("{}", usage());
-                std::process::exit(0);
-            }
-            Long("json") => json = true,
-            Long("smoke") => smoke = true,
-            Value(name) if table.is_none() => table = Some(name.string()?),
-            other => return Err(other.unexpected()),
-        }
-    }
-    let table = table.ok_or("which table?")?;
-    Ok(Arguments { table, json, settings: Settings { smoke } })
-}
-
-fn usage() -> String {
-    let names: Vec<_> = TABLES.iter().map(|(name, _)| *name).collect();
-    format!("usage: paceline-bench {}|all [--json] [--smoke]", names.join("|"))
-}
-
-fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
-    let chosen: Vec<_> =
-        TABLES.iter().filter(|(name, _)| arguments.table == "all" || arguments.table == *name).collect();
-    if chosen.is_empty() {
-        return Err(format!("there is no table {}\n{}", arguments.table, usage()).into());
-    }
+/// Runs tables and gives out their results.
+fn run(tables: &[String], output: &Output, settings: Settings) -> Result<(), Box<dyn std::error::Error>> {
     let cores = machine::pin()?;
-    if !arguments.json {
-        println!("{}\n", machine::description(cores));
-    }
-    for (name, table) in chosen {
-        let report = table(arguments.settings)?;
-        if arguments.json {
-            report.rows.iter().for_each(|row| println!("{}", row.json(name)));
-        } else {
-            println!("{}", report::markdown(name, &report));
+    for (name, table) in TABLES.iter().filter(|(name, _)| tables.iter().any(|table| table == name)) {
+        let circumstances = machine::run(cores, name);
+        let record = Record::new(name, circumstances, table(settings)?);
+        if *output == Output::Json {
+            print!("{}", record.lines());
+            continue;
+        }
+        println!("### {name}\n\n{}\n\n{}", record.run.description(), record.markdown());
+        if let Output::Record(folder) = output {
+            eprintln!("{} is written", record.write(folder)?.display());
         }
     }
     Ok(())
+}
+
+/// Does what the command line says; returns whether a comparison found nothing slower.
+fn execute(command: &Command) -> Result<bool, Box<dyn std::error::Error>> {
+    match command {
+        Command::Help => println!("{}", arguments::usage()),
+        Command::Report => page::write()?,
+        Command::Run { tables, output, settings } => run(tables, output, *settings)?,
+        Command::CompareFiles { before, after, percent } => {
+            return Ok(compare::files(before, after)?.print(*percent));
+        }
+        Command::CompareBuilds { against, tables, rounds, percent, settings } => {
+            return Ok(compare::builds(against, tables, *rounds, *settings)?.print(*percent));
+        }
+    }
+    Ok(true)
 }
 
 fn main() -> ExitCode {
@@ -108,18 +97,19 @@ fn main() -> ExitCode {
     if let Some(code) = captures::child().or_else(maps::child) {
         return code;
     }
-    let arguments = match arguments() {
-        Ok(arguments) => arguments,
+    let command = match arguments::parse() {
+        Ok(command) => command,
         Err(error) => {
-            eprintln!("paceline-bench: {error}\n{}", usage());
+            eprintln!("paceline-bench: {error}\n{}", arguments::usage());
             return ExitCode::from(2);
         }
     };
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+    match execute(&command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("paceline-bench: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Timing {
     pub(crate) min: f64,
     /// The median round: the typical cost.
     pub(crate) median: f64,
+    /// Rounds after the warm-up; 0 if the warm-up is the result, or if the number is unknown.
+    pub(crate) rounds: usize,
 }
 
 /// Runs the contenders in turn. The first round is a warm-up.
@@ -51,7 +53,7 @@ pub(crate) fn prepared(
             }
         }
     }
-    Ok(times.into_iter().map(timing).collect())
+    Ok(times.into_iter().map(|times| Timing { rounds, ..Timing::of(times) }).collect())
 }
 
 /// Processor time of this thread in nanoseconds, in user and kernel mode. Unlike elapsed time it excludes other threads on
@@ -62,6 +64,17 @@ pub(crate) fn thread_time() -> f64 {
 }
 
 impl Timing {
+    /// A timing of an unknown number of rounds.
+    pub(crate) const fn new(min: f64, median: f64) -> Self {
+        Self { min, median, rounds: 0 }
+    }
+
+    /// The best and the median of the rounds, at least one.
+    pub(crate) fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        Self { min: times[0], median: times[times.len() / 2], rounds: times.len() }
+    }
+
     /// Ratio of another's time to this one: above 1 if this one is faster. The best rounds are compared, as everywhere: they
     /// show the cost of the code, the others also disturbances. A difference of two figures may be zero or negative by
     /// chance: then the ratio is infinite.
@@ -71,16 +84,12 @@ impl Timing {
 
     /// The differences from another's figures.
     pub(crate) fn minus(self, other: Self) -> Self {
-        Self { min: self.min - other.min, median: self.median - other.median }
+        let rounds = self.rounds.min(other.rounds);
+        Self { min: self.min - other.min, median: self.median - other.median, rounds }
     }
 
     /// A fraction of it.
     pub(crate) fn divided_by(self, parts: f64) -> Self {
-        Self { min: self.min / parts, median: self.median / parts }
+        Self { min: self.min / parts, median: self.median / parts, ..self }
     }
-}
-
-fn timing(mut times: Vec<f64>) -> Timing {
-    times.sort_by(f64::total_cmp);
-    Timing { min: times[0], median: times[times.len() / 2] }
 }

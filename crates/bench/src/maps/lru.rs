@@ -53,9 +53,8 @@ pub(super) fn rows(settings: Settings) -> Rows {
     Ok(vec![row.with_bar(against.map(|_| Bar::Ratio(1.0)))])
 }
 
-fn timing(mut times: Vec<f64>) -> Timing {
-    times.sort_by(f64::total_cmp);
-    positive(Timing { min: times[0], median: times[times.len() / 2] })
+fn timing(times: Vec<f64>) -> Timing {
+    positive(Timing::of(times))
 }
 
 /// Cost of an update on the slower worker, without the generation of keys.

@@ -86,7 +86,7 @@ pub(crate) fn differences(
 
 /// A difference within the noise counts as a tenth of a nanosecond.
 fn positive(timing: Timing) -> Timing {
-    Timing { min: timing.min.max(0.1), median: timing.median.max(0.1) }
+    Timing { min: timing.min.max(0.1), median: timing.median.max(0.1), ..timing }
 }
 
 fn describe(like: Like) -> String {
