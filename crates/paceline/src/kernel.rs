@@ -28,7 +28,7 @@ pub enum KernelFileError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// It is longer than any configuration.
-    #[error("more than {MAX_CONFIG} bytes are no configuration of a kernel")]
+    #[error("a kernel configuration has at most {MAX_CONFIG} bytes")]
     TooLong,
 }
 
