@@ -13,11 +13,11 @@ use crate::{NoProgram, Object, SetupError, VerifiedProgram};
 /// How an object is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
-    /// What maps may take.
+    /// Limits of maps.
     pub limits: Limits,
     /// Instructions a program may run for one packet, on engines that count.
     pub budget: u64,
-    /// What runs verified programs; those that are not run on the plain interpreter.
+    /// Engine of verified programs; unverified ones run on the plain interpreter.
     pub engine: Engine,
 }
 
@@ -58,7 +58,7 @@ impl Object {
     /// program arrays come with the first program that uses the array.
     ///
     /// A map that cannot be made is missing from the collection, with the programs that name it
-    /// ([`Collection::missing`]); [`Collection::program`] says so for these, and has the others.
+    /// ([`Collection::missing`]); [`Collection::program`] fails for these, and returns the others.
     ///
     /// # Errors
     /// [`SetupError`] names a map that no kernel would make and no program names, also none that was skipped; one of a kind that only
@@ -67,7 +67,7 @@ impl Object {
         self.load_with(options, |_| None)
     }
 
-    /// The same with maps that are there already in the place of the object's own.
+    /// Like [`Object::load`](crate::Object::load), with existing maps in place of the object's own.
     pub(crate) fn load_with(
         &self,
         options: &LoadOptions,
@@ -85,7 +85,7 @@ impl Object {
             };
             maps.0.push(map);
         }
-        // Maps of maps come last: what they hold may be missing.
+        // Maps of maps come last: their inner maps may be missing.
         own.sort_by_key(|(_, spec)| spec.inner.is_some());
         own.into_iter().for_each(|(index, spec)| maps.fill(index, spec));
         self.collected(options, maps)
@@ -94,7 +94,7 @@ impl Object {
     /// The programs that a name stands for: the one of that name, or all of them.
     ///
     /// # Errors
-    /// [`NoProgram`] says why there is none.
+    /// [`NoProgram`] if the object has no such program.
     pub fn programs_named(&self, name: Option<&str>) -> Result<Vec<&ProgramSpec>, NoProgram> {
         let Some(name) = name else {
             let all: Vec<_> = self.programs().iter().collect();
@@ -132,7 +132,7 @@ impl Object {
             })
         };
         let missing: Vec<_> = maps.0.iter().enumerate().filter_map(missing).collect();
-        // Programs of other types may name it: nobody looked at those.
+        // Programs of other types may refer to it: they are not checked.
         let named = |missing: &MissingMap| {
             !missing.programs.is_empty() || !self.skipped().is_empty() || self.is_held(&missing.name)
         };

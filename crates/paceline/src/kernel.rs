@@ -11,7 +11,7 @@ pub use paceline_load::{Config, ConfigError, ConfigValue, KernelVersion, Needs, 
 /// The types of the running kernel.
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// Most bytes that a configuration may have: a hundred times what kernels have.
+/// Maximum size of a configuration in bytes: a hundred times the size of real ones.
 const MAX_CONFIG: u64 = 32 << 20;
 
 /// Why a file is not what it should be.

@@ -1,4 +1,4 @@
-//! What a user of `paceline filter` can get wrong: one message with place and cause, and nothing lost.
+//! Errors of a user of `paceline filter`: one message with place and cause, and no output lost.
 
 use std::fs;
 use std::process::Stdio;

@@ -78,7 +78,7 @@ pub(crate) struct FilterArgs {
     /// File of recorded system calls, to tell what a seccomp program does about each.
     #[arg(long, value_name = "FILE", requires = "program", conflicts_with_all = ["input", "out", "count", "engine"], value_hint = ValueHint::FilePath)]
     pub(super) syscalls: Option<PathBuf>,
-    /// What runs the filter: `jit` where there is one, else `threaded`, if left out.
+    /// Engine that runs the filter; default: `jit` where available, else `threaded`.
     #[arg(long, value_name = "NAME", value_parser = engine_names())]
     pub(super) engine: Option<Engine>,
     /// Print one JSON object instead of text.
@@ -86,7 +86,7 @@ pub(crate) struct FilterArgs {
     pub(super) json: bool,
 }
 
-/// What stands for a filter's name in the name of an output.
+/// Placeholder for a filter's name in the name of an output.
 pub(super) const NAME: &str = "{name}";
 
 impl FilterArgs {
