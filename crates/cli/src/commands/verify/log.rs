@@ -9,7 +9,7 @@ use paceline::{Object, ProgramSpec};
 
 use crate::common::symbols::Symbols;
 
-/// Writes each instruction with what the registers hold that it reads.
+/// Writes each instruction with the values of the registers that it reads.
 pub(super) struct Log<'a> {
     out: &'a mut dyn Write,
     spec: &'a ProgramSpec,
