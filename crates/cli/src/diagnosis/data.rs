@@ -112,7 +112,7 @@ impl Diagnosis {
         match self.unsupported {
             true => format!("`paceline inspect {}` shows all that it needs", self.object),
             false => {
-                "--unverified runs it in the interpreter that checks every access as it happens".to_owned()
+                "--unverified runs it on the interpreter that checks every access at run time".to_owned()
             }
         }
     }

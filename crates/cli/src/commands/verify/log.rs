@@ -103,7 +103,7 @@ impl Observer for Log<'_> {
 
     fn retry(&mut self, slot: usize) {
         self.shown = None;
-        self.write(format_args!("\nat {slot} once more: what is known there is no longer covered\n"));
+        self.write(format_args!("\nat {slot} again: the state is no longer covered\n"));
     }
 }
 
